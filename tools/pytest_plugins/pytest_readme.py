@@ -1,0 +1,85 @@
+"""Runs the Python code blocks of Markdown files as tests, so that what a README shows is true.
+
+The blocks of a file are one test and share one namespace, from top to bottom, as a reader would type them. A block with
+``>>>`` prompts is a doctest; any other is executed. A block fenced as ``python notest`` is not run; say why beside it.
+"""
+
+import doctest
+import linecache
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=indent)``` *$", re.M | re.S)
+FLAGS = doctest.ELLIPSIS
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.suffix == ".md":
+        return MarkdownFile.from_parent(parent, path=file_path)
+    return None
+
+
+class MarkdownFile(pytest.File):
+    """A Markdown file with Python blocks."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        found = list(blocks(self.path.read_text(encoding="utf-8")))
+        if found:
+            yield MarkdownBlocks.from_parent(self, name="python blocks", blocks=found)
+
+
+class MarkdownBlocks(pytest.Item):
+    """All Python blocks of one file, in order."""
+
+    def __init__(self, *, blocks: list[tuple[int, str]], **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.blocks = blocks
+
+    def runtest(self) -> None:
+        namespace: dict[str, object] = {"__name__": "__main__"}
+        for line, code in self.blocks:
+            if ">>>" in code:
+                run_doctest(code, namespace, self.path, line)
+            else:
+                run_code(code, namespace, self.path, line)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
+        if isinstance(excinfo.value, doctest.DocTestFailure):
+            failure = excinfo.value
+            where = f"{self.path}:{failure.test.lineno + failure.example.lineno + 1}"
+            report = doctest.OutputChecker().output_difference(failure.example, failure.got, FLAGS)
+            return f"{where}\n{textwrap.indent(failure.example.source, '    ')}{report}"
+        if isinstance(excinfo.value, doctest.UnexpectedException):
+            failure = excinfo.value
+            where = f"{self.path}:{failure.test.lineno + failure.example.lineno + 1}"
+            return f"{where}\n{textwrap.indent(failure.example.source, '    ')}{failure.exc_info[1]!r}"
+        return str(super().repr_failure(excinfo))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self.blocks[0][0] - 1, "python blocks"
+
+
+def blocks(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the code of every block of Python in a Markdown text that is to be run."""
+    for match in FENCE.finditer(text):
+        words = match["info"].replace("{", " ").replace("}", " ").split()
+        if words and words[0] in ("python", "py", "pycon") and "notest" not in words:
+            yield text.count("\n", 0, match.start("code")) + 1, textwrap.dedent(match["code"])
+
+
+def run_doctest(code: str, namespace: dict[str, object], path: Path, line: int) -> None:
+    test = doctest.DocTestParser().get_doctest(code, namespace, path.name, str(path), line - 1)
+    test.globs = namespace  # get_doctest copies it, and later blocks need what this one defines
+    doctest.DebugRunner(optionflags=FLAGS, verbose=False).run(test, clear_globs=False)
+
+
+def run_code(code: str, namespace: dict[str, object], path: Path, line: int) -> None:
+    # The name is that of no file: what is compiled here finds its own lines, padded to those of the Markdown.
+    name = f"<{path}:{line}>"
+    padded = "\n" * (line - 1) + code
+    linecache.cache[name] = (len(padded), None, padded.splitlines(keepends=True), name)
+    exec(compile(padded, name, "exec"), namespace)
