@@ -1,0 +1,26 @@
+"""The tables of derivative rules, and what a rule looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thunder_ir import RuleTable, Symbol
+
+Pullback = Callable[..., Any]
+"""From the cotangents of a symbol's output tensors, in order, to the gradients of its positional arguments, in order.
+
+A single gradient needs no tuple; gradients of trailing arguments may be left out; ``None`` stands where there is none. The
+gradient of an argument that is a sequence of tensors is a tuple of that length. Where a symbol has several outputs, the
+cotangent of an output that nothing depends on is ``None``.
+"""
+
+VjpRule = Callable[..., tuple[Any, Pullback]]
+"""Takes the symbol's arguments; returns its output and the pullback, a closure over what must be saved."""
+
+JvpRule = Callable[..., tuple[Any, Any]]
+"""Takes the symbol's positional arguments, then one tangent for each (``None`` where it is zero or has none), then its
+keyword arguments; returns the output and its tangent (``None`` where zero), for several outputs a tuple of tangents."""
+
+vjp_rule: RuleTable[Symbol, VjpRule] = RuleTable("vjp", "@vjp_rule")
+jvp_rule: RuleTable[Symbol, JvpRule] = RuleTable("jvp", "@jvp_rule")

@@ -1,0 +1,54 @@
+"""Traces that are programs: dtypes, proxies, symbols, traces and the passes that know no operation."""
+
+from thunder_ir import devices, dtypes
+from thunder_ir._version import __version__
+from thunder_ir.builder import Builder, Constraint, current_builder, find_builder, recording, speaking
+from thunder_ir.codegen import Source, print_function
+from thunder_ir.devices import Device, DeviceType, device
+from thunder_ir.dtypes import DType, dtype
+from thunder_ir.errors import (
+    DeviceError,
+    DimensionError,
+    DTypeError,
+    DuplicateRuleError,
+    MissingRuleError,
+    OutsideTraceError,
+    ShapeError,
+    ThunderError,
+    TraceFormatError,
+    VerificationError,
+)
+from thunder_ir.languages import Language
+from thunder_ir.literals import Context, literal
+from thunder_ir.locations import Location
+from thunder_ir.names import Names
+from thunder_ir.proxies import (
+    AnyProxy,
+    BoolProxy,
+    CollectionProxy,
+    ComplexProxy,
+    FloatProxy,
+    IntegerProxy,
+    NumberProxy,
+    Proxy,
+    StringProxy,
+    Tensor,
+    TensorProxy,
+    number_proxy,
+    value_of,
+)
+from thunder_ir.rules import RuleTable
+from thunder_ir.symbols import BoundSymbol, Namespace, OpTags, Symbol, bind
+from thunder_ir.trace import Provenance, Trace, provide_default_language, record, trace_of
+from thunder_ir.trees import flat_proxies, substitute, tree_map
+
+__all__ = [
+    "AnyProxy", "BoolProxy", "BoundSymbol", "Builder", "CollectionProxy", "ComplexProxy", "Constraint", "Context",
+    "DType", "DTypeError", "Device", "DeviceError", "DeviceType", "DimensionError", "DuplicateRuleError", "FloatProxy",
+    "IntegerProxy", "Language", "Location", "MissingRuleError", "Names", "Namespace", "NumberProxy", "OpTags",
+    "OutsideTraceError", "Provenance", "Proxy", "RuleTable", "ShapeError", "Source", "StringProxy", "Symbol", "Tensor",
+    "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "VerificationError", "__version__", "bind",
+    "current_builder", "device", "devices", "dtype", "dtypes", "find_builder", "flat_proxies", "literal",
+    "number_proxy", "print_function", "provide_default_language", "record", "recording", "speaking", "substitute",
+    "trace_of", "tree_map", "value_of",
+]  # fmt: skip

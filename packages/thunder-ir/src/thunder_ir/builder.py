@@ -1,0 +1,116 @@
+"""The builder: the one piece of state of recording, held in one context variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from thunder_ir.errors import OutsideTraceError
+from thunder_ir.languages import Language
+from thunder_ir.names import Names
+
+if TYPE_CHECKING:
+    from thunder_ir.symbols import BoundSymbol
+
+_CURRENT: ContextVar[Builder | None] = ContextVar("thunder_builder", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a comparison of symbolic numbers came out as; the program holds only where it comes out so again.
+
+    Args:
+        relation: ``"eq"``, ``"ne"``, ``"lt"``, ``"le"``, ``"gt"`` or ``"ge"``.
+        left, right: an :class:`~thunder_ir.IntegerProxy` or a number each.
+        holds: the outcome for the values at hand while recording.
+    """
+
+    relation: str
+    left: Any
+    right: Any
+    holds: bool
+
+
+class Builder:
+    """Records bound symbols in order.
+
+    Args:
+        names: allocator of the trace's names.
+        language: what operators and methods of proxies mean.
+        locate: returns what stands for the user's current position (kept as it is, resolved when printed), or ``None``.
+        recording: whether calls of symbols are kept. Without it only metadata are computed.
+    """
+
+    __slots__ = ("bound_symbols", "constraints", "language", "locate", "names", "recording", "tags")
+
+    def __init__(
+        self,
+        names: Names | None = None,
+        language: Language | None = None,
+        locate: Callable[[], Any] | None = None,
+        recording: bool = True,
+    ) -> None:
+        self.names = names if names is not None else Names()
+        self.language = language
+        self.locate = locate
+        self.recording = recording
+        self.bound_symbols: list[BoundSymbol] = []
+        self.constraints: list[Constraint] = []
+        self.tags: frozenset[Any] = frozenset()
+
+    def constrain(self, relation: str, left: Any, right: Any, holds: bool) -> bool:
+        """Record that ``left <relation> right`` came out as ``holds``; return ``holds``."""
+        self.constraints.append(Constraint(relation, left, right, holds))
+        return holds
+
+    @contextmanager
+    def tagged(self, *tags: Any) -> Iterator[None]:
+        """Give every bound symbol recorded inside these tags (a checkpointed region, say)."""
+        before = self.tags
+        self.tags = before | frozenset(tags)
+        try:
+            yield
+        finally:
+            self.tags = before
+
+
+def current_builder() -> Builder:
+    """Return the builder that records now.
+
+    Raises:
+        OutsideTraceError: none does.
+    """
+    builder = _CURRENT.get()
+    if builder is None:
+        raise OutsideTraceError("operations on proxies work only while a trace is recorded; see thunder_ir.recording")
+    return builder
+
+
+def find_builder() -> Builder | None:
+    """Return the builder that records now, or ``None``."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def recording(builder: Builder) -> Iterator[Builder]:
+    """Make ``builder`` the one that records, within a ``with`` block."""
+    token = _CURRENT.set(builder)
+    try:
+        yield builder
+    finally:
+        _CURRENT.reset(token)
+
+
+@contextmanager
+def speaking(language: Language | None) -> Iterator[None]:
+    """Give operators and methods of proxies the meaning of ``language``, within a ``with`` block."""
+    builder = current_builder()
+    before = builder.language
+    builder.language = language
+    try:
+        yield
+    finally:
+        builder.language = before

@@ -1,0 +1,145 @@
+"""Traces as Python source, and source as functions."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import linecache
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from thunder_ir.literals import Context, literal
+from thunder_ir.names import Names
+from thunder_ir.proxies import Proxy
+from thunder_ir.symbols import BoundSymbol, Symbol
+
+if TYPE_CHECKING:
+    from thunder_ir.trace import Trace
+
+_FILE_NUMBERS = itertools.count()  # one file name per generated program, so that tracebacks show its lines
+INDENT = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of one function, with what it needs to run.
+
+    Args:
+        name: of the function.
+        text: its definition.
+        context: the names that it uses, and the imports that bring them.
+    """
+
+    name: str
+    text: str
+    context: Context
+
+    @property
+    def import_lines(self) -> list[str]:
+        """The import lines of the program; objects that only the context holds are listed as comments."""
+        lines = sorted(set(self.context.imports.values()))
+        held = sorted(set(self.context.globals) - set(self.context.imports))
+        return lines + [f"# {name} is {_described(self.context.globals[name])}" for name in held]
+
+    def compile(self, names: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+        """Return the function; tracebacks through it show its lines."""
+        filename = f"<thunder {self.name} {next(_FILE_NUMBERS)}>"
+        code = compile(self.text, filename, "exec")
+        linecache.cache[filename] = (len(self.text), None, self.text.splitlines(keepends=True), filename)
+        scope: dict[str, Any] = {**self.context.globals, **(names or {}), "__name__": "thunder.generated"}
+        exec(code, scope)
+        return scope[self.name]  # type: ignore[no-any-return]
+
+
+def _described(value: Any) -> str:
+    """One line about an object, whatever its repr is."""
+    return ascii(f"{type(value).__module__}.{type(value).__qualname__}")[1:-1]
+
+
+def print_function(trace: Trace, *, decompositions: bool = False, locations: bool = False) -> Source:
+    """Print a trace as the definition of a function.
+
+    Args:
+        trace: the program.
+        decompositions: with the decomposition of each composite as comments below it.
+        locations: with the user's source line, as a comment, above what came from it.
+    """
+    reserved = Names([p.name for p in trace.inputs] + [p.name for b in trace.bound_symbols for p in b.outputs])
+    context = Context(reserved)
+    lines = [f"def {trace.name}({', '.join([_parameter(p) for p in trace.inputs])}):"]
+    place: Any = None
+    for bound in trace.bound_symbols:
+        if locations and bound.location is not None:
+            place = _print_location(bound.location, place, lines)
+        lines += [INDENT + line for line in print_bound(bound, context)]
+        if decompositions and not bound.symbol.is_prim:
+            _print_decomposition(bound, context, lines, "# ")
+    lines.append(f"{INDENT}return {literal(trace.output, context)}")
+    return Source(trace.name, "\n".join(lines) + "\n", context)
+
+
+def _parameter(proxy: Proxy) -> str:
+    return f'{proxy.name}: "{proxy.type_string}"'
+
+
+def _print_location(location: Any, before: Any, lines: list[str]) -> Any:
+    here = str(location)
+    if here != before:
+        text = getattr(location, "text", "")
+        lines.append(f"{INDENT}# {ascii(here)[1:-1]}{':  ' + text if text.isprintable() and text else ''}")
+    return here
+
+
+def _print_decomposition(bound: BoundSymbol, context: Context, lines: list[str], prefix: str) -> None:
+    for sub in bound.subsymbols:
+        lines += [f"{INDENT}{prefix}  {line}" for line in print_bound(sub, context)]
+        if not sub.symbol.is_prim:
+            _print_decomposition(sub, context, lines, prefix + "  ")
+
+
+def print_bound(bound: BoundSymbol, context: Context) -> list[str]:
+    """Return the lines of one call: ``t0 = prims.exp(x)  # float32[2]``."""
+    symbol = bound.symbol
+    if symbol.printer is not None:
+        return symbol.printer(bound, context)
+    args = [literal(a, context) for a in bound.args]
+    if bound.kwargs:
+        args += [f"{key}={literal(value, context)}" for key, value in bound.kwargs.items()]
+    call = f"{callee(symbol, context)}({', '.join(args)})"
+    output = bound.output
+    if output is None:
+        return [call]
+    if isinstance(output, Proxy):
+        return [f"{output.name} = {call}  # {output.type_string}"]
+    proxies = bound.outputs
+    if not proxies:
+        return [call]
+    return [f"{pattern(output)} = {call}  # {', '.join([p.type_string for p in proxies])}"]
+
+
+def pattern(output: Any) -> str:
+    """Return the left side of an assignment that takes ``output`` apart; what is no proxy is dropped."""
+    if isinstance(output, Proxy):
+        return output.name
+    if isinstance(output, (tuple, list)):
+        return f"({', '.join([pattern(o) for o in output])}{',' if len(output) == 1 else ''})"
+    return "_"
+
+
+def callee(symbol: Symbol, context: Context) -> str:
+    """Return how the program refers to the symbol, and make sure that the name is bound."""
+    if symbol.implementation is None:
+        namespace = symbol.namespace
+        if isinstance(namespace, str):
+            return context.object(symbol, f"{namespace}_{symbol.name}")
+        if namespace.alias not in context.globals:
+            context.imported(namespace.alias, namespace.import_line, importlib.import_module(namespace.module))
+        return f"{namespace.alias}.{symbol.name}"
+    if symbol.path:
+        root = symbol.path.partition(".")[0]
+        if root not in context.globals:
+            context.imported(root, f"import {root}", sys.modules[root])
+        return symbol.path
+    return context.object(symbol.implementation, f"{symbol.module}_{symbol.name}")

@@ -1,0 +1,165 @@
+"""Values as Python source that evaluates to the very same value."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from thunder_ir import devices, dtypes
+from thunder_ir.devices import Device
+from thunder_ir.dtypes import DType
+from thunder_ir.names import Names
+from thunder_ir.proxies import Proxy
+
+LARGEST_DECIMAL = 10**4000  # Python refuses to read longer decimal literals
+
+
+class Context:
+    """The names that a generated program uses, and what they stand for.
+
+    Everything that is not a literal is referred to by a name handed out here, never by text taken from the user,
+    so that no string of the user's can become code.
+    """
+
+    __slots__ = ("_by_identity", "globals", "imports", "names")
+
+    def __init__(self, reserved: Names | None = None) -> None:
+        self.globals: dict[str, Any] = {}
+        self.imports: dict[str, str] = {}
+        self.names = reserved if reserved is not None else Names()
+        self._by_identity: dict[int, str] = {}
+
+    def imported(self, alias: str, line: str, module: Any) -> str:
+        """Refer to an imported module: ``line`` is what the printed program says to import it."""
+        self.imports.setdefault(alias, line)
+        self.globals.setdefault(alias, module)
+        return alias
+
+    def object(self, value: Any, hint: str = "object") -> str:
+        """Refer to any object by a name of its own."""
+        name = self._by_identity.get(id(value))
+        if name is None:
+            name = self.names.take(f"_{hint}")
+            self._by_identity[id(value)] = name
+            self.globals[name] = value
+        return name
+
+
+def literal(value: Any, context: Context) -> str:
+    """Return source for ``value``: a literal where Python has one, else a name in ``context``.
+
+    Example:
+        >>> from thunder_ir.literals import Context, literal
+        >>> print(literal((1, float("nan"), -0.0, "a'b", slice(None, 2), ...), Context()))
+        (1, float('nan'), -0.0, "a'b", slice(None, 2, None), ...)
+    """
+    if isinstance(value, Proxy):
+        return value.name
+    printer = _PRINTERS.get(value.__class__)
+    if printer is not None:
+        return printer(value, context)
+    return _other(value, context)
+
+
+def _int(value: int, context: Context) -> str:
+    return repr(value) if -LARGEST_DECIMAL < value < LARGEST_DECIMAL else hex(value)
+
+
+def _float(value: float, context: Context) -> str:
+    return repr(value) if math.isfinite(value) else f"float('{value}')"
+
+
+def _complex(value: complex, context: Context) -> str:
+    return f"complex({_float(value.real, context)}, {_float(value.imag, context)})"
+
+
+def _repr(value: Any, context: Context) -> str:
+    return repr(value)
+
+
+def _str(value: str, context: Context) -> str:
+    return repr(value) if value.isprintable() else ascii(value)
+
+
+def _tuple(value: tuple[Any, ...], context: Context) -> str:
+    if len(value) == 1:
+        return f"({literal(value[0], context)},)"
+    return f"({', '.join([literal(v, context) for v in value])})"
+
+
+def _list(value: list[Any], context: Context) -> str:
+    return f"[{', '.join([literal(v, context) for v in value])}]"
+
+
+def _dict(value: dict[Any, Any], context: Context) -> str:
+    return "{" + ", ".join([f"{literal(k, context)}: {literal(v, context)}" for k, v in value.items()]) + "}"
+
+
+def _set(value: set[Any] | frozenset[Any], context: Context) -> str:
+    items = sorted([literal(v, context) for v in value])
+    if isinstance(value, frozenset):
+        return f"frozenset([{', '.join(items)}])"
+    return "{" + ", ".join(items) + "}" if items else "set()"
+
+
+def _slice(value: slice, context: Context) -> str:
+    return f"slice({', '.join([literal(v, context) for v in (value.start, value.stop, value.step)])})"
+
+
+def _ellipsis(value: Any, context: Context) -> str:
+    return "..."
+
+
+def _dtype(value: DType, context: Context) -> str:
+    return f"{context.imported('dtypes', 'from thunder_ir import dtypes', dtypes)}.{value.name}"
+
+
+def _device(value: Device, context: Context) -> str:
+    return f"{context.imported('devices', 'from thunder_ir import devices', devices)}.device({str(value)!r})"
+
+
+def _other(value: Any, context: Context) -> str:
+    cls = value.__class__
+    if isinstance(value, Enum):
+        return f"{context.object(cls, cls.__name__)}[{value.name!r}]" if value.name else context.object(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return f"{context.object(cls, cls.__name__)}({', '.join([literal(v, context) for v in value])})"
+    if isinstance(value, (tuple, list)) and _is_plain_subclass(cls):
+        return f"{context.object(cls, cls.__name__)}({_list(list(value), context)})"
+    if isinstance(value, dict) and _is_plain_subclass(cls):
+        return f"{context.object(cls, cls.__name__)}({_dict(value, context)})"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type) and _rebuilds(value):
+        fields = [f"{f.name}={literal(getattr(value, f.name), context)}" for f in dataclasses.fields(value)]
+        return f"{context.object(cls, cls.__name__)}({', '.join(fields)})"
+    return context.object(value, getattr(value, "__name__", cls.__name__))
+
+
+def _is_plain_subclass(cls: type) -> bool:
+    return cls.__init__ in (tuple.__init__, list.__init__, dict.__init__, object.__init__)
+
+
+def _rebuilds(value: Any) -> bool:
+    return all(f.init for f in dataclasses.fields(value)) and hasattr(value, "__dataclass_params__")
+
+
+_PRINTERS: dict[type, Callable[[Any, Context], str]] = {
+    type(None): _repr,
+    bool: _repr,
+    int: _int,
+    float: _float,
+    complex: _complex,
+    str: _str,
+    bytes: _repr,
+    tuple: _tuple,
+    list: _list,
+    dict: _dict,
+    set: _set,
+    frozenset: _set,
+    slice: _slice,
+    type(...): _ellipsis,
+    DType: _dtype,
+    Device: _device,
+}

@@ -1,0 +1,406 @@
+"""Proxies: the stand-ins for values while a program is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from thunder_ir import devices, dtypes
+from thunder_ir.builder import current_builder, find_builder
+from thunder_ir.devices import Device
+from thunder_ir.dtypes import DType
+from thunder_ir.errors import OutsideTraceError
+
+
+class Proxy:
+    """A value of the program that is known only when it runs.
+
+    Args:
+        name: its name in the trace; the builder gives one when the proxy is recorded as an output.
+    """
+
+    __slots__ = ("name",)
+    prefix = "t"
+    name: str
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    @property
+    def type_string(self) -> str:
+        """What a trace says of it in a comment."""
+        return type(self).__name__.removesuffix("Proxy").lower()
+
+    def renamed(self, name: str) -> Proxy:
+        """Return the same proxy under another name."""
+        other = type(self).__new__(type(self))
+        for cls in type(self).__mro__:
+            for slot in getattr(cls, "__slots__", ()):
+                if hasattr(self, slot):
+                    object.__setattr__(other, slot, getattr(self, slot))
+        other.name = name
+        return other
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name or '?'}: {self.type_string}>"
+
+
+class AnyProxy(Proxy):
+    """Stands for a value of which nothing is known but where it came from."""
+
+    __slots__ = ()
+    prefix = "obj"
+
+
+class CollectionProxy(Proxy):
+    """Stands for a tuple, list or dict that the program unpacks.
+
+    Args:
+        collection: an example of it, of the same structure.
+    """
+
+    __slots__ = ("collection",)
+    prefix = "C"
+
+    def __init__(self, collection: Any, name: str = "") -> None:
+        self.name = name
+        self.collection = collection
+
+    @property
+    def type_string(self) -> str:
+        return type(self.collection).__name__
+
+
+class StringProxy(Proxy):
+    """Stands for a string.
+
+    Args:
+        value: an example of it.
+    """
+
+    __slots__ = ("value",)
+    prefix = "s"
+
+    def __init__(self, value: str, name: str = "") -> None:
+        self.name = name
+        self.value = value
+
+    @property
+    def type_string(self) -> str:
+        return "str"
+
+
+def _arithmetic(operation: str, reflected: bool = False) -> Callable[..., Any]:
+    """A number's operator: a new symbolic number, recorded by the language's ``number_<operation>``."""
+
+    def operator(self: NumberProxy, other: Any) -> Any:
+        if not isinstance(other, (int, float, complex, NumberProxy)):
+            return NotImplemented
+        method = _method(f"number_{operation}")
+        return method(other, self) if reflected else method(self, other)
+
+    return operator
+
+
+def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[..., Any]:
+    """A number's comparison: decided by the values at hand, and recorded as a constraint of the trace."""
+
+    def operator(self: NumberProxy, other: Any) -> Any:
+        if not isinstance(other, (int, float, complex, NumberProxy)):
+            return NotImplemented
+        return current_builder().constrain(relation, self, other, compare(self.value, value_of(other)))
+
+    return operator
+
+
+class NumberProxy(Proxy):
+    """Stands for a Python number whose value the program does not fix.
+
+    Comparing it decides by ``value`` and records a constraint; using it where Python wants a plain number fixes it.
+
+    Args:
+        value: the value while recording.
+    """
+
+    __slots__ = ("value",)
+    prefix = "n"
+    python_type: type = complex
+
+    def __init__(self, value: Any, name: str = "") -> None:
+        self.name = name
+        self.value = value
+
+    @property
+    def type_string(self) -> str:
+        return self.python_type.__name__
+
+    def fixed(self) -> Any:
+        """Return the value, and constrain the program to it."""
+        builder = find_builder()
+        if builder is not None:
+            builder.constrain("eq", self, self.value, True)
+        return self.value
+
+    def __bool__(self) -> bool:
+        return current_builder().constrain("ne", self, 0, bool(self.value))
+
+    def __hash__(self) -> int:
+        return hash(self.fixed())
+
+    def __int__(self) -> int:
+        return int(self.fixed())
+
+    def __float__(self) -> float:
+        return float(self.fixed())
+
+    def __complex__(self) -> complex:
+        return complex(self.fixed())
+
+    __eq__ = _comparison("eq", lambda a, b: bool(a == b))
+    __ne__ = _comparison("ne", lambda a, b: bool(a != b))
+    __lt__ = _comparison("lt", lambda a, b: bool(a < b))
+    __le__ = _comparison("le", lambda a, b: bool(a <= b))
+    __gt__ = _comparison("gt", lambda a, b: bool(a > b))
+    __ge__ = _comparison("ge", lambda a, b: bool(a >= b))
+    __add__ = _arithmetic("add")
+    __radd__ = _arithmetic("add", reflected=True)
+    __sub__ = _arithmetic("sub")
+    __rsub__ = _arithmetic("sub", reflected=True)
+    __mul__ = _arithmetic("mul")
+    __rmul__ = _arithmetic("mul", reflected=True)
+    __truediv__ = _arithmetic("truediv")
+    __rtruediv__ = _arithmetic("truediv", reflected=True)
+    __floordiv__ = _arithmetic("floordiv")
+    __rfloordiv__ = _arithmetic("floordiv", reflected=True)
+    __mod__ = _arithmetic("mod")
+    __rmod__ = _arithmetic("mod", reflected=True)
+    __pow__ = _arithmetic("pow")
+    __rpow__ = _arithmetic("pow", reflected=True)
+
+    def __neg__(self) -> Any:
+        return _method("number_neg")(self)
+
+    def __abs__(self) -> Any:
+        return _method("number_abs")(self)
+
+
+class IntegerProxy(NumberProxy):
+    """Stands for an ``int``, such as a dimension that may change from call to call."""
+
+    __slots__ = ()
+    prefix = "i"
+    python_type = int
+
+    def __index__(self) -> int:
+        return int(self.fixed())
+
+
+class FloatProxy(NumberProxy):
+    """Stands for a ``float``."""
+
+    __slots__ = ()
+    prefix = "f"
+    python_type = float
+
+
+class ComplexProxy(NumberProxy):
+    """Stands for a ``complex``."""
+
+    __slots__ = ()
+    prefix = "c"
+    python_type = complex
+
+
+class BoolProxy(NumberProxy):
+    """Stands for a ``bool``."""
+
+    __slots__ = ()
+    prefix = "b"
+    python_type = bool
+
+
+Dimension = int | IntegerProxy
+Number = bool | int | float | complex | NumberProxy
+
+
+def value_of(number: Any) -> Any:
+    """Return the number itself, or the value at hand of a number proxy."""
+    return number.value if isinstance(number, NumberProxy) else number
+
+
+def _method(name: str) -> Callable[..., Any]:
+    language = current_builder().language
+    if language is None:
+        raise OutsideTraceError(f"no language is active that could say what {name!r} means")
+    return language.resolve(name)
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def operator(self: TensorProxy, *args: Any) -> Any:
+        return _method(name)(self, *args)
+
+    return operator
+
+
+def _reflected(name: str) -> Callable[..., Any]:
+    def operator(self: TensorProxy, other: Any) -> Any:
+        return _method(name)(other, self)
+
+    return operator
+
+
+class TensorProxy(Proxy):
+    """Stands for a tensor: its metadata and no data. Operators and methods mean what the active language says.
+
+    Args:
+        shape: dimensions, ``int`` or :class:`IntegerProxy` each.
+        dtype: element type.
+        device: where it lives.
+        requires_grad: whether derivatives with respect to it, or through it, are wanted.
+        strides: in elements, where known.
+        base: the tensor of which it is a view, where known.
+        view: how it is obtained from ``base``: bound symbols, in order.
+    """
+
+    __slots__ = ("base", "device", "dtype", "requires_grad", "shape", "strides", "view")
+    prefix = "t"
+
+    def __init__(
+        self,
+        shape: tuple[Dimension, ...],
+        dtype: DType = dtypes.float32,
+        device: Device = devices.cpu,
+        requires_grad: bool = False,
+        strides: tuple[Dimension, ...] | None = None,
+        base: TensorProxy | None = None,
+        view: tuple[Any, ...] = (),
+        name: str = "",
+    ) -> None:
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype
+        self.device = device
+        self.requires_grad = requires_grad
+        self.strides = strides
+        self.base = base
+        self.view = view
+
+    def like(
+        self,
+        *,
+        shape: tuple[Dimension, ...] | None = None,
+        dtype: DType | None = None,
+        device: Device | None = None,
+        requires_grad: bool | None = None,
+    ) -> TensorProxy:
+        """Return a new unnamed proxy with this one's metadata, but for those given."""
+        if dtype is None:
+            dtype = self.dtype
+        if requires_grad is None:
+            requires_grad = self.requires_grad and dtype.is_inexact
+        return TensorProxy(
+            self.shape if shape is None else shape, dtype, self.device if device is None else device, requires_grad
+        )
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def numel(self) -> Any:
+        """Number of elements."""
+        count: Any = 1
+        for dimension in self.shape:
+            count = count * dimension
+        return count
+
+    @property
+    def type_string(self) -> str:
+        """Dtype and shape, ``"float32[2, 3]"``, with the device in front where it is not the CPU."""
+        dims = ", ".join([d.name if isinstance(d, Proxy) else str(d) for d in self.shape])
+        text = f"{self.dtype.name}[{dims}]"
+        return text if self.device is devices.cpu or self.device == devices.cpu else f"{self.device} {text}"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        builder = find_builder()
+        if builder is None or builder.language is None:
+            raise AttributeError(f"{self!r} has no attribute {name!r} outside of a recorded program")
+        return partial(builder.language.resolve(name), self)
+
+    def __len__(self) -> Any:
+        return _method("len")(self)
+
+    def __iter__(self) -> Any:
+        return iter(_method("unbind")(self))
+
+    def __bool__(self) -> bool:
+        return bool(_method("bool")(self))
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    __getitem__ = _operator("getitem")
+    __add__ = _operator("add")
+    __radd__ = _reflected("add")
+    __sub__ = _operator("sub")
+    __rsub__ = _reflected("sub")
+    __mul__ = _operator("mul")
+    __rmul__ = _reflected("mul")
+    __truediv__ = _operator("true_divide")
+    __rtruediv__ = _reflected("true_divide")
+    __floordiv__ = _operator("floor_divide")
+    __rfloordiv__ = _reflected("floor_divide")
+    __mod__ = _operator("remainder")
+    __rmod__ = _reflected("remainder")
+    __pow__ = _operator("pow")
+    __rpow__ = _reflected("pow")
+    __matmul__ = _operator("matmul")
+    __rmatmul__ = _reflected("matmul")
+    __and__ = _operator("bitwise_and")
+    __rand__ = _reflected("bitwise_and")
+    __or__ = _operator("bitwise_or")
+    __ror__ = _reflected("bitwise_or")
+    __xor__ = _operator("bitwise_xor")
+    __rxor__ = _reflected("bitwise_xor")
+    __lshift__ = _operator("bitwise_left_shift")
+    __rlshift__ = _reflected("bitwise_left_shift")
+    __rshift__ = _operator("bitwise_right_shift")
+    __rrshift__ = _reflected("bitwise_right_shift")
+    __invert__ = _operator("bitwise_not")
+    __neg__ = _operator("neg")
+    __pos__ = _operator("positive")
+    __abs__ = _operator("abs")
+    __eq__ = _operator("eq")
+    __ne__ = _operator("ne")
+    __lt__ = _operator("lt")
+    __le__ = _operator("le")
+    __gt__ = _operator("gt")
+    __ge__ = _operator("ge")
+
+
+def Tensor(  # noqa: N802  (reads as the type of an example)
+    shape: tuple[Dimension, ...],
+    dtype: str | DType = "float32",
+    device: str | Device = "cpu",
+    requires_grad: bool = False,
+) -> TensorProxy:
+    """Describe a tensor to :func:`thunder_ir.trace_of`.
+
+    Example:
+        >>> from thunder_ir import Tensor
+        >>> Tensor((2, 3), "float64")
+        <TensorProxy ?: float64[2, 3]>
+    """
+    return TensorProxy(tuple(shape), dtypes.dtype(dtype), devices.device(device), requires_grad)
+
+
+_OF_PYTHON = {bool: BoolProxy, int: IntegerProxy, float: FloatProxy, complex: ComplexProxy}
+
+
+def number_proxy(value: bool | int | float | complex, name: str = "") -> NumberProxy:
+    """Return an unnamed proxy for a number of that type, with ``value`` at hand."""
+    return _OF_PYTHON[type(value)](value, name)

@@ -1,0 +1,241 @@
+"""Symbols, the operations, and bound symbols, their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import Any
+
+from thunder_ir.builder import Builder, current_builder, recording
+from thunder_ir.errors import OutsideTraceError
+from thunder_ir.languages import Language
+from thunder_ir.names import Names
+from thunder_ir.proxies import Proxy
+from thunder_ir.trees import flat_proxies, substitute
+
+
+class OpTags(Enum):
+    """What passes may rely on, so that none keeps a list of names."""
+
+    ELEMENTWISE = auto()  # each element of the result depends on the elements at its place
+    SHAPE_OP = auto()  # moves elements and computes nothing
+    REDUCTION = auto()
+    MATMUL = auto()  # matmul, convolution, attention: what nobody wants to compute twice
+    CREATION = auto()  # a tensor out of no tensor
+    RANDOM = auto()  # draws random numbers: never merged, reordered or computed twice
+    CAST = auto()  # converts dtype or device
+    VIEW = auto()  # the result may share memory with the first argument
+    IN_PLACE = auto()  # writes to its first argument
+    DONT_DCE = auto()  # has an effect: stays even if nobody reads its outputs
+    DONT_FUSE = auto()
+    DEVICE_SYNC = auto()  # waits for the device
+    CONSTANT_FOR_DERIVATIVE = auto()  # no derivative flows through it
+    RECOMPUTE = auto()  # compute it again in the backward program rather than save it
+    DONT_RECOMPUTE = auto()
+    PROLOGUE = auto()  # unpacks or guards
+    COLLECTIVE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """How generated code refers to a group of symbols.
+
+    Args:
+        alias: the name in the code, ``"prims"``.
+        module: what is imported under it, ``"thunder_prims"``.
+    """
+
+    alias: str
+    module: str
+
+    @property
+    def import_line(self) -> str:
+        return f"import {self.module}" if self.alias == self.module else f"import {self.module} as {self.alias}"
+
+
+NO_TAGS: frozenset[Any] = frozenset()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Symbol:
+    """An operation.
+
+    Calling it while a trace is recorded computes the metadata of its result and records the call.
+
+    Args:
+        name: its name in its namespace.
+        namespace: where generated code finds it.
+        meta: proxies in, proxies out, no maths. A composite may leave it out; its decomposition then tells.
+        decomposition: for a composite, its body in other symbols; ``None`` for a prim.
+        tags: traits that passes rely on.
+        language: what operators mean inside its decomposition and its rules.
+        printer: prints a call of it as a line of code, where that is not an ordinary call.
+        implementation: for an operation of an executor, what runs it.
+        path: dotted path under which generated code calls ``implementation``, ``"torch.add"``.
+        executor: for an operation of an executor, that executor.
+        origin: what it stands for in the user's world, such as ``torch.add``.
+    """
+
+    name: str
+    namespace: Namespace | str
+    meta: Callable[..., Any] | None = None
+    decomposition: Callable[..., Any] | None = None
+    tags: frozenset[Any] = NO_TAGS
+    language: Language | None = None
+    printer: Callable[[BoundSymbol, Any], list[str]] | None = None
+    implementation: Callable[..., Any] | None = None
+    path: str = ""
+    executor: Any = None
+    origin: Any = None
+    doc: str = field(default="", repr=False)
+
+    @property
+    def module(self) -> str:
+        """Name of its namespace."""
+        return self.namespace if isinstance(self.namespace, str) else self.namespace.alias
+
+    @property
+    def id(self) -> str:
+        """Its full name, ``"prims.exp"``."""
+        return f"{self.module}.{self.name}"
+
+    @property
+    def is_prim(self) -> bool:
+        """Whether it has no decomposition."""
+        return self.decomposition is None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        builder = current_builder()
+        output = self.evaluate(builder, args, kwargs)
+        return bind(builder, self, args, kwargs, output) if builder.recording else output
+
+    def evaluate(self, builder: Builder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the output proxies of a call, recording nothing."""
+        if self.meta is not None:
+            return self.meta(*args, **kwargs)
+        if self.decomposition is None:
+            raise OutsideTraceError(f"{self.id} has neither a meta function nor a decomposition")
+        was_recording, language = builder.recording, builder.language
+        builder.recording, builder.language = False, self.language
+        try:
+            return self.decomposition(*args, **kwargs)
+        finally:
+            builder.recording, builder.language = was_recording, language
+
+    def __repr__(self) -> str:
+        return f"<Symbol {self.id}>"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BoundSymbol:
+    """One call of a symbol in a trace.
+
+    Args:
+        symbol: the operation.
+        args, kwargs: proxies, numbers, strings, dtypes, … and containers of them.
+        output: proxies, or containers of them, or ``None``.
+        location: where in the user's program it came from; a :class:`~thunder_ir.Location` or what resolves to one.
+        tags: added to the symbol's, for this call alone.
+    """
+
+    symbol: Symbol
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    output: Any
+    location: Any = None
+    tags: frozenset[Any] = NO_TAGS
+
+    @property
+    def inputs(self) -> list[Proxy]:
+        """The proxies it reads, in order, repeated where read twice."""
+        found = flat_proxies(self.args)
+        return found + flat_proxies(self.kwargs) if self.kwargs else found
+
+    @property
+    def outputs(self) -> list[Proxy]:
+        """The proxies it defines, in order."""
+        return flat_proxies(self.output)
+
+    def has_tag(self, tag: Any) -> bool:
+        """Whether the symbol or this call carries ``tag``."""
+        return tag in self.symbol.tags or tag in self.tags
+
+    def replace(self, **changes: Any) -> BoundSymbol:
+        """Return a bound symbol with these fields changed."""
+        return replace(self, **changes)
+
+    def substituted(self, mapping: dict[str, Any], outputs: bool = False) -> BoundSymbol:
+        """Return it with the proxies named in ``mapping`` replaced, in its arguments and, if asked, its outputs."""
+        args = substitute(self.args, mapping)
+        kwargs = substitute(self.kwargs, mapping) if self.kwargs else self.kwargs
+        output = substitute(self.output, mapping) if outputs else self.output
+        if args is self.args and kwargs is self.kwargs and output is self.output:
+            return self
+        return BoundSymbol(self.symbol, args, kwargs, output, self.location, self.tags)
+
+    def decomposed(self, names: Names) -> tuple[list[BoundSymbol], Any]:
+        """Return the calls that its symbol's decomposition makes, and the decomposition's output.
+
+        The output has the structure of ``self.output`` but names of its own: see ``passes.flatten``.
+
+        Args:
+            names: allocator of the trace around it.
+
+        Raises:
+            OutsideTraceError: its symbol is a prim.
+        """
+        if self.symbol.decomposition is None:
+            raise OutsideTraceError(f"{self.symbol.id} is a prim and has no decomposition")
+        builder = Builder(names, self.symbol.language, lambda: self.location)
+        builder.tags = self.tags
+        with recording(builder):
+            output = self.symbol.decomposition(*self.args, **self.kwargs)
+        return builder.bound_symbols, output
+
+    @property
+    def subsymbols(self) -> tuple[BoundSymbol, ...]:
+        """Its decomposition, computed on demand; empty for a prim."""
+        if self.symbol.decomposition is None:
+            return ()
+        names = Names([p.name for p in self.inputs] + [p.name for p in self.outputs])
+        return tuple(self.decomposed(names)[0])
+
+    def __repr__(self) -> str:
+        return f"<BoundSymbol {self.symbol.id} -> {', '.join(p.name for p in self.outputs) or 'nothing'}>"
+
+
+def bind(builder: Builder, symbol: Symbol, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
+    """Record a call whose output proxies are known; name those that have no name; return the output.
+
+    A call that returns one of its own inputs and nothing new is not an operation and is not recorded.
+    An input among several outputs gets a name of its own as an output.
+    """
+    names = builder.names
+    if isinstance(output, Proxy):
+        if output.name:
+            return output
+        output.name = names.fresh(output.prefix)
+    else:
+        outputs = flat_proxies(output)
+        aliases: dict[str, Any] = {}
+        for proxy in outputs:
+            if not proxy.name:
+                proxy.name = names.fresh(proxy.prefix)
+            else:
+                aliases[proxy.name] = proxy
+        if aliases:
+            if len(aliases) == len({p.name for p in outputs}) and not symbol.tags & EFFECTS:
+                return output
+            output = _apart(output, aliases, builder)
+    location = builder.locate() if builder.locate is not None else None
+    builder.bound_symbols.append(BoundSymbol(symbol, args, kwargs, output, location, builder.tags))
+    return output
+
+
+EFFECTS = frozenset({OpTags.DONT_DCE, OpTags.IN_PLACE})
+
+
+def _apart(output: Any, aliases: dict[str, Any], builder: Builder) -> Any:
+    """Rename outputs that carry a name given earlier, so that every name is defined once."""
+    return substitute(output, {name: p.renamed(builder.names.fresh(p.prefix)) for name, p in aliases.items()})
