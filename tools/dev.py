@@ -275,9 +275,9 @@ def reason(output):
         conflict = re.search(r"Cannot install (.+) because", output)
         what = conflict.group(1) if conflict else "the packages"
         return f"The declared versions of {what} exclude each other: mend the ranges in packages/*/pyproject.toml."
-    errors = re.findall(r"^\s*(?:ERROR|error|Error): (.+)", output, re.M)
-    last = output.strip().splitlines()[-1] if output.strip() else "no output"
-    return f"Setting up failed ({errors[0] if errors else last}); what was half-made has been removed."
+    errors = re.findall(r"^ *(\w*Error: .+)", output, re.M) + re.findall(r"^(?:ERROR|error): (.+)", output, re.M)
+    last = output.strip().splitlines()[-1:] or ["no output"]
+    return f"Setting up failed ({(errors or last)[0]}); what was half-made has been removed."
 
 
 def read(path):
