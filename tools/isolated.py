@@ -155,6 +155,8 @@ def version_of(python: str) -> str:
 
 def isolate(package: Package, base: str, every: dict[str, Package], wheels: Path) -> str:
     """Install, import and test one package on one Python."""
+    if not package.tests.is_dir():
+        raise Broken(f"packages/{package.folder.name} has no tests")
     own, others = closure(package.requirements, every)
     layer = Layer(base, others)
     layer.hold([package.name], every, wheels)
