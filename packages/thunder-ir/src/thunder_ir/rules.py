@@ -78,9 +78,7 @@ class RuleTable(Generic[K, R]):
     def __getitem__(self, symbol: K) -> R:
         rule = self._rules.get(symbol)
         if rule is None:
-            raise MissingRuleError(
-                f"{symbol.id} has no {self.kind} rule; add one with {self.decorator}({symbol.id})"
-            )
+            raise MissingRuleError(f"{symbol.id} has no {self.kind} rule; add one with {self.decorator}({symbol.id})")
         return rule
 
     def __contains__(self, symbol: K) -> bool:

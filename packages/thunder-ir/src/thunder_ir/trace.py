@@ -94,7 +94,9 @@ class Trace:
         if not imports:
             return source.text
         head = [f"# {self.provenance}"] if self.provenance is not None else []
-        return "\n".join([*head, *source.import_lines, "", source.text] if source.import_lines else [*head, source.text])
+        return "\n".join(
+            [*head, *source.import_lines, "", source.text] if source.import_lines else [*head, source.text]
+        )
 
     def python_callable(self, **names: Any) -> Callable[..., Any]:
         """Compile the printed text and return the function.

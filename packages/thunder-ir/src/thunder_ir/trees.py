@@ -14,7 +14,7 @@ NAMESPACE = "thunder"
 
 
 def flat_proxies(value: Any) -> list[Proxy]:
-    """Return the proxies in ``value`` in order: in tuples, lists, dicts, slices and dataclasses, nested as they may be."""
+    """Return the proxies in ``value`` in order: in tuples, lists, dicts, slices and dataclasses, however nested."""
     found: list[Proxy] = []
     _collect(value, found)
     return found
@@ -82,8 +82,8 @@ def _is(a: Any, b: Any) -> bool:
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """Return the leaves of a pytree and its structure; ``None`` is a leaf, dict order is kept, dataclasses are nodes."""
-    return optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)  # type: ignore[return-value]
+    """Return the leaves of a pytree and its structure; ``None`` is a leaf, dicts keep their order."""
+    return optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
 
 
 def unflatten(structure: Any, leaves: Any) -> Any:

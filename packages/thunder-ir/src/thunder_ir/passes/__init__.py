@@ -1,0 +1,19 @@
+"""Passes that know no operation, and what passes are written with."""
+
+from thunder_ir.passes.common_subexpressions import common_subexpressions, memory_behind
+from thunder_ir.passes.dataflow import consumers, dependencies, producers, topological_order
+from thunder_ir.passes.dead_code import dead_code_elimination
+from thunder_ir.passes.decorator import trace_pass, verifying
+from thunder_ir.passes.evaluation import evaluate
+from thunder_ir.passes.expansion import expand
+from thunder_ir.passes.pairing import pair_outputs
+from thunder_ir.passes.rewriting import KEEP, renamed, rewrite
+from thunder_ir.passes.traits import has_effect, is_random, is_repeatable, writes
+
+flatten_composites = expand
+
+__all__ = [
+    "KEEP", "common_subexpressions", "consumers", "dead_code_elimination", "dependencies", "evaluate", "expand",
+    "flatten_composites", "has_effect", "is_random", "is_repeatable", "memory_behind", "pair_outputs", "producers",
+    "renamed", "rewrite", "topological_order", "trace_pass", "verifying", "writes",
+]  # fmt: skip

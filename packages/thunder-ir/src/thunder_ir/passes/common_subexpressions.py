@@ -1,0 +1,74 @@
+"""Computing equal things once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from thunder_ir.keys import key_of
+from thunder_ir.passes.decorator import trace_pass
+from thunder_ir.passes.traits import is_repeatable, writes
+from thunder_ir.symbols import BoundSymbol, OpTags
+from thunder_ir.trace import Trace
+from thunder_ir.trees import substitute
+
+
+@trace_pass
+def common_subexpressions(trace: Trace) -> Trace:
+    """Merge calls of one symbol with equal arguments into the first of them.
+
+    Never merged are calls that draw random numbers or have an effect, values one of which is written to later, calls
+    with a write between them, and values that would make two outputs of the program share memory that did not.
+
+    Example:
+        >>> from thunder_ir import Symbol, Tensor, trace_of
+        >>> from thunder_ir.passes import common_subexpressions
+        >>> exp = Symbol("exp", "prims", meta=lambda a: a.like())
+        >>> add = Symbol("add", "prims", meta=lambda a, b: a.like())
+        >>> print(common_subexpressions(trace_of(lambda x: add(exp(x), exp(x)), Tensor((2,)))))
+        def program(x: "float32[2]"):
+            t0 = prims_exp(x)  # float32[2]
+            t2 = prims_add(t0, t0)  # float32[2]
+            return t2
+    """
+    written = memory_behind(trace.bound_symbols, [b.args[0].name for b in trace.bound_symbols if writes(b)])
+    escaping = memory_behind(trace.bound_symbols, [p.name for p in trace.outputs])
+    seen: dict[Any, BoundSymbol] = {}
+    replaced: dict[str, Any] = {}
+    kept = []
+    for bound in trace.bound_symbols:
+        if replaced:
+            bound = bound.substituted(replaced)
+        if writes(bound):
+            seen.clear()  # what was computed before may read otherwise now
+        first = seen.setdefault(_key(bound), bound)
+        if first is bound or not _mergeable(first, bound, written, escaping):
+            kept.append(bound)
+        else:
+            replaced.update({new.name: old for new, old in zip(bound.outputs, first.outputs, strict=True)})
+    if not replaced:
+        return trace
+    return trace.replace(bound_symbols=tuple(kept), output=substitute(trace.output, replaced))
+
+
+def _key(bound: BoundSymbol) -> Any:
+    return (bound.symbol, key_of(bound.args), key_of(bound.kwargs) if bound.kwargs else (), bound.tags)
+
+
+def _mergeable(first: BoundSymbol, second: BoundSymbol, written: set[str], escaping: set[str]) -> bool:
+    old = [p.name for p in first.outputs]
+    new = [p.name for p in second.outputs]
+    if len(old) != len(new) or not written.isdisjoint(old) or not written.isdisjoint(new):
+        return False
+    if not escaping.isdisjoint(old) and not escaping.isdisjoint(new):
+        return False
+    return is_repeatable(second)
+
+
+def memory_behind(bound_symbols: Iterable[BoundSymbol], names: Iterable[str]) -> set[str]:
+    """Return the names whose memory the tensors of ``names`` may be views of, ``names`` included."""
+    found = set(names)
+    for bound in reversed(tuple(bound_symbols)):
+        if (bound.has_tag(OpTags.VIEW) or writes(bound)) and not found.isdisjoint([p.name for p in bound.outputs]):
+            found.update([p.name for p in bound.inputs])
+    return found

@@ -1,0 +1,32 @@
+"""Dropping what nobody reads."""
+
+from __future__ import annotations
+
+from thunder_ir.passes.decorator import trace_pass
+from thunder_ir.passes.traits import has_effect
+from thunder_ir.trace import Trace
+
+
+@trace_pass
+def dead_code_elimination(trace: Trace) -> Trace:
+    """Drop every bound symbol whose outputs are never read, unless it is tagged to stay or writes to a tensor.
+
+    Example:
+        >>> from thunder_ir import Namespace, Symbol, Tensor, trace_of
+        >>> from thunder_ir.passes import dead_code_elimination
+        >>> exp, tanh = (Symbol(n, "prims", meta=lambda a: a.like()) for n in ("exp", "tanh"))
+        >>> def program(x):
+        ...     exp(x)
+        ...     return tanh(x)
+        >>> len(dead_code_elimination(trace_of(program, Tensor((2,)))).bound_symbols)
+        1
+    """
+    read = {p.name for p in trace.outputs}
+    kept = []
+    for bound in reversed(trace.bound_symbols):
+        if not read.isdisjoint([p.name for p in bound.outputs]) or has_effect(bound):
+            kept.append(bound)
+            read.update([p.name for p in bound.inputs])
+    if len(kept) == len(trace.bound_symbols):
+        return trace
+    return trace.replace(bound_symbols=tuple(reversed(kept)))

@@ -1,0 +1,27 @@
+"""What passes may do with a call, read from the tags of its symbol."""
+
+from __future__ import annotations
+
+from thunder_ir.symbols import EFFECTS, BoundSymbol, OpTags
+
+
+def has_effect(bound: BoundSymbol) -> bool:
+    """Whether the call does more than define its outputs, so that it stays even if nobody reads them."""
+    return not EFFECTS.isdisjoint(bound.symbol.tags) or not EFFECTS.isdisjoint(bound.tags)
+
+
+def writes(bound: BoundSymbol) -> bool:
+    """Whether the call writes to its first argument."""
+    return bound.has_tag(OpTags.IN_PLACE)
+
+
+def is_random(bound: BoundSymbol) -> bool:
+    """Whether the call draws random numbers."""
+    return bound.has_tag(OpTags.RANDOM)
+
+
+def is_repeatable(bound: BoundSymbol) -> bool:
+    """Whether calling once or twice is the same: no effect and no random number, in its decomposition either."""
+    if has_effect(bound) or is_random(bound):
+        return False
+    return all([is_repeatable(sub) for sub in bound.subsymbols])
