@@ -137,7 +137,7 @@ def _other(value: Any, context: Context) -> str:
     return context.object(value, getattr(value, "__name__", cls.__name__))
 
 
-def _is_plain_subclass(cls: type) -> bool:
+def _is_plain_subclass(cls: Any) -> bool:
     return cls.__init__ in (tuple.__init__, list.__init__, dict.__init__, object.__init__)
 
 

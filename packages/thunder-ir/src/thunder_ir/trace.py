@@ -107,7 +107,7 @@ class Trace:
         return self.source().compile(names)
 
     def __str__(self) -> str:
-        return self.python(imports=False, decompositions=False, locations=False)
+        return self.source().text.removesuffix("\n")
 
     def __repr__(self) -> str:
         return f"<Trace {self.name}: {len(self.inputs)} inputs, {len(self.bound_symbols)} bound symbols>"

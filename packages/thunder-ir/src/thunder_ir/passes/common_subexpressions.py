@@ -27,8 +27,8 @@ def common_subexpressions(trace: Trace) -> Trace:
         >>> add = Symbol("add", "prims", meta=lambda a, b: a.like())
         >>> print(common_subexpressions(trace_of(lambda x: add(exp(x), exp(x)), Tensor((2,)))))
         def program(x: "float32[2]"):
-            t0 = prims_exp(x)  # float32[2]
-            t2 = prims_add(t0, t0)  # float32[2]
+            t0 = _prims_exp(x)  # float32[2]
+            t2 = _prims_add(t0, t0)  # float32[2]
             return t2
     """
     written = memory_behind(trace.bound_symbols, [b.args[0].name for b in trace.bound_symbols if writes(b)])

@@ -36,8 +36,8 @@ def expand(trace: Trace, keep: Callable[[BoundSymbol], bool] = _keeps_nothing) -
         >>> twice = Symbol("twice", "mine", decomposition=lambda a: exp(exp(a)))
         >>> print(expand(trace_of(lambda x: twice(x), Tensor((2,)))))
         def program(x: "float32[2]"):
-            t1 = prims_exp(x)  # float32[2]
-            t0 = prims_exp(t1)  # float32[2]
+            t1 = _prims_exp(x)  # float32[2]
+            t0 = _prims_exp(t1)  # float32[2]
             return t0
     """
     if all([bound.symbol.is_prim or keep(bound) for bound in trace.bound_symbols]):

@@ -51,8 +51,8 @@ def rewrite(trace: Trace, visit: Visitor) -> Trace:
         ...     return exp2(*bound.args) if bound.symbol is exp else KEEP
         >>> print(rewrite(trace_of(lambda x: exp(exp(x)), Tensor((2,))), visit))
         def program(x: "float32[2]"):
-            t0 = prims_exp2(x)  # float32[2]
-            t1 = prims_exp2(t0)  # float32[2]
+            t0 = _prims_exp2(x)  # float32[2]
+            t1 = _prims_exp2(t0)  # float32[2]
             return t1
     """
     builder = Builder(trace.names())
