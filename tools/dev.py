@@ -113,21 +113,16 @@ def prepare_process():
         os.environ.pop(name, None)
 
 
-@contextlib.contextmanager
-def alone(what):
-    """Hold ``what`` alone. Another command that sets it up or uses it is waited for."""
-    with lock_file(what) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell(f"waiting for another command that uses {what} of this clone to finish")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def lock_file(what):
+def lock(what, kind):
+    """Lock ``what`` for setting it up (LOCK_EX) or for using it (LOCK_SH), waiting for other commands."""
     (HOME / "locks").mkdir(parents=True, exist_ok=True)
-    return open(HOME / "locks" / what, "a")  # noqa: SIM115 - who calls this closes it
+    file = open(HOME / "locks" / what, "a")  # held until it is closed
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        tell(f"waiting for another command of this clone that uses {what}")
+        fcntl.flock(file, kind)
+    return file
 
 
 def hatch(*words):
@@ -141,14 +136,14 @@ def make_tools():
     stamp = HOME / "tools.stamp"
     if read(stamp) == wanted:
         return
-    with alone("tools"):
+    with lock("tools", fcntl.LOCK_EX) as held:
         if read(stamp) == wanted:
             return
         tell(f"installing {HATCH} into .hatch/tools")
         with removed_on_failure(TOOLS, stamp):
             forget(TOOLS, stamp)
-            run([sys.executable, "-m", "venv", str(TOOLS)])
-            run([str(TOOLS / "bin" / "python"), "-m", "pip", "install", "--quiet", HATCH])
+            run([sys.executable, "-m", "venv", str(TOOLS)], held)
+            run([str(TOOLS / "bin" / "python"), "-m", "pip", "install", "--quiet", HATCH], held)
         stamp.write_text(wanted)
 
 
@@ -156,14 +151,13 @@ def make_environment(name):
     """Make or re-sync an environment, and return its lock, shared with all other commands that use it."""
     folder, stamp = HOME / "envs" / name, HOME / "envs" / (name + ".stamp")
     while True:
-        held = lock_file(name)
-        fcntl.flock(held, fcntl.LOCK_SH)
+        held = lock(name, fcntl.LOCK_SH)
         if read(stamp) == wanted_text() and folder.is_dir():
             return held
         held.close()
-        with alone(name):
+        with lock(name, fcntl.LOCK_EX) as held:
             if read(stamp) != wanted_text() or not folder.is_dir():
-                sync(name, folder, stamp)
+                sync(name, folder, stamp, held)
 
 
 def wanted_text():
@@ -176,7 +170,7 @@ def wanted_text():
     return json.dumps({"base": base, "shared": shared, "torch": torch, "members": members}, sort_keys=True)
 
 
-def sync(name, folder, stamp):
+def sync(name, folder, stamp, held):
     """Bring an environment to what is declared now; make it afresh where there is none to build on."""
     wanted, before = wanted_text(), json.loads(read(stamp) or "{}")
     kept = folder.is_dir() and all(before.get(k) == json.loads(wanted)[k] for k in ("base", "torch"))
@@ -189,22 +183,22 @@ def sync(name, folder, stamp):
             tell(f"making .hatch/envs/{name}; this takes a minute, or as long as PyTorch takes to download")
             forget(folder, stamp)
             HOME.joinpath("envs").mkdir(exist_ok=True)
-        run(hatch("run", name + ":python", "-c", "pass"))
+        run(hatch("run", name + ":python", "-c", "pass"), held)
         if kept:
-            refresh(folder, before["members"], json.loads(wanted)["members"], start)
+            for member in changed(folder, before["members"], json.loads(wanted)["members"], start):
+                run(
+                    [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps", "-e", member], held
+                )
     tell(f"done in {time.time() - start:.0f} s")
     stamp.write_text(wanted)
 
 
-def refresh(folder, before, now, start):
-    """Reinstall the packages whose metadata changed where hatch did not: it looks at requirements only."""
-    stale = []
+def changed(folder, before, now, start):
+    """The packages to reinstall as their metadata changed and hatch did not: it looks at requirements only."""
     for member, value in now.items():
         installed = list(folder.glob(f"lib/*/site-packages/{distribution(member)}-*.dist-info"))
         if installed and before.get(member) != value and installed[0].stat().st_mtime < start:
-            stale += ["--editable", str(ROOT / "packages" / member)]
-    if stale:
-        run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps"] + stale)
+            yield str(ROOT / "packages" / member)
 
 
 def distribution(member):
@@ -228,8 +222,11 @@ def forget(folder, stamp):
     shutil.rmtree(str(folder), ignore_errors=True)
 
 
-def run(command):
-    """Run a step of the set-up, showing what it prints; turn a failure into one sentence."""
+def run(command, held):
+    """Run a step of the set-up, showing what it prints; turn a failure into one sentence.
+
+    The step holds the lock, too: should this process be killed, the step goes on, and nobody else starts one beside it.
+    """
     lines = []
     with subprocess.Popen(
         command,
@@ -240,6 +237,7 @@ def run(command):
         universal_newlines=True,
         errors="replace",
         start_new_session=True,
+        pass_fds=[held.fileno()],
     ) as process:
         try:
             for line in process.stdout:
