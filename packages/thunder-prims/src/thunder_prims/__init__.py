@@ -1,6 +1,18 @@
 """The closed set of operations that every transform knows, each with its rules beside it."""
+# ruff: noqa: F403  (each family says in its __all__ what its prims are)
 
-from thunder_prims._version import __version__
-from thunder_prims.prim import PRIMS, prim, strict
-
-__all__ = ["PRIMS", "__version__", "prim", "strict"]
+from thunder_prims._version import __version__ as __version__
+from thunder_prims.comparison import *
+from thunder_prims.conditional import *
+from thunder_prims.conversion import *
+from thunder_prims.creation import *
+from thunder_prims.debug import *
+from thunder_prims.elementwise_binary import *
+from thunder_prims.elementwise_unary import *
+from thunder_prims.numbers import *
+from thunder_prims.prim import PRIMS as PRIMS
+from thunder_prims.prim import prim as prim
+from thunder_prims.prim import strict as strict
+from thunder_prims.random import *
+from thunder_prims.shape import *
+from thunder_prims.special import *

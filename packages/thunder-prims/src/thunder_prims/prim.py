@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thunder_ir import Language, Namespace, OpTags, Symbol, provide_default_language
+from thunder_ir import BoundSymbol, Language, Namespace, OpTags, Symbol, provide_default_language
+
+Printer = Callable[[BoundSymbol, Any], list[str]]
 
 PRIMS = Namespace("prims", "thunder_prims")
 
 strict = Language("prims")
-"""Operators on proxies for which operands must have equal shapes and dtypes, or be numbers: nothing is hidden in a rule."""
+"""Operators for which operands must have equal shapes and dtypes, or be numbers: nothing is hidden in a rule."""
 
 provide_default_language(strict)
 
 
-def prim(*tags: OpTags, method: str | tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Symbol]:
+def prim(
+    *tags: OpTags, method: str | tuple[str, ...] = (), printer: Printer | None = None
+) -> Callable[[Callable[..., Any]], Symbol]:
     """Make the decorated meta function a prim.
 
     Args:
         tags: traits that passes rely on.
         method: under which names proxies have it as a method or operator in the strict language.
+        printer: prints a call of it as lines of code, where that is not an ordinary call.
 
     Returns:
         A decorator that returns the symbol; its name is the function's.
@@ -28,7 +33,13 @@ def prim(*tags: OpTags, method: str | tuple[str, ...] = ()) -> Callable[[Callabl
 
     def make(meta: Callable[..., Any]) -> Symbol:
         symbol = Symbol(
-            meta.__name__, PRIMS, meta=meta, tags=frozenset(tags), language=strict, doc=meta.__doc__ or ""
+            meta.__name__,
+            PRIMS,
+            meta=meta,
+            tags=frozenset(tags),
+            language=strict,
+            printer=printer,
+            doc=meta.__doc__ or "",
         )
         for name in (method,) if isinstance(method, str) else method:
             strict.method(name)(symbol)

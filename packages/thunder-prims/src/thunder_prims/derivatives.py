@@ -1,0 +1,100 @@
+"""Derivative rules by the kind of operation: elementwise ones, and those that are linear in their first argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thunder_autograd import jvp_rule, vjp_rule
+from thunder_ir import Symbol, TensorProxy
+
+Map = Callable[[TensorProxy], Any]
+"""From the tangent of one operand to what it adds to the tangent of the result."""
+
+Maps = Callable[..., Any]
+"""Takes the operands and then the result of an elementwise operation; returns a :data:`Map` for each operand."""
+
+
+def derivatives(*symbols: Symbol) -> Callable[[Maps], Maps]:
+    """Make vjp and jvp rules of elementwise operations of the derivative alone.
+
+    The decorated function takes the operation's arguments and its result ``y``, and returns for each argument the map
+    ``d -> d * dy/da``, as one function for one argument and as a tuple for several; ``None`` stands for an argument
+    without derivative. The tangent of the result is the sum of what the maps make of the tangents. As each element
+    depends only on its own place, a map is its own transpose, so the pullback applies it too, to conjugates where
+    the dtype is complex.
+    """
+
+    def register(maps: Maps) -> Maps:
+        for symbol in symbols:
+            _register(symbol, maps)
+        return maps
+
+    return register
+
+
+def _register(symbol: Symbol, maps: Maps) -> None:
+    def vjp(*args: Any, **kwargs: Any) -> tuple[Any, Callable[[TensorProxy], Any]]:
+        y = symbol(*args, **kwargs)
+
+        def pullback(dy: TensorProxy) -> tuple[Any, ...]:
+            of = _as_tuple(maps(*args, y, **kwargs))
+            return tuple(
+                _transposed(f, dy) if f is not None and _is_inexact(a) else None for f, a in zip(of, args, strict=False)
+            )
+
+        return y, pullback
+
+    def jvp(*args_and_tangents: Any, **kwargs: Any) -> tuple[Any, Any]:
+        args, tangents = halves(args_and_tangents)
+        y = symbol(*args, **kwargs)
+        of = _as_tuple(maps(*args, y, **kwargs))
+        total: Any = None
+        for f, d in zip(of, tangents, strict=False):
+            if f is not None and d is not None:
+                total = f(d) if total is None else total + f(d)
+        return y, total
+
+    vjp.__name__ = vjp.__qualname__ = f"{symbol.name}_vjp"
+    jvp.__name__ = jvp.__qualname__ = f"{symbol.name}_jvp"
+    vjp.__doc__ = jvp.__doc__ = maps.__doc__
+    vjp_rule(symbol)(vjp)
+    jvp_rule(symbol)(jvp)
+
+
+def _transposed(f: Map, dy: TensorProxy) -> Any:
+    return f(dy.conj()).conj() if dy.dtype.is_complex else f(dy)
+
+
+def _as_tuple(maps: Any) -> tuple[Map | None, ...]:
+    return maps if isinstance(maps, tuple) else (maps,)
+
+
+def _is_inexact(a: Any) -> bool:
+    return isinstance(a, TensorProxy) and a.dtype.is_inexact
+
+
+def halves(args_and_tangents: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the arguments and the tangents of a call of a jvp rule: there is one tangent for each argument."""
+    middle = len(args_and_tangents) // 2
+    return args_and_tangents[:middle], args_and_tangents[middle:]
+
+
+def linear(*symbols: Symbol) -> None:
+    """Give operations that are linear in their first argument, and constant in the others, their jvp rule.
+
+    The tangent goes the way of the value: ``dy = f(da, ...)``.
+    """
+    for symbol in symbols:
+        _register_linear(symbol)
+
+
+def _register_linear(symbol: Symbol) -> None:
+    def jvp(*args_and_tangents: Any, **kwargs: Any) -> tuple[Any, Any]:
+        (a, *rest), (da, *_) = halves(args_and_tangents)
+        y = symbol(a, *rest, **kwargs)
+        return y, None if da is None else symbol(da, *rest, **kwargs)
+
+    jvp.__name__ = jvp.__qualname__ = f"{symbol.name}_jvp"
+    jvp.__doc__ = f"``dy = {symbol.name}(da, ...)``, for it is linear."
+    jvp_rule(symbol)(jvp)

@@ -1,0 +1,79 @@
+"""Arithmetic of numbers that the program does not fix, such as sizes that change from call to call."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from thunder_ir import NumberProxy, OpTags, number_proxy, value_of
+from thunder_ir.proxies import Number
+from thunder_prims.checks import kind_of_number
+from thunder_prims.prim import prim
+
+__all__ = [
+    "number_abs", "number_add", "number_floordiv", "number_mod", "number_mul", "number_neg", "number_pow",
+    "number_sub", "number_truediv",
+]  # fmt: skip
+
+CONSTANT = OpTags.CONSTANT_FOR_DERIVATIVE
+
+
+def _computed(name: str, function: Callable[..., Any], *numbers: Number) -> NumberProxy:
+    for number in numbers:
+        kind_of_number(name, number)
+    return number_proxy(function(*[value_of(number) for number in numbers]))
+
+
+@prim(CONSTANT, method="number_add")
+def number_add(a: Number, b: Number) -> NumberProxy:
+    """``a + b`` of numbers."""
+    return _computed("number_add", operator.add, a, b)
+
+
+@prim(CONSTANT, method="number_sub")
+def number_sub(a: Number, b: Number) -> NumberProxy:
+    """``a - b`` of numbers."""
+    return _computed("number_sub", operator.sub, a, b)
+
+
+@prim(CONSTANT, method="number_mul")
+def number_mul(a: Number, b: Number) -> NumberProxy:
+    """``a * b`` of numbers."""
+    return _computed("number_mul", operator.mul, a, b)
+
+
+@prim(CONSTANT, method="number_truediv")
+def number_truediv(a: Number, b: Number) -> NumberProxy:
+    """``a / b`` of numbers."""
+    return _computed("number_truediv", operator.truediv, a, b)
+
+
+@prim(CONSTANT, method="number_floordiv")
+def number_floordiv(a: Number, b: Number) -> NumberProxy:
+    """``a // b`` of numbers."""
+    return _computed("number_floordiv", operator.floordiv, a, b)
+
+
+@prim(CONSTANT, method="number_mod")
+def number_mod(a: Number, b: Number) -> NumberProxy:
+    """``a % b`` of numbers."""
+    return _computed("number_mod", operator.mod, a, b)
+
+
+@prim(CONSTANT, method="number_pow")
+def number_pow(a: Number, b: Number) -> NumberProxy:
+    """``a ** b`` of numbers."""
+    return _computed("number_pow", operator.pow, a, b)
+
+
+@prim(CONSTANT, method="number_neg")
+def number_neg(a: Number) -> NumberProxy:
+    """``-a`` of a number."""
+    return _computed("number_neg", operator.neg, a)
+
+
+@prim(CONSTANT, method="number_abs")
+def number_abs(a: Number) -> NumberProxy:
+    """``abs(a)`` of a number."""
+    return _computed("number_abs", operator.abs, a)

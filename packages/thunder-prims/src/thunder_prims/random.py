@@ -1,0 +1,185 @@
+"""Prims that draw random numbers, from the device's generator or, the ``philox`` ones, from an explicit seed."""
+
+from __future__ import annotations
+
+from thunder_ir import Device, DType, DTypeError, IntegerProxy, OpTags, ShapeError, TensorProxy, dtypes, number_proxy
+from thunder_ir.proxies import Dimension, Number
+from thunder_prims.checks import FLOATING, check_accepts, check_device, check_integer, check_number
+from thunder_prims.creation import created
+from thunder_prims.prim import prim
+
+__all__ = [
+    "get_and_update_rng_state", "multinomial", "poisson", "randint", "randn", "randperm", "uniform", "uniform_philox",
+]  # fmt: skip
+
+RANDOM, CREATION, CONSTANT = OpTags.RANDOM, OpTags.CREATION, OpTags.CONSTANT_FOR_DERIVATIVE
+
+
+def _drawn(operation: str, shape: tuple[Dimension, ...], dtype: DType, device: Device) -> TensorProxy:
+    result = created(operation, shape, dtype, device)
+    if not dtype.is_floating:
+        raise DTypeError(f"{operation} of {dtype} needs a floating-point dtype")
+    return result
+
+
+@prim(RANDOM, CREATION, CONSTANT)
+def uniform(shape: tuple[Dimension, ...], low: Number, high: Number, dtype: DType, device: Device) -> TensorProxy:
+    """Draw from the uniform distribution on ``[low, high)``.
+
+    Args:
+        shape: of the result.
+        low, high: numbers that are not complex.
+        dtype: floating-point.
+        device: where the result lives, and whose generator is used.
+    """
+    result = _drawn("uniform", shape, dtype, device)
+    check_number("uniform", low, dtype)
+    check_number("uniform", high, dtype)
+    return result
+
+
+@prim(CREATION, CONSTANT)
+def uniform_philox(
+    shape: tuple[Dimension, ...],
+    low: Number,
+    high: Number,
+    dtype: DType,
+    device: Device,
+    seed: Dimension | TensorProxy,
+    offset: Dimension | TensorProxy,
+) -> TensorProxy:
+    """Draw from the uniform distribution on ``[low, high)`` as ``seed`` and ``offset`` say: the same ones each time.
+
+    Args:
+        shape: of the result.
+        low, high: numbers that are not complex.
+        dtype: floating-point.
+        device: where the result lives.
+        seed, offset: state of a Philox generator, each an integer or an ``int64`` tensor of one element.
+
+    Source:
+        J. Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011).
+    """
+    result = _drawn("uniform_philox", shape, dtype, device)
+    check_number("uniform_philox", low, dtype)
+    check_number("uniform_philox", high, dtype)
+    _check_state("uniform_philox", seed, "seed")
+    _check_state("uniform_philox", offset, "offset")
+    return result
+
+
+def _check_state(operation: str, value: Dimension | TensorProxy, argument: str) -> None:
+    if not isinstance(value, TensorProxy):
+        check_integer(operation, value, argument)
+    elif value.dtype is not dtypes.int64 or value.numel != 1:
+        raise DTypeError(f"{operation} needs an int64 tensor of one element as {argument}, got {value.type_string}")
+
+
+@prim(RANDOM, CREATION, CONSTANT)
+def randn(shape: tuple[Dimension, ...], dtype: DType, device: Device) -> TensorProxy:
+    """Draw from the normal distribution of mean 0 and variance 1.
+
+    Args:
+        shape: of the result.
+        dtype: floating-point, or complex: then each part has variance 1/2.
+        device: where the result lives, and whose generator is used.
+    """
+    result = created("randn", shape, dtype, device)
+    if not dtype.is_inexact:
+        raise DTypeError(f"randn of {dtype} needs a floating-point or complex dtype")
+    return result
+
+
+@prim(RANDOM, CREATION, CONSTANT)
+def randint(shape: tuple[Dimension, ...], low: Dimension, high: Dimension, dtype: DType, device: Device) -> TensorProxy:
+    """Draw integers from ``low`` to ``high - 1``, each as likely.
+
+    Args:
+        shape: of the result.
+        low, high: ``low < high``.
+        dtype: integer or floating-point.
+        device: where the result lives, and whose generator is used.
+
+    Raises:
+        ShapeError: there is no integer to draw, or a size is negative.
+    """
+    result = created("randint", shape, dtype, device)
+    check_integer("randint", low, "low")
+    check_integer("randint", high, "high")
+    if not (dtype.is_integer or dtype.is_floating):
+        raise DTypeError(f"randint of {dtype} needs an integer or floating-point dtype")
+    if low >= high:
+        raise ShapeError(f"randint needs low < high, got {low} and {high}")
+    return result
+
+
+@prim(RANDOM, CREATION, CONSTANT)
+def randperm(length: Dimension, dtype: DType, device: Device) -> TensorProxy:
+    """Draw an order of ``0..length-1``, each as likely.
+
+    Returns:
+        shape ``(length,)``.
+    """
+    check_integer("randperm", length, "length")
+    result = created("randperm", (length,), dtype, device)
+    if not (dtype.is_integer or dtype.is_floating):
+        raise DTypeError(f"randperm of {dtype} needs an integer or floating-point dtype")
+    return result
+
+
+@prim(RANDOM, CONSTANT)
+def multinomial(a: TensorProxy, samples: Dimension, replacement: bool) -> TensorProxy:
+    """Draw indices with probabilities in proportion to weights.
+
+    Args:
+        a: weights, not negative, shape ``(n,)`` or ``(m, n)``, floating-point.
+        samples: how many to draw (from each row).
+        replacement: whether an index can be drawn twice.
+
+    Returns:
+        shape ``(samples,)`` or ``(m, samples)``, ``int64``.
+
+    Raises:
+        ShapeError: ``a`` has another number of dimensions, or there are fewer weights than samples to draw without
+            replacement, or less than one sample is wanted.
+    """
+    check_accepts("multinomial", a, FLOATING)
+    check_integer("multinomial", samples, "samples")
+    if a.ndim not in (1, 2):
+        raise ShapeError(f"multinomial of {a.type_string} needs one or two dimensions")
+    if samples < 1 or (not replacement and samples > a.shape[-1]):
+        raise ShapeError(
+            f"multinomial of {a.type_string} cannot draw {samples} samples {'with' if replacement else 'without'} "
+            "replacement"
+        )
+    return a.like(shape=(*a.shape[:-1], samples), dtype=dtypes.int64)
+
+
+@prim(RANDOM, CONSTANT)
+def poisson(a: TensorProxy) -> TensorProxy:
+    """Draw from the Poisson distributions with means ``a``, in the floating-point dtype of ``a``."""
+    check_accepts("poisson", a, FLOATING)
+    return a.like(requires_grad=False)
+
+
+@prim(RANDOM, CONSTANT, OpTags.DONT_DCE)
+def get_and_update_rng_state(
+    seed: Dimension | None, offset: Dimension | None, device: Device
+) -> tuple[IntegerProxy, IntegerProxy]:
+    """Read the state of the device's generator, or move it on.
+
+    Args:
+        seed, offset: a state that was read, after which the generator is set to that seed and the next offset;
+            both ``None`` to read the state.
+        device: whose generator.
+
+    Returns:
+        seed and offset of the generator, after it was set if it was.
+
+    Raises:
+        TypeError: only one of ``seed`` and ``offset`` is given.
+    """
+    check_device("get_and_update_rng_state", device)
+    if (seed is None) != (offset is None):
+        raise TypeError("get_and_update_rng_state needs both seed and offset, or neither")
+    return number_proxy(0), number_proxy(0)  # type: ignore[return-value]

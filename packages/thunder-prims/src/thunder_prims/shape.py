@@ -1,0 +1,301 @@
+"""Prims that move elements and compute nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from thunder_ir import DimensionError, OpTags, ShapeError, TensorProxy
+from thunder_ir.proxies import Dimension, Number
+from thunder_prims.checks import (
+    check_dim,
+    check_dims,
+    check_integer,
+    check_number,
+    check_same,
+    check_shape,
+    check_tensor,
+    count,
+    described,
+)
+from thunder_prims.prim import prim
+
+__all__ = [
+    "broadcast_in_dim", "cat", "flip", "pad", "reshape", "shape_of", "slice", "squeeze", "transpose", "unfold", "view",
+]  # fmt: skip
+
+
+@prim(OpTags.SHAPE_OP, OpTags.VIEW)
+def transpose(a: TensorProxy, permutation: tuple[int, ...]) -> TensorProxy:
+    """Reorder the dimensions of ``a``.
+
+    Args:
+        a: shape ``(d_0, ..., d_k)``, any dtype.
+        permutation: each of ``0..k`` once.
+
+    Returns:
+        shape ``(d_p0, ..., d_pk)`` for ``permutation = (p0, ..., pk)``, dtype of ``a``.
+
+    Raises:
+        ShapeError: ``permutation`` repeats, misses or exceeds a dimension.
+
+    Example:
+        >>> from thunder_ir import Tensor, trace_of
+        >>> from thunder_prims import transpose
+        >>> def program(x):
+        ...     return transpose(x, (1, 0))
+        >>> print(trace_of(program, Tensor((2, 3))))
+        def program(x: "float32[2, 3]"):
+            t0 = prims.transpose(x, (1, 0))  # float32[3, 2]
+            return t0
+
+    Source:
+        ``torch.permute``, with dimensions already non-negative.
+    """
+    check_tensor("transpose", a)
+    if not isinstance(permutation, (tuple, list)) or sorted(permutation) != list(range(a.ndim)):
+        raise ShapeError(f"transpose of {a.type_string} needs a permutation of 0..{a.ndim - 1}, got {permutation}")
+    return a.like(shape=tuple([a.shape[d] for d in permutation]))
+
+
+@prim(OpTags.SHAPE_OP, OpTags.VIEW)
+def broadcast_in_dim(a: TensorProxy, shape: tuple[Dimension, ...], dims: tuple[int, ...]) -> TensorProxy:
+    """Repeat ``a`` along new dimensions and along those of size 1.
+
+    Args:
+        a: shape ``(d_0, ..., d_k)``, any dtype.
+        shape: of the result.
+        dims: for each dimension of ``a``, ascending, the dimension of the result that it becomes. ``d_i`` is 1 or
+            ``shape[dims[i]]``.
+
+    Returns:
+        ``shape``, dtype of ``a``.
+
+    Raises:
+        ShapeError: ``dims`` does not fit, or a size is neither 1 nor that of the result.
+        DimensionError: one of ``dims`` is no dimension of the result.
+    """
+    check_tensor("broadcast_in_dim", a)
+    check_shape("broadcast_in_dim", shape)
+    if len(dims) != a.ndim or any([i >= j for i, j in zip(dims, dims[1:], strict=False)]):
+        raise ShapeError(
+            f"broadcast_in_dim of {a.type_string} needs {a.ndim} ascending dimensions of the result, got {tuple(dims)}"
+        )
+    for size, dim in zip(a.shape, dims, strict=True):
+        if not 0 <= dim < len(shape):
+            raise DimensionError(f"broadcast_in_dim of {a.type_string} to {shape}: the result has no dimension {dim}")
+        if size is not shape[dim] and size != 1 and size != shape[dim]:
+            raise ShapeError(
+                f"broadcast_in_dim of {a.type_string} to {tuple(shape)} along {tuple(dims)}: a size of {size} can "
+                f"become {size} only, not {shape[dim]}"
+            )
+    return a.like(shape=tuple(shape))
+
+
+@prim(OpTags.SHAPE_OP, OpTags.VIEW)
+def reshape(a: TensorProxy, shape: tuple[Dimension, ...]) -> TensorProxy:
+    """Give ``a`` another shape with the elements in the same row-major order.
+
+    Args:
+        a: any shape and dtype.
+        shape: of as many elements as ``a``.
+
+    Raises:
+        ShapeError: ``shape`` has another number of elements.
+    """
+    return _reshaped("reshape", a, shape)
+
+
+@prim(OpTags.SHAPE_OP, OpTags.VIEW)
+def view(a: TensorProxy, shape: tuple[Dimension, ...]) -> TensorProxy:
+    """Give ``a`` another shape as :func:`reshape` does, sharing its memory: what runs it raises where that cannot be.
+
+    Raises:
+        ShapeError: ``shape`` has another number of elements.
+    """
+    return _reshaped("view", a, shape)
+
+
+def _reshaped(operation: str, a: TensorProxy, shape: Sequence[Dimension]) -> TensorProxy:
+    check_tensor(operation, a)
+    check_shape(operation, shape)
+    have, want = count(a.shape), count(shape)
+    if have != want:
+        raise ShapeError(f"{operation} of {a.type_string} with {have} elements to {tuple(shape)} with {want}")
+    return a.like(shape=tuple(shape))
+
+
+@prim(OpTags.SHAPE_OP, OpTags.VIEW)
+def squeeze(a: TensorProxy, dims: tuple[int, ...]) -> TensorProxy:
+    """Drop dimensions of size 1.
+
+    Args:
+        a: any shape and dtype.
+        dims: those to drop, in any order.
+
+    Raises:
+        ShapeError: one of ``dims`` has another size, or appears twice.
+        DimensionError: one of ``dims`` is no dimension of ``a``.
+    """
+    check_dims("squeeze", a, dims)
+    for dim in dims:
+        if a.shape[dim] != 1:
+            raise ShapeError(f"squeeze of {a.type_string} needs dimensions of size 1, got {dim} of size {a.shape[dim]}")
+    return a.like(shape=tuple([size for dim, size in enumerate(a.shape) if dim not in dims]))
+
+
+@prim(OpTags.SHAPE_OP, OpTags.VIEW)
+def slice(
+    a: TensorProxy, starts: Sequence[Dimension], ends: Sequence[Dimension], strides: Sequence[int] | None = None
+) -> TensorProxy:
+    """Take a regular part of ``a``: elements ``starts[i], starts[i] + strides[i], ...`` before ``ends[i]``.
+
+    Args:
+        a: shape ``(d_0, ..., d_k)``, any dtype.
+        starts: one per dimension, ``0 <= starts[i] <= ends[i]``.
+        ends: one per dimension, ``ends[i] <= d_i``.
+        strides: one per dimension, positive; all 1 if not given.
+
+    Returns:
+        sizes ``ceil((ends[i] - starts[i]) / strides[i])``, dtype of ``a``.
+
+    Raises:
+        ShapeError: a bound lies outside, or there is not one of each per dimension.
+    """
+    check_tensor("slice", a)
+    steps = (1,) * a.ndim if strides is None else strides
+    if not len(starts) == len(ends) == len(steps) == a.ndim:
+        raise ShapeError(
+            f"slice of {a.type_string} needs {a.ndim} starts, ends and strides, got {starts}, {ends} and {strides}"
+        )
+    sizes = []
+    for size, start, end, step in zip(a.shape, starts, ends, steps, strict=True):
+        if not (0 <= start and start <= end and end <= size) or step < 1:
+            raise ShapeError(
+                f"slice of {a.type_string} from {tuple(starts)} to {tuple(ends)} by {tuple(steps)} needs "
+                "0 <= start <= end <= size and a positive stride in each dimension"
+            )
+        sizes.append(end - start if step == 1 else (end - start + step - 1) // step)
+    return a.like(shape=tuple(sizes))
+
+
+@prim(OpTags.SHAPE_OP)
+def pad(a: TensorProxy, value: Number, config: Sequence[tuple[Dimension, Dimension, int]]) -> TensorProxy:
+    """Put ``value`` before, behind and between the elements of each dimension.
+
+    Args:
+        a: shape ``(d_0, ..., d_k)``, any dtype.
+        value: a number that fits the dtype of ``a``.
+        config: per dimension how many go before, behind, and between any two elements. A negative number before or
+            behind takes elements away.
+
+    Returns:
+        sizes ``before + d_i + max(d_i - 1, 0) * between + behind``, dtype of ``a``.
+
+    Raises:
+        ShapeError: not one triple per dimension, a negative number between, or a size that would be negative.
+        DTypeError: ``value`` does not fit the dtype.
+    """
+    check_tensor("pad", a)
+    check_number("pad", value, a.dtype)
+    if len(config) != a.ndim or any([len(triple) != 3 for triple in config]):
+        raise ShapeError(f"pad of {a.type_string} needs (before, behind, between) for each dimension, got {config}")
+    sizes = []
+    for size, (before, behind, between) in zip(a.shape, config, strict=True):
+        if between < 0:
+            raise ShapeError(f"pad of {a.type_string} cannot put {between} elements between others, got {config}")
+        inner = size if between == 0 or size == 0 else size + (size - 1) * between
+        padded = before + inner + behind
+        if padded < 0:
+            raise ShapeError(f"pad of {a.type_string} with {config} takes away more elements than there are")
+        sizes.append(padded)
+    return a.like(shape=tuple(sizes))
+
+
+@prim(OpTags.SHAPE_OP)
+def cat(tensors: Sequence[TensorProxy], dim: int) -> TensorProxy:
+    """Join tensors along an existing dimension.
+
+    Args:
+        tensors: at least one; of one dtype, device and number of dimensions, and of one size but along ``dim``.
+        dim: along which.
+
+    Returns:
+        the sum of the sizes along ``dim``, elsewhere the shape of each.
+
+    Raises:
+        ShapeError: there is no tensor, or sizes differ in another dimension.
+        DTypeError, DeviceError: they are not of one dtype or device.
+        DimensionError: ``dim`` is no dimension of them.
+    """
+    if not isinstance(tensors, (tuple, list)) or not tensors:
+        raise ShapeError(f"cat needs a sequence of at least one tensor, got {described(tensors)}")
+    first: TensorProxy = tensors[0]
+    check_tensor("cat", first)
+    check_dim("cat", first, dim)
+    total: Any = first.shape[dim]
+    for tensor in tensors[1:]:
+        check_tensor("cat", tensor)
+        check_same("cat", first, tensor, shape=False)
+        if tensor.ndim != first.ndim or any(
+            [i != dim and m != n for i, (m, n) in enumerate(zip(first.shape, tensor.shape, strict=True))]
+        ):
+            raise ShapeError(
+                f"cat of {first.type_string} and {tensor.type_string} along {dim} needs equal sizes in all other "
+                "dimensions"
+            )
+        total = total + tensor.shape[dim]
+    sizes = first.shape[:dim] + (total,) + first.shape[dim + 1 :]
+    return first.like(shape=sizes, requires_grad=any([t.requires_grad for t in tensors]))
+
+
+@prim(OpTags.SHAPE_OP)
+def flip(a: TensorProxy, dims: tuple[int, ...]) -> TensorProxy:
+    """Reverse the order of the elements along dimensions.
+
+    Raises:
+        DimensionError: one of ``dims`` is no dimension of ``a``.
+        ShapeError: one of ``dims`` appears twice.
+    """
+    check_dims("flip", a, dims)
+    return a.like()
+
+
+@prim(OpTags.SHAPE_OP, OpTags.VIEW)
+def unfold(a: TensorProxy, dim: int, size: int, step: int) -> TensorProxy:
+    """Take all windows along a dimension.
+
+    Args:
+        a: shape ``(..., d, ...)``, any dtype.
+        dim: of ``d``.
+        size: elements per window, at most ``d``.
+        step: elements between the starts of two windows.
+
+    Returns:
+        shape ``(..., (d - size) // step + 1, ..., size)``, dtype of ``a``.
+
+    Raises:
+        ShapeError: ``size`` is negative or more than ``d``, or ``step`` is not positive.
+        DimensionError: ``dim`` is no dimension of ``a``.
+
+    Source:
+        ``torch.Tensor.unfold``.
+    """
+    check_dim("unfold", a, dim)
+    check_integer("unfold", size, "size")
+    check_integer("unfold", step, "step")
+    length = a.shape[dim]
+    if step < 1 or not (0 <= size and size <= length):
+        raise ShapeError(
+            f"unfold of {a.type_string} along {dim} needs a size in 0..{length} and a positive step, "
+            f"got {size} and {step}"
+        )
+    windows = (length - size) // step + 1
+    return a.like(shape=(*a.shape[:dim], windows, *a.shape[dim + 1 :], size))
+
+
+@prim(OpTags.CONSTANT_FOR_DERIVATIVE)
+def shape_of(a: TensorProxy) -> tuple[Dimension, ...]:
+    """Return the sizes of ``a``; symbolic ones get their names where this is recorded."""
+    check_tensor("shape_of", a)
+    return a.shape
