@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 PYPROJECT = """
 [build-system]
 requires = ["hatchling>=1.27,<2"]
@@ -213,3 +214,22 @@ def test_another_python_is_refused_in_one_sentence(monkeypatch):
     monkeypatch.setattr(dev.sys, "version_info", (3, 9, 1))
     with pytest.raises(dev.SetupError, match=r"Python 3.11, 3.12 or 3.13 is needed and this is 3.9: install one"):
         dev.check_machine("test")
+
+
+def test_isolation_finds_what_a_package_forgot_to_declare(workspace):
+    sound = workspace.run("isolated.py", "--python", VERSION)
+    assert sound.returncode == 0, sound.stdout + sound.stderr
+    assert f"thunder-prims on {VERSION}: ok: 3 modules import beside thunder-ir; 1 passed" in sound.stdout
+
+    workspace.write("thunder-prims", "rich.py", "import packaging\n")  # pytest needs it, and would hide its absence
+    workspace.declare("thunder-prims", "[]")
+    broken = workspace.run("isolated.py", "--python", VERSION)
+    assert broken.returncode == 1
+    assert "No module named 'packaging'" in broken.stdout
+    assert f"failed in isolation: thunder-prims on {VERSION}" in broken.stdout
+
+
+def test_isolation_reports_a_python_that_is_not_there(workspace):
+    done = workspace.run("isolated.py", "--python", "3.99")
+    assert done.returncode == 1
+    assert "Python 3.99: not found on this machine; not tried for 2 packages" in done.stdout

@@ -193,7 +193,7 @@ def import_name(requirement: Requirement) -> str:
 def find_python(version: str) -> str | None:
     """Find an interpreter: this one, on PATH, or among pyenv's."""
     if "/" in version:
-        return version
+        return version if works(version) else None
     if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
         return os.path.realpath(sys.executable)
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
@@ -204,7 +204,10 @@ def find_python(version: str) -> str | None:
 
 def works(python: str) -> bool:
     """Tell whether an interpreter starts: a shim of pyenv's may name a version that is not chosen."""
-    return subprocess.run([python, "-c", ""], capture_output=True).returncode == 0
+    try:
+        return subprocess.run([python, "-c", ""], capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 def main() -> int:
