@@ -5,14 +5,25 @@ from thunder_prims._version import __version__ as __version__
 from thunder_prims.comparison import *
 from thunder_prims.conditional import *
 from thunder_prims.conversion import *
+from thunder_prims.convolution import *
 from thunder_prims.creation import *
 from thunder_prims.debug import *
 from thunder_prims.elementwise_binary import *
 from thunder_prims.elementwise_unary import *
+from thunder_prims.factorization import *
+from thunder_prims.fft import *
+from thunder_prims.gathering import *
+from thunder_prims.indexing import *
+from thunder_prims.linalg import *
+from thunder_prims.nn import *
 from thunder_prims.numbers import *
+from thunder_prims.pooling import *
 from thunder_prims.prim import PRIMS as PRIMS
 from thunder_prims.prim import prim as prim
 from thunder_prims.prim import strict as strict
 from thunder_prims.random import *
+from thunder_prims.reduction import *
+from thunder_prims.scan import *
 from thunder_prims.shape import *
+from thunder_prims.sort import *
 from thunder_prims.special import *
