@@ -1,0 +1,43 @@
+"""Who runs the operations of a program: executors, their discovery, and the passes that prepare a program to run."""
+
+from thunder_executors._version import __version__
+from thunder_executors.claim import Refusal, claim
+from thunder_executors.errors import ExecutorError, UnavailableError, UnclaimedError
+from thunder_executors.executor import Executor, OperatorExecutor
+from thunder_executors.free import free_after_last_use
+from thunder_executors.fuse import fuse
+from thunder_executors.fusion import FusionExecutor, Region, partition
+from thunder_executors.gradients import grad_rule
+from thunder_executors.implementation import Arguments, Declined, Implementation, arguments
+from thunder_executors.operators import provide_language_of_operators
+from thunder_executors.order import order_for_memory, peak_bytes
+from thunder_executors.paths import find_path
+from thunder_executors.registry import (
+    Registry,
+    add_always_executor,
+    add_default_executor,
+    add_executor_lists,
+    deregister_executor,
+    find_replacement,
+    get_all_executors,
+    get_always_executors,
+    get_default_executors,
+    get_executor,
+    register_executor,
+    remove_always_executor,
+    remove_default_executor,
+    resolve_executors,
+    set_always_executors,
+    set_default_executors,
+)
+from thunder_executors.transform import execution_traces, to_callable, transform_for_execution
+
+__all__ = [
+    "Arguments", "Declined", "Executor", "ExecutorError", "FusionExecutor", "Implementation", "OperatorExecutor",
+    "Refusal", "Region", "Registry", "UnavailableError", "UnclaimedError", "__version__", "add_always_executor",
+    "add_default_executor", "add_executor_lists", "arguments", "claim", "deregister_executor", "execution_traces",
+    "find_path", "find_replacement", "free_after_last_use", "fuse", "get_all_executors", "get_always_executors",
+    "get_default_executors", "get_executor", "grad_rule", "order_for_memory", "partition", "peak_bytes",
+    "provide_language_of_operators", "register_executor", "remove_always_executor", "remove_default_executor",
+    "resolve_executors", "set_always_executors", "set_default_executors", "to_callable", "transform_for_execution",
+]  # fmt: skip

@@ -1,0 +1,53 @@
+"""Handing regions to fusion executors, and what they do not want to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thunder_executors.claim import claim
+from thunder_executors.executor import Executor
+from thunder_executors.fusion import FusionExecutor, Region, partition
+from thunder_ir import BoundSymbol, Trace
+from thunder_ir.passes import trace_pass
+
+
+@trace_pass
+def fuse(trace: Trace, executors: Sequence[Executor]) -> Trace:
+    """Let each fusion executor take its regions; those it leaves go to the executors behind it.
+
+    Args:
+        trace: the program, after :func:`claim` with the same executors.
+        executors: in the order in which they were asked.
+    """
+    for executor in executors:
+        if isinstance(executor, FusionExecutor):
+            others = [e for e in executors if e is not executor]
+            trace = _fuse_with(trace, executor, others)
+    return trace
+
+
+def _fuse_with(trace: Trace, executor: FusionExecutor, others: list[Executor]) -> Trace:
+    if not any([executor.mark in bound.tags for bound in trace.bound_symbols]):
+        return trace
+    kept: list[BoundSymbol] = []
+    left, number = False, 0
+    for part in partition(trace, executor):
+        if isinstance(part, BoundSymbol):
+            kept.append(part)
+            continue
+        call = _call_of(part, executor, f"{executor.name}_{number}")
+        if call is not None:
+            number += 1
+            kept.append(call)
+        else:
+            left = True
+            kept += [b.replace(tags=b.tags - {executor.mark}) for b in part.bound_symbols]
+    fused = trace.replace(bound_symbols=tuple(kept))
+    return claim(fused, others) if left else fused
+
+
+def _call_of(region: Region, executor: FusionExecutor, name: str) -> BoundSymbol | None:
+    """Return the call that runs a region, with no mark; ``None`` where it is too small or not wanted."""
+    if len(region.bound_symbols) < executor.smallest_region or not region.outputs:
+        return None
+    return executor.fuse(region, name)

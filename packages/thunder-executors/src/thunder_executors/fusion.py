@@ -1,0 +1,267 @@
+"""Fusion executors, and the partition of a program into regions that they can take."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from thunder_executors.executor import Executor
+from thunder_executors.implementation import Declined, Implementation, of_arguments
+from thunder_ir import BoundSymbol, Proxy, Symbol, Trace
+from thunder_ir.passes.traits import has_effect, is_random
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The tag of calls that a fusion executor takes."""
+
+    executor: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """Calls of a program that a fusion executor may run as one.
+
+    Args:
+        bound_symbols: in an order in which they can run.
+        inputs: what they read from outside, in the order in which they read it.
+        outputs: what others read of them, in the order in which it is defined.
+    """
+
+    bound_symbols: tuple[BoundSymbol, ...]
+    inputs: tuple[Proxy, ...]
+    outputs: tuple[Proxy, ...]
+
+    def trace(self, name: str) -> Trace:
+        """Return the region as a program of its own, whose output is a tuple."""
+        return Trace(name, self.inputs, self.bound_symbols, self.outputs)
+
+
+class FusionExecutor(Executor):
+    """Runs whole regions of a program. A subclass says what a region becomes.
+
+    Args:
+        smallest_region: number of calls below which a region is left to others.
+        (others): see :class:`Executor`.
+    """
+
+    def __init__(self, name: str, *, smallest_region: int = 2, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.smallest_region = smallest_region
+        self.mark = Mark(name)
+
+    def register_supported(
+        self,
+        symbol: Symbol | str,
+        checker: Callable[..., Any] | None = None,
+        *,
+        grad_transform: Callable[..., Any] | None = None,
+    ) -> None:
+        """Say that calls of ``symbol`` can be in a region.
+
+        Args:
+            symbol: an operation, or its id.
+            checker: takes the arguments of a call; whether it can, or a :class:`Declined`.
+            grad_transform: the rule of derivatives for calls that are run so.
+        """
+        when = of_arguments(checker) if checker is not None else None
+        self._implementations[symbol] = [Implementation(self, None, when, grad_transform=grad_transform)]
+
+    def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
+        """Whether this call can be in a region."""
+        found = self.find(bound)
+        return found if isinstance(found, Declined) else True
+
+    def fuse(self, region: Region, name: str) -> BoundSymbol | None:
+        """Return one call that runs ``region``, or ``None`` to leave it to others.
+
+        Args:
+            region: what shall run.
+            name: for the symbol of that call, not given to any other region of the program.
+        """
+        raise NotImplementedError(f"fusion executor {self.name} does not define fuse")
+
+    def fused(self, region: Region, name: str, function: Callable[..., Any]) -> BoundSymbol:
+        """Return the call of ``function``, which takes the region's inputs and returns the tuple of its outputs."""
+        symbol = Symbol(name, self.name, decomposition=_replay(region), implementation=function, executor=self)
+        return BoundSymbol(symbol, region.inputs, {}, region.outputs, region.bound_symbols[0].location)
+
+
+def _replay(region: Region) -> Callable[..., Any]:
+    """Return a body that records the calls of a region again, for readers of the printed program."""
+
+    def decomposition(*inputs: Any) -> Any:
+        values: dict[str, Any] = {p.name: v for p, v in zip(region.inputs, inputs, strict=True)}
+        for bound in region.bound_symbols:
+            made = bound.substituted(values)
+            output = made.symbol(*made.args, **made.kwargs)
+            _match(bound.output, output, values)
+        return tuple([values[p.name] for p in region.outputs])
+
+    return decomposition
+
+
+def _match(old: Any, new: Any, values: dict[str, Any]) -> None:
+    if isinstance(old, Proxy):
+        values[old.name] = new
+    elif isinstance(old, (tuple, list)):
+        for o, n in zip(old, new, strict=True):
+            _match(o, n, values)
+
+
+def partition(trace: Trace, executor: FusionExecutor) -> list[Region | BoundSymbol]:
+    """Return the calls of a program, those marked for ``executor`` gathered into regions, in an order that can run.
+
+    Regions grow along values (producer with consumer) and across (readers of one value). Merging never makes a cycle:
+    a call's *stage* counts how often the longest way to it leaves a marked call for an unmarked one and comes back;
+    marked calls of one stage depend on each other only through marked calls of that stage. Cost: n log n.
+
+    Args:
+        trace: the program, after :func:`claim`.
+        executor: whose mark is looked for.
+    """
+    bounds = trace.bound_symbols
+    marked = [executor.mark in bound.tags for bound in bounds]
+    producers = _producers(bounds)
+    stages = _stages(producers, marked)
+    group = _components(bounds, producers, marked, stages)
+    members: dict[int, list[int]] = {}
+    for position in range(len(bounds)):
+        members.setdefault(group[position], []).append(position)
+    order = _schedule(members, group, producers)
+    read_by = _readers(bounds, group)
+    final = {p.name for p in trace.outputs}
+    out: list[Region | BoundSymbol] = []
+    for root in order:
+        if marked[root]:
+            out.append(_region([bounds[i] for i in members[root]], root, read_by, final))
+        else:
+            out.append(bounds[root])
+    return out
+
+
+def _producers(bounds: Sequence[BoundSymbol]) -> list[list[int]]:
+    """For each call, the positions of those that must come before: its producers, and the effect or draw before it."""
+    made_at: dict[str, int] = {}
+    producers: list[list[int]] = []
+    last_ordered = last_effect = -1
+    for position, bound in enumerate(bounds):
+        before = {made_at[p.name] for p in bound.inputs if p.name in made_at}
+        effect = has_effect(bound)
+        if effect or is_random(bound):
+            if last_ordered >= 0:
+                before.add(last_ordered)
+            last_ordered = position
+        producers.append(sorted(before))
+        if effect:
+            last_effect = position
+        for p in bound.outputs:
+            made_at[p.name] = position
+    return producers if last_effect < 0 else _around_writes(bounds, producers)
+
+
+def _around_writes(bounds: Sequence[BoundSymbol], producers: list[list[int]]) -> list[list[int]]:
+    """Add what keeps effects where they are: every call before one stays before it, and every one after it after."""
+    last_effect = -1
+    since: list[int] = []
+    out = []
+    for position, bound in enumerate(bounds):
+        before = list(producers[position])
+        if has_effect(bound):
+            before += since
+            since = []
+            last_effect = position
+        else:
+            if last_effect >= 0:
+                before.append(last_effect)
+            since.append(position)
+        out.append(before)
+    return out
+
+
+def _stages(producers: list[list[int]], marked: list[bool]) -> list[int]:
+    stages: list[int] = []
+    for position, before in enumerate(producers):
+        if marked[position]:
+            stage = max([stages[p] + (not marked[p]) for p in before], default=0)
+        else:
+            stage = max([stages[p] for p in before], default=0)
+        stages.append(stage)
+    return stages
+
+
+def _components(
+    bounds: Sequence[BoundSymbol], producers: list[list[int]], marked: list[bool], stages: list[int]
+) -> list[int]:
+    """For each call, the first member of the group that it belongs to; an unmarked call is alone."""
+    parent = list(range(len(bounds)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    def join(i: int, j: int) -> None:
+        i, j = root(i), root(j)
+        parent[max(i, j)] = min(i, j)
+
+    reader: dict[tuple[str, int], int] = {}
+    for position, bound in enumerate(bounds):
+        if not marked[position]:
+            continue
+        for producer in producers[position]:
+            if marked[producer] and stages[producer] == stages[position]:
+                join(position, producer)
+        for proxy in bound.inputs:
+            first = reader.setdefault((proxy.name, stages[position]), position)
+            if first != position:
+                join(position, first)
+    return [root(i) for i in range(len(bounds))]
+
+
+def _schedule(members: dict[int, list[int]], group: list[int], producers: list[list[int]]) -> list[int]:
+    """Return the groups in an order that can run, each as late as its last member was."""
+    waits = dict.fromkeys(members, 0)
+    followers: dict[int, list[int]] = {g: [] for g in members}
+    edges = {(group[p], group[i]) for i, before in enumerate(producers) for p in before if group[p] != group[i]}
+    for before, after in edges:
+        followers[before].append(after)
+        waits[after] += 1
+    ready = [(members[g][-1], g) for g, n in waits.items() if not n]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        _, g = heapq.heappop(ready)
+        order.append(g)
+        for follower in followers[g]:
+            waits[follower] -= 1
+            if not waits[follower]:
+                heapq.heappush(ready, (members[follower][-1], follower))
+    return order
+
+
+def _readers(bounds: Sequence[BoundSymbol], group: list[int]) -> dict[str, set[int]]:
+    """For each value, the groups that read it."""
+    readers: dict[str, set[int]] = {}
+    for position, bound in enumerate(bounds):
+        for proxy in bound.inputs:
+            readers.setdefault(proxy.name, set()).add(group[position])
+    return readers
+
+
+def _region(bounds: list[BoundSymbol], root: int, readers: dict[str, set[int]], final: set[str]) -> Region:
+    inputs: dict[str, Proxy] = {}
+    outputs: list[Proxy] = []
+    inside: set[str] = set()
+    for bound in bounds:
+        for proxy in bound.inputs:
+            if proxy.name not in inside:
+                inputs.setdefault(proxy.name, proxy)
+        for proxy in bound.outputs:
+            inside.add(proxy.name)
+            if proxy.name in final or readers.get(proxy.name, set()) - {root}:
+                outputs.append(proxy)
+    return Region(tuple(bounds), tuple(inputs.values()), tuple(outputs))

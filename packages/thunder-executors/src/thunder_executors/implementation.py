@@ -1,0 +1,89 @@
+"""What an executor says of one operation: whether it runs it, by what, and with which derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from thunder_executors.errors import ExecutorError
+from thunder_ir import BoundSymbol, Symbol
+
+if TYPE_CHECKING:
+    from thunder_executors.executor import Executor
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """What a checker returns to decline a call with a reason; it is false.
+
+    Example:
+        >>> from thunder_executors import Declined
+        >>> bool(Declined("needs a CUDA tensor, got cpu"))
+        False
+    """
+
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a call, as an executor rearranges them."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def arguments(*args: Any, **kwargs: Any) -> Arguments:
+    """Return the arguments with which an implementation shall be called."""
+    return Arguments(args, kwargs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Implementation:
+    """How an executor runs a symbol.
+
+    Args:
+        executor: whose it is.
+        operator: the execution symbol that runs it; ``None`` where a transform does.
+        when: whether it runs this call, asked with the bound symbol. ``None``: always.
+        arrange: from the symbol's arguments to those of ``operator``; ``None``: the very same.
+        transform: records in other operations what runs the call, and returns the output.
+        grad_transform: the rule with which derivatives go through a call that this implementation runs.
+    """
+
+    executor: Executor
+    operator: Symbol | None = None
+    when: Callable[[BoundSymbol], Any] | None = None
+    arrange: Callable[..., Arguments] | None = None
+    transform: Callable[..., Any] | None = None
+    grad_transform: Callable[..., Any] | None = None
+
+    def accepts(self, bound: BoundSymbol) -> Any:
+        """Return something true if it runs this call, else a :class:`Declined`.
+
+        Raises:
+            ExecutorError: the checker raised.
+        """
+        if self.when is None:
+            return True
+        try:
+            answer = self.when(bound)
+        except Exception as error:
+            raise ExecutorError(
+                f"executor {self.executor.name}, operation {bound.symbol.id}: its checker raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        return answer if answer or isinstance(answer, Declined) else Declined("its checker declines")
+
+
+def of_arguments(checker: Callable[..., Any]) -> Callable[[BoundSymbol], Any]:
+    """Return a checker of bound symbols from one of their arguments."""
+
+    def when(bound: BoundSymbol) -> Any:
+        return checker(*bound.args, **bound.kwargs)
+
+    return when

@@ -1,0 +1,42 @@
+"""The bodies of operators that executors bring along, and the language in which they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thunder_ir import Language, Symbol
+
+
+class _Default:
+    """The language of operators whose author names none; the highest language that is loaded provides it."""
+
+    __slots__ = ("language",)
+
+    def __init__(self) -> None:
+        self.language: Language | None = None
+
+
+_DEFAULT = _Default()
+
+
+def provide_language_of_operators(language: Language) -> None:
+    """Make ``language`` what operators mean in the ``like`` of operators whose author names none."""
+    _DEFAULT.language = language
+
+
+def language_of_operators() -> Language | None:
+    """Return the language of operators whose author names none."""
+    return _DEFAULT.language
+
+
+def decomposition_of(like: Callable[..., Any], language: Language | None) -> Callable[..., Any]:
+    """Return the body of an operator that computes the same as ``like``."""
+    if isinstance(like, Symbol):
+        symbol = like
+
+        def decomposition(*args: Any, **kwargs: Any) -> Any:
+            return symbol(*args, **kwargs)
+
+        return decomposition
+    return like

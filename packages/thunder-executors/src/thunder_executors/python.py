@@ -1,0 +1,46 @@
+"""The executor of Python's own operations: numbers, and what the program around the tensors needs."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+from thunder_executors.executor import OperatorExecutor
+
+executor = OperatorExecutor("python", always=True, priority=-200, checks=False)
+
+NUMBER_OPERATIONS = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "pow": operator.pow,
+    "neg": operator.neg,
+    "abs": operator.abs,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+    "round": round,
+    "sqrt": math.sqrt,
+    "sym_max": max,
+    "sym_min": min,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "lshift": operator.lshift,
+    "rshift": operator.rshift,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+for _name, _function in NUMBER_OPERATIONS.items():
+    executor.implements(f"prims.number_{_name}")(_function)

@@ -1,0 +1,63 @@
+"""From a program to one that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from thunder_executors.claim import claim
+from thunder_executors.executor import Executor
+from thunder_executors.free import free_after_last_use
+from thunder_executors.fuse import fuse
+from thunder_executors.order import order_for_memory
+from thunder_executors.registry import resolve_executors
+from thunder_ir import BoundSymbol, Trace
+from thunder_ir.passes import common_subexpressions, dead_code_elimination
+
+
+def transform_for_execution(trace: Trace, executors: Sequence[Executor | str] | None = None) -> Trace:
+    """Return the program with every call given to an executor, regions fused, ordered for memory, and values freed.
+
+    Args:
+        trace: a program in prims and composites.
+        executors: who is asked, in order, before those that always take part; see :func:`resolve_executors`.
+
+    Raises:
+        UnclaimedError: nobody runs an operation.
+    """
+    return execution_traces(trace, executors)[-1]
+
+
+def execution_traces(trace: Trace, executors: Sequence[Executor | str] | None = None) -> list[Trace]:
+    """Return the stages of :func:`transform_for_execution`; the last one runs."""
+    chosen = resolve_executors(executors)
+    stages = [dead_code_elimination(trace)]
+    stages.append(common_subexpressions(stages[-1]))
+    stages.append(claim(stages[-1], chosen))
+    stages.append(dead_code_elimination(stages[-1]))
+    if any([bound.tags and _is_marked(bound, chosen) for bound in stages[-1].bound_symbols]):
+        stages.append(fuse(stages[-1], chosen))
+    stages.append(order_for_memory(stages[-1]))
+    stages.append(free_after_last_use(stages[-1]))
+    return stages
+
+
+def _is_marked(bound: BoundSymbol, executors: Sequence[Executor]) -> bool:
+    return any([getattr(e, "mark", None) in bound.tags for e in executors])
+
+
+def to_callable(trace: Trace, executors: Sequence[Executor | str] | None = None) -> Callable[..., Any]:
+    """Return a Python function that runs the program on ``executors``.
+
+    Example:
+        >>> import operator
+        >>> from thunder_executors import OperatorExecutor, to_callable
+        >>> from thunder_ir import Symbol, Tensor, trace_of
+        >>> mul = Symbol("mul", "prims", meta=lambda a, b: a.like())
+        >>> executor = OperatorExecutor("doc", checks=False)
+        >>> executor.implements(mul)(operator.mul)
+        <built-in function mul>
+        >>> to_callable(trace_of(lambda x: mul(x, x), Tensor(())), [executor])(3.0)
+        9.0
+    """
+    return transform_for_execution(trace, executors).python_callable()
