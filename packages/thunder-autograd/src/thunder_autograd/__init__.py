@@ -1,6 +1,14 @@
 """Machinery of derivatives. Knows no operation: rules stand beside the operations that they are for."""
 
 from thunder_autograd._version import __version__
+from thunder_autograd.joint import grad_transform_on_trace, wanted_inputs
+from thunder_autograd.partition import Decision
+from thunder_autograd.programs import differentiable_outputs, gradient_trace
 from thunder_autograd.rules import JvpRule, Pullback, VjpRule, jvp_rule, vjp_rule
+from thunder_autograd.split import Split, forward_and_backward, split_into_forward_and_backward
 
-__all__ = ["JvpRule", "Pullback", "VjpRule", "__version__", "jvp_rule", "vjp_rule"]
+__all__ = [
+    "Decision", "JvpRule", "Pullback", "Split", "VjpRule", "__version__", "differentiable_outputs",
+    "forward_and_backward", "grad_transform_on_trace", "gradient_trace", "jvp_rule", "split_into_forward_and_backward",
+    "vjp_rule", "wanted_inputs",
+]  # fmt: skip

@@ -10,9 +10,9 @@ from thunder_ir import RuleTable, Symbol
 Pullback = Callable[..., Any]
 """From the cotangents of a symbol's output tensors, in order, to the gradients of its positional arguments, in order.
 
-A single gradient needs no tuple; gradients of trailing arguments may be left out; ``None`` stands where there is none. The
-gradient of an argument that is a sequence of tensors is a tuple of that length. Where a symbol has several outputs, the
-cotangent of an output that nothing depends on is ``None``.
+A single gradient needs no tuple; gradients of trailing arguments may be left out; ``None`` stands where there is none.
+The gradient of an argument that is a sequence of tensors is a tuple of that length. Where a symbol has several outputs,
+the cotangent of an output that nothing depends on is ``None``.
 """
 
 VjpRule = Callable[..., tuple[Any, Pullback]]

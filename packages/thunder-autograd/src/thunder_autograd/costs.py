@@ -1,0 +1,50 @@
+"""What saving a value and computing it again cost, in bytes of memory and bytes of memory traffic."""
+
+from __future__ import annotations
+
+import math
+
+from thunder_autograd.traits import Trait, bytes_of, numel_of
+from thunder_ir import BoundSymbol, TensorProxy
+
+FLOPS_PER_BYTE = 16.0  # how many operations of a matmul take as long as moving one byte
+UNKNOWN_PASSES = 4  # an operation that no tag describes counts as so many passes over its data
+
+
+def traffic(bound: BoundSymbol) -> int:
+    """Return the bytes that a call reads and writes."""
+    read = {p.name: bytes_of(p) for p in bound.inputs}
+    return sum(read.values()) + sum([bytes_of(p) for p in bound.outputs])
+
+
+def multiply_adds(bound: BoundSymbol) -> float:
+    """Estimate the multiply-adds of a matmul-like call from the sizes of its two largest inputs and its output.
+
+    Exact for a product of matrices, where the sizes are ``mk``, ``kn`` and ``mn``; leading dimensions that both inputs
+    share count once.
+    """
+    tensors = sorted({p.name: p for p in bound.inputs if isinstance(p, TensorProxy)}.values(), key=numel_of)[-2:]
+    outputs = [numel_of(p) for p in bound.outputs if isinstance(p, TensorProxy)]
+    if len(tensors) < 2 or not outputs:
+        return float(max([numel_of(t) for t in tensors], default=0))
+    a, b = tensors
+    batch = 1
+    if a.ndim == b.ndim:
+        for x, y in zip(a.shape[:-2], b.shape[:-2], strict=True):
+            if x is not y and (not isinstance(x, int) or x != y):
+                break
+            batch *= x if isinstance(x, int) else x.value
+    return math.sqrt(float(numel_of(a)) * numel_of(b) * max(outputs) / max(batch, 1))
+
+
+def recomputation(bound: BoundSymbol, trait: Trait) -> float:
+    """Return what computing a call once more costs, in bytes of memory traffic that take as long."""
+    if trait is Trait.VIEW:
+        return 0.0
+    if trait is Trait.CHEAP:
+        return float(traffic(bound))
+    if trait is Trait.UNKNOWN:
+        return float(UNKNOWN_PASSES * traffic(bound))
+    if trait is Trait.HEAVY:
+        return traffic(bound) + 2 * multiply_adds(bound) / FLOPS_PER_BYTE
+    return math.inf

@@ -1,0 +1,191 @@
+"""Which primal values to save for the backward program, and which to compute again: a minimum cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thunder_autograd.costs import recomputation
+from thunder_autograd.flow import Network
+from thunder_autograd.programs import Joint, live_calls
+from thunder_autograd.traits import Trait, Traits, bytes_of
+from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies
+
+EAGERNESS = 1.0  # bytes saved that are worth a byte of memory traffic, when no budget says otherwise
+FINEST = 48  # steps between computing nothing and computing everything again that a memory budget chooses from
+WIDEST = 1e4  # the eagerness of the last step; that of the first is its inverse
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of one value that the backward program needs.
+
+    Args:
+        name: of the value.
+        type_string: dtype and shape.
+        saved: whether it is saved; otherwise it is computed again.
+        bytes: that it takes; 0 for a saved value that is an output of the program, which its owner keeps anyway.
+        operation: the id of the symbol that computes it.
+        why: one reason.
+    """
+
+    name: str
+    type_string: str
+    saved: bool
+    bytes: int
+    operation: str
+    why: str
+
+    @classmethod
+    def of(cls, value: Proxy, saved: bool, trait: Trait, bound: BoundSymbol, kept_anyway: bool = False) -> Decision:
+        """Describe a decision."""
+        if saved:
+            why = "an output, kept anyway" if kept_anyway else _WHY_SAVED[trait]
+        else:
+            why = "in a checkpointed region" if bound.has_tag(OpTags.RECOMPUTE) else _WHY_AGAIN[trait]
+        size = 0 if kept_anyway and saved else bytes_of(value)
+        return cls(value.name, value.type_string, saved, size, bound.symbol.id, why)
+
+
+_WHY_SAVED = {
+    Trait.VIEW: "what it is a view of would take as much",
+    Trait.CHEAP: "what computes it again would take as much, or too long",
+    Trait.UNKNOWN: "nothing is known of what computing it again costs",
+    Trait.HEAVY: "expensive to compute again",
+    Trait.FIXED: "cannot be computed twice",
+}
+_WHY_AGAIN = {
+    Trait.VIEW: "a view of what is there",
+    Trait.CHEAP: "cheap to compute again",
+    Trait.UNKNOWN: "the memory budget asks for it",
+    Trait.HEAVY: "the memory budget asks for it",
+    Trait.FIXED: "",
+}
+
+
+def choose(parts: Joint, traits: Traits, partition: str, memory_budget: float | int | None) -> set[str]:
+    """Return the names of the values that may be saved; what is not among them is computed again where needed."""
+    if partition not in ("min-cut", "save-all"):
+        raise ValueError(f"partition is 'min-cut' or 'save-all', not {partition!r}")
+    problem = _Problem(parts, traits)
+    if partition == "save-all":
+        return problem.solve(0.0, heavy=False)[0]
+    if memory_budget is None:
+        return problem.solve(EAGERNESS, heavy=False)[0]
+    if memory_budget < 0:
+        raise ValueError(f"memory_budget is a fraction from 0 to 1 or a number of bytes, not {memory_budget!r}")
+    limit = memory_budget * problem.solve(0.0, heavy=False)[1] if memory_budget <= 1 else memory_budget
+    return problem.within(limit)
+
+
+class _Problem:
+    """The minimum cut of one joint program, for several exchange rates of time and memory.
+
+    Each primal call has a node, and each value that it computes. A cut leaves on the sink's side the calls to be done
+    again and the values that the backward program must have; it cuts
+
+    - source to call: the cost of doing the call again, for free where the forward program does not need it at all;
+    - call to value: the bytes of saving the value;
+    - nothing else, because the edges from a value to the calls that read it, and from the values that the backward
+      program reads to the sink, cannot be cut.
+
+    Inputs and outputs of the program are there anyway: they have no node.
+    """
+
+    def __init__(self, parts: Joint, traits: Traits) -> None:
+        self.parts, self.traits = parts, traits
+        outputs = flat_proxies(parts.outputs)
+        self.needed = {id(b) for b in live_calls(parts.primal, outputs)}
+        self.there = {p.name for p in parts.inputs} | {p.name for p in outputs}
+        self.producer = {p.name: b for b in parts.primal for p in b.outputs}
+        self.frontier = [p for p in parts.frontier() if p.name in self.producer]
+        self.candidates = self.reachable()
+        self.size = self.sizes()
+
+    def reachable(self) -> list[BoundSymbol]:
+        """The calls whose values the backward program may read, itself or to compute others again, in order."""
+        wanted = {p.name for p in self.frontier if p.name not in self.there}
+        found = []
+        for bound in reversed(self.parts.primal):
+            if any([p.name in wanted for p in bound.outputs]):
+                found.append(bound)
+                if self.traits.of(bound) is not Trait.FIXED:
+                    wanted.update([p.name for p in bound.inputs if p.name not in self.there])
+        found.reverse()
+        return found
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes by name of value. A view keeps all of what it is a view of alive."""
+        size: dict[str, int] = {}
+        for bound in self.candidates:
+            of = 0
+            if self.traits.of(bound) is Trait.VIEW and bound.inputs:
+                of = size.get(bound.inputs[0].name, 0)
+            for proxy in bound.outputs:
+                size[proxy.name] = max(of, bytes_of(proxy), 1)
+        return size
+
+    def cost(self, bound: BoundSymbol, heavy: bool) -> float:
+        """What doing a call again costs; infinite where it is not allowed."""
+        trait = self.traits.of(bound)
+        if trait is Trait.FIXED:
+            return float("inf")
+        if bound.has_tag(OpTags.RECOMPUTE) or id(bound) not in self.needed:
+            return 0.0
+        if trait > Trait.CHEAP and not heavy:
+            return float("inf")
+        return recomputation(bound, trait)
+
+    def solve(self, eagerness: float, heavy: bool) -> tuple[set[str], int]:
+        """Return what to save, and its bytes.
+
+        Args:
+            eagerness: bytes saved for which it is worth to move a byte; 0 computes nothing again that costs anything.
+            heavy: whether matmuls and operations of unknown cost may be done again.
+        """
+        network = Network()
+        wanted = {p.name for p in self.frontier}
+        for position, bound in enumerate(self.candidates):
+            cost = self.cost(bound, heavy)
+            if cost:
+                # The earlier a value is computed the longer it is kept: of equals, the earlier is computed again.
+                cost *= 1 + position / (4 * len(self.candidates))
+                cost = cost / eagerness if eagerness else float("inf")
+            call = network.node(bound)
+            network.edge(network.source, call, cost)
+            if cost != float("inf"):
+                for proxy in bound.inputs:
+                    if proxy.name in self.size and proxy.name not in self.there:
+                        network.edge(network.node(proxy.name), call, float("inf"))
+            for proxy in bound.outputs:
+                if proxy.name not in self.there:
+                    value = network.node(proxy.name)
+                    network.edge(call, value, float(self.size[proxy.name]))
+                    if proxy.name in wanted:
+                        network.edge(value, network.sink, float("inf"))
+        again = network.sink_side()
+        saved = {
+            p.name
+            for b in self.candidates
+            if network.node(b) not in again
+            for p in b.outputs
+            if p.name in self.there or network.node(p.name) in again
+        }
+        keep = saved | self.there
+        return keep, sum([self.size[n] for n in saved if n not in self.there])
+
+    def within(self, limit: float) -> set[str]:
+        """Return what to save in order to stay within so many bytes at the least cost; the least bytes if none does."""
+        for heavy in (False, True):
+            least = self.solve(WIDEST, heavy)
+            if least[1] <= limit or heavy:
+                break
+        low, high = 0, FINEST  # the step ``high`` is within the limit, or the best there is
+        best = least[0]
+        while low < high:
+            middle = (low + high) // 2
+            keep, size = self.solve(WIDEST ** (2 * middle / FINEST - 1), heavy)
+            if size <= limit:
+                high, best = middle, keep
+            else:
+                low = middle + 1
+        return best

@@ -1,0 +1,104 @@
+"""Parts of joint programs: which calls depend on what, and what is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from thunder_ir import BoundSymbol, OpTags, Provenance, Proxy, ThunderError, Trace, flat_proxies
+
+
+@dataclass(frozen=True, slots=True)
+class TakesCotangents:
+    """The tag of a joint trace: for each value that its program returns, whether there is a cotangent for it."""
+
+    flags: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A joint trace taken apart.
+
+    Args:
+        trace: as :func:`thunder_autograd.grad_transform_on_trace` makes it.
+        inputs: those of the program.
+        cotangents: those of its differentiable outputs.
+        outputs: of the program.
+        gradients: one per input, ``None`` where there is none.
+        primal: the calls that do not depend on cotangents, in order.
+        pulled: those that do.
+    """
+
+    trace: Trace
+    inputs: tuple[Proxy, ...]
+    cotangents: tuple[Proxy, ...]
+    outputs: Any
+    gradients: tuple[Any, ...]
+    primal: list[BoundSymbol]
+    pulled: list[BoundSymbol]
+
+    @classmethod
+    def of(cls, trace: Trace) -> Joint:
+        """Take a joint trace apart."""
+        outputs, gradients = trace.output
+        inputs, cotangents = trace.inputs[: len(gradients)], trace.inputs[len(gradients) :]
+        depending = {p.name for p in cotangents}
+        primal: list[BoundSymbol] = []
+        pulled: list[BoundSymbol] = []
+        for bound in trace.bound_symbols:
+            if any([p.name in depending for p in bound.inputs]):
+                pulled.append(bound)
+                depending.update([p.name for p in bound.outputs])
+            else:
+                primal.append(bound)
+        return cls(trace, inputs, cotangents, outputs, gradients, primal, pulled)
+
+    def frontier(self) -> list[Proxy]:
+        """Return the primal values that the backward part reads, each once, in the order of first reading."""
+        depending = {p.name for p in self.cotangents}
+        seen: dict[str, Proxy] = {}
+        for bound in self.pulled:
+            for proxy in bound.inputs:
+                if proxy.name not in depending:
+                    seen.setdefault(proxy.name, proxy)
+            depending.update([p.name for p in bound.outputs])
+        for proxy in flat_proxies(self.gradients):
+            if proxy.name not in depending:
+                seen.setdefault(proxy.name, proxy)
+        return list(seen.values())
+
+
+def live_calls(bound_symbols: Iterable[BoundSymbol], read: Iterable[Proxy]) -> list[BoundSymbol]:
+    """Return the calls on which the values in ``read`` depend, and those with effects, in order."""
+    live = {p.name for p in read}
+    kept = []
+    for bound in reversed(list(bound_symbols)):
+        if any([p.name in live for p in bound.outputs]) or bound.has_tag(OpTags.DONT_DCE):
+            kept.append(bound)
+            live.update([p.name for p in bound.inputs])
+    kept.reverse()
+    return kept
+
+
+def gradient_trace(joint: Trace) -> Trace:
+    """Return the program of the gradients alone, from the inputs and cotangents of a joint trace.
+
+    It is an ordinary program: its own joint trace gives second derivatives.
+    """
+    gradients = joint.output[1]
+    kept = live_calls(joint.bound_symbols, flat_proxies(gradients))
+    return joint.replace(
+        name=f"{joint.name.removesuffix('_joint')}_gradients",
+        bound_symbols=tuple(kept),
+        output=gradients,
+        provenance=Provenance("gradient_trace"),
+    )
+
+
+def differentiable_outputs(joint: Trace) -> tuple[bool, ...]:
+    """Tell for each value that the program of a joint trace returns whether the joint program takes its cotangent."""
+    for tag in joint.tags:
+        if isinstance(tag, TakesCotangents):
+            return tag.flags
+    raise ThunderError(f"{joint.name} is no joint trace; grad_transform_on_trace makes one")

@@ -1,0 +1,166 @@
+"""A joint program cut in two: a forward program that saves, and a backward program that takes what was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from thunder_autograd.joint import RuleOf, grad_transform_on_trace
+from thunder_autograd.partition import Decision, choose
+from thunder_autograd.programs import Joint, differentiable_outputs, live_calls
+from thunder_autograd.traits import Trait, Traits
+from thunder_ir import BoundSymbol, OpTags, Provenance, Proxy, TensorProxy, Trace, flat_proxies
+
+Partition = Literal["min-cut", "save-all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Forward and backward program; unpacks into the two.
+
+    Args:
+        forward: from the inputs to ``(outputs, saved)``; ``saved`` is a flat tuple, tensors first.
+        backward: from ``saved`` and the cotangents to the gradients, a tuple with one per input, ``None`` where zero.
+        differentiable: for each value in the outputs, whether the backward program takes its cotangent.
+        decisions: for each value that the backward program needs, whether it is saved or computed again, and why.
+    """
+
+    forward: Trace
+    backward: Trace
+    differentiable: tuple[bool, ...]
+    decisions: tuple[Decision, ...]
+
+    def __iter__(self) -> Iterator[Trace]:
+        return iter((self.forward, self.backward))
+
+    @property
+    def saved(self) -> tuple[Proxy, ...]:
+        """What the forward program hands to the backward program."""
+        return self.forward.output[1]  # type: ignore[no-any-return]
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes kept for the backward program beyond the inputs and outputs that their owners keep anyway."""
+        return sum([d.bytes for d in self.decisions if d.saved])
+
+    def table(self) -> str:
+        """Return the decisions as text, the largest first."""
+        rows = [f"{'bytes':>14}  {'what':<10} {'value':<12} why"]
+        for d in sorted(self.decisions, key=lambda d: (-d.bytes, d.name)):
+            rows.append(f"{d.bytes:>14,}  {'saved' if d.saved else 'recomputed':<10} {d.name:<12} {d.why}")
+        return "\n".join(rows)
+
+
+def forward_and_backward(
+    trace: Trace,
+    *,
+    rule_of: RuleOf | None = None,
+    wanted: Collection[str] | None = None,
+    runs_whole: Callable[[BoundSymbol], bool] | None = None,
+    partition: Partition = "min-cut",
+    memory_budget: float | int | None = None,
+) -> Split:
+    """Return the forward and the backward program of a program.
+
+    Args:
+        trace: the program.
+        rule_of, wanted, runs_whole: see :func:`thunder_autograd.grad_transform_on_trace`.
+        partition, memory_budget: see :func:`split_into_forward_and_backward`.
+
+    Returns:
+        The two programs, as ``forward, backward = ...`` or with more about them.
+    """
+    joint = grad_transform_on_trace(trace, rule_of=rule_of, wanted=wanted, runs_whole=runs_whole)
+    return split_into_forward_and_backward(joint, partition=partition, memory_budget=memory_budget)
+
+
+def split_into_forward_and_backward(
+    joint: Trace, *, partition: Partition = "min-cut", memory_budget: float | int | None = None
+) -> Split:
+    """Cut a joint program into a forward and a backward program.
+
+    Args:
+        joint: what :func:`thunder_autograd.grad_transform_on_trace` returns.
+        partition: ``"min-cut"`` computes cheap values again in the backward program where that saves memory;
+            ``"save-all"`` saves whatever the pullbacks read, except in regions tagged ``RECOMPUTE``.
+        memory_budget: how much may be saved: a ``float`` from 0 to 1 is a fraction of what ``"save-all"`` saves, an
+            ``int`` above 1 is in bytes. Less budget never saves more. A small one lets matmuls be computed again.
+
+    Returns:
+        The two programs. Values computed again stand just before their first use in the backward program.
+    """
+    parts = Joint.of(joint)
+    traits = Traits()
+    keep = choose(parts, traits, partition, memory_budget)
+    backward, saved, decisions = _emit(parts, traits, keep)
+    saved.sort(key=lambda p: not isinstance(p, TensorProxy))
+    name = joint.name.removesuffix("_joint")
+    calls = live_calls(parts.primal, [*flat_proxies(parts.outputs), *saved])
+    tags = joint.tags
+    forward = Trace(
+        f"{name}_forward", parts.inputs, tuple(calls), (parts.outputs, tuple(saved)), joint.constraints, tags,
+        Provenance("split_into_forward_and_backward"),
+    )  # fmt: skip
+    program = Trace(
+        f"{name}_backward", (*saved, *parts.cotangents), tuple(backward), parts.gradients, (), tags,
+        Provenance("split_into_forward_and_backward"),
+    )  # fmt: skip
+    return Split(forward, program, differentiable_outputs(joint), tuple(decisions))
+
+
+def _emit(
+    parts: Joint, traits: Traits, keep: Collection[str]
+) -> tuple[list[BoundSymbol], list[Proxy], list[Decision]]:
+    """Write the backward program: before each call, what it reads and is neither saved nor there yet."""
+    emitter = _Emitter(parts, traits, keep)
+    for bound in parts.pulled:
+        emitter.provide(bound.inputs)
+        emitter.calls.append(bound)
+    emitter.provide(flat_proxies(parts.gradients))
+    return emitter.calls, list(emitter.saved.values()), emitter.decisions
+
+
+class _Emitter:
+    def __init__(self, parts: Joint, traits: Traits, keep: Collection[str]) -> None:
+        self.traits, self.keep, self.names = traits, keep, parts.trace.names()
+        self.calls: list[BoundSymbol] = []
+        self.saved: dict[str, Proxy] = {}
+        self.decisions: list[Decision] = []
+        self.free = {p.name for p in parts.inputs}
+        self.outputs = {p.name for p in flat_proxies(parts.outputs)}
+        self.there = {p.name for p in parts.cotangents} | {p.name for b in parts.pulled for p in b.outputs}
+        self.producer = {p.name: (i, b) for i, b in enumerate(parts.primal) for p in b.outputs}
+
+    def provide(self, proxies: list[Proxy]) -> None:
+        """Make these values available, by saving them or by computing them again with all that they need."""
+        needed: dict[int, BoundSymbol] = {}
+        stack = list(proxies)
+        while stack:
+            proxy = stack.pop()
+            name = proxy.name
+            if name in self.there:
+                continue
+            self.there.add(name)
+            index, bound = self.producer.get(name, (-1, None))
+            if bound is None or name in self.keep or self.traits.of(bound) is Trait.FIXED:
+                self.save(proxy, bound)
+                continue
+            if index not in needed:
+                needed[index] = bound
+                self.decisions += [Decision.of(p, False, self.traits.of(bound), bound) for p in bound.outputs]
+                stack.extend(bound.inputs)
+        self.calls += [self.again(needed[index]) for index in sorted(needed)]
+
+    def again(self, bound: BoundSymbol) -> BoundSymbol:
+        """Return the call for the backward program; what was saved of its outputs is not defined a second time."""
+        twice = {p.name: p.renamed(self.names.fresh(p.prefix)) for p in bound.outputs if p.name in self.saved}
+        self.there.update([p.name for p in bound.outputs])
+        bound = bound.substituted(twice, outputs=True) if twice else bound
+        return bound.replace(tags=bound.tags - {OpTags.RECOMPUTE}) if bound.tags else bound
+
+    def save(self, proxy: Proxy, bound: BoundSymbol | None) -> None:
+        self.saved[proxy.name] = proxy
+        if bound is not None:
+            kept_anyway = proxy.name in self.outputs
+            self.decisions.append(Decision.of(proxy, True, self.traits.of(bound), bound, kept_anyway))

@@ -1,0 +1,90 @@
+"""What derivative passes need to know of an operation, read off tags: never off names."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from thunder_ir import BoundSymbol, Names, OpTags, Proxy, TensorProxy, value_of
+
+CHEAP_TAGS = frozenset(
+    {OpTags.ELEMENTWISE, OpTags.SHAPE_OP, OpTags.REDUCTION, OpTags.CREATION, OpTags.CAST, OpTags.VIEW}
+)
+FIXED_TAGS = frozenset(
+    {OpTags.RANDOM, OpTags.DONT_DCE, OpTags.IN_PLACE, OpTags.COLLECTIVE, OpTags.DEVICE_SYNC, OpTags.DONT_RECOMPUTE}
+)
+
+
+class Trait(IntEnum):
+    """How willingly an operation is computed a second time; a composite counts as the worst of its parts."""
+
+    VIEW = 0  # moves no data
+    CHEAP = 1  # bound by memory traffic: elementwise, casts, reductions
+    UNKNOWN = 2  # no tag says anything of it
+    HEAVY = 3  # matmul, convolution, attention
+    FIXED = 4  # draws random numbers, communicates or has effects: runs once
+
+
+class Traits:
+    """Classifies bound symbols; composites by their decomposition, which is recorded once per kind of call."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Trait] = {}
+
+    def of(self, bound: BoundSymbol) -> Trait:
+        """Return the trait of a call."""
+        tags = bound.symbol.tags | bound.tags if bound.tags else bound.symbol.tags
+        if tags:
+            if tags & FIXED_TAGS:
+                return Trait.FIXED
+            if OpTags.MATMUL in tags:
+                return Trait.HEAVY
+            if bound.symbol.is_prim and tags & CHEAP_TAGS:
+                return Trait.VIEW if OpTags.VIEW in tags else Trait.CHEAP
+        return Trait.UNKNOWN if bound.symbol.is_prim else self._of_composite(bound)
+
+    def _of_composite(self, bound: BoundSymbol) -> Trait:
+        key = (bound.symbol, _kind(bound.args), _kind(tuple(bound.kwargs.items())))
+        try:
+            known = self._known.get(key)
+        except TypeError:  # an argument that has no hash: nothing to remember it by
+            return self._of_parts(bound)
+        if known is None:
+            known = self._known[key] = self._of_parts(bound)
+        return known
+
+    def _of_parts(self, bound: BoundSymbol) -> Trait:
+        names = Names([p.name for p in bound.inputs])
+        parts, _ = bound.decomposed(names)
+        return max((self.of(part) for part in parts), default=Trait.VIEW)
+
+
+def _kind(value: Any) -> Any:
+    """What of an argument can decide which operations a decomposition makes: all but the sizes of tensors."""
+    if isinstance(value, TensorProxy):
+        return (value.ndim, value.dtype.name)
+    if isinstance(value, Proxy):
+        return type(value)
+    if isinstance(value, (tuple, list)):
+        return tuple([_kind(item) for item in value])
+    return value
+
+
+def numel_of(tensor: TensorProxy) -> int:
+    """Return the number of elements, with the values at hand for symbolic dimensions."""
+    count = 1
+    for dimension in tensor.shape:
+        count *= value_of(dimension)
+    return count
+
+
+def bytes_of(value: Proxy) -> int:
+    """Return how many bytes it takes to keep a value; 8 for what is no tensor."""
+    return numel_of(value) * value.dtype.bytes if isinstance(value, TensorProxy) else 8
+
+
+def is_differentiable(value: Any) -> bool:
+    """Whether a value can have a derivative at all: a tensor of floating-point or complex numbers."""
+    return isinstance(value, TensorProxy) and value.dtype.is_inexact
