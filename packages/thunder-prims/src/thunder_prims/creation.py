@@ -47,6 +47,11 @@ def full(shape: tuple[Dimension, ...], value: Number, dtype: DType, device: Devi
     return result
 
 
+def zeros_like(a: TensorProxy) -> TensorProxy:
+    """Return zeros of the shape, dtype and device of ``a``; a shorthand, no prim."""
+    return full(a.shape, 0, a.dtype, a.device)  # type: ignore[no-any-return]
+
+
 @prim(CREATION, CONSTANT)
 def empty(shape: tuple[Dimension, ...], dtype: DType, device: Device) -> TensorProxy:
     """Make a tensor whose elements nobody has written yet."""

@@ -34,21 +34,21 @@ def derivatives(*symbols: Symbol) -> Callable[[Maps], Maps]:
 
 
 def _register(symbol: Symbol, maps: Maps) -> None:
-    def vjp(*args: Any, **kwargs: Any) -> tuple[Any, Callable[[TensorProxy], Any]]:
-        y = symbol(*args, **kwargs)
+    def vjp(*args: Any) -> tuple[Any, Callable[[TensorProxy], Any]]:
+        y = symbol(*args)
 
         def pullback(dy: TensorProxy) -> tuple[Any, ...]:
-            of = _as_tuple(maps(*args, y, **kwargs))
+            of = _as_tuple(maps(*args, y))
             return tuple(
                 _transposed(f, dy) if f is not None and _is_inexact(a) else None for f, a in zip(of, args, strict=False)
             )
 
         return y, pullback
 
-    def jvp(*args_and_tangents: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def jvp(*args_and_tangents: Any) -> tuple[Any, Any]:
         args, tangents = halves(args_and_tangents)
-        y = symbol(*args, **kwargs)
-        of = _as_tuple(maps(*args, y, **kwargs))
+        y = symbol(*args)
+        of = _as_tuple(maps(*args, y))
         total: Any = None
         for f, d in zip(of, tangents, strict=False):
             if f is not None and d is not None:
@@ -90,10 +90,10 @@ def linear(*symbols: Symbol) -> None:
 
 
 def _register_linear(symbol: Symbol) -> None:
-    def jvp(*args_and_tangents: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def jvp(*args_and_tangents: Any) -> tuple[Any, Any]:
         (a, *rest), (da, *_) = halves(args_and_tangents)
-        y = symbol(a, *rest, **kwargs)
-        return y, None if da is None else symbol(da, *rest, **kwargs)
+        y = symbol(a, *rest)
+        return y, None if da is None else symbol(da, *rest)
 
     jvp.__name__ = jvp.__qualname__ = f"{symbol.name}_jvp"
     jvp.__doc__ = f"``dy = {symbol.name}(da, ...)``, for it is linear."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +18,35 @@ strict = Language("prims")
 provide_default_language(strict)
 
 
+class Prim(Symbol):
+    """A symbol whose calls are recorded with positional arguments only, however they are written.
+
+    So rules, executors and passes find every argument at its place.
+    """
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Record a call and return its output proxies.
+
+        Raises:
+            TypeError: an argument is missing, given twice or not known.
+        """
+        return super().__call__(*_positional(self, args, kwargs)) if kwargs else super().__call__(*args)
+
+
+def _positional(symbol: Symbol, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    assert symbol.meta is not None, "a prim has a meta function"
+    try:
+        bound = inspect.signature(symbol.meta).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{symbol.name}: {error}") from None
+    return bound.args
+
+
 def prim(
     *tags: OpTags, method: str | tuple[str, ...] = (), printer: Printer | None = None
-) -> Callable[[Callable[..., Any]], Symbol]:
+) -> Callable[[Callable[..., Any]], Prim]:
     """Make the decorated meta function a prim.
 
     Args:
@@ -31,8 +58,8 @@ def prim(
         A decorator that returns the symbol; its name is the function's.
     """
 
-    def make(meta: Callable[..., Any]) -> Symbol:
-        symbol = Symbol(
+    def make(meta: Callable[..., Any]) -> Prim:
+        symbol = Prim(
             meta.__name__,
             PRIMS,
             meta=meta,

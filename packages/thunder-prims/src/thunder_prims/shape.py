@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thunder_ir import DimensionError, OpTags, ShapeError, TensorProxy
+from thunder_autograd import Pullback, jvp_rule, vjp_rule
+from thunder_ir import DimensionError, OpTags, ShapeError, TensorProxy, dtypes
 from thunder_ir.proxies import Dimension, Number
 from thunder_prims.checks import (
     check_dim,
@@ -18,7 +19,10 @@ from thunder_prims.checks import (
     count,
     described,
 )
+from thunder_prims.creation import full, iota, zeros_like
+from thunder_prims.derivatives import linear
 from thunder_prims.prim import prim
+from thunder_vmap import batching_rule
 
 __all__ = [
     "broadcast_in_dim", "cat", "flip", "pad", "reshape", "shape_of", "slice", "squeeze", "transpose", "unfold", "view",
@@ -58,6 +62,27 @@ def transpose(a: TensorProxy, permutation: tuple[int, ...]) -> TensorProxy:
     return a.like(shape=tuple([a.shape[d] for d in permutation]))
 
 
+def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
+    """Return the permutation that takes back ``permutation``."""
+    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
+
+
+@vjp_rule(transpose)
+def transpose_vjp(a: TensorProxy, permutation: tuple[int, ...]) -> tuple[TensorProxy, Pullback]:
+    """``da = transpose(dy, inverse of permutation)``."""
+    return transpose(a, permutation), lambda dy: transpose(dy, inverse(permutation))
+
+
+linear(transpose)
+
+
+@batching_rule(transpose)
+def transpose_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension comes to the front, the others behind it in the order asked for."""
+    (a, permutation), (batch, _) = args, dims
+    return transpose(a, (batch, *[p + (p >= batch) for p in permutation])), 0
+
+
 @prim(OpTags.SHAPE_OP, OpTags.VIEW)
 def broadcast_in_dim(a: TensorProxy, shape: tuple[Dimension, ...], dims: tuple[int, ...]) -> TensorProxy:
     """Repeat ``a`` along new dimensions and along those of size 1.
@@ -92,6 +117,38 @@ def broadcast_in_dim(a: TensorProxy, shape: tuple[Dimension, ...], dims: tuple[i
     return a.like(shape=tuple(shape))
 
 
+@vjp_rule(broadcast_in_dim)
+def broadcast_in_dim_vjp(a: TensorProxy, shape: tuple[Dimension, ...], dims: tuple[int, ...]) -> Any:
+    """``da = sum of dy over all that was repeated``."""
+
+    def pullback(dy: TensorProxy) -> TensorProxy:
+        kept = {dim for dim, size in zip(dims, a.shape, strict=True) if size is shape[dim] or size == shape[dim]}
+        repeated = tuple([dim for dim in range(len(shape)) if dim not in kept])
+        return _reshape_to(dy.sum(repeated) if repeated else dy, a.shape)
+
+    return broadcast_in_dim(a, shape, dims), pullback
+
+
+linear(broadcast_in_dim)
+
+
+@batching_rule(broadcast_in_dim)
+def broadcast_in_dim_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension is one more in front."""
+    (a, shape, places), (batch, *_) = args, dims
+    return broadcast_in_dim(batch_first(a, batch, size), (size, *shape), (0, *[p + 1 for p in places])), 0
+
+
+def batch_first(a: TensorProxy, batch: int | None, size: Dimension) -> TensorProxy:
+    """Return ``a`` with its batch dimension in front; without one (``None``), repeated along a new one."""
+    if batch == 0:
+        return a
+    if batch is None:
+        return broadcast_in_dim(a, (size, *a.shape), tuple(range(1, a.ndim + 1)))  # type: ignore[no-any-return]
+    order = (batch, *[dim for dim in range(a.ndim) if dim != batch])
+    return transpose(a, order)  # type: ignore[no-any-return]
+
+
 @prim(OpTags.SHAPE_OP, OpTags.VIEW)
 def reshape(a: TensorProxy, shape: tuple[Dimension, ...]) -> TensorProxy:
     """Give ``a`` another shape with the elements in the same row-major order.
@@ -106,6 +163,11 @@ def reshape(a: TensorProxy, shape: tuple[Dimension, ...]) -> TensorProxy:
     return _reshaped("reshape", a, shape)
 
 
+def _reshape_to(a: TensorProxy, shape: tuple[Dimension, ...]) -> TensorProxy:
+    """``a`` itself where it has the shape already."""
+    return a if len(a.shape) == len(shape) and a.shape == shape else reshape(a, shape)
+
+
 @prim(OpTags.SHAPE_OP, OpTags.VIEW)
 def view(a: TensorProxy, shape: tuple[Dimension, ...]) -> TensorProxy:
     """Give ``a`` another shape as :func:`reshape` does, sharing its memory: what runs it raises where that cannot be.
@@ -114,6 +176,34 @@ def view(a: TensorProxy, shape: tuple[Dimension, ...]) -> TensorProxy:
         ShapeError: ``shape`` has another number of elements.
     """
     return _reshaped("view", a, shape)
+
+
+@vjp_rule(reshape)
+def reshape_vjp(a: TensorProxy, shape: tuple[Dimension, ...]) -> tuple[TensorProxy, Pullback]:
+    """``da = reshape(dy, shape of a)``."""
+    return reshape(a, shape), lambda dy: reshape(dy, a.shape)
+
+
+@vjp_rule(view)
+def view_vjp(a: TensorProxy, shape: tuple[Dimension, ...]) -> tuple[TensorProxy, Pullback]:
+    """``da = reshape(dy, shape of a)``: the memory of ``dy`` may be in any order."""
+    return view(a, shape), lambda dy: reshape(dy, a.shape)
+
+
+linear(reshape)
+
+
+@jvp_rule(view)
+def view_jvp(a: TensorProxy, shape: tuple[Dimension, ...], da: TensorProxy | None, _: None) -> Any:
+    """``dy = reshape(da, shape)``: the memory of ``da`` may be in any order."""
+    return view(a, shape), None if da is None else reshape(da, shape)
+
+
+@batching_rule(reshape, view)
+def reshape_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension comes to the front and stays as it is; that may need a copy."""
+    (a, shape), (batch, _) = args, dims
+    return reshape(batch_first(a, batch, size), (size, *shape)), 0
 
 
 def _reshaped(operation: str, a: TensorProxy, shape: Sequence[Dimension]) -> TensorProxy:
@@ -142,6 +232,22 @@ def squeeze(a: TensorProxy, dims: tuple[int, ...]) -> TensorProxy:
         if a.shape[dim] != 1:
             raise ShapeError(f"squeeze of {a.type_string} needs dimensions of size 1, got {dim} of size {a.shape[dim]}")
     return a.like(shape=tuple([size for dim, size in enumerate(a.shape) if dim not in dims]))
+
+
+@vjp_rule(squeeze)
+def squeeze_vjp(a: TensorProxy, dims: tuple[int, ...]) -> tuple[TensorProxy, Pullback]:
+    """``da = reshape(dy, shape of a)``."""
+    return squeeze(a, dims), lambda dy: reshape(dy, a.shape)
+
+
+linear(squeeze)
+
+
+@batching_rule(squeeze)
+def squeeze_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The other dimensions move behind the batch dimension."""
+    (a, squeezed), (batch, _) = args, dims
+    return squeeze(batch_first(a, batch, size), tuple([dim + 1 for dim in squeezed])), 0
 
 
 @prim(OpTags.SHAPE_OP, OpTags.VIEW)
@@ -179,6 +285,35 @@ def slice(
     return a.like(shape=tuple(sizes))
 
 
+@vjp_rule(slice)
+def slice_vjp(
+    a: TensorProxy, starts: Sequence[Dimension], ends: Sequence[Dimension], strides: Sequence[int] | None = None
+) -> tuple[TensorProxy, Pullback]:
+    """``da = dy`` at the places that were taken, and 0 at the others."""
+    y = slice(a, starts, ends, strides)
+
+    def pullback(dy: TensorProxy) -> TensorProxy:
+        steps = (1,) * a.ndim if strides is None else strides
+        config = []
+        for size, start, step, taken in zip(a.shape, starts, steps, y.shape, strict=True):
+            behind = size - start if taken == 0 else size - start - (taken - 1) * step - 1
+            config.append((start, behind, step - 1))
+        return pad(dy, 0, tuple(config))  # type: ignore[no-any-return]
+
+    return y, pullback
+
+
+linear(slice)
+
+
+@batching_rule(slice)
+def slice_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension is taken whole."""
+    a, starts, ends, *strides = args
+    steps = [None if s is None else (1, *s) for s in strides]
+    return slice(batch_first(a, dims[0], size), (0, *starts), (size, *ends), *steps), 0
+
+
 @prim(OpTags.SHAPE_OP)
 def pad(a: TensorProxy, value: Number, config: Sequence[tuple[Dimension, Dimension, int]]) -> TensorProxy:
     """Put ``value`` before, behind and between the elements of each dimension.
@@ -210,6 +345,33 @@ def pad(a: TensorProxy, value: Number, config: Sequence[tuple[Dimension, Dimensi
             raise ShapeError(f"pad of {a.type_string} with {config} takes away more elements than there are")
         sizes.append(padded)
     return a.like(shape=tuple(sizes))
+
+
+@vjp_rule(pad)
+def pad_vjp(a: TensorProxy, value: Number, config: Any) -> tuple[TensorProxy, Pullback]:
+    """``da`` is ``dy`` at the places of the elements of ``a``, and 0 for those that were taken away."""
+
+    def pullback(dy: TensorProxy) -> TensorProxy:
+        inner = pad(dy, 0, tuple([(-before, -behind, 0) for before, behind, _ in config]))
+        if all([between == 0 for *_, between in config]):
+            return inner  # type: ignore[no-any-return]
+        steps = tuple([between + 1 for *_, between in config])
+        return slice(inner, (0,) * a.ndim, inner.shape, steps)  # type: ignore[no-any-return]
+
+    return pad(a, value, config), pullback
+
+
+@jvp_rule(pad)
+def pad_jvp(a: TensorProxy, value: Number, config: Any, da: TensorProxy | None, *_: None) -> Any:
+    """``dy = pad(da, 0, config)``."""
+    return pad(a, value, config), None if da is None else pad(da, 0, config)
+
+
+@batching_rule(pad)
+def pad_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension stays as it is."""
+    (a, value, config), (batch, *_) = args, dims
+    return pad(batch_first(a, batch, size), value, ((0, 0, 0), *config)), 0
 
 
 @prim(OpTags.SHAPE_OP)
@@ -249,6 +411,41 @@ def cat(tensors: Sequence[TensorProxy], dim: int) -> TensorProxy:
     return first.like(shape=sizes, requires_grad=any([t.requires_grad for t in tensors]))
 
 
+@vjp_rule(cat)
+def cat_vjp(tensors: Sequence[TensorProxy], dim: int) -> tuple[TensorProxy, Pullback]:
+    """Each tensor gets the part of ``dy`` that it went to."""
+
+    def pullback(dy: TensorProxy) -> tuple[tuple[TensorProxy, ...]]:
+        parts = []
+        start: Dimension = 0
+        for tensor in tensors:
+            end = start + tensor.shape[dim]
+            starts = [start if i == dim else 0 for i in range(dy.ndim)]
+            ends = [end if i == dim else size for i, size in enumerate(dy.shape)]
+            parts.append(slice(dy, tuple(starts), tuple(ends)))
+            start = end
+        return (tuple(parts),)
+
+    return cat(tensors, dim), pullback
+
+
+@jvp_rule(cat)
+def cat_jvp(tensors: Sequence[TensorProxy], dim: int, tangents: Sequence[TensorProxy | None] | None, _: None) -> Any:
+    """``dy = cat(tangents)``, zeros standing for those that are not there."""
+    y = cat(tensors, dim)
+    if tangents is None or all([d is None for d in tangents]):
+        return y, None
+    there = [zeros_like(a) if d is None else d for a, d in zip(tensors, tangents, strict=True)]
+    return y, cat(tuple(there), dim)
+
+
+@batching_rule(cat)
+def cat_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """All batch dimensions come to the front."""
+    (tensors, dim), (batches, _) = args, dims
+    return cat(tuple([batch_first(a, b, size) for a, b in zip(tensors, batches, strict=True)]), dim + 1), 0
+
+
 @prim(OpTags.SHAPE_OP)
 def flip(a: TensorProxy, dims: tuple[int, ...]) -> TensorProxy:
     """Reverse the order of the elements along dimensions.
@@ -259,6 +456,22 @@ def flip(a: TensorProxy, dims: tuple[int, ...]) -> TensorProxy:
     """
     check_dims("flip", a, dims)
     return a.like()
+
+
+@vjp_rule(flip)
+def flip_vjp(a: TensorProxy, dims: tuple[int, ...]) -> tuple[TensorProxy, Pullback]:
+    """``da = flip(dy, dims)``."""
+    return flip(a, dims), lambda dy: flip(dy, dims)
+
+
+linear(flip)
+
+
+@batching_rule(flip)
+def flip_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension keeps its order."""
+    (a, flipped), (batch, _) = args, dims
+    return flip(a, tuple([dim + (dim >= batch) for dim in flipped])), batch
 
 
 @prim(OpTags.SHAPE_OP, OpTags.VIEW)
@@ -294,8 +507,44 @@ def unfold(a: TensorProxy, dim: int, size: int, step: int) -> TensorProxy:
     return a.like(shape=(*a.shape[:dim], windows, *a.shape[dim + 1 :], size))
 
 
+@vjp_rule(unfold)
+def unfold_vjp(a: TensorProxy, dim: int, size: int, step: int) -> tuple[TensorProxy, Pullback]:
+    """Each element gets the sum of ``dy`` over the windows that it is in."""
+    y = unfold(a, dim, size, step)
+
+    def pullback(dy: TensorProxy) -> TensorProxy:
+        windows = y.shape[dim]
+        last = dy.ndim - 1
+        order = (*range(dim + 1), last, *range(dim + 1, last))  # each window's elements behind the windows
+        values = reshape(transpose(dy, order), (*a.shape[:dim], windows * size, *a.shape[dim + 1 :]))
+        starts = broadcast_in_dim(iota(windows, 0, step, dtypes.int64, a.device), (windows, size), (0,))
+        within = broadcast_in_dim(iota(size, 0, 1, dtypes.int64, a.device), (windows, size), (1,))
+        places = reshape(starts + within, (windows * size,))
+        return full(a.shape, 0, a.dtype, a.device).index_add(places, values, dim)  # type: ignore[no-any-return]
+
+    return y, pullback
+
+
+linear(unfold)
+
+
+@batching_rule(unfold)
+def unfold_batching(extent: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension is one more in front."""
+    (a, dim, size, step), (batch, *_) = args, dims
+    return unfold(batch_first(a, batch, extent), dim + 1, size, step), 0
+
+
 @prim(OpTags.CONSTANT_FOR_DERIVATIVE)
 def shape_of(a: TensorProxy) -> tuple[Dimension, ...]:
     """Return the sizes of ``a``; symbolic ones get their names where this is recorded."""
     check_tensor("shape_of", a)
     return a.shape
+
+
+@batching_rule(shape_of)
+def shape_of_batching(size: Dimension, args: Any, dims: Any) -> tuple[Any, Any]:
+    """The batch dimension is not seen."""
+    (a,), (batch,) = args, dims
+    sizes = tuple([s for dim, s in enumerate(a.shape) if dim != batch])
+    return sizes, (None,) * len(sizes)
