@@ -1,0 +1,40 @@
+"""The torch language: what programs understand of PyTorch. What it does not know runs as an opaque operation."""
+
+from typing import Any
+
+from thunder_torch._version import __version__
+from thunder_torch.autocast import AutocastState, cast_arguments
+from thunder_torch.convert import (
+    fake_of,
+    from_torch_device,
+    from_torch_dtype,
+    proxy_of,
+    to_torch_device,
+    to_torch_dtype,
+)
+from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError, UnsupportedMutationError
+from thunder_torch.inplace import Mutation, functional_of, functionalise
+from thunder_torch.language import symbol_of, torch_language
+from thunder_torch.metadata import metadata_of
+from thunder_torch.names import callable_named
+from thunder_torch.opaque import LTORCH, drawing_call, opaque, opaque_call
+from thunder_torch.state import TraceState, call
+from thunder_torch.symbol import SYMBOLS, find_symbol, torchsymbol
+from thunder_torch.views import view_argument, viewed
+
+
+def __getattr__(name: str) -> Any:
+    """Resolve any further function of PyTorch's to its symbol: ``thunder_torch.linalg_inv``."""
+    function = callable_named(name)
+    if function is None:
+        raise AttributeError(f"module 'thunder_torch' has no attribute {name!r}, and PyTorch no function of that name")
+    return symbol_of(function)
+
+
+__all__ = [
+    "LTORCH", "SYMBOLS", "AutocastState", "DataDependentShapeError", "Mutation", "TraceState", "UnknownMetadataError",
+    "UnsupportedMutationError", "__version__", "call", "cast_arguments", "drawing_call", "fake_of", "find_symbol",
+    "from_torch_device", "from_torch_dtype", "functional_of", "functionalise", "metadata_of", "opaque", "opaque_call",
+    "proxy_of", "symbol_of", "to_torch_device", "to_torch_dtype", "torch_language", "torchsymbol", "view_argument",
+    "viewed",
+]  # fmt: skip

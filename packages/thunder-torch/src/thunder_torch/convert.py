@@ -1,0 +1,132 @@
+"""Dtypes, devices and tensors of PyTorch as those of the traced world, and back."""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+from typing import Any
+
+import torch
+from thunder_ir import Device, DeviceType, DType, DTypeError, TensorProxy, dtypes, value_of
+from thunder_ir import device as make_device
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+_TORCH_OF = {d: getattr(torch, d.name) for d in dtypes.STRONG if hasattr(torch, d.name)}
+_TORCH_OF[dtypes.bool8] = torch.bool
+_OF_TORCH = {t: d for d, t in _TORCH_OF.items()}
+_TORCH_OF_WEAK = {dtypes.weak_bool: torch.bool, dtypes.weak_int: torch.int64}
+
+
+def to_torch_dtype(dtype: DType | torch.dtype) -> torch.dtype:
+    """Return PyTorch's dtype; a weak float or complex is that of PyTorch's current default.
+
+    Raises:
+        DTypeError: PyTorch has no such dtype.
+
+    Example:
+        >>> from thunder_ir import dtypes
+        >>> from thunder_torch.convert import to_torch_dtype
+        >>> to_torch_dtype(dtypes.bool8), to_torch_dtype(dtypes.bfloat16)
+        (torch.bool, torch.bfloat16)
+    """
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    found = _TORCH_OF.get(dtype) or _TORCH_OF_WEAK.get(dtype)
+    if found is not None:
+        return found
+    if dtype is dtypes.weak_float:
+        return torch.get_default_dtype()
+    if dtype is dtypes.weak_complex:
+        return torch.get_default_dtype().to_complex()
+    raise DTypeError(f"PyTorch has no dtype {dtype}")
+
+
+def from_torch_dtype(dtype: torch.dtype | DType) -> DType:
+    """Return the dtype of a program for PyTorch's.
+
+    Raises:
+        DTypeError: programs know no such dtype (quantised ones, say).
+    """
+    if isinstance(dtype, DType):
+        return dtype
+    found = _OF_TORCH.get(dtype)
+    if found is None:
+        raise DTypeError(f"{dtype} is not a dtype that programs know; convert the tensor before it enters")
+    return found
+
+
+@lru_cache(maxsize=256)
+def to_torch_device(device: Device | torch.device | str) -> torch.device:
+    """Return PyTorch's device."""
+    return torch.device(str(device) if isinstance(device, Device) else device)
+
+
+@lru_cache(maxsize=256)
+def from_torch_device(device: torch.device | Device | str | int) -> Device:
+    """Return the device of a program for PyTorch's, or for what PyTorch takes as one."""
+    if isinstance(device, Device):
+        return device
+    if not isinstance(device, torch.device):
+        device = torch.device(device)
+    return make_device(device.type, device.index)
+
+
+@lru_cache(maxsize=4096)
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides, in elements, of a contiguous tensor of that shape as PyTorch computes them."""
+    strides, step = [], 1
+    for dimension in reversed(shape):
+        strides.append(step)
+        step *= max(dimension, 1)
+    return tuple(reversed(strides))
+
+
+class _FakeModes(threading.local):
+    """One fake-tensor mode per thread: tensors of different modes do not mix, and modes are not thread-safe."""
+
+    def __init__(self) -> None:
+        self.mode = FakeTensorMode(allow_non_fake_inputs=True)
+
+
+_MODES = _FakeModes()
+
+
+def fake_mode() -> FakeTensorMode:
+    """Return this thread's fake-tensor mode."""
+    return _MODES.mode
+
+
+def fake_of(proxy: TensorProxy) -> torch.Tensor:
+    """Return a tensor without data that has the metadata of ``proxy``; symbolic dimensions by their value at hand."""
+    shape = tuple(value_of(d) for d in proxy.shape)
+    strides = contiguous_strides(shape) if proxy.strides is None else tuple(value_of(s) for s in proxy.strides)
+    dtype, device = to_torch_dtype(proxy.dtype), to_torch_device(proxy.device)
+    with _MODES.mode:
+        fake = torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    return fake.requires_grad_() if proxy.requires_grad else fake
+
+
+def proxy_of(tensor: torch.Tensor, name: str = "") -> TensorProxy:
+    """Return a proxy with the metadata of ``tensor``.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.convert import proxy_of
+        >>> proxy_of(torch.zeros(2, 3, dtype=torch.int8), "x")
+        <TensorProxy x: int8[2, 3]>
+    """
+    strides: Any = tuple(tensor.stride()) if tensor.layout is torch.strided else None
+    return TensorProxy(
+        tuple(tensor.shape),
+        from_torch_dtype(tensor.dtype),
+        from_torch_device(tensor.device),
+        tensor.requires_grad,
+        strides,
+        name=name,
+    )
+
+
+__all__ = [
+    "contiguous_strides", "fake_mode", "fake_of", "from_torch_device", "from_torch_dtype", "proxy_of",
+    "to_torch_device", "to_torch_dtype",
+]  # fmt: skip

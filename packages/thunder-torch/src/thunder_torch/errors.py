@@ -1,0 +1,17 @@
+"""What the torch language refuses, each under the Python type that PyTorch's users would expect."""
+
+from __future__ import annotations
+
+from thunder_ir import ThunderError
+
+
+class DataDependentShapeError(ThunderError, RuntimeError):
+    """The shape, or a Python number, that an operation returns depends on the values in its tensors."""
+
+
+class UnknownMetadataError(ThunderError, NotImplementedError):
+    """Nobody can tell the shape and dtype of an operation's result without running it."""
+
+
+class UnsupportedMutationError(ThunderError, RuntimeError):
+    """An operation writes to its arguments in a way that has no counterpart as values."""

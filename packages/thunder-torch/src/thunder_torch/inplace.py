@@ -1,0 +1,280 @@
+"""Operations that write to their arguments, as operations that return values: derived from names and schemas.
+
+``x.add_(y)``, ``torch.relu_(x)``, ``F.relu(x, inplace=True)``, ``torch.add(a, b, out=c)``, ``x[0] = y`` and custom
+operators that mutate are all the same here: a functional call, and the tensors to which its values are written.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch._ops import OpOverload, OpOverloadPacket
+
+from thunder_torch.errors import UnsupportedMutationError
+from thunder_torch.names import last_name, name_of, path_of, schemas_of
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A call that writes to its arguments, as a functional call and what is to be done with its values.
+
+    Args:
+        function: the functional callable: look it up with ``find_symbol``, or make it opaque.
+        args, kwargs: what it is called with.
+        targets: the tensors that are written to, in order.
+        returns_targets: whether the original call returns the targets themselves: one alone, or as a tuple.
+        written: how many leading items of the functional call's output are the new values of the targets; ``None``
+            where the output, whole, is the value of the one target.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    targets: tuple[Any, ...]
+    returns_targets: bool = True
+    written: int | None = None
+    resizes: bool = field(default=False)
+
+    def values(self, output: Any) -> tuple[Any, ...]:
+        """Return the new value of each target from the functional call's output."""
+        return (output,) if self.written is None else tuple(output[: self.written])
+
+    def result(self, output: Any) -> Any:
+        """Return what the original call returns where that is not its targets."""
+        rest = tuple(output[self.written or 0 :])
+        return rest[0] if len(rest) == 1 else rest if rest else None
+
+
+@dataclass(frozen=True)
+class OutOfPlace:
+    """An in-place method, run on a copy of its first argument: for those that have no out-of-place form.
+
+    Args:
+        method: ``torch.Tensor.normal_``, say.
+    """
+
+    method: Callable[..., Any]
+
+    @property
+    def __name__(self) -> str:
+        return name_of(self.method).rstrip("_")
+
+    def __call__(self, a: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return self.method(a.clone(), *args, **kwargs)
+
+
+@dataclass(frozen=True)
+class Functionalized:
+    """A custom operator that mutates, run on copies; it returns the new values, then what the operator returns.
+
+    Args:
+        operator: an overload of ``torch.ops``.
+        mutated: which of its arguments it writes to.
+    """
+
+    operator: Callable[..., Any]
+    mutated: tuple[str, ...]
+
+    @property
+    def __name__(self) -> str:
+        return f"functional_{name_of(self.operator)}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        given = _by_name(self.operator, args, kwargs)
+        copies = {n: given[n].clone() for n in self.mutated if given.get(n) is not None}
+        output = _call_by_name(self.operator, {**given, **copies})
+        rest = output if isinstance(output, tuple) else () if output is None else (output,)
+        return (*copies.values(), *rest)
+
+
+def _schema(operator: Any) -> Any:
+    if isinstance(operator, OpOverloadPacket):
+        names = operator.overloads()
+        operator = operator.default if "default" in names else getattr(operator, names[0])
+    return operator._schema if isinstance(operator, OpOverload) else None
+
+
+def _by_name(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    names = [a.name for a in _schema(operator).arguments]
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
+def _call_by_name(operator: Any, given: dict[str, Any]) -> Any:
+    arguments = _schema(operator).arguments
+    positional = [given[a.name] for a in arguments if not a.kwarg_only and a.name in given]
+    return operator(*positional, **{a.name: given[a.name] for a in arguments if a.kwarg_only and a.name in given})
+
+
+def mutated_names(function: Any) -> tuple[str, ...]:
+    """Return the names of the arguments to which a ``torch.ops`` operator writes, by its schema."""
+    schema = _schema(function)
+    if schema is None:
+        return ()
+    return tuple([a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write])
+
+
+_FILLS: dict[str, Callable[..., Any]] = {
+    "zero_": torch.zeros_like,
+    "fill_": torch.full_like,
+}
+_NO_WRITE = frozenset({"requires_grad_", "retain_grad", "share_memory_", "__array_interface__"})
+_DUNDERS = {
+    f"__i{n}__": f"__{n}__"
+    for n in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+} | {"__idiv__": "__truediv__"}
+_RESIZING = frozenset({"resize_", "resize_as_", "set_", "swap_", "t_", "transpose_", "squeeze_", "unsqueeze_", "swapdims_",
+                       "swapaxes_", "as_strided_"})  # fmt: skip
+"""In-place methods that change the metadata of their target rather than its values."""
+
+
+@cache
+def functional_of(function: Any) -> Callable[..., Any] | None:
+    """Return the out-of-place counterpart of an in-place function or method, or ``None`` if it is none.
+
+    Args:
+        function: such as ``torch.Tensor.add_``, ``torch.relu_``, ``torch.Tensor.__iadd__``.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.inplace import functional_of
+        >>> functional_of(torch.Tensor.add_) is torch.Tensor.add, functional_of(torch.Tensor.add)
+        (True, None)
+    """
+    path = path_of(function)
+    if not path:
+        return None
+    place, _, name = path.rpartition(".")
+    if name in _DUNDERS:
+        return getattr(torch.Tensor, _DUNDERS[name])
+    if not name.endswith("_") or name.endswith("__") or name in _NO_WRITE or place.startswith("torch.ops"):
+        return None
+    if name in _FILLS and place in ("torch", "torch.Tensor"):
+        return _FILLS[name]
+    if name == "copy_":
+        return copy
+    where = {"torch": torch, "torch.Tensor": torch.Tensor, "torch.nn.functional": F}.get(place)
+    plain = getattr(where, name[:-1], None) if where is not None else None
+    if plain is None and place == "torch.nn.functional":
+        plain = getattr(torch, name[:-1], None)
+    if plain is not None and callable(plain) and name not in ("bernoulli_",):
+        return plain
+    return OutOfPlace(function)
+
+
+def copy(a: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """Return what ``a`` holds after ``a.copy_(source)``."""
+    return torch.empty_like(a).copy_(source, non_blocking=non_blocking)
+
+
+def setitem(a: torch.Tensor, key: Any, value: Any) -> torch.Tensor:
+    """Return what ``a`` holds after ``a[key] = value``."""
+    result = a.clone()
+    result[key] = value
+    return result
+
+
+@cache
+def _inplace_position(function: Any) -> int | None:
+    """Return at which position a function takes its argument ``inplace``, or ``None``."""
+    if not path_of(function).startswith("torch.nn.functional"):
+        return None
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return None
+    return names.index("inplace") if "inplace" in names else None
+
+
+def functionalise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mutation | None:
+    """Return a call that writes to its arguments as a :class:`Mutation`, or ``None`` if it writes to none.
+
+    Args:
+        function: what is called.
+        args, kwargs: of the call; the targets come back as the very objects given.
+
+    Raises:
+        UnsupportedMutationError: the call changes the metadata of a tensor and not its values (``resize_``, ``set_``).
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.inplace import functionalise
+        >>> x = torch.ones(2)
+        >>> mutation = functionalise(torch.Tensor.mul_, (x, 3), {})
+        >>> mutation.targets[0] is x, mutation.function(*mutation.args)
+        (True, tensor([3., 3.]))
+    """
+    if kwargs.get("out") is not None:
+        return _with_out(function, args, kwargs)
+    if isinstance(function, (OpOverload, OpOverloadPacket)):
+        return _custom(function, args, kwargs)
+    if function is torch.Tensor.__setitem__:
+        return Mutation(setitem, args, kwargs, (args[0],), returns_targets=False)
+    position = _inplace_position(function)
+    if position is not None:
+        return _with_inplace(function, args, kwargs, position)
+    if not path_of(function):
+        return None
+    if last_name(function) in _RESIZING:
+        raise UnsupportedMutationError(
+            f"{last_name(function)} changes the shape or memory of a tensor in place; "
+            f"use the out-of-place form ({last_name(function)[:-1]}) and assign its result"
+        )
+    functional = functional_of(function)
+    if functional is None:
+        return None
+    if not args:
+        for name in ("input", "self"):
+            if name in kwargs:
+                return Mutation(functional, (), kwargs, (kwargs[name],))
+    return Mutation(functional, args, kwargs, (args[0],))
+
+
+def _with_inplace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], position: int) -> Mutation | None:
+    if len(args) > position:
+        if not args[position]:
+            return None
+        args = (*args[:position], False, *args[position + 1 :])
+    elif kwargs.get("inplace"):
+        kwargs = {k: v for k, v in kwargs.items() if k != "inplace"}
+    else:
+        return None
+    return Mutation(function, args, kwargs, (args[0] if args else kwargs["input"],))
+
+
+def _with_out(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mutation:
+    """``out=`` may have any shape: PyTorch resizes it, with a warning where it is not empty."""
+    out = kwargs["out"]
+    rest = {k: v for k, v in kwargs.items() if k != "out"}
+    if isinstance(out, (tuple, list)):
+        return Mutation(function, args, rest, tuple(out), written=len(out), resizes=True)
+    return Mutation(function, args, rest, (out,), resizes=True)
+
+
+def _custom(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mutation | None:
+    names = mutated_names(function)
+    if not names:
+        return None
+    given = _by_name(function, args, kwargs)
+    targets = tuple([given[n] for n in names if given.get(n) is not None])
+    schema = _schema(function)
+    returns_targets = any(r.alias_info is not None and r.alias_info.is_write for r in schema.returns)
+    functional = Functionalized(function, names)
+    return Mutation(functional, args, kwargs, targets, returns_targets, written=len(targets))
+
+
+def writes_by_schema(function: Any) -> bool:
+    """Whether every operator behind a callable of PyTorch's writes to one of its arguments (``out=`` aside)."""
+    found = [
+        any(a.alias_info is not None and a.alias_info.is_write and not a.is_out for a in schema.arguments)
+        for schema in schemas_of(function)
+    ]
+    return bool(found) and all(found)
+
+
+__all__ = ["Functionalized", "Mutation", "OutOfPlace", "copy", "functional_of", "functionalise", "mutated_names", "setitem"]

@@ -1,0 +1,128 @@
+"""Where PyTorch keeps a callable, and what a program calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import torch
+import torch.fft
+import torch.linalg
+import torch.nn.functional
+import torch.special
+from torch._ops import OpOverload, OpOverloadPacket
+
+PLACES: tuple[tuple[str, Any, str], ...] = (
+    ("torch", torch, ""),
+    ("torch.nn.functional", torch.nn.functional, ""),
+    ("torch.special", torch.special, "special_"),
+    ("torch.linalg", torch.linalg, "linalg_"),
+    ("torch.fft", torch.fft, "fft_"),
+    ("torch._C._nn", torch._C._nn, ""),
+    ("torch._VF", torch._C._VariableFunctions, "VF_"),
+    ("torch.Tensor", torch.Tensor, "Tensor_"),
+)
+"""The public places, as generated code reads them, and what names from there begin with in a program."""
+
+
+@cache
+def _known() -> tuple[dict[Any, str], dict[str, Any], dict[Any, str]]:
+    """Return the path of each callable, the callable of each name, and the name of each callable."""
+    paths: dict[Any, str] = {}
+    callables: dict[str, Any] = {}
+    names: dict[Any, str] = {}
+    for path, place, prefix in PLACES:
+        for key in dir(place):
+            value = getattr(place, key, None)
+            if not callable(value) or isinstance(value, type) or (key.startswith("__") and place is not torch.Tensor):
+                continue
+            if not _belongs(value):
+                continue
+            try:
+                known = value in paths
+            except TypeError:
+                continue
+            name = prefix + key
+            callables.setdefault(name, value)
+            if not known:
+                paths[value] = f"{path}.{key}"
+                names[value] = name if callables[name] is value else f"{path.rpartition('.')[2]}_{key}"
+                callables.setdefault(names[value], value)
+    return paths, callables, names
+
+
+def _belongs(value: Any) -> bool:
+    """Whether a callable found in one of PyTorch's modules is PyTorch's own."""
+    module = getattr(value, "__module__", None) or getattr(getattr(value, "__objclass__", None), "__module__", "torch")
+    return str(module).startswith("torch") or module in ("builtins", "")
+
+
+def path_of(function: Callable[..., Any]) -> str:
+    """Return the dotted path under which code reaches a callable of PyTorch's, or ``""``."""
+    if isinstance(function, OpOverload):
+        return f"torch.ops.{function.namespace}.{function._opname}.{function._overloadname}"
+    if isinstance(function, OpOverloadPacket):
+        return f"torch.ops.{function._qualified_op_name.replace('::', '.')}"
+    try:
+        return _known()[0].get(function, "")
+    except TypeError:
+        return ""
+
+
+def name_of(function: Any) -> str:
+    """Return what a program calls a callable: ``"linalg_inv"`` for ``torch.linalg.inv``."""
+    if isinstance(function, OpOverload):
+        return f"{function.namespace}_{function._opname}_{function._overloadname}"
+    if isinstance(function, OpOverloadPacket):
+        return function._qualified_op_name.replace("::", "_")
+    try:
+        known = _known()[2].get(function)
+    except TypeError:
+        known = None
+    if known is not None:
+        return known
+    text = getattr(function, "__qualname__", "") or getattr(function, "__name__", "") or type(function).__name__
+    owner = getattr(getattr(function, "__self__", None), "__name__", "")
+    if owner and "." not in text:
+        text = f"{owner}_{text}"
+    return "".join([c if c.isalnum() and c.isascii() else "_" for c in text.replace("<locals>.", "")]).strip("_") or "f"
+
+
+def callable_named(name: str) -> Any:
+    """Return PyTorch's callable of that name in programs, or ``None``."""
+    return _known()[1].get(name)
+
+
+def last_name(function: Any) -> str:
+    """Return the bare name of a callable of PyTorch's: ``"relu_"`` for ``torch.nn.functional.relu_``."""
+    if isinstance(function, OpOverload):
+        return function._opname
+    if isinstance(function, OpOverloadPacket):
+        return function._qualified_op_name.rpartition("::")[2]
+    path = path_of(function)
+    return path.rpartition(".")[2] if path else getattr(function, "__name__", "")
+
+
+def schemas_of(function: Any) -> Iterator[Any]:
+    """Yield the schemas of PyTorch's operators that a callable of PyTorch's stands for."""
+    if isinstance(function, OpOverload):
+        yield function._schema
+        return
+    if isinstance(function, OpOverloadPacket):
+        packet = function
+    else:
+        path = path_of(function)
+        if not path:
+            return
+        place, _, name = path.rpartition(".")
+        prefix = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}.get(place, "")
+        found = getattr(torch.ops.aten, prefix + name, None)
+        if found is None:
+            return
+        packet = found
+    for overload in packet.overloads():
+        yield getattr(packet, overload)._schema
+
+
+__all__ = ["PLACES", "callable_named", "last_name", "name_of", "path_of", "schemas_of"]

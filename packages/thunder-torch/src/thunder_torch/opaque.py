@@ -1,0 +1,425 @@
+"""Any operation of PyTorch as an operation of a program: called as it is, differentiated and batched by PyTorch.
+
+There is one prim, :data:`opaque_call`. Its first argument is what runs, a :class:`Call`: a callable together with the
+arguments that are no tensors. Its rules make further calls (:class:`Pullback`, :class:`Pushforward`, :class:`Batched`),
+which are callables of tensors themselves, so that the rules apply to them again: derivatives of any order follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from thunder_autograd import jvp_rule, vjp_rule
+from thunder_ir import Namespace, OpTags, Proxy, Symbol, TensorProxy
+from thunder_vmap import batching_rule
+
+from thunder_torch.metadata import map_tensors, meta_for, metadata_of
+from thunder_torch.names import name_of, path_of
+from thunder_torch.randomness import Drawn, Replayed, is_random
+
+LTORCH = Namespace("ltorch", "thunder_torch")
+
+
+@dataclass(frozen=True)
+class Hole:
+    """Where an argument of a call goes.
+
+    Args:
+        index: which of the values that are passed when it runs.
+    """
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """A callable of tensors and numbers: another one with some of its arguments filled in.
+
+    Args:
+        function: takes the arguments.
+        args, kwargs: what it is given, with a :class:`Hole` for each value that is passed when it runs.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def __name__(self) -> str:
+        return name_of(self.function)
+
+    def __call__(self, *values: Any) -> Any:
+        return self.function(*_filled(self.args, values), **_filled(self.kwargs, values))
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def metadata(self, values: tuple[Any, ...]) -> Any:
+        """Return proxies for what it returns."""
+        return metadata_of(self.function, _filled(self.args, values), _filled(self.kwargs, values))
+
+
+def _filled(template: Any, values: tuple[Any, ...]) -> Any:
+    """Return ``template`` with values for its holes."""
+    cls = template.__class__
+    if cls is Hole:
+        return values[template.index]
+    if cls is tuple or cls is list:
+        return cls([_filled(t, values) for t in template])
+    if isinstance(template, tuple) and not isinstance(template, torch.Size):
+        items = [_filled(t, values) for t in template]
+        return template._make(items) if hasattr(template, "_make") else cls(items)
+    if cls is slice:
+        return slice(*[_filled(t, values) for t in (template.start, template.stop, template.step)])
+    if isinstance(template, dict):
+        return {k: _filled(v, values) for k, v in template.items()}
+    return template
+
+
+def call_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, list[Any]]:
+    """Take the proxies and tensors out of a call's arguments.
+
+    Returns:
+        The call with holes, and the values that belong into them, in order.
+    """
+    values: list[Any] = []
+
+    def emptied(value: Any) -> Any:
+        cls = value.__class__
+        if isinstance(value, (Proxy, torch.Tensor)):
+            values.append(value)
+            return Hole(len(values) - 1)
+        if cls is tuple or cls is list:
+            return cls([emptied(v) for v in value])
+        if isinstance(value, tuple) and not isinstance(value, torch.Size):
+            items = [emptied(v) for v in value]
+            return value._make(items) if hasattr(value, "_make") else cls(items)
+        if cls is slice:
+            return slice(*[emptied(v) for v in (value.start, value.stop, value.step)])
+        if isinstance(value, dict):
+            return {k: emptied(v) for k, v in value.items()}
+        return value
+
+    template = Call(function, emptied(args), emptied(kwargs))
+    return template, values
+
+
+def run(call: Callable[..., Any], *values: Any) -> Any:
+    """Run a call: what executes :data:`opaque_call`."""
+    return call(*values)
+
+
+def _opaque_call_meta(call: Any, *values: Any) -> Any:
+    return call.metadata(values)
+
+
+opaque_call = Symbol(
+    "opaque_call",
+    LTORCH,
+    meta=_opaque_call_meta,
+    origin=run,
+    doc="Run a call that only PyTorch knows. Args: ``call``, a callable of tensors with a method ``metadata``; its values.",
+)
+
+
+class _Opaque(dict[Any, Symbol]):
+    """The symbols of callables that stay, such as PyTorch's own; those of local functions are made anew each time."""
+
+
+_OPAQUE = _Opaque()
+
+
+def opaque(function: Callable[..., Any], *, tags: frozenset[OpTags] = frozenset()) -> Symbol:
+    """Return the symbol that stands for any callable of PyTorch tensors.
+
+    Its metadata come from running it on tensors without data, its derivatives from PyTorch's autograd through another
+    run of it, its batching from ``torch.vmap``.
+
+    Args:
+        function: takes and returns tensors and values; it must not write to its arguments.
+        tags: traits that passes may rely on. ``OpTags.RANDOM`` is found out for PyTorch's own operations.
+
+    Example:
+        >>> import torch
+        >>> from thunder_ir import Tensor, trace_of
+        >>> from thunder_torch import opaque
+        >>> print(trace_of(lambda x: opaque(torch.linalg.inv)(x), Tensor((3, 3))))
+        def program(x: "float32[3, 3]"):
+            t0 = ltorch.linalg_inv(x)  # float32[3, 3]
+            return t0
+    """
+    try:
+        found = _OPAQUE.get(function)
+    except TypeError:  # an unhashable callable
+        return _make(function, tags)
+    if found is None:
+        found = _make(function, tags)
+        if "<locals>" not in getattr(function, "__qualname__", ""):
+            _OPAQUE[function] = found
+    return found
+
+
+def _make(function: Callable[..., Any], tags: frozenset[OpTags]) -> Symbol:
+    random = OpTags.RANDOM in tags or is_random(function)
+
+    def decomposition(*args: Any, **kwargs: Any) -> Any:
+        call, values = call_of(function, args, kwargs)
+        return (drawing_call if random else opaque_call)(call, *values)
+
+    path = path_of(function)
+    return Symbol(
+        name_of(function),
+        LTORCH if path.startswith("torch.") else "opaque",
+        meta=meta_for(function),
+        decomposition=decomposition,
+        tags=tags | {OpTags.RANDOM} if random else tags,
+        origin=function,
+        doc=getattr(function, "__doc__", None) or "",
+    )
+
+
+drawing_call = Symbol(
+    "drawing_call",
+    LTORCH,
+    meta=_opaque_call_meta,
+    origin=run,
+    tags=frozenset({OpTags.RANDOM}),
+    doc="Run a call that draws random numbers; as opaque_call, but never merged, reordered or computed twice.",
+)
+
+
+def _tensors(output: Any) -> list[Any]:
+    """Return the tensors, or their proxies, in an output, in order."""
+    found: list[Any] = []
+    map_tensors(lambda t: found.append(t) or t, output)
+    return found
+
+
+def _is_inexact(value: Any) -> bool:
+    if isinstance(value, TensorProxy):
+        return value.dtype.is_inexact
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+@dataclass(frozen=True)
+class Pullback:
+    """The pullback of a call, as a call: from cotangents and the call's values to gradients.
+
+    Args:
+        call: what is differentiated.
+        outputs: which of its output tensors have a cotangent.
+        inputs: which of its values have a gradient.
+    """
+
+    call: Callable[..., Any]
+    outputs: tuple[int, ...]
+    inputs: tuple[int, ...]
+
+    @property
+    def __name__(self) -> str:
+        return f"vjp of {name_of(self.call)}"
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        count = len(self.outputs)
+        cotangents, values = arguments[:count], list(arguments[count:])
+        create_graph = torch.is_grad_enabled()
+        with torch.enable_grad():
+            for i in self.inputs:
+                # An alias of its own for each input: no path from one to another is part of the derivative.
+                value = values[i]
+                values[i] = value.view_as(value) if value.requires_grad else value.detach().requires_grad_()
+            tensors = _tensors(self.call(*values))
+            pairs = [(tensors[o], c) for o, c in zip(self.outputs, cotangents, strict=True) if tensors[o].requires_grad]
+            wanted = [values[i] for i in self.inputs]
+            if not pairs:
+                return tuple([torch.zeros_like(w) for w in wanted])
+            targets, seeds = zip(*pairs, strict=True)
+            return torch.autograd.grad(
+                targets, wanted, seeds, create_graph=create_graph, allow_unused=True, materialize_grads=True
+            )
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def metadata(self, arguments: tuple[Any, ...]) -> Any:
+        """Return proxies like the inputs that have a gradient."""
+        values = arguments[len(self.outputs) :]
+        needed = any(a.requires_grad for a in arguments if isinstance(a, TensorProxy)) and torch.is_grad_enabled()
+        return tuple([values[i].like(requires_grad=needed) for i in self.inputs])
+
+
+@dataclass(frozen=True)
+class Pushforward:
+    """The derivative of a call along tangents, as a call: from its values and their tangents to output tangents.
+
+    Args:
+        call: what is differentiated.
+        count: number of its values.
+        inputs: which of them have a tangent.
+        outputs: which output tensors have one.
+    """
+
+    call: Callable[..., Any]
+    count: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def __name__(self) -> str:
+        return f"jvp of {name_of(self.call)}"
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        values, tangents = list(arguments[: self.count]), arguments[self.count :]
+
+        def along(*moved: Any) -> tuple[Any, ...]:
+            for i, value in zip(self.inputs, moved, strict=True):
+                values[i] = value
+            tensors = _tensors(self.call(*values))
+            return tuple([tensors[o] for o in self.outputs])
+
+        primals = tuple([values[i] for i in self.inputs])
+        try:
+            return tuple(torch.func.jvp(along, primals, tangents)[1])
+        except NotImplementedError:  # no forward derivative: the transpose of the transpose
+            return _twice_reversed(along, primals, tangents)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def metadata(self, arguments: tuple[Any, ...]) -> Any:
+        """Return proxies like the outputs that have a tangent."""
+        tensors = _tensors(self.call.metadata(arguments[: self.count]))  # type: ignore[attr-defined]
+        return tuple([tensors[o].like() for o in self.outputs])
+
+
+def _twice_reversed(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, ...]:
+    """Return the jvp as the vjp of the vjp, which is linear in its cotangent."""
+    outputs, pull = torch.func.vjp(function, *primals)
+    zeros = tuple([torch.zeros_like(o) for o in outputs])
+    _, push = torch.func.vjp(lambda cotangents: pull(cotangents), zeros)
+    return tuple(push(tuple(tangents))[0])
+
+
+@dataclass(frozen=True)
+class Batched:
+    """A call over a batch, as a call: ``torch.vmap`` of it, with the batch in front of every output.
+
+    Args:
+        call: what runs for each element.
+        dims: where the batch is in each of its values, ``None`` where it is not.
+        size: of the batch.
+        randomness: as ``torch.vmap`` takes it.
+    """
+
+    call: Callable[..., Any]
+    dims: tuple[int | None, ...]
+    size: int
+    randomness: str = "different"
+
+    @property
+    def __name__(self) -> str:
+        return f"batched {name_of(self.call)}"
+
+    def __call__(self, *values: Any) -> Any:
+        return torch.vmap(self.call, in_dims=self.dims, out_dims=0, randomness=self.randomness)(*values)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def metadata(self, values: tuple[Any, ...]) -> Any:
+        """Return proxies of the call's metadata with the batch in front."""
+        single = [v if d is None else _without(v, d) for v, d in zip(values, self.dims, strict=True)]
+        output = self.call.metadata(tuple(single))  # type: ignore[attr-defined]
+        return map_tensors(lambda t: t.like(shape=(self.size, *t.shape)), output)
+
+
+def _without(a: TensorProxy, dim: int) -> TensorProxy:
+    return a.like(shape=a.shape[:dim] + a.shape[dim + 1 :])
+
+
+@vjp_rule(opaque_call)
+def opaque_call_vjp(call: Any, *values: Any) -> tuple[Any, Callable[..., Any]]:
+    """The pullback runs the call again under PyTorch's autograd."""
+    output = opaque_call(call, *values)
+    return output, _pullback(call, values, output)
+
+
+def _pullback(call: Any, values: tuple[Any, ...], output: Any) -> Callable[..., Any]:
+    inputs = tuple([i for i, v in enumerate(values) if _is_inexact(v)])
+    inexact = [_is_inexact(t) for t in _tensors(output)]
+
+    def pullback(*cotangents: Any) -> tuple[Any, ...]:
+        given = [i for i, c in enumerate(cotangents) if c is not None and inexact[i]]
+        gradients: list[Any] = [None] * (len(values) + 1)
+        if given and inputs:
+            backward = Pullback(call, tuple(given), inputs)
+            found = opaque_call(backward, *[cotangents[i] for i in given], *values)
+            for i, gradient in zip(inputs, found, strict=True):
+                gradients[i + 1] = gradient
+        return tuple(gradients)
+
+    return pullback
+
+
+@vjp_rule(drawing_call)
+def drawing_call_vjp(call: Any, *values: Any) -> tuple[Any, Callable[..., Any]]:
+    """The forward run keeps the generators' states; the pullback replays them, so that it meets the same numbers."""
+    output, states = drawing_call(Drawn(call), *values)
+    pull = _pullback(Replayed(call), (*values, *states), output)
+    return output, lambda *cotangents: pull(*cotangents)[: len(values) + 1]
+
+
+def _jvp(symbol: Symbol, call: Any, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
+    count = (len(arguments) - 1) // 2
+    values, tangents = arguments[:count], arguments[count + 1 :]
+    moved = tuple([i for i, t in enumerate(tangents) if t is not None])
+    if symbol is drawing_call:
+        output, states = drawing_call(Drawn(call), *values)
+        call, values = Replayed(call), (*values, *states)
+    else:
+        output = opaque_call(call, *values)
+    proxies = _tensors(output)
+    outputs = tuple([i for i, t in enumerate(proxies) if _is_inexact(t)])
+    if not moved or not outputs:
+        return output, None
+    forward = Pushforward(call, len(values), moved, outputs)
+    found = dict(zip(outputs, opaque_call(forward, *values, *[tangents[i] for i in moved]), strict=True))
+    along = [found.get(i) for i in range(len(proxies))]
+    return output, along[0] if isinstance(output, TensorProxy) else tuple(along)
+
+
+@jvp_rule(opaque_call)
+def opaque_call_jvp(call: Any, *arguments: Any) -> tuple[Any, Any]:
+    """Forward-mode differentiation by PyTorch."""
+    return _jvp(opaque_call, call, arguments)
+
+
+@jvp_rule(drawing_call)
+def drawing_call_jvp(call: Any, *arguments: Any) -> tuple[Any, Any]:
+    """Forward-mode differentiation by PyTorch, of a replay."""
+    return _jvp(drawing_call, call, arguments)
+
+
+def _batch(symbol: Symbol, size: int, args: tuple[Any, ...], dims: tuple[Any, ...]) -> tuple[Any, Any]:
+    output = symbol(Batched(args[0], tuple(dims[1:]), size), *args[1:])
+    return output, 0 if isinstance(output, TensorProxy) else tuple([0] * len(_tensors(output)))
+
+
+@batching_rule(opaque_call)
+def opaque_call_batch(size: int, args: tuple[Any, ...], dims: tuple[Any, ...]) -> tuple[Any, Any]:
+    """``torch.vmap`` of the call."""
+    return _batch(opaque_call, size, args, dims)
+
+
+@batching_rule(drawing_call)
+def drawing_call_batch(size: int, args: tuple[Any, ...], dims: tuple[Any, ...]) -> tuple[Any, Any]:
+    """``torch.vmap`` of the call, with numbers of its own for each element."""
+    return _batch(drawing_call, size, args, dims)
+
+
+__all__ = [
+    "LTORCH", "Batched", "Call", "Hole", "Pullback", "Pushforward", "call_of", "drawing_call", "opaque", "opaque_call",
+]  # fmt: skip

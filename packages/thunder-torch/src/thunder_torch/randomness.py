@@ -1,0 +1,161 @@
+"""Random numbers: which operations draw them, and how to draw the same ones again.
+
+Operations that draw are executed by PyTorch's own functions in program order, so that under the same seed a program
+draws what eager execution draws. Nothing draws twice: what must be run again, for a derivative, is run as a pair of
+:class:`Drawn`, which also returns the generators' states before, and :class:`Replayed`, which takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from thunder_ir import TensorProxy, dtypes
+from torch._ops import OpOverload, OpOverloadPacket
+
+from thunder_torch.names import last_name, name_of, path_of
+
+DRAWING = frozenset({
+    "_native_multi_head_attention", "_scaled_dot_product_attention", "alpha_dropout", "alpha_dropout_", "bernoulli",
+    "bernoulli_", "binomial", "cauchy_", "dropout", "dropout1d", "dropout2d", "dropout3d", "dropout_", "exponential_",
+    "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "geometric_",
+    "gru", "gumbel_softmax", "log_normal_", "lstm", "multi_head_attention_forward", "multinomial", "native_dropout",
+    "normal", "normal_", "pca_lowrank", "poisson", "rand", "rand_like", "randint", "randint_like", "randn",
+    "randn_like", "random_", "randperm", "rnn_relu", "rnn_tanh", "rrelu", "rrelu_", "svd_lowrank", "uniform_",
+    "lobpcg", "rrelu_with_noise",
+})  # fmt: skip
+"""The bare names of PyTorch's operations that may draw random numbers."""
+
+
+def is_random(function: Callable[..., Any]) -> bool:
+    """Whether a callable may draw random numbers; for custom operators their tag says."""
+    if isinstance(function, OpOverload):
+        return torch.Tag.nondeterministic_seeded in function.tags
+    if isinstance(function, OpOverloadPacket):
+        return any(torch.Tag.nondeterministic_seeded in getattr(function, o).tags for o in function.overloads())
+    return bool(path_of(function)) and last_name(function) in DRAWING
+
+
+def _generator_of(call: Any) -> torch.Generator | None:
+    """Return the generator that a call is given by its caller."""
+    while call is not None:
+        generator = getattr(call, "kwargs", {}).get("generator")
+        if isinstance(generator, torch.Generator):
+            return generator
+        call = getattr(call, "call", None)
+    return None
+
+
+def _devices(values: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return the devices whose generators a call on these values may draw from: always the CPU, and its tensors'."""
+    names = {str(v.device) for v in values if isinstance(v, (torch.Tensor, TensorProxy))}
+    return ("cpu", *sorted(n for n in names if n.startswith("cuda")))
+
+
+def generator_states(devices: tuple[str, ...]) -> tuple[torch.Tensor, ...]:
+    """Return the states of the default generators of ``devices``."""
+    return tuple([torch.get_rng_state() if d == "cpu" else torch.cuda.get_rng_state(d) for d in devices])
+
+
+@contextmanager
+def replaying(devices: tuple[str, ...], states: tuple[torch.Tensor, ...]) -> Iterator[None]:
+    """Set the default generators of ``devices`` to ``states`` within a ``with`` block, and back after it."""
+    before = generator_states(devices)
+    _set_states(devices, states)
+    try:
+        yield
+    finally:
+        _set_states(devices, before)
+
+
+def _set_states(devices: tuple[str, ...], states: tuple[torch.Tensor, ...]) -> None:
+    for device, state in zip(devices, states, strict=True):
+        if device == "cpu":
+            torch.set_rng_state(state)
+        else:
+            torch.cuda.set_rng_state(state, device)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A call that draws random numbers, returning also the states that the generators had before it.
+
+    Args:
+        call: what runs.
+    """
+
+    call: Callable[..., Any]
+
+    @property
+    def __name__(self) -> str:
+        return name_of(self.call)
+
+    def __call__(self, *values: Any) -> tuple[Any, tuple[torch.Tensor, ...]]:
+        generator = _generator_of(self.call)
+        states = (generator.get_state(),) if generator is not None else generator_states(_devices(values))
+        return self.call(*values), states
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def metadata(self, values: tuple[Any, ...]) -> Any:
+        """Return proxies for the output and the states."""
+        generator = _generator_of(self.call)
+        states = (generator.get_state(),) if generator is not None else _state_examples(_devices(values))
+        output = self.call.metadata(values)  # type: ignore[attr-defined]
+        return output, tuple([TensorProxy(tuple(s.shape), dtypes.uint8, strides=(1,)) for s in states])
+
+
+def _state_examples(devices: tuple[str, ...]) -> tuple[torch.Tensor, ...]:
+    """Return tensors of the sizes that generator states have, without asking a device."""
+    return tuple([torch.get_rng_state() if d == "cpu" else torch.empty(16, dtype=torch.uint8) for d in devices])
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A call that draws the very numbers which it drew when the states were taken; generators are left as they were.
+
+    Args:
+        call: what runs; its values are followed by the states.
+    """
+
+    call: Callable[..., Any]
+
+    @property
+    def __name__(self) -> str:
+        return f"replayed {name_of(self.call)}"
+
+    def _split(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        generator = _generator_of(self.call)
+        if generator is not None:
+            return values[:-1], values[-1:]
+        # The states on CUDA come one for each device of the tensors; the states themselves are on the CPU.
+        count = len(_devices(values))
+        return values[:-count], values[-count:]
+
+    def __call__(self, *values: Any) -> Any:
+        arguments, states = self._split(values)
+        generator = _generator_of(self.call)
+        if generator is None:
+            with replaying(_devices(arguments), states):
+                return self.call(*arguments)
+        before = generator.get_state()
+        generator.set_state(states[0])
+        try:
+            return self.call(*arguments)
+        finally:
+            generator.set_state(before)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def metadata(self, values: tuple[Any, ...]) -> Any:
+        """Return proxies for what the call returns."""
+        return self.call.metadata(self._split(values)[0])  # type: ignore[attr-defined]
+
+
+__all__ = ["DRAWING", "Drawn", "Replayed", "generator_states", "is_random", "replaying"]

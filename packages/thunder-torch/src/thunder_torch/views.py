@@ -1,0 +1,98 @@
+"""Which operations return views of which argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from thunder_ir import Symbol, TensorProxy
+
+from thunder_torch.metadata import TensorSpec, spec_of, tensors_of
+from thunder_torch.names import last_name, path_of, schemas_of
+
+OF_FIRST = frozenset({
+    "T", "mT", "H", "mH", "real", "imag", "data", "__getitem__", "atleast_1d", "atleast_2d", "atleast_3d", "unflatten",
+    "split", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "broadcast_tensors", "meshgrid", "pixel_shuffle",
+    "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cdouble", "cfloat", "cpu",
+    "cuda", "type", "type_as", "to", "contiguous", "reshape", "reshape_as", "flatten", "ravel", "dropout", "requires_grad_",
+})  # fmt: skip
+"""Names of those that may return a view of their first argument but whose schema does not say so, or that have none."""
+
+
+@cache
+def view_argument(what: Symbol | Callable[..., Any]) -> int | None:
+    """Return which positional argument the result of an operation may be a view of, or ``None``.
+
+    Args:
+        what: a symbol or PyTorch's callable.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.views import view_argument
+        >>> view_argument(torch.transpose), view_argument(torch.add), view_argument(torch.reshape)
+        (0, None, 0)
+    """
+    function = what.origin if isinstance(what, Symbol) else what
+    if function is None:
+        return None
+    name = last_name(function) or getattr(getattr(function, "__self__", None), "__name__", "")
+    if name in OF_FIRST and (path_of(function) or name in ("T", "mT", "H", "mH", "real", "imag", "data")):
+        return 0
+    for schema in schemas_of(function):
+        for returned in schema.returns:
+            info = returned.alias_info
+            if info is None or info.is_write:
+                continue
+            for i, argument in enumerate(schema.arguments):
+                if argument.alias_info is not None and argument.alias_info.before_set & info.before_set:
+                    return i
+    return None
+
+
+def viewed(what: Symbol | Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[TensorProxy | None]:
+    """Return for each output tensor of a call the argument whose memory it shares, or ``None``.
+
+    This is exact, as far as the strides of the arguments are known: ``reshape`` of a contiguous tensor is a view and
+    of a transposed one is not.
+
+    Args:
+        what: a symbol or PyTorch's callable.
+        args, kwargs: of the call.
+
+    Example:
+        >>> import torch
+        >>> from thunder_ir import Tensor
+        >>> from thunder_torch.views import viewed
+        >>> x = Tensor((2, 3))
+        >>> viewed(torch.reshape, (x, (6,)), {})[0] is x, viewed(torch.neg, (x,), {})
+        (True, [None])
+    """
+    function = what.origin if isinstance(what, Symbol) else what
+    arguments = tensors_of(args, kwargs)
+    found: list[TensorProxy | None] = []
+
+    def note(spec: TensorSpec) -> None:
+        found.append(arguments[spec.viewed] if spec.viewed is not None else None)
+
+    _each_spec(note, spec_of(function, args, kwargs))
+    return found
+
+
+def _each_spec(function: Callable[[TensorSpec], None], value: Any) -> None:
+    if isinstance(value, TensorSpec):
+        function(value)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            _each_spec(function, item)
+    elif isinstance(value, dict):
+        _each_spec(function, list(value.values()))
+
+
+def is_view_of(tensor: torch.Tensor, base: torch.Tensor) -> bool:
+    """Whether two tensors share memory."""
+    return tensor.untyped_storage()._cdata == base.untyped_storage()._cdata
+
+
+__all__ = ["OF_FIRST", "is_view_of", "view_argument", "viewed"]
