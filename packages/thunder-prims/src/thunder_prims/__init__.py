@@ -3,6 +3,7 @@
 
 from thunder_prims._version import __version__ as __version__
 from thunder_prims.comparison import *
+from thunder_prims.complex_numbers import *
 from thunder_prims.conditional import *
 from thunder_prims.conversion import *
 from thunder_prims.convolution import *

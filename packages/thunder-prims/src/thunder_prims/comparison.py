@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_ir.proxies import Number
+from thunder_prims.batching import batches_elementwise
 from thunder_prims.checks import ANY, ORDERED, elementwise, unary
 from thunder_prims.prim import prim
 
@@ -19,10 +20,16 @@ def eq(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("eq", ANY, a, b, dtype=dtypes.bool8)
 
 
+batches_elementwise(eq)
+
+
 @prim(ELEMENTWISE, CONSTANT, method="ne")
 def ne(a: Operand, b: Operand) -> TensorProxy:
     """``a != b``."""
     return elementwise("ne", ANY, a, b, dtype=dtypes.bool8)
+
+
+batches_elementwise(ne)
 
 
 @prim(ELEMENTWISE, CONSTANT, method="lt")
@@ -31,10 +38,16 @@ def lt(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("lt", ORDERED, a, b, dtype=dtypes.bool8)
 
 
+batches_elementwise(lt)
+
+
 @prim(ELEMENTWISE, CONSTANT, method="le")
 def le(a: Operand, b: Operand) -> TensorProxy:
     """``a <= b``."""
     return elementwise("le", ORDERED, a, b, dtype=dtypes.bool8)
+
+
+batches_elementwise(le)
 
 
 @prim(ELEMENTWISE, CONSTANT, method="gt")
@@ -43,10 +56,16 @@ def gt(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("gt", ORDERED, a, b, dtype=dtypes.bool8)
 
 
+batches_elementwise(gt)
+
+
 @prim(ELEMENTWISE, CONSTANT, method="ge")
 def ge(a: Operand, b: Operand) -> TensorProxy:
     """``a >= b``."""
     return elementwise("ge", ORDERED, a, b, dtype=dtypes.bool8)
+
+
+batches_elementwise(ge)
 
 
 @prim(ELEMENTWISE, CONSTANT)
@@ -55,10 +74,16 @@ def isfinite(a: TensorProxy) -> TensorProxy:
     return unary("isfinite", ANY, a, dtypes.bool8)
 
 
+batches_elementwise(isfinite)
+
+
 @prim(ELEMENTWISE, CONSTANT)
 def isinf(a: TensorProxy) -> TensorProxy:
     """Whether ``a`` is infinite; if complex, one of its parts."""
     return unary("isinf", ANY, a, dtypes.bool8)
+
+
+batches_elementwise(isinf)
 
 
 @prim(ELEMENTWISE, CONSTANT)
@@ -67,7 +92,13 @@ def isnan(a: TensorProxy) -> TensorProxy:
     return unary("isnan", ANY, a, dtypes.bool8)
 
 
+batches_elementwise(isnan)
+
+
 @prim(ELEMENTWISE, CONSTANT)
 def signbit(a: TensorProxy) -> TensorProxy:
     """Whether the sign of ``a`` is minus, that of ``-0.0`` included."""
     return unary("signbit", ORDERED, a, dtypes.bool8)
+
+
+batches_elementwise(signbit)

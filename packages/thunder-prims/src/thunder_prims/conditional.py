@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from thunder_ir import DTypeError, OpTags, TensorProxy
 from thunder_ir.proxies import Number
+from thunder_prims.batching import batches_elementwise
 from thunder_prims.checks import ANY, INEXACT, ORDERED, check_same, check_tensor, elementwise
+from thunder_prims.derivatives import Map, derivatives
 from thunder_prims.prim import prim
 
 __all__ = ["clamp", "lerp", "where"]
 
 ELEMENTWISE = OpTags.ELEMENTWISE
 Operand = TensorProxy | Number
+Bound = Operand | None
 
 
 @prim(ELEMENTWISE)
@@ -33,8 +38,17 @@ def where(pred: TensorProxy, a: Operand, b: Operand) -> TensorProxy:
     return result
 
 
+@derivatives(where)
+def where_maps(pred: TensorProxy, a: Any, b: Any, y: TensorProxy) -> tuple[None, Map, Map]:
+    """``d`` where ``pred`` holds, else 0, for ``a``; the other way round for ``b``."""
+    return None, lambda d: where(pred, d, 0), lambda d: where(pred, 0, d)
+
+
+batches_elementwise(where)
+
+
 @prim(ELEMENTWISE)
-def clamp(a: TensorProxy, low: Operand | None, high: Operand | None) -> TensorProxy:
+def clamp(a: TensorProxy, low: Bound, high: Bound) -> TensorProxy:
     """``a``, but ``low`` where it is below and ``high`` where it is above; ``high`` wins where ``low`` is above it.
 
     Args:
@@ -45,7 +59,38 @@ def clamp(a: TensorProxy, low: Operand | None, high: Operand | None) -> TensorPr
     return elementwise("clamp", ORDERED, *[x for x in (a, low, high) if x is not None])
 
 
+@derivatives(clamp)
+def clamp_maps(a: TensorProxy, low: Any, high: Any, y: TensorProxy) -> tuple[Map, Map, Map]:
+    """``d`` for the one of the three that is the result, both bounds belonging to ``a``; else 0."""
+    return (
+        lambda d: _within(a, low, high, d),
+        lambda d: where(_both(a < low, None if high is None else low < high), d, 0),
+        lambda d: where(a > high if low is None else (a > high) | (high < low), d, 0),
+    )
+
+
+def _within(a: TensorProxy, low: Any, high: Any, d: TensorProxy) -> TensorProxy:
+    inside = _both(None if low is None else a >= low, None if high is None else a <= high)
+    return d if inside is None else where(inside, d, 0)
+
+
+def _both(p: Any, q: Any) -> Any:
+    return q if p is None else p if q is None else p & q
+
+
+batches_elementwise(clamp)
+
+
 @prim(ELEMENTWISE)
 def lerp(start: Operand, end: Operand, weight: Operand) -> TensorProxy:
     """``start + weight * (end - start)``."""
     return elementwise("lerp", INEXACT, start, end, weight)
+
+
+@derivatives(lerp)
+def lerp_maps(start: Any, end: Any, weight: Any, y: TensorProxy) -> tuple[Map, Map, Map]:
+    """``d * (1 - weight)``, ``d * weight`` and ``d * (end - start)``."""
+    return lambda d: d * (1 - weight), lambda d: d * weight, lambda d: d * (end - start)
+
+
+batches_elementwise(lerp)

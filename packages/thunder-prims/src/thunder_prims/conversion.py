@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import Device, DType, OpTags, ShapeError, TensorProxy, number_proxy
 from thunder_ir.dtypes import python_type
-from thunder_ir.proxies import NumberProxy
+from thunder_ir.proxies import Dimension, NumberProxy
+from thunder_prims.batching import batch_first, batches_elementwise
 from thunder_prims.checks import check_device, check_dtype, check_tensor
+from thunder_prims.complex_numbers import real
+from thunder_prims.derivatives import Map, derivatives, linear
 from thunder_prims.prim import prim
+from thunder_vmap import batching_rule
 
 __all__ = ["bitcast", "clone", "convert_element_type", "device_put", "item", "shallow_copy", "stride_order"]
 
@@ -31,12 +36,43 @@ def convert_element_type(a: TensorProxy, dtype: DType) -> TensorProxy:
     return a if a.dtype is dtype else a.like(dtype=dtype)
 
 
+@vjp_rule(convert_element_type)
+def convert_element_type_vjp(a: TensorProxy, dtype: DType) -> tuple[TensorProxy, Pullback]:
+    """``da = dy`` in the dtype of ``a``, its real part where only ``dtype`` is complex; none for exact dtypes."""
+    return convert_element_type(a, dtype), lambda dy: _converted(dy, a.dtype) if dtype.is_inexact else None
+
+
+@jvp_rule(convert_element_type)
+def convert_element_type_jvp(a: TensorProxy, dtype: DType, da: TensorProxy | None, _: None) -> Any:
+    """``dy = da`` in ``dtype``; none for exact dtypes."""
+    return convert_element_type(a, dtype), _converted(da, dtype) if da is not None and dtype.is_inexact else None
+
+
+def _converted(d: TensorProxy, dtype: DType) -> TensorProxy | None:
+    if not dtype.is_inexact:
+        return None
+    return convert_element_type(d if dtype.is_complex else real(d), dtype)  # type: ignore[no-any-return]
+
+
+batches_elementwise(convert_element_type)
+
+
 @prim(CAST)
 def device_put(a: TensorProxy, device: Device) -> TensorProxy:
     """Copy ``a`` to ``device``; if it lives there, the result is ``a`` itself."""
     check_tensor("device_put", a)
     check_device("device_put", device)
     return a if a.device == device else a.like(device=device)
+
+
+@vjp_rule(device_put)
+def device_put_vjp(a: TensorProxy, device: Device) -> tuple[TensorProxy, Pullback]:
+    """``da = dy`` on the device of ``a``."""
+    return device_put(a, device), lambda dy: device_put(dy, a.device)
+
+
+linear(device_put)
+batches_elementwise(device_put)
 
 
 @prim(OpTags.CONSTANT_FOR_DERIVATIVE, OpTags.VIEW)
@@ -62,6 +98,15 @@ def bitcast(a: TensorProxy, dtype: DType) -> TensorProxy:
     return a.like(shape=(*a.shape[:-1], a.shape[-1] * a.dtype.bytes // dtype.bytes), dtype=dtype)
 
 
+@batching_rule(bitcast)
+def bitcast_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension comes to the front, for the last one may change."""
+    (a, dtype), (batch, _) = args, dims
+    if a.ndim == 1 and a.dtype.bytes != dtype.bytes:
+        raise ShapeError(f"bitcast of a {a.dtype} without dimensions to {dtype}, which has another size")
+    return bitcast(batch_first(a, batch, size), dtype), 0
+
+
 @prim()
 def clone(a: TensorProxy) -> TensorProxy:
     """Copy ``a`` to memory of its own."""
@@ -69,11 +114,29 @@ def clone(a: TensorProxy) -> TensorProxy:
     return a.like()
 
 
+@derivatives(clone)
+def clone_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d``."""
+    return lambda d: d
+
+
+batches_elementwise(clone)
+
+
 @prim(OpTags.VIEW)
 def shallow_copy(a: TensorProxy) -> TensorProxy:
     """Return a new tensor that shares the memory of ``a``."""
     check_tensor("shallow_copy", a)
     return a.like()
+
+
+@derivatives(shallow_copy)
+def shallow_copy_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d``."""
+    return lambda d: d
+
+
+batches_elementwise(shallow_copy)
 
 
 @prim()
@@ -103,6 +166,22 @@ def stride_order(a: TensorProxy, order: tuple[int, ...]) -> TensorProxy:
     result = a.like()
     result.strides = tuple(strides)
     return result
+
+
+@vjp_rule(stride_order)
+def stride_order_vjp(a: TensorProxy, order: tuple[int, ...]) -> tuple[TensorProxy, Pullback]:
+    """``da = dy``, however it lies in memory."""
+    return stride_order(a, order), lambda dy: dy
+
+
+linear(stride_order)
+
+
+@batching_rule(stride_order)
+def stride_order_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension is outermost."""
+    (a, order), (batch, _) = args, dims
+    return stride_order(batch_first(a, batch, size), (len(order), *order)), 0
 
 
 _EXAMPLES = {bool: False, int: 0, float: 0.0, complex: 0j}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from thunder_ir import DTypeError, OpTags, TensorProxy, dtypes
+import math
+from typing import Any
+
+from thunder_ir import NumberProxy, OpTags, TensorProxy
 from thunder_ir.proxies import Number
+from thunder_prims.batching import batches_elementwise
 from thunder_prims.checks import (
     ANY,
     EXACT,
@@ -15,17 +19,22 @@ from thunder_prims.checks import (
     REAL,
     elementwise,
 )
+from thunder_prims.comparison import signbit
+from thunder_prims.complex_numbers import real
+from thunder_prims.conditional import where
+from thunder_prims.creation import full
+from thunder_prims.derivatives import Map, derivatives
+from thunder_prims.elementwise_unary import floor, log, sigmoid, trunc
 from thunder_prims.prim import prim
 
 __all__ = [
-    "add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "complex",
+    "add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
     "copysign", "div", "floor_divide", "fmod", "gcd", "hypot", "lcm", "logaddexp", "logaddexp2", "maximum", "minimum",
     "mul", "nextafter", "pow", "remainder", "sub", "trunc_divide",
 ]  # fmt: skip
 
 ELEMENTWISE, CONSTANT = OpTags.ELEMENTWISE, OpTags.CONSTANT_FOR_DERIVATIVE
 Operand = TensorProxy | Number
-COMPLEX_OF = (dtypes.float16, dtypes.float32, dtypes.float64)
 
 
 @prim(ELEMENTWISE, method="add")
@@ -34,10 +43,28 @@ def add(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("add", ANY, a, b)
 
 
+@derivatives(add)
+def add_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d and d``."""
+    return lambda d: d, lambda d: d
+
+
+batches_elementwise(add)
+
+
 @prim(ELEMENTWISE, method="sub")
 def sub(a: Operand, b: Operand) -> TensorProxy:
     """``a - b``."""
     return elementwise("sub", NUMERIC, a, b)
+
+
+@derivatives(sub)
+def sub_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d and -d``."""
+    return lambda d: d, lambda d: -d
+
+
+batches_elementwise(sub)
 
 
 @prim(ELEMENTWISE, method="mul")
@@ -46,10 +73,28 @@ def mul(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("mul", ANY, a, b)
 
 
+@derivatives(mul)
+def mul_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d * b and d * a``."""
+    return lambda d: d * b, lambda d: d * a
+
+
+batches_elementwise(mul)
+
+
 @prim(ELEMENTWISE, method=("div", "true_divide"))
 def div(a: Operand, b: Operand) -> TensorProxy:
     """``a / b``; integers are converted first, or divided by :data:`floor_divide` or :data:`trunc_divide`."""
     return elementwise("div", INEXACT, a, b)
+
+
+@derivatives(div)
+def div_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d / b and -d * y / b``."""
+    return lambda d: d / b, lambda d: -d * y / b
+
+
+batches_elementwise(div)
 
 
 @prim(ELEMENTWISE, CONSTANT, method="floor_divide")
@@ -58,10 +103,16 @@ def floor_divide(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("floor_divide", REAL, a, b)
 
 
+batches_elementwise(floor_divide)
+
+
 @prim(ELEMENTWISE, CONSTANT)
 def trunc_divide(a: Operand, b: Operand) -> TensorProxy:
     """``a / b`` rounded towards 0, in the dtype of the operands."""
     return elementwise("trunc_divide", REAL, a, b)
+
+
+batches_elementwise(trunc_divide)
 
 
 @prim(ELEMENTWISE, method="remainder")
@@ -70,10 +121,28 @@ def remainder(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("remainder", REAL, a, b)
 
 
+@derivatives(remainder)
+def remainder_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d and -d * floor(a / b)``."""
+    return lambda d: d, lambda d: -d * floor(a / b)
+
+
+batches_elementwise(remainder)
+
+
 @prim(ELEMENTWISE)
 def fmod(a: Operand, b: Operand) -> TensorProxy:
     """``a - b * trunc(a / b)``: what is left has the sign of ``a``, as in C."""
     return elementwise("fmod", REAL, a, b)
+
+
+@derivatives(fmod)
+def fmod_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d and -d * trunc(a / b)``."""
+    return lambda d: d, lambda d: -d * trunc(a / b)
+
+
+batches_elementwise(fmod)
 
 
 @prim(ELEMENTWISE, method="pow")
@@ -82,10 +151,52 @@ def pow(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("pow", NUMERIC, a, b)
 
 
+@derivatives(pow)
+def pow_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d * b * a**(b-1)``, 0 where ``b`` is 0; and ``d * y * log(a)``, 0 where ``a`` is 0 and ``b >= 0``."""
+    return lambda d: d * _power_slope(a, b), lambda d: d * _exponent_slope(a, b, y)
+
+
+def _power_slope(a: TensorProxy, b: Any) -> Any:
+    if isinstance(b, (NumberProxy, TensorProxy)):
+        exponent = _spread(b, a)
+        return where(exponent == 0, 0, exponent * pow(a, exponent - 1))
+    if b == 0:
+        return 0
+    return b * a if b == 2 else b * pow(a, b - 1)
+
+
+def _exponent_slope(a: Any, b: TensorProxy, y: TensorProxy) -> Any:
+    base = _spread(a, b)
+    exponent = real(b) if b.dtype.is_complex else b
+    return where((base == 0) & (exponent >= 0), 0, y * log(base))
+
+
+def _spread(number: Any, like: TensorProxy) -> TensorProxy:
+    """A number as a tensor of that shape; a tensor as it is."""
+    return number if isinstance(number, TensorProxy) else full(like.shape, number, like.dtype, like.device)
+
+
+batches_elementwise(pow)
+
+
 @prim(ELEMENTWISE)
 def maximum(a: Operand, b: Operand) -> TensorProxy:
     """The greater of ``a`` and ``b``; nan if one is nan."""
     return elementwise("maximum", ORDERED, a, b)
+
+
+@derivatives(maximum)
+def maximum_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d`` for the greater, half of it for each where they are equal."""
+    return lambda d: _share(a, b, d), lambda d: _share(b, a, d)
+
+
+def _share(winner: Any, other: Any, d: TensorProxy) -> Any:
+    return where(winner == other, d / 2, where(winner < other, 0, d))
+
+
+batches_elementwise(maximum)
 
 
 @prim(ELEMENTWISE)
@@ -94,10 +205,28 @@ def minimum(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("minimum", ORDERED, a, b)
 
 
+@derivatives(minimum)
+def minimum_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d`` for the lesser, half of it for each where they are equal."""
+    return lambda d: _share(-a, -b, d), lambda d: _share(-b, -a, d)
+
+
+batches_elementwise(minimum)
+
+
 @prim(ELEMENTWISE)
 def atan2(a: Operand, b: Operand) -> TensorProxy:
     """Angle of the point ``(b, a)`` seen from the origin, in radians from -pi to pi."""
     return elementwise("atan2", FLOATING, a, b)
+
+
+@derivatives(atan2)
+def atan2_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d * b / (a**2 + b**2) and -d * a / (a**2 + b**2)``."""
+    return lambda d: d * b / (a * a + b * b), lambda d: -d * a / (a * a + b * b)
+
+
+batches_elementwise(atan2)
 
 
 @prim(ELEMENTWISE)
@@ -106,10 +235,28 @@ def copysign(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("copysign", FLOATING, a, b)
 
 
-@prim(ELEMENTWISE, CONSTANT)
+@derivatives(copysign)
+def copysign_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, None]:
+    """``d`` with the sign changed where that of ``a`` was, and 0 where ``a`` is 0; none for ``b``."""
+    return lambda d: where(a == 0, 0, where(signbit(a) ^ signbit(y), -d, d)), None
+
+
+batches_elementwise(copysign)
+
+
+@prim(ELEMENTWISE)
 def nextafter(a: Operand, b: Operand) -> TensorProxy:
     """The next number after ``a`` towards ``b`` that the dtype has."""
     return elementwise("nextafter", FLOATING, a, b)
+
+
+@derivatives(nextafter)
+def nextafter_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map | None]:
+    """``d; none for b``."""
+    return lambda d: d, None
+
+
+batches_elementwise(nextafter)
 
 
 @prim(ELEMENTWISE)
@@ -118,10 +265,32 @@ def hypot(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("hypot", FLOATING, a, b)
 
 
+@derivatives(hypot)
+def hypot_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d * a / y and d * b / y``."""
+    return lambda d: d * a / y, lambda d: d * b / y
+
+
+batches_elementwise(hypot)
+
+
 @prim(ELEMENTWISE)
 def logaddexp(a: Operand, b: Operand) -> TensorProxy:
     """``log(exp(a) + exp(b))`` without overflow on the way."""
     return elementwise("logaddexp", FLOATING, a, b)
+
+
+@derivatives(logaddexp)
+def logaddexp_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """``d * sigmoid(a - b)`` and ``d * sigmoid(b - a)``, half of ``d`` each where they are equal, if infinite too."""
+    return lambda d: d * _part(a, b, 1), lambda d: d * _part(b, a, 1)
+
+
+def _part(a: Any, b: Any, scale: float) -> TensorProxy:
+    return sigmoid(where(a == b, 0, a - b) * scale)  # type: ignore[no-any-return]
+
+
+batches_elementwise(logaddexp)
 
 
 @prim(ELEMENTWISE)
@@ -130,10 +299,22 @@ def logaddexp2(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("logaddexp2", FLOATING, a, b)
 
 
+@derivatives(logaddexp2)
+def logaddexp2_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+    """As for :data:`logaddexp`, with the differences times ``log(2)``."""
+    return lambda d: d * _part(a, b, math.log(2)), lambda d: d * _part(b, a, math.log(2))
+
+
+batches_elementwise(logaddexp2)
+
+
 @prim(ELEMENTWISE, CONSTANT)
 def gcd(a: Operand, b: Operand) -> TensorProxy:
     """Greatest common divisor of ``a`` and ``b``, not negative."""
     return elementwise("gcd", INTEGER, a, b)
+
+
+batches_elementwise(gcd)
 
 
 @prim(ELEMENTWISE, CONSTANT)
@@ -142,10 +323,16 @@ def lcm(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("lcm", INTEGER, a, b)
 
 
+batches_elementwise(lcm)
+
+
 @prim(ELEMENTWISE, CONSTANT, method="bitwise_and")
 def bitwise_and(a: Operand, b: Operand) -> TensorProxy:
     """Bits that are set in ``a`` and in ``b``; of ``bool8``, whether both hold."""
     return elementwise("bitwise_and", EXACT, a, b)
+
+
+batches_elementwise(bitwise_and)
 
 
 @prim(ELEMENTWISE, CONSTANT, method="bitwise_or")
@@ -154,10 +341,16 @@ def bitwise_or(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("bitwise_or", EXACT, a, b)
 
 
+batches_elementwise(bitwise_or)
+
+
 @prim(ELEMENTWISE, CONSTANT, method="bitwise_xor")
 def bitwise_xor(a: Operand, b: Operand) -> TensorProxy:
     """Bits that are set in one of ``a`` and ``b`` only; of ``bool8``, whether they differ."""
     return elementwise("bitwise_xor", EXACT, a, b)
+
+
+batches_elementwise(bitwise_xor)
 
 
 @prim(ELEMENTWISE, CONSTANT, method="bitwise_left_shift")
@@ -166,23 +359,13 @@ def bitwise_left_shift(a: Operand, b: Operand) -> TensorProxy:
     return elementwise("bitwise_left_shift", INTEGER, a, b)
 
 
+batches_elementwise(bitwise_left_shift)
+
+
 @prim(ELEMENTWISE, CONSTANT, method="bitwise_right_shift")
 def bitwise_right_shift(a: Operand, b: Operand) -> TensorProxy:
     """``floor(a / 2**b)``: a signed dtype keeps its sign."""
     return elementwise("bitwise_right_shift", INTEGER, a, b)
 
 
-@prim(ELEMENTWISE)
-def complex(a: TensorProxy, b: TensorProxy) -> TensorProxy:
-    """``a + b*1j``: a complex tensor of its real and imaginary parts.
-
-    Args:
-        a, b: ``float16``, ``float32`` or ``float64``, of one dtype.
-
-    Returns:
-        the complex dtype with parts of that dtype.
-    """
-    result = elementwise("complex", FLOATING, a, b)
-    if result.dtype not in COMPLEX_OF:
-        raise DTypeError(f"complex of {result.type_string} needs float16, float32 or float64; convert it first")
-    return result.like(dtype=dtypes.complex_of(result.dtype))
+batches_elementwise(bitwise_right_shift)

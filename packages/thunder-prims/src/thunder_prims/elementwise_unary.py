@@ -5,28 +5,47 @@ Special functions stand in ``special.py``.
 
 from __future__ import annotations
 
-from thunder_ir import DType, OpTags, TensorProxy, dtypes
-from thunder_prims.checks import ANY, COMPLEX, EXACT, FLOATING, INEXACT, NUMERIC, REAL, unary
+import math
+from typing import Any
+
+from thunder_autograd import Pullback, jvp_rule, vjp_rule
+from thunder_ir import OpTags, TensorProxy, dtypes
+from thunder_prims.batching import batches_elementwise
+from thunder_prims.checks import EXACT, FLOATING, INEXACT, NUMERIC, REAL, unary
+from thunder_prims.complex_numbers import conj, part_dtype, real, widened
+from thunder_prims.conditional import where
+from thunder_prims.conversion import convert_element_type
+from thunder_prims.derivatives import Map, derivatives
 from thunder_prims.prim import prim
 
 __all__ = [
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "conj", "cos", "cosh", "exp",
-    "exp2", "expm1", "floor", "frexp", "imag", "log", "log10", "log1p", "log2", "neg", "real", "reciprocal", "round",
-    "rsqrt", "sigmoid", "sign", "sin", "sinc", "sinh", "sqrt", "tan", "tanh", "trunc",
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "exp",
+    "exp2", "expm1", "floor", "frexp", "log", "log10", "log1p", "log2", "neg", "reciprocal", "round",
+    "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 ]  # fmt: skip
 
 ELEMENTWISE, CONSTANT = OpTags.ELEMENTWISE, OpTags.CONSTANT_FOR_DERIVATIVE
 
 
-def _part_dtype(a: TensorProxy) -> DType | None:
-    """The dtype of the parts of a complex tensor; ``None`` keeps the dtype of others."""
-    return dtypes.float_of(a.dtype) if isinstance(a, TensorProxy) else None
-
-
 @prim(ELEMENTWISE, method="abs")
 def abs(a: TensorProxy) -> TensorProxy:
     """Absolute value of ``a``; for a complex dtype real, ``sqrt(re**2 + im**2)``."""
-    return unary("abs", NUMERIC, a, _part_dtype(a))
+    return unary("abs", NUMERIC, a, part_dtype(a))
+
+
+@vjp_rule(abs)
+def abs_vjp(a: TensorProxy) -> tuple[TensorProxy, Pullback]:
+    """``da = dy * sign(a)``."""
+    return abs(a), lambda dy: widened(dy, a) * sign(a)
+
+
+@jvp_rule(abs)
+def abs_jvp(a: TensorProxy, da: TensorProxy | None) -> tuple[TensorProxy, TensorProxy | None]:
+    """``dy = real(conj(sign(a)) * da)``."""
+    return abs(a), None if da is None else real(conj(sign(a)) * da)
+
+
+batches_elementwise(abs)
 
 
 @prim(ELEMENTWISE)
@@ -35,10 +54,28 @@ def acos(a: TensorProxy) -> TensorProxy:
     return unary("acos", INEXACT, a)
 
 
+@derivatives(acos)
+def acos_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``-d / sqrt(1 - a**2)``."""
+    return lambda d: -d * rsqrt(1 - a * a)
+
+
+batches_elementwise(acos)
+
+
 @prim(ELEMENTWISE)
 def acosh(a: TensorProxy) -> TensorProxy:
     """Inverse hyperbolic cosine of ``a``."""
     return unary("acosh", INEXACT, a)
+
+
+@derivatives(acosh)
+def acosh_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d / sqrt(a - 1) / sqrt(a + 1)``."""
+    return lambda d: d * rsqrt(a - 1) * rsqrt(a + 1)
+
+
+batches_elementwise(acosh)
 
 
 @prim(ELEMENTWISE)
@@ -47,10 +84,28 @@ def asin(a: TensorProxy) -> TensorProxy:
     return unary("asin", INEXACT, a)
 
 
+@derivatives(asin)
+def asin_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d / sqrt(1 - a**2)``."""
+    return lambda d: d * rsqrt(1 - a * a)
+
+
+batches_elementwise(asin)
+
+
 @prim(ELEMENTWISE)
 def asinh(a: TensorProxy) -> TensorProxy:
     """Inverse hyperbolic sine of ``a``."""
     return unary("asinh", INEXACT, a)
+
+
+@derivatives(asinh)
+def asinh_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d / sqrt(a**2 + 1)``."""
+    return lambda d: d * rsqrt(a * a + 1)
+
+
+batches_elementwise(asinh)
 
 
 @prim(ELEMENTWISE)
@@ -59,10 +114,28 @@ def atan(a: TensorProxy) -> TensorProxy:
     return unary("atan", INEXACT, a)
 
 
+@derivatives(atan)
+def atan_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d / (1 + a**2)``."""
+    return lambda d: d / (1 + a * a)
+
+
+batches_elementwise(atan)
+
+
 @prim(ELEMENTWISE)
 def atanh(a: TensorProxy) -> TensorProxy:
     """Inverse hyperbolic tangent of ``a``."""
     return unary("atanh", INEXACT, a)
+
+
+@derivatives(atanh)
+def atanh_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d / (1 - a**2)``."""
+    return lambda d: d / (1 - a * a)
+
+
+batches_elementwise(atanh)
 
 
 @prim(ELEMENTWISE, CONSTANT, method="bitwise_not")
@@ -71,16 +144,16 @@ def bitwise_not(a: TensorProxy) -> TensorProxy:
     return unary("bitwise_not", EXACT, a)
 
 
+batches_elementwise(bitwise_not)
+
+
 @prim(ELEMENTWISE, CONSTANT)
 def ceil(a: TensorProxy) -> TensorProxy:
     """The least integer not below ``a``, in the dtype of ``a``."""
     return unary("ceil", REAL, a)
 
 
-@prim(ELEMENTWISE, method="conj")
-def conj(a: TensorProxy) -> TensorProxy:
-    """Complex conjugate of ``a``; a real ``a`` itself."""
-    return unary("conj", ANY, a) if not isinstance(a, TensorProxy) or a.dtype.is_complex else a
+batches_elementwise(ceil)
 
 
 @prim(ELEMENTWISE)
@@ -89,10 +162,28 @@ def cos(a: TensorProxy) -> TensorProxy:
     return unary("cos", INEXACT, a)
 
 
+@derivatives(cos)
+def cos_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``-d * sin(a)``."""
+    return lambda d: -d * sin(a)
+
+
+batches_elementwise(cos)
+
+
 @prim(ELEMENTWISE)
 def cosh(a: TensorProxy) -> TensorProxy:
     """Hyperbolic cosine of ``a``."""
     return unary("cosh", INEXACT, a)
+
+
+@derivatives(cosh)
+def cosh_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d * sinh(a)``."""
+    return lambda d: d * sinh(a)
+
+
+batches_elementwise(cosh)
 
 
 @prim(ELEMENTWISE)
@@ -101,10 +192,28 @@ def exp(a: TensorProxy) -> TensorProxy:
     return unary("exp", INEXACT, a)
 
 
+@derivatives(exp)
+def exp_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d * y``."""
+    return lambda d: d * y
+
+
+batches_elementwise(exp)
+
+
 @prim(ELEMENTWISE)
 def exp2(a: TensorProxy) -> TensorProxy:
     """``2**a``."""
     return unary("exp2", INEXACT, a)
+
+
+@derivatives(exp2)
+def exp2_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d * y * log(2)``."""
+    return lambda d: d * y * math.log(2)
+
+
+batches_elementwise(exp2)
 
 
 @prim(ELEMENTWISE)
@@ -113,10 +222,22 @@ def expm1(a: TensorProxy) -> TensorProxy:
     return unary("expm1", INEXACT, a)
 
 
+@derivatives(expm1)
+def expm1_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d * (y + 1)``."""
+    return lambda d: d * (y + 1)
+
+
+batches_elementwise(expm1)
+
+
 @prim(ELEMENTWISE, CONSTANT)
 def floor(a: TensorProxy) -> TensorProxy:
     """The greatest integer not above ``a``, in the dtype of ``a``."""
     return unary("floor", REAL, a)
+
+
+batches_elementwise(floor)
 
 
 @prim(ELEMENTWISE)
@@ -130,10 +251,25 @@ def frexp(a: TensorProxy) -> tuple[TensorProxy, TensorProxy]:
     return mantissa, a.like(dtype=dtypes.int32)
 
 
-@prim(ELEMENTWISE)
-def imag(a: TensorProxy) -> TensorProxy:
-    """Imaginary part of a complex ``a``, in the dtype of its parts."""
-    return unary("imag", COMPLEX, a, _part_dtype(a))
+@vjp_rule(frexp)
+def frexp_vjp(a: TensorProxy) -> tuple[tuple[TensorProxy, TensorProxy], Pullback]:
+    """``da = dmantissa / 2**exponent``."""
+    mantissa, exponent = frexp(a)
+    return (mantissa, exponent), lambda d, _: None if d is None else d * _power_of_two(-exponent, a)
+
+
+@jvp_rule(frexp)
+def frexp_jvp(a: TensorProxy, da: TensorProxy | None) -> Any:
+    """``dmantissa = da / 2**exponent``; the exponent has no derivative."""
+    mantissa, exponent = frexp(a)
+    return (mantissa, exponent), (None if da is None else da * _power_of_two(-exponent, a), None)
+
+
+def _power_of_two(exponent: TensorProxy, a: TensorProxy) -> TensorProxy:
+    return exp2(convert_element_type(exponent, a.dtype))  # type: ignore[no-any-return]
+
+
+batches_elementwise(frexp)
 
 
 @prim(ELEMENTWISE)
@@ -142,10 +278,28 @@ def log(a: TensorProxy) -> TensorProxy:
     return unary("log", INEXACT, a)
 
 
+@derivatives(log)
+def log_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d / a``."""
+    return lambda d: d / a
+
+
+batches_elementwise(log)
+
+
 @prim(ELEMENTWISE)
 def log10(a: TensorProxy) -> TensorProxy:
     """Logarithm of ``a`` to base 10."""
     return unary("log10", INEXACT, a)
+
+
+@derivatives(log10)
+def log10_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d / (a * log(10))``."""
+    return lambda d: d / (a * math.log(10))
+
+
+batches_elementwise(log10)
 
 
 @prim(ELEMENTWISE)
@@ -154,10 +308,28 @@ def log1p(a: TensorProxy) -> TensorProxy:
     return unary("log1p", INEXACT, a)
 
 
+@derivatives(log1p)
+def log1p_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d / (1 + a)``."""
+    return lambda d: d / (1 + a)
+
+
+batches_elementwise(log1p)
+
+
 @prim(ELEMENTWISE)
 def log2(a: TensorProxy) -> TensorProxy:
     """Logarithm of ``a`` to base 2."""
     return unary("log2", INEXACT, a)
+
+
+@derivatives(log2)
+def log2_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d / (a * log(2))``."""
+    return lambda d: d / (a * math.log(2))
+
+
+batches_elementwise(log2)
 
 
 @prim(ELEMENTWISE, method="neg")
@@ -166,10 +338,13 @@ def neg(a: TensorProxy) -> TensorProxy:
     return unary("neg", NUMERIC, a)
 
 
-@prim(ELEMENTWISE)
-def real(a: TensorProxy) -> TensorProxy:
-    """Real part of a complex ``a``, in the dtype of its parts; a real ``a`` itself."""
-    return unary("real", ANY, a, _part_dtype(a)) if not isinstance(a, TensorProxy) or a.dtype.is_complex else a
+@derivatives(neg)
+def neg_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``-d``."""
+    return lambda d: -d
+
+
+batches_elementwise(neg)
 
 
 @prim(ELEMENTWISE)
@@ -178,10 +353,22 @@ def reciprocal(a: TensorProxy) -> TensorProxy:
     return unary("reciprocal", INEXACT, a)
 
 
+@derivatives(reciprocal)
+def reciprocal_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``-d * y**2``."""
+    return lambda d: -d * y * y
+
+
+batches_elementwise(reciprocal)
+
+
 @prim(ELEMENTWISE, CONSTANT)
 def round(a: TensorProxy) -> TensorProxy:
     """The integer nearest to ``a``, of two the even one, in the dtype of ``a``."""
     return unary("round", REAL, a)
+
+
+batches_elementwise(round)
 
 
 @prim(ELEMENTWISE)
@@ -190,10 +377,28 @@ def rsqrt(a: TensorProxy) -> TensorProxy:
     return unary("rsqrt", INEXACT, a)
 
 
+@derivatives(rsqrt)
+def rsqrt_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``-d * y**3 / 2``."""
+    return lambda d: -0.5 * d * y * y * y
+
+
+batches_elementwise(rsqrt)
+
+
 @prim(ELEMENTWISE)
 def sigmoid(a: TensorProxy) -> TensorProxy:
     """``1 / (1 + e**-a)``."""
     return unary("sigmoid", INEXACT, a)
+
+
+@derivatives(sigmoid)
+def sigmoid_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d * y * (1 - y)``."""
+    return lambda d: d * y * (1 - y)
+
+
+batches_elementwise(sigmoid)
 
 
 @prim(ELEMENTWISE)
@@ -202,16 +407,43 @@ def sign(a: TensorProxy) -> TensorProxy:
     return unary("sign", NUMERIC, a)
 
 
+@vjp_rule(sign)
+def sign_vjp(a: TensorProxy) -> tuple[TensorProxy, Pullback]:
+    """``da = (dy - y * real(conj(y) * dy)) / abs(a)`` for a complex dtype, and 0 at 0; otherwise none."""
+    y = sign(a)
+    return y, lambda dy: _turned(a, y, dy) if a.dtype.is_complex else None
+
+
+@jvp_rule(sign)
+def sign_jvp(a: TensorProxy, da: TensorProxy | None) -> tuple[TensorProxy, TensorProxy | None]:
+    """``dy = (da - y * real(conj(y) * da)) / abs(a)`` for a complex dtype, and 0 at 0; otherwise none."""
+    y = sign(a)
+    return y, _turned(a, y, da) if da is not None and a.dtype.is_complex else None
+
+
+def _turned(a: TensorProxy, y: TensorProxy, d: TensorProxy) -> TensorProxy:
+    """The part of ``d`` at right angles to ``y``, which alone turns ``a``; over ``abs(a)``."""
+    zero = a == 0
+    across = d - y * widened(real(conj(y) * d), a)
+    return where(zero, 0, across / where(zero, 1, widened(abs(a), a)))  # type: ignore[no-any-return]
+
+
+batches_elementwise(sign)
+
+
 @prim(ELEMENTWISE)
 def sin(a: TensorProxy) -> TensorProxy:
     """Sine of ``a``."""
     return unary("sin", INEXACT, a)
 
 
-@prim(ELEMENTWISE)
-def sinc(a: TensorProxy) -> TensorProxy:
-    """``sin(pi*a) / (pi*a)``, and 1 at 0."""
-    return unary("sinc", INEXACT, a)
+@derivatives(sin)
+def sin_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d * cos(a)``."""
+    return lambda d: d * cos(a)
+
+
+batches_elementwise(sin)
 
 
 @prim(ELEMENTWISE)
@@ -220,10 +452,28 @@ def sinh(a: TensorProxy) -> TensorProxy:
     return unary("sinh", INEXACT, a)
 
 
+@derivatives(sinh)
+def sinh_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d * cosh(a)``."""
+    return lambda d: d * cosh(a)
+
+
+batches_elementwise(sinh)
+
+
 @prim(ELEMENTWISE)
 def sqrt(a: TensorProxy) -> TensorProxy:
     """Square root of ``a``; of a complex ``a`` that in the right half plane."""
     return unary("sqrt", INEXACT, a)
+
+
+@derivatives(sqrt)
+def sqrt_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d / (2 * y)``."""
+    return lambda d: d / (2 * y)
+
+
+batches_elementwise(sqrt)
 
 
 @prim(ELEMENTWISE)
@@ -232,13 +482,34 @@ def tan(a: TensorProxy) -> TensorProxy:
     return unary("tan", INEXACT, a)
 
 
+@derivatives(tan)
+def tan_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d * (1 + y**2)``."""
+    return lambda d: d * (1 + y * y)
+
+
+batches_elementwise(tan)
+
+
 @prim(ELEMENTWISE)
 def tanh(a: TensorProxy) -> TensorProxy:
     """Hyperbolic tangent of ``a``."""
     return unary("tanh", INEXACT, a)
 
 
+@derivatives(tanh)
+def tanh_map(a: TensorProxy, y: TensorProxy) -> Map:
+    """``d * (1 - y**2)``."""
+    return lambda d: d * (1 - y * y)
+
+
+batches_elementwise(tanh)
+
+
 @prim(ELEMENTWISE, CONSTANT)
 def trunc(a: TensorProxy) -> TensorProxy:
     """``a`` without its fraction, rounded towards 0, in the dtype of ``a``."""
     return unary("trunc", REAL, a)
+
+
+batches_elementwise(trunc)

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from thunder_ir import Device, DType, DTypeError, IntegerProxy, OpTags, ShapeError, TensorProxy, dtypes, number_proxy
+from typing import Any
+
+from thunder_ir import (
+    Device,
+    DType,
+    DTypeError,
+    IntegerProxy,
+    OpTags,
+    ShapeError,
+    Symbol,
+    TensorProxy,
+    dtypes,
+    number_proxy,
+)
 from thunder_ir.proxies import Dimension, Number
-from thunder_prims.checks import FLOATING, check_accepts, check_device, check_integer, check_number
+from thunder_prims.batching import batch_first, batches_elementwise
+from thunder_prims.checks import FLOATING, check_accepts, check_device, check_integer, check_number, count
 from thunder_prims.creation import created
 from thunder_prims.prim import prim
+from thunder_prims.shape import cat, reshape, slice
+from thunder_vmap import batching_rule
 
 __all__ = [
     "get_and_update_rng_state", "multinomial", "poisson", "randint", "randn", "randperm", "uniform", "uniform_philox",
@@ -183,3 +199,56 @@ def get_and_update_rng_state(
     if (seed is None) != (offset is None):
         raise TypeError("get_and_update_rng_state needs both seed and offset, or neither")
     return number_proxy(0), number_proxy(0)  # type: ignore[return-value]
+
+
+def _draws_apart(symbol: Symbol) -> None:
+    """Give a prim whose first argument is a shape its batching rule: each of the batch draws its own numbers."""
+
+    def rule(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+        shape, *rest = args
+        return symbol((size, *shape), *rest), 0
+
+    rule.__name__ = rule.__qualname__ = f"{symbol.name}_batching"
+    rule.__doc__ = "Each of the batch draws its own numbers."
+    batching_rule(symbol)(rule)
+
+
+_draws_apart(uniform)
+_draws_apart(randn)
+_draws_apart(randint)
+batches_elementwise(poisson)
+
+
+@batching_rule(uniform_philox)
+def uniform_philox_batching(size: int, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """One drawing for each state in the batch."""
+    *rest, seed, offset = args
+    seeds, offsets = _states(seed, dims[-2], size), _states(offset, dims[-1], size)
+    drawn = [uniform_philox(*rest, s, o) for s, o in zip(seeds, offsets, strict=True)]
+    return cat(tuple([reshape(d, (1, *d.shape)) for d in drawn]), 0), 0
+
+
+def _states(state: Any, batch: int | None, size: int) -> list[Any]:
+    """The state of each of the batch."""
+    if batch is None:
+        return [state] * size
+    first = batch_first(state, batch, size)
+    each = first.shape[1:]
+    return [reshape(slice(first, (i, *[0] * len(each)), (i + 1, *each)), each) for i in range(size)]
+
+
+@batching_rule(multinomial)
+def multinomial_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """Each of the batch draws its own indices: all are rows of one matrix."""
+    (a, samples, replacement), (batch, *_) = args, dims
+    weights = batch_first(a, batch, size)
+    rows, length = weights.shape[:-1], weights.shape[-1]
+    drawn = multinomial(reshape(weights, (count(rows), length)), samples, replacement)
+    return reshape(drawn, (*rows, samples)), 0
+
+
+@batching_rule(randperm)
+def randperm_batching(size: int, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """Each of the batch draws its own order."""
+    drawn = [randperm(*args) for _ in range(size)]
+    return cat(tuple([reshape(d, (1, *d.shape)) for d in drawn]), 0), 0
