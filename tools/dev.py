@@ -273,9 +273,11 @@ def reason(output):
         conflict = re.search(r"Cannot install (.+) because", output)
         what = conflict.group(1) if conflict else "the packages"
         return f"The declared versions of {what} exclude each other: mend the ranges in packages/*/pyproject.toml."
-    errors = re.findall(r"^ *(\w*Error: .+)", output, re.M) + re.findall(r"^(?:ERROR|error): (.+)", output, re.M)
-    last = output.strip().splitlines()[-1:] or ["no output"]
-    return f"Setting up failed ({(errors or last)[0]}); what was half-made has been removed."
+    errors = re.findall(r"^ *(\w*Error: .+)", output, re.M) or re.findall(r"^(?:ERROR|error): (.+)", output, re.M)
+    last = errors or output.strip().splitlines() or ["no output"]
+    package = re.search(r"from file://\S*/(packages/\S+)", output)
+    where = f" for {package.group(1)}" if package else ""
+    return f"Setting up failed{where} ({last[-1]}); what was half-made has been removed."
 
 
 def read(path):

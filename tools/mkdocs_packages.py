@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
@@ -44,7 +45,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     generated = []
     for module in modules():
         page = f"packages/{module.replace('_', '-')}.md"
-        readme = (folder(module) / "README.md").read_text(encoding="utf-8")
+        file = folder(module) / "README.md"
+        if not file.is_file():
+            raise PluginError(f"{file.relative_to(ROOT)} is missing")
+        readme = file.read_text(encoding="utf-8")
         text = re.sub(r"^```python notest", "```python", readme, flags=re.M) + FACE.format(module=module)
         files.append(File.generated(config, page, content=text))
         generated.append(page)
