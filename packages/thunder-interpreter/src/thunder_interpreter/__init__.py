@@ -1,0 +1,18 @@
+"""Runs CPython bytecode in Python. Knows nothing of tensors or traces."""
+
+from thunder_interpreter._callbacks import Callbacks, Interpreted
+from thunder_interpreter._interpretation import Interpretation, Location, interpret
+from thunder_interpreter._registry import UnsupportedOpcode, UnsupportedPython, opcode
+from thunder_interpreter._version import __version__
+
+__all__ = [
+    "Callbacks",
+    "Interpretation",
+    "Interpreted",
+    "Location",
+    "UnsupportedOpcode",
+    "UnsupportedPython",
+    "__version__",
+    "interpret",
+    "opcode",
+]

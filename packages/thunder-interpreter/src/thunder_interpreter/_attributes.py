@@ -1,0 +1,405 @@
+"""Attribute access as CPython does it, with the Python code it runs (descriptors, ``__getattr__``) interpreted."""
+
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from thunder_interpreter._calls import HEAP_TYPE, Outcome, call, call_native
+from thunder_interpreter._frame import AnyFrame, Call, Protocol, start
+from thunder_interpreter._types import python_function, raw_attribute
+
+if TYPE_CHECKING:
+    from thunder_interpreter._machine import Machine
+
+OBJECT_GET = object.__dict__["__getattribute__"]
+TYPE_GET = type.__dict__["__getattribute__"]
+MODULE_GET = ModuleType.__dict__["__getattribute__"]
+OBJECT_SET = object.__dict__["__setattr__"]
+OBJECT_DELETE = object.__dict__["__delattr__"]
+TYPE_SET = type.__dict__["__setattr__"]
+TYPE_DELETE = type.__dict__["__delattr__"]
+MODULE_SET = (OBJECT_SET, TYPE_SET)
+
+
+class Access:
+    """What is known about the attributes of the instances of one class.
+
+    Attributes:
+        native: names that native ``getattr`` reads without running any interpretable Python.
+        native_set: names that native ``setattr`` and ``delattr`` write so.
+        fallback: the class' ``__getattr__``, if it is Python.
+    """
+
+    __slots__ = ("fallback", "get", "native", "native_set")
+
+    def __init__(self, machine: "Machine", cls: type) -> None:
+        self.native: set[str] = set()
+        self.native_set: set[str] = set()
+        self.get = raw_attribute(cls, "__getattribute__")
+        fallback = raw_attribute(cls, "__getattr__")
+        self.fallback = fallback if python_function(machine, fallback) else None
+
+
+def access(machine: "Machine", cls: type) -> Access:
+    """What is known about ``cls``."""
+    found: Access | None = machine.types.get(cls)
+    if found is None:
+        found = machine.types[cls] = Access(machine, cls)
+    return found
+
+
+def load(frame: AnyFrame, obj: Any, name: str) -> Outcome:
+    """Push the attribute ``name`` of ``obj``."""
+    machine = frame.machine
+    cls = type(obj)
+    known = machine.types.get(cls)
+    if known is None:
+        known = access(machine, cls)
+    if name in known.native:
+        watch = machine.load_attribute
+        if watch is None:
+            frame.stack.append(getattr(obj, name))
+        else:
+            frame.stack.append(watch(obj, name, native_get(machine, obj, name)))
+        return None
+    return load_slowly(frame, obj, name, known)
+
+
+def native_get(machine: "Machine", obj: Any, name: str) -> Any:
+    """``getattr`` that runs no interpretable code, and reports a missing attribute."""
+    try:
+        return getattr(obj, name)
+    except AttributeError:
+        if machine.missing_attribute is not None:
+            machine.missing_attribute(obj, name)
+        raise
+
+
+def load_slowly(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
+    """Find out how ``name`` is looked up, remember that if it is native, and do it."""
+    machine = frame.machine
+    cls = type(obj)
+    get = known.get
+    if type(get) is FunctionType:
+        if not python_function(machine, get):
+            return push_native(frame, obj, name)
+        if known.fallback is None:
+            return call(frame, get, [obj, name], {})
+        return start(frame, falling_back(Call(get, obj, name), known.fallback, obj, name))
+    getter = find_getter(machine, obj, cls, name, get)
+    if getter is None:
+        if known.fallback is None:
+            if get is OBJECT_GET:
+                known.native.add(name)
+            return push_native(frame, obj, name)
+        return push_or_fall_back(frame, obj, name, known)
+    fn, args = getter
+    if known.fallback is None:
+        return call(frame, fn, args, {})
+    return start(frame, falling_back(Call(fn, *args), known.fallback, obj, name))
+
+
+def push_native(frame: AnyFrame, obj: Any, name: str) -> Outcome:
+    """Push what native ``getattr`` finds."""
+    machine = frame.machine
+    value = native_get(machine, obj, name)
+    if machine.load_attribute is not None:
+        value = machine.load_attribute(obj, name, value)
+    frame.stack.append(value)
+    return None
+
+
+def push_or_fall_back(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
+    """Push what the class' own lookup finds, or call its ``__getattr__``."""
+    machine = frame.machine
+    try:
+        value = known.get(obj, name)
+    except AttributeError:
+        if machine.missing_attribute is not None:
+            machine.missing_attribute(obj, name)
+    else:
+        if machine.load_attribute is not None:
+            value = machine.load_attribute(obj, name, value)
+        frame.stack.append(value)
+        return None
+    return call(frame, known.fallback, [obj, name], {})
+
+
+def falling_back(lookup: Call, fallback: Any, obj: Any, name: str) -> Protocol:
+    """Look an attribute up; if that raises ``AttributeError``, call ``__getattr__``."""
+    try:
+        return (yield lookup)
+    except AttributeError:
+        pass
+    return (yield Call(fallback, obj, name))
+
+
+def find_getter(machine: "Machine", obj: Any, cls: type, name: str, get: Any) -> tuple[Any, list[Any]] | None:
+    """The Python function (and its arguments) that computes an attribute, or ``None`` if native lookup is right."""
+    if get is OBJECT_GET:
+        return instance_getter(machine, obj, cls, name)
+    if get is TYPE_GET:
+        return class_getter(machine, obj, cls, name)
+    if get is MODULE_GET and name not in obj.__dict__ and raw_attribute(cls, name) is None:
+        hook = obj.__dict__.get("__getattr__")
+        if python_function(machine, hook):
+            return hook, [name]
+    return None
+
+
+def instance_getter(machine: "Machine", obj: Any, cls: type, name: str) -> tuple[Any, list[Any]] | None:
+    """As ``find_getter``, for what ``object.__getattribute__`` does."""
+    found = raw_attribute(cls, name)
+    if found is None:
+        return None
+    kind = type(found)
+    if kind is property:
+        return (found.fget, [obj]) if python_function(machine, found.fget) else None
+    if not kind.__flags__ & HEAP_TYPE:
+        return None
+    hook = raw_attribute(kind, "__get__")
+    if not python_function(machine, hook):
+        if issubclass(kind, property) and python_function(machine, found.fget):
+            return found.fget, [obj]
+        return None
+    if not is_data(kind) and name in getattr(obj, "__dict__", ()):
+        return None
+    return hook, [found, obj, cls]
+
+
+def class_getter(machine: "Machine", obj: Any, meta: type, name: str) -> tuple[Any, list[Any]] | None:
+    """As ``find_getter``, for what ``type.__getattribute__`` does: attributes of the class ``obj``."""
+    on_meta = raw_attribute(meta, name)
+    if on_meta is not None and is_data(type(on_meta)):
+        return instance_getter(machine, obj, meta, name)
+    found = raw_attribute(obj, name)
+    if found is not None:
+        hook = raw_attribute(type(found), "__get__")
+        return (hook, [found, None, obj]) if python_function(machine, hook) else None
+    if on_meta is not None:
+        return instance_getter(machine, obj, meta, name)
+    return None
+
+
+def is_data(kind: type) -> bool:
+    """Whether descriptors of a type go before the instance's dictionary."""
+    return raw_attribute(kind, "__set__") is not None or raw_attribute(kind, "__delete__") is not None
+
+
+def store(frame: AnyFrame, obj: Any, name: str, value: Any) -> Outcome:
+    """Set an attribute; a call that does it leaves its result on the stack, for the caller to drop."""
+    machine = frame.machine
+    cls = type(obj)
+    known = access(machine, cls)
+    if name not in known.native_set:
+        setter = find_setter(machine, cls, name, "__setattr__", "__set__", "fset")
+        if setter is not None:
+            fn, owner = setter
+            return call(frame, fn, [obj, name, value] if owner is None else [*owner, obj, value], {})
+        if not isinstance(obj, type):
+            known.native_set.add(name)
+        else:
+            machine.types.clear()
+            machine.plain.clear()
+    if machine.store_attribute is not None:
+        machine.store_attribute(obj, name, value)
+    setattr(obj, name, value)
+    frame.stack.append(None)
+    return None
+
+
+def delete(frame: AnyFrame, obj: Any, name: str) -> Outcome:
+    """Delete an attribute; as ``store`` otherwise."""
+    machine = frame.machine
+    cls = type(obj)
+    setter = find_setter(machine, cls, name, "__delattr__", "__delete__", "fdel")
+    if setter is not None:
+        fn, owner = setter
+        return call(frame, fn, [obj, name] if owner is None else [*owner, obj], {})
+    if isinstance(obj, type):
+        machine.types.clear()
+        machine.plain.clear()
+    if machine.delete_attribute is not None:
+        machine.delete_attribute(obj, name)
+    delattr(obj, name)
+    frame.stack.append(None)
+    return None
+
+
+def find_setter(
+    machine: "Machine", cls: type, name: str, special: str, hook_name: str, part: str
+) -> tuple[Any, tuple[Any, ...] | None] | None:
+    """The Python function that sets or deletes ``name``, and the descriptor to call it with.
+
+    The second part is ``None`` for ``__setattr__`` and ``__delattr__`` of the class, which take the name.
+    """
+    custom = raw_attribute(cls, special)
+    if type(custom) is FunctionType:
+        return (custom, None) if python_function(machine, custom) else None
+    found = raw_attribute(cls, name)
+    if found is None:
+        return None
+    kind = type(found)
+    if kind is property:
+        fn = getattr(found, part)
+        return (fn, ()) if python_function(machine, fn) else None
+    if kind.__flags__ & HEAP_TYPE:
+        hook = raw_attribute(kind, hook_name)
+        if python_function(machine, hook):
+            return hook, (found,)
+        if issubclass(kind, property) and python_function(machine, getattr(found, part)):
+            return getattr(found, part), ()
+    return None
+
+
+def special_getattr(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``getattr``."""
+    if kwargs or not 2 <= len(args) <= 3 or not isinstance(args[1], str):
+        return call_native(frame, getattr, args, kwargs)
+    if len(args) == 2:
+        return load(frame, args[0], args[1])
+    return start(frame, getting(*args))
+
+
+def getting(obj: Any, name: str, default: Any) -> Protocol:
+    """``getattr`` with a default."""
+    try:
+        return (yield Call(getattr, obj, name))
+    except AttributeError:
+        return default
+
+
+def special_hasattr(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``hasattr``."""
+    if kwargs or len(args) != 2 or not isinstance(args[1], str):
+        return call_native(frame, hasattr, args, kwargs)
+    return start(frame, having(*args))
+
+
+def having(obj: Any, name: str) -> Protocol:
+    """``hasattr``."""
+    try:
+        yield Call(getattr, obj, name)
+    except AttributeError:
+        return False
+    return True
+
+
+def special_setattr(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``setattr``."""
+    if kwargs or len(args) != 3 or not isinstance(args[1], str):
+        return call_native(frame, setattr, args, kwargs)
+    return start(frame, discarding(Call(STORE, *args)))
+
+
+def special_delattr(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``delattr``."""
+    if kwargs or len(args) != 2 or not isinstance(args[1], str):
+        return call_native(frame, delattr, args, kwargs)
+    return start(frame, discarding(Call(DELETE, *args)))
+
+
+def discarding(request: Call) -> Protocol:
+    """Do a call and return ``None`` whatever it returns."""
+    yield request
+    return None
+
+
+def STORE(obj: Any, name: str, value: Any) -> None:  # noqa: N802
+    """Stands for the storing of an attribute, when a protocol asks for it."""
+    setattr(obj, name, value)
+
+
+def DELETE(obj: Any, name: str) -> None:  # noqa: N802
+    """Stands for the deleting of an attribute, when a protocol asks for it."""
+    delattr(obj, name)
+
+
+def special_object_get(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``object.__getattribute__``: the generic lookup, whatever the class overrides."""
+    if kwargs or len(args) != 2 or type(args[1]) is not str:
+        return call_native(frame, OBJECT_GET, args, kwargs)
+    obj, name = args
+    getter = instance_getter(frame.machine, obj, type(obj), name)
+    if getter is not None:
+        return call(frame, *getter, {})
+    return generic(frame, OBJECT_GET, obj, name)
+
+
+def special_type_get(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``type.__getattribute__``."""
+    if kwargs or len(args) != 2 or type(args[1]) is not str or not isinstance(args[0], type):
+        return call_native(frame, TYPE_GET, args, kwargs)
+    obj, name = args
+    getter = class_getter(frame.machine, obj, type(obj), name)
+    if getter is not None:
+        return call(frame, *getter, {})
+    return generic(frame, TYPE_GET, obj, name)
+
+
+def generic(frame: AnyFrame, get: Any, obj: Any, name: str) -> Outcome:
+    """Push what one of the generic lookups finds natively."""
+    machine = frame.machine
+    try:
+        value = get(obj, name)
+    except AttributeError:
+        if machine.missing_attribute is not None:
+            machine.missing_attribute(obj, name)
+        raise
+    if machine.load_attribute is not None:
+        value = machine.load_attribute(obj, name, value)
+    frame.stack.append(value)
+    return None
+
+
+def special_object_set(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``object.__setattr__``."""
+    machine = frame.machine
+    if kwargs or len(args) != 3 or type(args[1]) is not str:
+        return call_native(frame, OBJECT_SET, args, kwargs)
+    obj, name, value = args
+    found = raw_attribute(type(obj), name)
+    if type(found) is property and python_function(machine, found.fset):
+        return start(frame, discarding(Call(found.fset, obj, value)))
+    if machine.store_attribute is not None:
+        machine.store_attribute(obj, name, value)
+    OBJECT_SET(obj, name, value)
+    frame.stack.append(None)
+    return None
+
+
+def special_object_delete(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``object.__delattr__``."""
+    machine = frame.machine
+    if kwargs or len(args) != 2 or type(args[1]) is not str:
+        return call_native(frame, OBJECT_DELETE, args, kwargs)
+    if machine.delete_attribute is not None:
+        machine.delete_attribute(*args)
+    OBJECT_DELETE(*args)
+    frame.stack.append(None)
+    return None
+
+
+def special_type_set(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``type.__setattr__`` and ``type.__delattr__``: what is known about classes no longer holds."""
+    machine = frame.machine
+    machine.types.clear()
+    machine.plain.clear()
+    if machine.store_attribute is not None and len(args) == 3:
+        machine.store_attribute(*args)
+    return call_native(frame, TYPE_SET if len(args) == 3 else TYPE_DELETE, args, kwargs)
+
+
+SPECIALS: dict[Any, Any] = {
+    getattr: special_getattr,
+    hasattr: special_hasattr,
+    setattr: special_setattr,
+    delattr: special_delattr,
+    STORE: lambda frame, args, kwargs: store(frame, *args),
+    DELETE: lambda frame, args, kwargs: delete(frame, *args),
+    OBJECT_GET: special_object_get,
+    TYPE_GET: special_type_get,
+    OBJECT_SET: special_object_set,
+    OBJECT_DELETE: special_object_delete,
+    TYPE_SET: special_type_set,
+    TYPE_DELETE: special_type_set,
+}

@@ -1,0 +1,108 @@
+"""What a tracer may be told while code runs, and the replacements of callables."""
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Callbacks:
+    """Override the methods you want to hear; those that you do not override cost nothing.
+
+    Methods that return a value may replace it. Methods about an effect are called before it happens.
+    """
+
+    def load_global(self, globals: dict[str, Any], name: str, value: Any) -> Any:
+        """A global, or a builtin (then ``globals`` is the dictionary of builtins), was read."""
+        return value
+
+    def load_closure(self, function: Any, name: str, value: Any) -> Any:
+        """A free variable of ``function`` was read."""
+        return value
+
+    def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
+        """An attribute was read without running Python code."""
+        return value
+
+    def missing_attribute(self, obj: Any, name: str) -> None:
+        """Reading an attribute without running Python code raised ``AttributeError``."""
+
+    def load_item(self, container: Any, key: Any, value: Any) -> Any:
+        """``container[key]`` was read, on a builtin container."""
+        return value
+
+    def iterate(self, container: Any, iterator: Any) -> None:
+        """Iteration over, or unpacking of, a builtin container starts."""
+
+    def iterated(self, container: Any, index: int, value: Any) -> Any:
+        """Iteration over a builtin container has come to its ``index``-th element (for a dict, a key)."""
+        return value
+
+    def store_attribute(self, obj: Any, name: str, value: Any) -> None:
+        """An attribute is about to be set without running Python code."""
+
+    def delete_attribute(self, obj: Any, name: str) -> None:
+        """An attribute is about to be deleted without running Python code."""
+
+    def store_item(self, container: Any, key: Any, value: Any) -> None:
+        """``container[key] = value`` is about to happen, on a builtin container."""
+
+    def delete_item(self, container: Any, key: Any) -> None:
+        """``del container[key]`` is about to happen, on a builtin container."""
+
+    def store_global(self, globals: dict[str, Any], name: str, value: Any) -> None:
+        """A global is about to be set."""
+
+    def delete_global(self, globals: dict[str, Any], name: str) -> None:
+        """A global is about to be deleted."""
+
+    def store_closure(self, cell: Any, name: str, value: Any) -> None:
+        """A variable in a cell is about to be set."""
+
+    def opaque_call(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Something that is not interpreted is about to be called; operators come as functions of :mod:`operator`."""
+
+    def opaque_result(self, fn: Any, args: list[Any], kwargs: dict[str, Any], result: Any) -> Any:
+        """Something that is not interpreted has returned."""
+        return result
+
+    def truth(self, value: Any) -> Any:
+        """``value``, which is no ``bool``, is tested: its truth, or ``NotImplemented`` to have it asked as usual."""
+        return NotImplemented
+
+    def constant(self, value: Any) -> Any:
+        """A constant of the code was loaded."""
+        return value
+
+    def call(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """A Python function is about to be interpreted."""
+
+    def returned(self, fn: Any, value: Any) -> Any:
+        """An interpreted function returns."""
+        return value
+
+
+NAMES: tuple[str, ...] = tuple(name for name in vars(Callbacks) if not name.startswith("_"))
+
+
+def overridden(callbacks: Callbacks | None) -> dict[str, Callable[..., Any]]:
+    """The bound methods that a subclass (or the instance itself) overrides, by name."""
+    found: dict[str, Callable[..., Any]] = {}
+    if callbacks is None:
+        return found
+    for name in NAMES:
+        method = getattr(callbacks, name)
+        if getattr(method, "__func__", method) is not getattr(Callbacks, name):
+            found[name] = method
+    return found
+
+
+class Interpreted:
+    """A lookaside's replacement that is itself interpreted.
+
+    Args:
+        fn: called in place of the original, with the same arguments.
+    """
+
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn

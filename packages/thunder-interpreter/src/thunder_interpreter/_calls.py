@@ -1,0 +1,268 @@
+"""Calls: of Python functions (interpreted), methods, classes, callable objects, and of everything else (native)."""
+
+import dis
+import functools
+from collections.abc import Callable
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    MethodWrapperType,
+)
+from typing import Any, TypeAlias
+
+from thunder_interpreter._decode import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, Program
+from thunder_interpreter._frame import NULL, AnyFrame, Call, Frame, Protocol, start
+from thunder_interpreter._types import python_function, raw_attribute
+
+Outcome: TypeAlias = Any  # None, a step, a frame or Leave
+Special: TypeAlias = Callable[[AnyFrame, list[Any], dict[str, Any]], Outcome]
+
+
+class Opaque:
+    """Stands where a decoded program would, for Python functions that are called natively."""
+
+    __slots__ = ("code",)
+
+    simple = False
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+
+
+def call(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Call ``fn`` for ``frame``; the result lands on the frame's stack, at once or when the returned frame is done.
+
+    Args:
+        args: positional arguments; the list is the callee's from now on.
+        kwargs: keyword arguments, possibly empty.
+    """
+    machine = frame.machine
+    special = machine.table.get(id(fn))
+    if special is None and machine.consults is not None:
+        special = machine.consults(fn)
+    if special is not None:
+        return special(frame, args, kwargs)
+    kind = type(fn)
+    if kind is FunctionType:
+        return call_function(frame, fn, args, kwargs)
+    caller = CALLERS.get(kind)
+    if caller is not None:
+        return caller(frame, fn, args, kwargs)
+    if isinstance(fn, type):
+        return call_type(frame, fn, args, kwargs)
+    return call_object(frame, fn, args, kwargs)
+
+
+def call_function(frame: AnyFrame, fn: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Enter a frame of a Python function."""
+    machine = frame.machine
+    program = machine.programs.get(id(fn.__code__))
+    if program is None:
+        program = machine.program(fn)
+    if program.simple and not kwargs and len(args) == program.argcount:
+        if machine.on_call is not None:
+            machine.on_call(fn, args, kwargs)
+    elif type(program) is Opaque:
+        return call_native(frame, fn, args, kwargs)
+    else:
+        if machine.on_call is not None:
+            machine.on_call(fn, args, kwargs)
+        args = bind(program, fn, args, kwargs)
+    if program.padding:
+        args += [NULL] * program.padding
+    if frame.depth >= machine.limit:
+        raise RecursionError("maximum recursion depth exceeded")
+    if machine.log is not None:
+        machine.log.entered(frame, fn)
+    return Frame(machine, program, fn, args, frame)
+
+
+def call_native(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Call something that is not interpreted, and report it."""
+    machine = frame.machine
+    if machine.opaque_call is not None:
+        machine.opaque_call(fn, args, kwargs)
+    if machine.log is not None:
+        machine.log.called(frame, fn)
+    result = fn(*args, **kwargs) if kwargs else fn(*args)
+    if machine.opaque_result is not None:
+        result = machine.opaque_result(fn, args, kwargs, result)
+    frame.stack.append(result)
+    return None
+
+
+def bind(program: Program, fn: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> list[Any]:
+    """The parameters of ``fn`` in order, as CPython binds them.
+
+    Raises:
+        TypeError: the arguments do not fit, in CPython's words: a function of the same signature is called.
+    """
+    if program.binder is None:
+        program.binder = binder(program.code)
+    stub = FunctionType(program.binder, {}, fn.__name__, fn.__defaults__)
+    stub.__kwdefaults__ = fn.__kwdefaults__
+    stub.__qualname__ = fn.__qualname__
+    return list(stub(*args, **kwargs))
+
+
+def binder(code: CodeType) -> CodeType:
+    """Code with the signature of ``code`` that returns its parameters."""
+    flags = code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
+    total = code.co_argcount + code.co_kwonlyargcount + bool(flags & CO_VARARGS) + bool(flags & CO_VARKEYWORDS)
+    body = bytearray([dis.opmap["RESUME"], 0])
+    for index in range(total):
+        body += extended("LOAD_FAST", index)
+    body += extended("BUILD_TUPLE", total)
+    body += extended("RETURN_VALUE", 0)
+    return code.replace(
+        co_code=bytes(body),
+        co_consts=(None,),
+        co_names=(),
+        co_varnames=code.co_varnames[:total],
+        co_nlocals=total,
+        co_cellvars=(),
+        co_freevars=(),
+        co_stacksize=total + 1,
+        co_flags=flags | CO_OPTIMIZED | CO_NEWLOCALS,
+        co_linetable=b"",
+        co_exceptiontable=b"",
+    )
+
+
+def extended(name: str, arg: int) -> bytes:
+    """One instruction, with the extended arguments it needs."""
+    prefix = b""
+    if arg > 255:
+        prefix = bytes([dis.opmap["EXTENDED_ARG"], arg >> 8])
+    return prefix + bytes([dis.opmap[name], arg & 255])
+
+
+def call_method(frame: AnyFrame, fn: MethodType, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Call a bound method: its function with the instance in front."""
+    args.insert(0, fn.__self__)
+    return call(frame, fn.__func__, args, kwargs)
+
+
+def call_builtin(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Call a C function; a bound C method may have something registered for its descriptor."""
+    machine = frame.machine
+    if fn.__name__ in machine.names:
+        owner = fn.__self__
+        if owner is not None:
+            descriptor = raw_attribute(owner if isinstance(owner, type) else type(owner), fn.__name__)
+            special = machine.table.get(id(descriptor))
+            if special is not None:
+                args.insert(0, owner)
+                return special(frame, args, kwargs)
+    return call_native(frame, fn, args, kwargs)
+
+
+def call_method_wrapper(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Call a bound slot such as ``object().__init__``."""
+    machine = frame.machine
+    if fn.__name__ in machine.names:
+        special = machine.table.get(id(fn.__objclass__.__dict__.get(fn.__name__)))
+        if special is not None:
+            args.insert(0, fn.__self__)
+            return special(frame, args, kwargs)
+    return call_native(frame, fn, args, kwargs)
+
+
+def call_partial(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Call the function inside a ``functools.partial``."""
+    return call(frame, fn.func, [*fn.args, *args], {**fn.keywords, **kwargs})
+
+
+def call_type(frame: AnyFrame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Call a class: the metaclass' ``__call__``, or ``__new__`` and ``__init__``."""
+    machine = frame.machine
+    meta = type(cls)
+    if meta is not type:
+        calling = raw_attribute(meta, "__call__")
+        if python_function(machine, calling):
+            args.insert(0, cls)
+            return call(frame, calling, args, kwargs)
+        if calling is not TYPE_CALL:
+            return call_native(frame, cls, args, kwargs)
+    return construct(frame, cls, args, kwargs)
+
+
+TYPE_CALL = type.__dict__["__call__"]
+
+
+def construct(frame: AnyFrame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """What ``type.__call__`` does."""
+    machine = frame.machine
+    new = raw_attribute(cls, "__new__")
+    if type(new) is staticmethod:
+        new = new.__func__
+    interpreted_new = python_function(machine, new)
+    init = raw_attribute(cls, "__init__")
+    if not interpreted_new and not python_function(machine, init):
+        special = machine.table.get(id(new)) if cls.__flags__ & HEAP_TYPE else None
+        if special is None:
+            return call_native(frame, cls, args, kwargs)
+    return start(frame, constructing(cls, new if interpreted_new else cls.__new__, args, kwargs))
+
+
+HEAP_TYPE = 1 << 9
+
+
+def constructing(cls: type, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Protocol:
+    """Make an instance and initialise it."""
+    created = object_new(cls, args, kwargs) if new is object.__new__ else (yield Call(new, cls, *args, **kwargs))
+    made = type(created)
+    if made is not cls and cls not in made.__mro__:
+        return created
+    init = raw_attribute(made, "__init__")
+    if init is not OBJECT_INIT or new is OBJECT_NEW:
+        if type(init) is not FunctionType and not hasattr(type(init), "__get__"):
+            result = yield Call(init, *args, **kwargs)
+        elif type(init) is FunctionType or type(init) is type(OBJECT_INIT):
+            result = yield Call(init, created, *args, **kwargs)
+        else:
+            result = yield Call(init.__get__(created, made), *args, **kwargs)
+        if result is not None:
+            raise TypeError(f"__init__() should return None, not '{type(result).__name__}'")
+    elif init is OBJECT_INIT and (args or kwargs):
+        init(created, *args, **kwargs)
+    return created
+
+
+OBJECT_INIT = object.__dict__["__init__"]
+OBJECT_NEW = object.__new__
+
+
+def object_new(cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """``object.__new__``, which looks at the class to decide whether arguments are an error."""
+    return OBJECT_NEW(cls, *args, **kwargs)
+
+
+def call_object(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Call an instance through the ``__call__`` of its class."""
+    machine = frame.machine
+    kind = type(fn)
+    calling = raw_attribute(kind, "__call__")
+    if type(calling) is FunctionType:
+        if python_function(machine, calling):
+            args.insert(0, fn)
+            return call(frame, calling, args, kwargs)
+    elif calling is not None and kind.__flags__ & HEAP_TYPE and hasattr(type(calling), "__get__"):
+        bound = calling.__get__(fn, kind)
+        if type(bound) is not MethodWrapperType and bound is not fn:
+            return call(frame, bound, args, kwargs)
+    elif calling is not None and kind.__flags__ & HEAP_TYPE:
+        return call(frame, calling, args, kwargs)
+    return call_native(frame, fn, args, kwargs)
+
+
+CALLERS: dict[type, Callable[[AnyFrame, Any, list[Any], dict[str, Any]], Outcome]] = {
+    MethodType: call_method,
+    BuiltinFunctionType: call_builtin,
+    MethodWrapperType: call_method_wrapper,
+    type(OBJECT_INIT): call_native,
+    type(list.append): call_native,
+    functools.partial: call_partial,
+}

@@ -1,0 +1,415 @@
+"""Frames: of interpreted functions, of protocols (Python generators that ask for calls), and of entries from C."""
+
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping
+from types import CellType, CodeType, FrameType, FunctionType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from thunder_interpreter._decode import CO_OPTIMIZED, Program
+
+if TYPE_CHECKING:
+    from thunder_interpreter._machine import Machine
+
+
+class Null:
+    """The absence of a value: an unbound local, or the empty slot below a callable."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<NULL>"
+
+
+NULL: Final = Null()
+NOTHING: Final = Null()  # what a protocol returns that has put its effect in place itself, and pushes nothing
+
+
+class Leave:
+    """What a handler returns to end the dispatch loop with a value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Call:
+    """What a protocol yields to have something called; the result is sent back to it."""
+
+    __slots__ = ("args", "fn", "kwargs")
+
+    def __init__(self, fn: Any, *args: Any, **kwargs: Any) -> None:
+        self.fn = fn
+        self.args = args
+        self.kwargs = kwargs
+
+
+Protocol: TypeAlias = Generator[Call, Any, Any]
+
+
+class Steps:
+    """A program that is no code object: just steps."""
+
+    __slots__ = ("steps",)
+
+    hidden = True
+
+    def __init__(self, handler: Callable[..., Any]) -> None:
+        self.steps = [(handler, None)]
+
+
+class Frame:
+    """The activation of an interpreted code object.
+
+    It answers to the attributes of a CPython frame (``f_code``, ``f_back``, ...), and user code sees it as one.
+
+    Attributes:
+        locals: fast locals, cells and free variables, in CPython's order; unbound ones are ``NULL``.
+        namespace: the mapping of a class body, a module or ``exec``; ``None`` for functions.
+        index: the step that is executing.
+        handled: the exception that is being handled in this frame.
+        finish: what a generator's frame does to its resumer when it returns.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "back",
+        "depth",
+        "finish",
+        "finished",
+        "function",
+        "globals",
+        "handled",
+        "index",
+        "kept_locals",
+        "locals",
+        "machine",
+        "namespace",
+        "program",
+        "registered",
+        "reraising",
+        "stack",
+        "trace",
+    )
+
+    def __init__(
+        self, machine: "Machine", program: Program, function: FunctionType, locals: list[Any], back: "AnyFrame"
+    ) -> None:
+        self.machine = machine
+        self.program = program
+        self.function = function
+        self.globals = function.__globals__
+        self.locals = locals
+        self.back: AnyFrame | None = back
+        self.depth = back.depth + 1
+        self.stack: list[Any] = []
+        self.index = -1
+        self.handled: BaseException | None = None
+        self.reraising = False
+        self.namespace: Any = None
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return FrameType
+
+    def __repr__(self) -> str:
+        code = self.program.code
+        return f"<frame at {id(self):#x}, file {code.co_filename!r}, line {self.f_lineno}, code {code.co_name}>"
+
+    @property
+    def f_code(self) -> CodeType:
+        """The code object."""
+        return self.program.code
+
+    @property
+    def f_globals(self) -> dict[str, Any]:
+        """The globals of the function."""
+        return self.globals
+
+    @property
+    def f_builtins(self) -> dict[str, Any]:
+        """The builtins of the function."""
+        return builtins_of(self.function)
+
+    @property
+    def f_lasti(self) -> int:
+        """Byte offset of the instruction that is executing."""
+        return self.program.offsets[self.index] if self.index >= 0 else -1
+
+    @property
+    def f_lineno(self) -> int | None:
+        """Source line that is executing."""
+        return self.program.line(self.index)
+
+    @property
+    def f_locals(self) -> Any:
+        """The namespace, or the bound variables of a function."""
+        return local_mapping(self)
+
+    @property
+    def f_back(self) -> Any:
+        """The user's frame that called this one."""
+        return next(user_frames(self.back), None)
+
+    @property
+    def f_trace(self) -> Any:
+        """Trace functions are not called in interpreted frames."""
+        return getattr(self, "trace", None)
+
+    @f_trace.setter
+    def f_trace(self, value: Any) -> None:
+        self.trace = value
+
+    f_trace_lines = True
+    f_trace_opcodes = False
+
+    def clear(self) -> None:
+        """Drop the references that a finished or suspended frame holds."""
+        if self.machine.frame is self or self.back is not None and not hasattr(self, "finished"):
+            raise RuntimeError("cannot clear an executing frame")
+        self.locals[:] = [NULL] * len(self.locals)
+        self.stack.clear()
+
+
+class ProtocolFrame:
+    """Runs a protocol: a Python generator that yields :class:`Call` and receives results."""
+
+    __slots__ = ("back", "depth", "index", "machine", "protocol", "stack")
+
+    program = Steps(lambda frame, stack, _: resume_protocol(frame, stack))
+    handled: BaseException | None = None
+
+    def __init__(self, machine: "Machine", protocol: Protocol, back: "AnyFrame") -> None:
+        self.machine = machine
+        self.protocol = protocol
+        self.back = back
+        self.depth = back.depth + 1
+        self.stack: list[Any] = []
+        self.index = -1
+
+
+class BaseFrame:
+    """Where native code entered the interpreter: a result that reaches it ends the dispatch loop."""
+
+    __slots__ = ("back", "depth", "index", "machine", "stack")
+
+    program = Steps(lambda frame, stack, _: Leave(stack.pop()))
+    handled: BaseException | None = None
+
+    def __init__(self, machine: "Machine") -> None:
+        self.machine = machine
+        back = self.back = machine.frame
+        self.depth = 0 if back is None else back.depth
+        self.stack: list[Any] = []
+        self.index = -1
+
+
+AnyFrame: TypeAlias = Any  # Frame | ProtocolFrame | BaseFrame, spelt Any since all three are duck-typed in hot code
+
+
+def resume_protocol(frame: ProtocolFrame, stack: list[Any]) -> Any:
+    """Send the last result to the protocol, and do what it asks for next."""
+    return advance(frame, frame.protocol.send, stack.pop())
+
+
+def advance(frame: ProtocolFrame, step: Callable[[Any], Call], value: Any) -> Any:
+    """Run the protocol until it needs an interpreted call, or is done.
+
+    Returns:
+        the frame to go on with: that of the call, or the one that started the protocol, with the result on its stack.
+    """
+    call = frame.machine.call
+    stack = frame.stack
+    protocol = frame.protocol
+    while True:
+        try:
+            request = step(value)
+        except StopIteration as stop:
+            back = frame.back
+            if stop.value is not NOTHING:
+                back.stack.append(stop.value)
+            return back
+        except RuntimeError as error:
+            if error is value or not isinstance(error.__cause__, StopIteration):
+                raise
+            if error.args != ("generator raised StopIteration",):
+                raise
+            failure = error.__cause__
+            failure.__cause__ = failure.__context__ = None
+        else:
+            frame.index = -1
+            try:
+                outcome = call(frame, request.fn, [*request.args], request.kwargs)
+            except BaseException as error:
+                step, value = protocol.throw, error
+                continue
+            if outcome is not None:
+                return outcome
+            step, value = protocol.send, stack.pop()
+            continue
+        # A protocol may let StopIteration through, which Python would turn into a RuntimeError.
+        raise failure
+
+
+def start(frame: AnyFrame, protocol: Protocol) -> Any:
+    """Run ``protocol`` on behalf of ``frame``; its result lands on the frame's stack."""
+    outcome = advance(ProtocolFrame(frame.machine, protocol, frame), protocol.send, None)
+    return None if outcome is frame else outcome
+
+
+def steer(frame: AnyFrame, protocol: Protocol) -> Any:
+    """Run ``protocol``, which sets the frame's next step itself and returns ``NOTHING``."""
+    return advance(ProtocolFrame(frame.machine, protocol, frame), protocol.send, None)
+
+
+def builtins_of(function: FunctionType) -> dict[str, Any]:
+    """The builtins that a function sees."""
+    found: dict[str, Any] = function.__builtins__  # type: ignore[attr-defined]
+    return found
+
+
+class LocalsView(MutableMapping[str, Any]):
+    """The variables of a function's frame, read and written through (as frames do since Python 3.13)."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._extra: dict[str, Any] = {}
+
+    def _index(self, key: str) -> int | None:
+        names = self._frame.program.local_names
+        return names.index(key) if key in names else None
+
+    def __getitem__(self, key: str) -> Any:
+        index = self._index(key)
+        if index is None:
+            return self._extra[key]
+        value = variable(self._frame, index)
+        if value is NULL:
+            raise KeyError(key)
+        return value
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        index = self._index(key)
+        if index is None:
+            self._extra[key] = value
+            return
+        slot = self._frame.locals[index]
+        if is_cell(self._frame, index) and type(slot) is CellType:
+            slot.cell_contents = value
+        else:
+            self._frame.locals[index] = value
+
+    def __delitem__(self, key: str) -> None:
+        if self._index(key) is not None:
+            raise ValueError("cannot remove local variables from FrameLocalsProxy")
+        del self._extra[key]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from bound_variables(self._frame)
+        yield from self._extra
+
+    def __len__(self) -> int:
+        return len(bound_variables(self._frame)) + len(self._extra)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def copy(self) -> dict[str, Any]:
+        """A plain dictionary of the same."""
+        return dict(self)
+
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(self) | dict(other)
+
+
+def is_cell(frame: Frame, index: int) -> bool:
+    """Whether the variable at ``index`` lives in a cell."""
+    program = frame.program
+    return index >= program.nlocals or program.local_names[index] in program.cell_arguments
+
+
+def variable(frame: Frame, index: int) -> Any:
+    """The value of a variable, looked up in its cell if it has one; ``NULL`` when unbound."""
+    value = frame.locals[index]
+    if type(value) is CellType and is_cell(frame, index):
+        try:
+            return value.cell_contents
+        except ValueError:
+            return NULL
+    return value
+
+
+def bound_variables(frame: Frame) -> dict[str, Any]:
+    """The bound variables of a function's frame, by name."""
+    found = {}
+    for index, name in enumerate(frame.program.local_names):
+        if index < len(frame.locals):
+            value = variable(frame, index)
+            if value is not NULL and not name.startswith("."):
+                found[name] = value
+    return found
+
+
+def local_mapping(frame: Frame) -> Any:
+    """What ``locals()`` returns in ``frame``: the namespace, or a dictionary of the bound variables."""
+    if frame.namespace is not None:
+        return frame.namespace
+    if not frame.program.flags & CO_OPTIMIZED:
+        return frame.globals
+    if sys.version_info >= (3, 13):
+        return LocalsView(frame)
+    kept: dict[str, Any] = getattr(frame, "kept_locals", None) or {}
+    bound = bound_variables(frame)
+    for name in frame.program.local_names:
+        kept.pop(name, None)
+    kept.update(bound)
+    frame.kept_locals = kept
+    return kept
+
+
+def user_frames(frame: AnyFrame) -> Iterator[Any]:
+    """The user's frames from ``frame`` outwards: interpreted ones, then the native ones that entered the run."""
+    native = native_frames()
+    while frame is not None:
+        if type(frame) is Frame:
+            if not frame.program.hidden:
+                yield frame
+            frame = frame.back
+        elif type(frame) is BaseFrame:
+            entered = next(native, None)
+            while entered is not None and entered is not ENTRY:
+                entered = next(native, None)
+            for entered in native:
+                if entered is ENTRY:
+                    native = prepend(entered, native)
+                    break
+                yield entered
+            frame = frame.back
+        else:
+            frame = frame.back
+
+
+def prepend(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    """``first``, then ``rest``."""
+    yield first
+    yield from rest
+
+
+ENTRY: Final = object()
+ENTRY_CODES: set[CodeType] = set()
+
+
+def native_frames() -> Iterator[Any]:
+    """Native frames outside this package, innermost first, with ``ENTRY`` for each dispatch loop among them."""
+    native: FrameType | None = sys._getframe(1)
+    while native is not None:
+        if native.f_code in ENTRY_CODES:
+            yield ENTRY
+        elif not own(native):
+            yield native
+        native = native.f_back
+
+
+def own(native: Any) -> bool:
+    """Whether a native frame belongs to the interpreter itself."""
+    return str(native.f_globals.get("__name__", "")).startswith("thunder_interpreter")

@@ -1,0 +1,232 @@
+"""Generators, coroutines and async generators: real ones, whose bodies run an interpreted frame.
+
+The native object is primed when it is made: it stands at its first ``yield``, so that closing or collecting it runs the
+interpreted ``finally`` blocks. Interpreted code resumes the interpreted frame directly, without the native object.
+"""
+
+import types
+from collections.abc import Callable, Generator
+from types import AsyncGeneratorType, CodeType, CoroutineType, FunctionType, GeneratorType
+from typing import TYPE_CHECKING, Any
+
+from thunder_interpreter import _traceback
+from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
+from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame
+from thunder_interpreter._machine import execute, unwind
+
+if TYPE_CHECKING:
+    from thunder_interpreter._machine import Machine
+
+RESUMABLE_TYPES = (GeneratorType, CoroutineType, AsyncGeneratorType)
+
+
+def make(frame: Frame) -> Any:
+    """The generator, coroutine or async generator of a frame that has reached ``RETURN_GENERATOR``."""
+    flags = frame.program.flags
+    frame.back = None
+    frame.finished = None
+    if flags & CO_ASYNC_GENERATOR:
+        return named(drive_async(frame), frame)
+    code = DRIVER_CODES[flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)]
+    made = named(FunctionType(code, globals())(frame), frame)
+    made.send(None)
+    generators = frame.machine.generators
+    generators[id(made)] = frame
+    frame.registered = id(made)
+    return made
+
+
+def named(made: Any, frame: Frame) -> Any:
+    """Give a native generator the names of the user's function."""
+    made.__name__ = frame.function.__name__
+    made.__qualname__ = frame.function.__qualname__
+    return made
+
+
+def drive(frame: Frame) -> Generator[Any, Any, Any]:
+    """The body of every native generator and coroutine."""
+    sent: Any = None
+    thrown: BaseException | None = None
+    try:
+        try:
+            sent = yield
+        except BaseException as error:
+            thrown = error
+        while True:
+            value = resume(frame, sent, thrown)
+            if frame.finished:
+                return value
+            sent = thrown = None
+            try:
+                sent = yield value
+            except BaseException as error:
+                thrown = error
+            value = None
+    except BaseException as error:
+        error.__traceback__ = _traceback.strip(error.__traceback__)
+        raise
+    finally:
+        thrown = None
+        frame.machine.generators.pop(frame.registered, None)
+
+
+class AsyncYield:
+    """A value that an async generator yields to its consumer, as opposed to what it awaits."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@types.coroutine
+def passed_on(value: Any) -> Generator[Any, Any, Any]:
+    """Yield ``value`` to the event loop."""
+    return (yield value)
+
+
+async def drive_async(frame: Frame) -> Any:
+    """The body of every native async generator."""
+    sent: Any = None
+    thrown: BaseException | None = None
+    try:
+        while True:
+            value = resume(frame, sent, thrown)
+            if frame.finished:
+                return
+            sent = thrown = None
+            try:
+                if type(value) is AsyncYield:
+                    sent = yield value.value
+                else:
+                    sent = await passed_on(value)
+            except BaseException as error:
+                thrown = error
+            value = None
+    except BaseException as error:
+        error.__traceback__ = _traceback.strip(error.__traceback__)
+        raise
+    finally:
+        thrown = None
+
+
+DRIVER_CODES: dict[int, CodeType] = {
+    0: drive.__code__,
+    CO_ITERABLE_COROUTINE: drive.__code__.replace(co_flags=drive.__code__.co_flags | CO_ITERABLE_COROUTINE),
+    CO_COROUTINE: drive.__code__.replace(co_flags=drive.__code__.co_flags & ~CO_GENERATOR | CO_COROUTINE),
+}
+
+
+def resume(frame: Frame, sent: Any, thrown: BaseException | None) -> Any:
+    """Run a generator's frame from native code until it yields, returns or raises."""
+    machine = frame.machine.run.machine()
+    if frame.finished:
+        if thrown is not None:
+            raise thrown
+        return None
+    if frame.back is not None:
+        raise ValueError(f"{kind_of(frame)} already executing")
+    base = BaseFrame(machine)
+    previous, machine.frame = machine.frame, base
+    try:
+        continued = attach(frame, base, sent, thrown)
+        return execute(machine, continued)
+    finally:
+        machine.frame = previous
+
+
+ENTRY_CODES.add(resume.__code__)
+
+
+def attach(frame: Frame, back: AnyFrame, sent: Any, thrown: BaseException | None) -> AnyFrame:
+    """Make ``frame`` ready to go on for ``back``.
+
+    Returns:
+        the frame to go on with; ``back`` itself when a delegate has answered.
+
+    Raises:
+        BaseException: nothing in the frame handles ``thrown``.
+    """
+    if frame.finished is None and thrown is None and sent is not None:
+        raise TypeError(f"can't send non-None value to a just-started {kind_of(frame)}")
+    machine = frame.machine = back.machine
+    frame.back = back
+    frame.depth = back.depth + 1
+    frame.finish = None
+    if frame.finished is None:
+        frame.finished = False
+    elif thrown is not None:
+        if frame.program.steps[frame.index][1] is True:
+            return delegate(machine, frame, back, thrown)
+    if thrown is None:
+        frame.stack.append(sent)
+        return frame
+    return unwind(machine, frame, thrown)
+
+
+def delegate(machine: "Machine", frame: Frame, back: AnyFrame, thrown: BaseException) -> AnyFrame:
+    """Throw into the iterator that a frame suspended in ``yield from`` or ``await`` delegates to."""
+    receiver = frame.stack[-1]
+    try:
+        if isinstance(thrown, GeneratorExit):
+            close = getattr(receiver, "close", None)
+            if close is not None:
+                machine.enter(close, [], {})
+            return unwind(machine, frame, thrown)
+        throw = getattr(receiver, "throw", None)
+        if throw is None:
+            return unwind(machine, frame, thrown)
+        value = machine.enter(throw, [thrown], {})
+    except StopIteration as stop:
+        frame.index -= 1  # the SEND before the yield knows what to do with the value
+        finished: AnyFrame = frame.program.steps[frame.index][1][1](frame, stop.value)
+        return finished
+    except BaseException as error:
+        if error is thrown and isinstance(thrown, GeneratorExit):
+            raise
+        failure: BaseException = error
+    else:
+        frame.back = None
+        back.stack.append(value)
+        return back
+    if frame.finished:
+        raise failure
+    return unwind(machine, frame, failure)
+
+
+def kind_of(frame: Frame) -> str:
+    """The word for what a frame belongs to."""
+    flags = frame.program.flags
+    if flags & CO_ASYNC_GENERATOR:
+        return "async generator"
+    return "coroutine" if flags & CO_COROUTINE else "generator"
+
+
+def interpreted(machine: "Machine", generator: Any) -> Frame | None:
+    """The frame of a generator or coroutine, if it is an interpreted one that can be resumed directly."""
+    found = machine.generators.get(id(generator))
+    if found is None or found.finished or found.back is not None or generator.__class__ not in RESUMABLE_TYPES:
+        return None
+    running = generator.cr_running if type(generator) is CoroutineType else generator.gi_running
+    return None if running else found
+
+
+def resume_for(
+    frame: AnyFrame, resumed: Frame, sent: Any, finish: Callable[[AnyFrame, Any], Any]
+) -> AnyFrame:
+    """Go on with a generator's frame on behalf of the interpreted ``frame``."""
+    attach(resumed, frame, sent, None)
+    resumed.finish = finish
+    return resumed
+
+
+def finish(frame: Frame, value: Any) -> Any:
+    """Return from a generator's frame: to native code as a value, to interpreted code as its opcode wants it."""
+    back = frame.back
+    frame.back = None
+    frame.finished = True
+    frame.locals.clear()
+    if frame.finish is None:
+        back.stack.append(value)  # type: ignore[union-attr]
+        return back
+    return frame.finish(back, value)

@@ -1,0 +1,276 @@
+"""The public entry: ``interpret`` a callable, with lookasides and callbacks."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import BuiltinFunctionType, CodeType, MethodType, MethodWrapperType
+from typing import Any, TypeAlias
+
+from thunder_interpreter import _traceback, opcodes
+from thunder_interpreter._builtins import SPECIALS
+from thunder_interpreter._calls import Special, call, call_native
+from thunder_interpreter._callbacks import Callbacks, Interpreted, overridden
+from thunder_interpreter._frame import AnyFrame, Frame, user_frames
+from thunder_interpreter._log import Log
+from thunder_interpreter._machine import Machine
+from thunder_interpreter._registry import RUNNING, SUPPORTED, UnsupportedPython
+
+Predicate: TypeAlias = Callable[[Any], Any]
+Lookasides: TypeAlias = Mapping[Any, Any] | Predicate | Iterable[Any]
+
+KEPT_ANSWERS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in the user's code; the line is found when it is asked for.
+
+    Args:
+        code: the code object that was executing.
+        offset: byte offset of the instruction.
+    """
+
+    code: CodeType
+    offset: int
+
+    @property
+    def filename(self) -> str:
+        """The file."""
+        return self.code.co_filename
+
+    @property
+    def function(self) -> str:
+        """The qualified name of the function."""
+        return self.code.co_qualname
+
+    @property
+    def line(self) -> int:
+        """The line number."""
+        for start, end, line in self.code.co_lines():
+            if start <= self.offset < end and line is not None:
+                return line
+        return self.code.co_firstlineno
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.line} in {self.function}"
+
+
+class Bridge:
+    """A callable that C code may call: it runs the Python callable interpreted."""
+
+    __slots__ = ("__weakref__", "fn", "run")
+
+    def __init__(self, run: "Interpretation", fn: Any) -> None:
+        self.run = run
+        self.fn = fn
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self.run.machine().enter(self.fn, [*args], kwargs)
+        except BaseException as error:
+            error.__traceback__ = _traceback.strip(error.__traceback__)
+            raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return unwrapped, (self.fn,)
+
+    def __eq__(self, other: object) -> bool:
+        return self.fn == (other.fn if isinstance(other, Bridge) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.fn)
+
+
+def unwrapped(fn: Any) -> Any:
+    """``fn``: what a pickled bridge becomes."""
+    return fn
+
+
+class Interpretation:
+    """A callable whose bytecode, and that of every Python function it calls, is run by this package.
+
+    See :func:`interpret`. It may be called from several threads, and again while it runs.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        lookasides: Lookasides | None = None,
+        callbacks: Callbacks | None = None,
+        provenance: bool = False,
+        opaque: Callable[[Any], bool] | None = None,
+        log: bool = False,
+    ) -> None:
+        if RUNNING not in SUPPORTED:
+            raise UnsupportedPython(f"Python {RUNNING[0]}.{RUNNING[1]} is not among {SUPPORTED}")
+        if not callable(fn):
+            raise TypeError(f"interpret needs a callable, got {type(fn).__name__}")
+        self.fn = fn
+        self.opaque = opaque
+        self.watchers = overridden(callbacks)
+        self.features = frozenset(self.watchers)
+        self.log: Log | None = Log() if log else None
+        self.programs: dict[int, Any] = {}
+        self.types: dict[Any, Any] = {}
+        self.plain: set[type] = set()
+        self.generators: dict[int, Frame] = {}
+        self.table: dict[int, Special] = {id(key): special for key, special in SPECIALS.items()}
+        self._kept: list[Any] = []
+        self._predicates: list[Predicate] = []
+        if lookasides is not None:
+            self._add(lookasides)
+        keys = [*SPECIALS, *self._kept]
+        self.names = frozenset(key.__name__ for key in keys if hasattr(key, "__objclass__"))
+        self.consults = self._consult if self._predicates else None
+        self._answers: dict[int, tuple[Any, Special | None]] = {}
+        self._threads = threading.local()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        machine = self.machine()
+        if machine.frame is None:
+            self.types.clear()
+            self.plain.clear()
+        try:
+            return machine.enter(self.fn, [*args], kwargs)
+        except BaseException as error:
+            error.__traceback__ = _traceback.strip(error.__traceback__)
+            raise
+
+    def machine(self) -> Machine:
+        """The state of the calling thread."""
+        try:
+            found: Machine = self._threads.machine
+        except AttributeError:
+            found = self._threads.machine = Machine(self)
+        return found
+
+    def bridge(self, fn: Any) -> Any:
+        """``fn`` as C code should get it to call it interpreted; what is not Python stays as it is."""
+        if type(fn) in NATIVE_CALLABLES or not callable(fn):
+            return fn
+        if isinstance(fn, type) and not fn.__flags__ & 1 << 9:
+            return fn
+        return Bridge(self, fn)
+
+    def location(self) -> Location | None:
+        """Where the innermost frame of the user's code stands in this thread."""
+        frame: AnyFrame = self.machine().frame
+        while frame is not None:
+            if type(frame) is Frame and not frame.program.hidden:
+                index = frame.index
+                return Location(frame.program.code, frame.program.offsets[index] if index >= 0 else 0)
+            frame = frame.back
+        return None
+
+    def stack(self) -> list[tuple[str, int, str]]:
+        """``(file, line, function)`` of the interpreted frames of this thread, outermost first."""
+        found = []
+        frame: AnyFrame = self.machine().frame
+        while frame is not None:
+            if type(frame) is Frame and not frame.program.hidden:
+                code = frame.program.code
+                found.append((code.co_filename, frame.f_lineno or code.co_firstlineno, code.co_name))
+            frame = frame.back
+        return found[::-1]
+
+    def frames(self) -> list[Any]:
+        """The user's frames of this thread, innermost first, native ones below the interpreted ones included."""
+        return list(user_frames(self.machine().frame))
+
+    def _add(self, lookasides: Any) -> None:
+        if isinstance(lookasides, Mapping):
+            for key, replacement in lookasides.items():
+                self._replace(key, replacement)
+        elif callable(lookasides):
+            self._predicates.append(lookasides)
+        else:
+            for part in lookasides:
+                if isinstance(part, tuple):
+                    self._replace(*part)
+                else:
+                    self._add(part)
+
+    def _replace(self, key: Any, replacement: Any) -> None:
+        if isinstance(key, MethodType):
+            key = key.__func__
+        if not callable(replacement) and not isinstance(replacement, Interpreted):
+            raise TypeError(f"the lookaside for {key!r} is no callable: {replacement!r}")
+        self._kept.append(key)
+        self.table[id(key)] = replacing(replacement)
+
+    def _consult(self, fn: Any) -> Special | None:
+        """Ask the predicates about a callable, once."""
+        kind = type(fn)
+        if kind is MethodType or kind is MethodWrapperType:
+            return None
+        if kind is BuiltinFunctionType and type(fn.__self__) is not MODULE and fn.__self__ is not None:
+            return None
+        known = self._answers.get(id(fn))
+        if known is not None:
+            return known[1]
+        special = None
+        for predicate in self._predicates:
+            replacement = predicate(fn)
+            if replacement is not None:
+                special = replacing(replacement)
+                break
+        if len(self._answers) > KEPT_ANSWERS:
+            self._answers.clear()
+        self._answers[id(fn)] = (fn, special)
+        return special
+
+
+MODULE = type(threading)
+NATIVE_CALLABLES = (BuiltinFunctionType, MethodWrapperType, type(list.append), type(object.__init__), Bridge)
+
+
+def replacing(replacement: Any) -> Special:
+    """What is done for a callable that is looked aside."""
+    if isinstance(replacement, Interpreted):
+        fn = replacement.fn
+        return lambda frame, args, kwargs: call(frame, fn, args, kwargs)
+
+    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        frame.stack.append(replacement(*args, **kwargs))
+
+    return special
+
+
+def interpret(
+    fn: Callable[..., Any],
+    *,
+    lookasides: Lookasides | None = None,
+    callbacks: Callbacks | None = None,
+    provenance: bool = False,
+    opaque: Callable[[Any], bool] | None = None,
+    log: bool = False,
+) -> Interpretation:
+    """Make a callable that runs ``fn``, and every Python function it calls, by interpreting their bytecode.
+
+    Args:
+        fn: any callable.
+        lookasides: replacements of callables: a mapping ``{callable: replacement}``, a function that returns the
+            replacement of a callable or ``None``, or a sequence of these and of ``(callable, replacement)`` pairs.
+            A replacement is called natively with the same arguments; in :class:`Interpreted` it is interpreted.
+        callbacks: is told what happens, see :class:`Callbacks`.
+        provenance: keep a record of where every value came from.
+        opaque: tells which Python functions are called natively; asked once for each code object.
+        log: keep a log of what was interpreted, in ``Interpretation.log``.
+
+    Returns:
+        a callable with the signature of ``fn``, the same result, the same exceptions and the same side effects.
+
+    Raises:
+        UnsupportedPython: this Python is not 3.11, 3.12 or 3.13.
+
+    Example:
+        >>> interpret(lambda n: [i * i for i in range(n)])(4)
+        [0, 1, 4, 9]
+    """
+    return Interpretation(
+        fn, lookasides=lookasides, callbacks=callbacks, provenance=provenance, opaque=opaque, log=log
+    )
+
+
+__all__ = ["Interpretation", "Location", "call_native", "interpret", "opcodes"]

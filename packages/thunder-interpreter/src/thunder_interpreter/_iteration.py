@@ -1,0 +1,218 @@
+"""Iteration: over builtin containers (reported), interpreted generators (resumed) and user-defined iterators."""
+
+from types import CoroutineType, FunctionType, GeneratorType
+from typing import TYPE_CHECKING, Any
+
+from thunder_interpreter import _generators
+from thunder_interpreter._calls import Outcome, call_native
+from thunder_interpreter._frame import NOTHING, NULL, AnyFrame, Call, Frame, Protocol, start, steer
+from thunder_interpreter._operators import is_plain
+from thunder_interpreter._types import python_function, raw_attribute
+
+if TYPE_CHECKING:
+    from thunder_interpreter._machine import Machine
+
+REPORTED = frozenset(
+    {list, tuple, dict, set, frozenset, range, str, bytes, type({}.keys()), type({}.values()), type({}.items())}
+)
+
+
+class Iteration:
+    """An iteration over a builtin container that is reported element by element."""
+
+    __slots__ = ("container", "index", "iterator", "keys")
+
+    def __init__(self, container: Any, iterator: Any) -> None:
+        self.container = container
+        self.iterator = iterator
+        self.index = 0
+        self.keys = None
+
+
+def reported_element(machine: "Machine", iteration: Iteration, value: Any) -> Any:
+    """Report an element that an iteration has come to."""
+    index = iteration.index
+    iteration.index = index + 1
+    container = iteration.container
+    kind = type(container)
+    if kind is dict:
+        return machine.iterated(container, index, value)
+    return machine.iterated(container, index, value)
+
+
+def iterate(frame: AnyFrame, obj: Any) -> Outcome:
+    """Push ``iter(obj)``."""
+    machine = frame.machine
+    cls = type(obj)
+    if cls not in machine.plain and not is_plain(machine, cls):
+        method = raw_attribute(cls, "__iter__")
+        if python_function(machine, method):
+            return start(frame, iterating(Call(method, obj)))
+    if machine.watches_iteration and cls in REPORTED:
+        iterator = iter(obj)
+        if machine.iterate is not None:
+            machine.iterate(obj, iterator)
+        if machine.iterated is not None:
+            machine.iterations[id(iterator)] = Iteration(obj, iterator)
+        frame.stack.append(iterator)
+        return None
+    return call_native(frame, iter, [obj], {})
+
+
+class IterShim:
+    """Lets C check the result of an interpreted ``__iter__``."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __iter__(self) -> Any:
+        return self.value
+
+
+def iterating(request: Call) -> Protocol:
+    """Call ``__iter__`` and check what it returns."""
+    return iter(IterShim((yield request)))
+
+
+def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
+    """Push the next element of the iterator on top, or drop the iterator and jump."""
+    iterator = stack[-1]
+    machine = frame.machine
+    cls = type(iterator)
+    if cls is GeneratorType:
+        resumed = _generators.interpreted(machine, iterator)
+        if resumed is not None:
+            return _generators.resume_for(frame, resumed, None, finish_loop)
+    elif cls not in machine.plain and not is_plain(machine, cls):
+        method = raw_attribute(cls, "__next__")
+        if python_function(machine, method):
+            return steer(frame, stepping(frame, Call(method, iterator), target))
+    if cls.__next__ is None:
+        raise TypeError(f"'{cls.__name__}' object is not an iterator")
+    value = next(iterator, NULL)
+    if value is NULL:
+        machine.iterations.pop(id(iterator), None)
+        stack.pop()
+        return target
+    iteration = machine.iterations.get(id(iterator))
+    if iteration is not None:
+        value = reported_element(machine, iteration, value)
+    stack.append(value)
+    return None
+
+
+def finish_loop(back: Frame, _: Any) -> Outcome:
+    """End the loop of ``back`` since its generator has returned."""
+    back.stack.pop()
+    back.index = back.program.steps[back.index][1] - 1
+    return back
+
+
+def stepping(frame: Frame, request: Call, target: int) -> Protocol:
+    """Call ``__next__`` for a loop."""
+    try:
+        value = yield request
+    except StopIteration:
+        frame.stack.pop()
+        frame.index = target - 1
+        return NOTHING
+    return value
+
+
+def special_next(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``next``."""
+    if kwargs or not 1 <= len(args) <= 2:
+        return call_native(frame, next, args, kwargs)
+    iterator = args[0]
+    machine = frame.machine
+    cls = type(iterator)
+    if cls is GeneratorType and type(frame) is Frame and len(args) == 1:
+        resumed = _generators.interpreted(machine, iterator)
+        if resumed is not None:
+            return _generators.resume_for(frame, resumed, None, finish_next)
+    method = raw_attribute(cls, "__next__")
+    if python_function(machine, method):
+        if len(args) == 1:
+            return machine.call(frame, method, [iterator], {})
+        return start(frame, next_or_default(Call(method, iterator), args[1]))
+    if id(iterator) in machine.iterations:
+        value = next(*args[:1], NULL)
+        if value is not NULL:
+            frame.stack.append(reported_element(machine, machine.iterations[id(iterator)], value))
+            return None
+        del machine.iterations[id(iterator)]
+    return call_native(frame, next, args, kwargs)
+
+
+def finish_next(back: AnyFrame, value: Any) -> Outcome:
+    """Raise the ``StopIteration`` of a generator that has returned."""
+    back.machine.frame = back
+    return _generators_raise(back, StopIteration() if value is None else StopIteration(value))
+
+
+def _generators_raise(back: AnyFrame, error: BaseException) -> Outcome:
+    from_frame = back.machine
+    return _generators.unwind(from_frame, back, error)
+
+
+def next_or_default(request: Call, default: Any) -> Protocol:
+    """``next`` with a default."""
+    try:
+        return (yield request)
+    except StopIteration:
+        return default
+
+
+def special_iter(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``iter``."""
+    if kwargs or len(args) != 1:
+        if len(args) == 2 and not kwargs and callable(args[0]):
+            args[0] = frame.machine.run.bridge(args[0])
+        return call_native(frame, iter, args, kwargs)
+    return iterate(frame, args[0])
+
+
+def elements(frame: AnyFrame, iterable: Any) -> Protocol:
+    """All elements of ``iterable``, as a list; interpreted where its iterator is."""
+    machine = frame.machine
+    cls = type(iterable)
+    if cls in REPORTED:
+        if machine.watches_iteration:
+            return reported_elements(machine, iterable)
+        return list(iterable)
+    if not needs_interpreting(machine, iterable):
+        if machine.opaque_call is not None:
+            machine.opaque_call(iter, [iterable], {})
+        return list(iterable)
+    iterator = yield Call(iter, iterable)
+    found = []
+    while True:
+        try:
+            found.append((yield Call(next, iterator)))
+        except StopIteration:
+            return found
+
+
+def reported_elements(machine: "Machine", container: Any) -> list[Any]:
+    """All elements of a builtin container, reported."""
+    iterator = iter(container)
+    if machine.iterate is not None:
+        machine.iterate(container, iterator)
+    if machine.iterated is None:
+        return list(iterator)
+    iteration = Iteration(container, iterator)
+    return [reported_element(machine, iteration, value) for value in iterator]
+
+
+def needs_interpreting(machine: "Machine", iterable: Any) -> bool:
+    """Whether iterating over ``iterable`` runs a Python ``__iter__`` or ``__next__`` that C would run natively."""
+    cls = type(iterable)
+    if cls in machine.plain:
+        return False
+    method = raw_attribute(cls, "__iter__")
+    return python_function(machine, method) or python_function(machine, raw_attribute(cls, "__next__"))
+
+
+__all__ = ["CoroutineType", "FunctionType", "iterate"]

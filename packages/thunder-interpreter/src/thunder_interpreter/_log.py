@@ -1,0 +1,49 @@
+"""A log of what was interpreted and what was called natively, with source lines."""
+
+import linecache
+from types import FunctionType
+from typing import Any
+
+
+class Log:
+    """Entries in order; ``str(log)`` is the text.
+
+    Attributes:
+        entries: ``(depth, kind, what, file, line)``; ``kind`` is ``"interpreted"`` or ``"opaque"``, the place is where
+            the call is.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[int, str, str, str, int]] = []
+
+    def entered(self, frame: Any, fn: FunctionType) -> None:
+        """An interpreted function is entered from ``frame``."""
+        self._add(frame, "interpreted", f"{fn.__module__}.{fn.__qualname__}")
+
+    def called(self, frame: Any, fn: Any) -> None:
+        """Something is called natively from ``frame``."""
+        self._add(frame, "opaque", describe(fn))
+
+    def _add(self, frame: Any, kind: str, what: str) -> None:
+        depth = frame.depth
+        while frame is not None and not hasattr(frame, "function"):
+            frame = frame.back
+        if frame is None:
+            self.entries.append((depth, kind, what, "", 0))
+        else:
+            self.entries.append((depth, kind, what, frame.f_code.co_filename, frame.f_lineno or 0))
+
+    def __str__(self) -> str:
+        lines = []
+        for depth, kind, what, filename, line in self.entries:
+            source = linecache.getline(filename, line).strip()
+            where = f"  # {filename}:{line}: {source}" if line else ""
+            lines.append(f"{'  ' * depth}{kind} {what}{where}")
+        return "\n".join(lines)
+
+
+def describe(fn: Any) -> str:
+    """A readable name of a callable."""
+    name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
+    module = getattr(fn, "__module__", None)
+    return f"{module}.{name}" if isinstance(module, str) else str(name)

@@ -1,0 +1,243 @@
+"""The dispatch loop, and what happens when an exception leaves a handler."""
+
+import sys
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from thunder_interpreter import _traceback
+from thunder_interpreter._calls import Opaque, Special, call, construct
+from thunder_interpreter._callbacks import NAMES
+from thunder_interpreter._decode import Program
+from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame, Leave, ProtocolFrame, advance
+
+if TYPE_CHECKING:
+    from thunder_interpreter._interpretation import Interpretation
+
+PROGRAMS: dict[frozenset[str], dict[int, Program]] = {}
+KEPT_PROGRAMS = 20_000
+
+
+class Machine:
+    """What one thread needs to run the code of one interpretation.
+
+    Attributes:
+        frame: the frame that is executing now, or ``None``.
+        table: what replaces a callable, by identity.
+        programs: decoded code, by identity of the code object.
+    """
+
+    call = staticmethod(call)
+    construct = staticmethod(construct)
+
+    def __init__(self, run: "Interpretation") -> None:
+        self.run = run
+        self.frame: AnyFrame = None
+        self.limit = sys.getrecursionlimit()
+        self.table: dict[int, Special] = run.table
+        self.names: frozenset[str] = run.names
+        self.consults: Callable[[Any], Special | None] | None = run.consults
+        self.programs: dict[int, Program | Opaque] = run.programs
+        self.types: dict[Any, Any] = run.types
+        self.generators: dict[int, Frame] = run.generators
+        self.plain: set[type] = run.plain
+        self.iterations: dict[int, Any] = {}
+        for name in NAMES:
+            if name != "call":
+                setattr(self, name, run.watchers.get(name))
+        self.on_call = run.watchers.get("call")
+        self.on_return = run.watchers.get("returned")
+        self.watches_iteration = self.iterate is not None or self.iterated is not None
+        self.log = run.log
+
+    load_global: Any
+    load_closure: Any
+    load_attribute: Any
+    missing_attribute: Any
+    load_item: Any
+    iterate: Any
+    iterated: Any
+    store_attribute: Any
+    delete_attribute: Any
+    store_item: Any
+    delete_item: Any
+    store_global: Any
+    delete_global: Any
+    store_closure: Any
+    opaque_call: Any
+    opaque_result: Any
+    truth: Any
+    constant: Any
+
+    def decode(self, code: CodeType) -> Program:
+        """The program of ``code``, whether functions of that code are opaque or not."""
+        return decoded(code, self.run.features)
+
+    def program(self, function: FunctionType) -> Program | Opaque:
+        """Decode the code of ``function``, unless it is to be called natively."""
+        code = function.__code__
+        opaque = self.run.opaque
+        found: Program | Opaque
+        if opaque is not None and opaque(function):
+            found = Opaque(code)
+        else:
+            found = decoded(code, self.run.features)
+        self.programs[id(code)] = found
+        return found
+
+    def enter(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Call ``fn`` interpreted, from native code."""
+        base = BaseFrame(self)
+        if base.back is None:
+            self.limit = sys.getrecursionlimit()
+        previous, self.frame = self.frame, base
+        try:
+            outcome = call(base, fn, args, kwargs)
+            if outcome is None:
+                return base.stack.pop()
+            return execute(self, outcome)
+        finally:
+            self.frame = previous
+
+
+def decoded(code: CodeType, features: frozenset[str]) -> Program:
+    """The program of ``code``, decoded at most once for each set of watched callbacks."""
+    programs = PROGRAMS.setdefault(features, {})
+    found = programs.get(id(code))
+    if found is None:
+        if len(programs) > KEPT_PROGRAMS:
+            programs.clear()
+        found = programs[id(code)] = Program(code, features)
+    return found
+
+
+def execute(machine: Machine, frame: AnyFrame) -> Any:
+    """Run ``frame`` and what it calls, until a base frame is reached.
+
+    Raises:
+        BaseException: whatever the code raises, with the user's frames in its traceback.
+    """
+    while True:
+        machine.frame = frame
+        steps = frame.program.steps
+        stack = frame.stack
+        index = frame.index + 1
+        try:
+            while True:
+                handler, argument = steps[index]
+                frame.index = index
+                outcome = handler(frame, stack, argument)
+                if outcome is None:
+                    index += 1
+                elif type(outcome) is int:
+                    index = outcome
+                elif type(outcome) is Leave:
+                    return outcome.value
+                else:
+                    frame = machine.frame = outcome
+                    steps = frame.program.steps
+                    stack = frame.stack
+                    index = frame.index + 1
+        except BaseException as error:
+            failure = error
+        frame = unwind(machine, frame, failure)
+        del failure
+
+
+ENTRY_CODES.add(Machine.enter.__code__)
+
+
+def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
+    """Find the frame that handles ``error`` and make it ready to go on.
+
+    Raises:
+        BaseException: the error itself, when no frame above the base frame handles it.
+    """
+    traceback = _traceback.strip(error.__traceback__)
+    chain_context(frame, error)
+    while True:
+        kind = type(frame)
+        if kind is Frame:
+            if frame.reraising:
+                frame.reraising = False
+            elif not frame.program.hidden:
+                traceback = _traceback.entry(frame, traceback)
+            found = frame.program.exception_handler(frame.index) if frame.index >= 0 else None
+            if found is not None:
+                target, depth, push_offset = found
+                stack = frame.stack
+                del stack[depth:]
+                if push_offset:
+                    stack.append(frame.index)
+                stack.append(error)
+                error.__traceback__ = traceback
+                frame.index = target - 1
+                return frame
+            back = frame.back
+            if frame.program.resumable:
+                frame.finished = True
+                frame.back = None
+                frame.locals.clear()
+                frame.stack.clear()
+        elif kind is ProtocolFrame:
+            error.__traceback__ = traceback
+            try:
+                return advance(frame, frame.protocol.throw, error)
+            except BaseException as raised:
+                error = raised
+            traceback = _traceback.strip(error.__traceback__)
+            back = frame.back
+        else:
+            error.__traceback__ = traceback
+            raise error
+        frame = machine.frame = back
+
+
+def handled_exception(frame: AnyFrame) -> BaseException | None:
+    """The exception being handled in ``frame`` or, if there is none, in those that called it."""
+    while frame is not None:
+        if frame.handled is not None:
+            found: BaseException = frame.handled
+            return found
+        frame = frame.back
+    return None
+
+
+def chain_context(frame: AnyFrame, error: BaseException) -> None:
+    """Make the exception that was being handled the context of one that native code raised."""
+    handled = handled_exception(frame)
+    if handled is None or handled is error:
+        return
+    last = error
+    seen = set()
+    while True:
+        context = last.__context__
+        if context is handled or last is handled:
+            return
+        if context is None or id(context) in seen:
+            break
+        seen.add(id(context))
+        last = context
+    context = handled
+    while context is not None:
+        if context is error:
+            return
+        context = context.__context__
+    if last.__context__ is None:
+        last.__context__ = handled
+
+
+def set_context(error: BaseException, handled: BaseException | None) -> None:
+    """Chain ``handled`` to ``error`` as ``raise`` does, cutting a cycle that would arise."""
+    if handled is None or handled is error:
+        return
+    context: BaseException | None = handled
+    seen = set()
+    while context is not None and id(context) not in seen:
+        seen.add(id(context))
+        following = context.__context__
+        if following is error:
+            context.__context__ = None
+            break
+        context = following
+    error.__context__ = handled

@@ -1,0 +1,31 @@
+"""What a class holds under a name, without running any code of the user's."""
+
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thunder_interpreter._machine import Machine
+
+MRO = type.__dict__["__mro__"].__get__
+DICT = type.__dict__["__dict__"].__get__
+
+
+def raw_attribute(cls: type, name: str, default: Any = None) -> Any:
+    """What the classes of ``cls`` hold under ``name``, unbound."""
+    for base in MRO(cls):
+        namespace = DICT(base)
+        if name in namespace:
+            return namespace[name]
+    return default
+
+
+def python_function(machine: "Machine", fn: Any) -> bool:
+    """Whether ``fn`` is a Python function that would be interpreted (or looked aside)."""
+    if type(fn) is not FunctionType:
+        return False
+    if id(fn) in machine.table:
+        return True
+    program = machine.programs.get(id(fn.__code__))
+    if program is None:
+        program = machine.program(fn)
+    return hasattr(program, "steps")

@@ -1,0 +1,33 @@
+"""Handlers, a module per family of opcodes. Importing this package registers all of them."""
+
+from thunder_interpreter.opcodes import (
+    access,
+    calls,
+    containers,
+    exceptions,
+    flow,
+    functions,
+    generators,
+    matching,
+    operators,
+    python312,
+    python313,
+    stack,
+    variables,
+)
+
+__all__ = [
+    "access",
+    "calls",
+    "containers",
+    "exceptions",
+    "flow",
+    "functions",
+    "generators",
+    "matching",
+    "operators",
+    "python312",
+    "python313",
+    "stack",
+    "variables",
+]

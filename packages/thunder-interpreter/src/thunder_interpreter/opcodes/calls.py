@@ -1,0 +1,95 @@
+"""Calls."""
+
+from typing import Any
+
+from thunder_interpreter import _iteration
+from thunder_interpreter._calls import Outcome, call
+from thunder_interpreter._decode import Instruction
+from thunder_interpreter._frame import NULL, Call, Frame, Protocol, start
+from thunder_interpreter._registry import opcode
+
+
+def argument_counts(instruction: Instruction) -> tuple[int, tuple[str, ...]]:
+    """The number of arguments, and the names of the last ones."""
+    return instruction.arg, instruction.keywords
+
+
+@opcode("CALL", until=(3, 13), decode=argument_counts)
+def call_op(frame: Frame, stack: list[Any], counts: tuple[int, tuple[str, ...]]) -> Outcome:
+    """``NULL, fn, *args -> result``, or ``fn, self, *args -> result``."""
+    argc, keywords = counts
+    if argc:
+        args = stack[-argc:]
+        del stack[-argc:]
+    else:
+        args = []
+    fn = stack.pop()
+    method = stack.pop()
+    if method is not NULL:
+        args.insert(0, fn)
+        fn = method
+    if not keywords:
+        return call(frame, fn, args, {})
+    return call_named(frame, fn, args, keywords)
+
+
+def call_named(frame: Frame, fn: Any, args: list[Any], keywords: tuple[str, ...]) -> Outcome:
+    """Call with the last arguments named."""
+    named = len(args) - len(keywords)
+    kwargs = dict(zip(keywords, args[named:], strict=True))
+    del args[named:]
+    return call(frame, fn, args, kwargs)
+
+
+@opcode("CALL_FUNCTION_EX")
+def call_function_ex(frame: Frame, stack: list[Any], flags: int) -> Outcome:
+    """``fn, args -> result``, or ``fn, args, kwargs -> result``, with a ``NULL`` below."""
+    kwargs = stack.pop() if flags & 1 else {}
+    args = stack.pop()
+    fn = pop_callable(stack)
+    if type(args) is tuple and type(kwargs) is dict:
+        if frame.machine.watches_iteration and args:
+            args = _iteration.reported_elements(frame.machine, args)
+        return call(frame, fn, [*args], {**kwargs})
+    return start(frame, spreading(frame, fn, args, kwargs))
+
+
+def pop_callable_above_null(stack: list[Any]) -> Any:
+    """The callable of ``CALL_FUNCTION_EX`` when ``NULL`` lies below it."""
+    fn = stack.pop()
+    stack.pop()
+    return fn
+
+
+pop_callable = pop_callable_above_null
+
+
+def spreading(frame: Frame, fn: Any, args: Any, kwargs: Any) -> Protocol:
+    """Turn ``*args`` and ``**kwargs`` of any type into a list and a dict, and call."""
+    if type(args) is not tuple:
+        args = yield from spread(frame, fn, args)
+    if type(kwargs) is not dict:
+        mapping: dict[str, Any] = {}
+        for key in (yield from _iteration.elements(frame, (yield Call(getattr(kwargs, "keys"))))):  # noqa: B009
+            mapping[key] = yield Call(type(kwargs).__getitem__, kwargs, key)
+        kwargs = mapping
+    return (yield Call(fn, *args, **kwargs))
+
+
+def spread(frame: Frame, fn: Any, args: Any) -> Protocol:
+    """The elements of ``*args``."""
+    if not hasattr(type(args), "__iter__") and not hasattr(type(args), "__getitem__"):
+        name = type(args).__name__
+        raise TypeError(f"{callable_name(fn)} argument after * must be an iterable, not {name}")
+    return (yield from _iteration.elements(frame, args))
+
+
+def callable_name(fn: Any) -> str:
+    """How CPython names a callable in the errors of a call."""
+    qualname = getattr(fn, "__qualname__", None)
+    if not isinstance(qualname, str):
+        return str(fn)
+    module = getattr(fn, "__module__", None)
+    if isinstance(module, str) and module != "builtins":
+        return f"{module}.{qualname}()"
+    return f"{qualname}()"

@@ -1,0 +1,223 @@
+"""Generators, coroutines, ``yield from``, ``await`` and ``async for``."""
+
+from types import CoroutineType, FunctionType, GeneratorType
+from typing import Any
+
+from thunder_interpreter import _generators
+from thunder_interpreter._calls import Outcome
+from thunder_interpreter._decode import CO_COROUTINE, CO_ITERABLE_COROUTINE, Instruction, jump_forward
+from thunder_interpreter._frame import NOTHING, Call, Frame, Protocol, start, steer
+from thunder_interpreter._generators import AsyncYield
+from thunder_interpreter._registry import opcode
+from thunder_interpreter._types import python_function, raw_attribute
+
+
+@opcode("RETURN_GENERATOR")
+def return_generator(frame: Frame, stack: list[Any], _: Any) -> Frame:
+    """Give the calling frame a generator of this frame."""
+    back = frame.back
+    back.stack.append(_generators.make(frame))  # type: ignore[union-attr]
+    return back  # type: ignore[return-value]
+
+
+@opcode("YIELD_VALUE", decode=lambda instruction: instruction.delegates or None)
+def yield_value(frame: Frame, stack: list[Any], _: Any) -> Any:
+    """``value ->``; when the generator is resumed, ``-> sent``."""
+    back = frame.back
+    frame.back = None
+    back.stack.append(stack.pop())  # type: ignore[union-attr]
+    return back
+
+
+@opcode("ASYNC_GEN_WRAP", until=(3, 12))
+def async_gen_wrap(frame: Frame, stack: list[Any], _: Any) -> None:
+    """``value -> wrapped``: tells what is yielded from what is awaited."""
+    stack.append(AsyncYield(stack.pop()))
+
+
+def replace_receiver(back: Frame, value: Any) -> Frame:
+    """End a delegation by putting its value in the place of the receiver."""
+    back.stack[-1] = value
+    back.index = back.program.steps[back.index][1][0] - 1
+    return back
+
+
+def value_above_receiver(back: Frame, value: Any) -> Frame:
+    """End a delegation by putting its value above the receiver."""
+    back.stack.append(value)
+    back.index = back.program.steps[back.index][1][0] - 1
+    return back
+
+
+def delegation(finish: Any) -> Any:
+    """A decoder of ``SEND``: where to go, and what to do, when the receiver has returned."""
+
+    def decode(instruction: Instruction) -> tuple[int, Any]:
+        return jump_forward(instruction), finish
+
+    return decode
+
+
+@opcode("SEND", until=(3, 12), decode=delegation(replace_receiver))
+@opcode("SEND", since=(3, 12), decode=delegation(value_above_receiver))
+def send(frame: Frame, stack: list[Any], argument: tuple[int, Any]) -> Outcome:
+    """``receiver, value -> receiver, yielded``, or on to the target with what the receiver returned."""
+    value = stack.pop()
+    receiver = stack[-1]
+    machine = frame.machine
+    cls = type(receiver)
+    if cls is GeneratorType or cls is CoroutineType:
+        resumed = _generators.interpreted(machine, receiver)
+        if resumed is not None:
+            return _generators.resume_for(frame, resumed, value, argument[1])
+    elif cls not in machine.plain:
+        method = raw_attribute(cls, "__next__" if value is None else "send")
+        if python_function(machine, method):
+            args = () if value is None else (value,)
+            return steer(frame, sending(frame, Call(method, receiver, *args), argument[1]))
+    try:
+        if value is None and raw_attribute(cls, "__next__") is not None:
+            result = receiver.__next__()
+        else:
+            result = receiver.send(value)
+    except StopIteration as stop:
+        returned = stop.value
+    else:
+        stack.append(result)
+        return None
+    return argument[1](frame, returned)
+
+
+def sending(frame: Frame, request: Call, finish: Any) -> Protocol:
+    """Resume a user-defined iterator."""
+    try:
+        return (yield request)
+    except StopIteration as stop:
+        returned = stop.value
+    finish(frame, returned)
+    return NOTHING
+
+
+@opcode("GET_YIELD_FROM_ITER")
+def get_yield_from_iter(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+    """``iterable -> iterator``, as ``yield from`` needs it."""
+    iterable = stack.pop()
+    kind = type(iterable)
+    if kind is GeneratorType:
+        stack.append(iterable)
+        return None
+    if kind is CoroutineType:
+        if not frame.program.flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE):
+            raise TypeError("cannot 'yield from' a coroutine object in a non-coroutine generator")
+        stack.append(iterable)
+        return None
+    return frame.machine.call(frame, iter, [iterable], {})
+
+
+@opcode("GET_AWAITABLE")
+def get_awaitable(frame: Frame, stack: list[Any], source: int) -> Outcome:
+    """``awaitable -> iterator``."""
+    return start(frame, awaiting(frame, stack.pop(), source))
+
+
+def awaiting(frame: Frame, awaitable: Any, source: int) -> Protocol:
+    """The iterator behind an awaitable; ``source`` tells ``async with`` enter (1) and exit (2) apart, for errors."""
+    cls = type(awaitable)
+    if cls is CoroutineType:
+        suspended = frame.machine.generators.get(id(awaitable))
+        delegating = awaitable.cr_await is not None
+        if suspended is not None:
+            delegating = is_delegating(suspended)
+        if delegating:
+            raise RuntimeError("coroutine is being awaited already")
+        return awaitable
+    if cls is GeneratorType and awaitable.gi_code.co_flags & CO_ITERABLE_COROUTINE:
+        return awaitable
+    method = raw_attribute(cls, "__await__")
+    if method is None:
+        if source:
+            name = ("__aenter__", "__aexit__")[source - 1]
+            words = f"'async with' received an object from {name} that does not implement __await__: {cls.__name__}"
+            raise TypeError(words)
+        raise TypeError(f"object {cls.__name__} can't be used in 'await' expression")
+    if type(method) is FunctionType:
+        iterator = yield Call(method, awaitable)
+    else:
+        iterator = yield Call(method.__get__(awaitable, cls))
+    if type(iterator) is CoroutineType:
+        raise TypeError("__await__() returned a coroutine")
+    if type(iterator) is GeneratorType and iterator.gi_code.co_flags & CO_ITERABLE_COROUTINE:
+        raise TypeError("__await__() returned a coroutine")
+    if not hasattr(type(iterator), "__next__"):
+        raise TypeError(f"__await__() returned non-iterator of type '{type(iterator).__name__}'")
+    return iterator
+
+
+def is_delegating(frame: Frame) -> bool:
+    """Whether a suspended frame waits for another iterator."""
+    if frame.finished is not False or frame.index < 0:
+        return False
+    return frame.back is None and frame.program.steps[frame.index][1] is True
+
+
+@opcode("GET_AITER")
+def get_aiter(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+    """``iterable -> asynchronous iterator``."""
+    return start(frame, iterating_asynchronously(stack.pop()))
+
+
+def iterating_asynchronously(iterable: Any) -> Protocol:
+    """Call ``__aiter__`` and check what it returns."""
+    cls = type(iterable)
+    method = raw_attribute(cls, "__aiter__")
+    if method is None:
+        raise TypeError(f"'async for' requires an object with __aiter__ method, got {cls.__name__}")
+    iterator = yield (
+        Call(method, iterable) if type(method) is FunctionType else Call(method.__get__(iterable, cls))
+    )
+    if not hasattr(type(iterator), "__anext__"):
+        name = type(iterator).__name__
+        raise TypeError(f"'async for' received an object from __aiter__ that does not implement __anext__: {name}")
+    return iterator
+
+
+@opcode("GET_ANEXT")
+def get_anext(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+    """``iterator -> iterator, awaitable``."""
+    return start(frame, next_asynchronously(frame, stack[-1]))
+
+
+def next_asynchronously(frame: Frame, iterator: Any) -> Protocol:
+    """Call ``__anext__`` and get the iterator behind the awaitable it returns."""
+    cls = type(iterator)
+    method = raw_attribute(cls, "__anext__")
+    if method is None:
+        raise TypeError(f"'async for' requires an iterator with __anext__ method, got {cls.__name__}")
+    if type(method) is not FunctionType:
+        awaitable = yield Call(method.__get__(iterator, cls))
+        if not hasattr(type(awaitable), "__await__"):
+            raise invalid_anext(awaitable)
+        return (yield from awaiting(frame, awaitable, 0))
+    awaitable = yield Call(method, iterator)
+    try:
+        return (yield from awaiting(frame, awaitable, 0))
+    except TypeError as error:
+        failure = invalid_anext(awaitable)
+        failure.__cause__ = error
+    raise failure
+
+
+def invalid_anext(awaitable: Any) -> TypeError:
+    """The error of an ``__anext__`` that returns no awaitable."""
+    return TypeError(f"'async for' received an invalid object from __anext__: {type(awaitable).__name__}")
+
+
+@opcode("END_ASYNC_FOR")
+def end_async_for(frame: Frame, stack: list[Any], _: Any) -> None:
+    """``iterator, error ->`` if the error is ``StopAsyncIteration``; raises it otherwise."""
+    error = stack.pop()
+    if isinstance(error, StopAsyncIteration):
+        stack.pop()
+        return
+    frame.reraising = True
+    raise error

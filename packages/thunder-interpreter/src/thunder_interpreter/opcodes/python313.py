@@ -1,0 +1,1 @@
+"""Opcodes that Python 3.13 brought."""
