@@ -6,9 +6,11 @@ from thunder_autograd.partition import Decision
 from thunder_autograd.programs import differentiable_outputs, gradient_trace
 from thunder_autograd.rules import JvpRule, Pullback, VjpRule, jvp_rule, vjp_rule
 from thunder_autograd.split import Split, forward_and_backward, split_into_forward_and_backward
+from thunder_autograd.variants import differentiable_gradients, differentiable_names, specialised_backward
 
 __all__ = [
-    "Decision", "JvpRule", "Pullback", "Split", "VjpRule", "__version__", "differentiable_outputs",
-    "forward_and_backward", "grad_transform_on_trace", "gradient_trace", "jvp_rule", "split_into_forward_and_backward",
-    "vjp_rule", "wanted_inputs",
+    "Decision", "JvpRule", "Pullback", "Split", "VjpRule", "__version__", "differentiable_gradients",
+    "differentiable_names", "differentiable_outputs", "forward_and_backward", "grad_transform_on_trace",
+    "gradient_trace", "jvp_rule", "specialised_backward", "split_into_forward_and_backward", "vjp_rule",
+    "wanted_inputs",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from thunder_autograd.groups import Group, Item, settle
-from thunder_autograd.programs import TakesCotangents
+from thunder_autograd.programs import ACCUMULATES, TakesCotangents
 from thunder_autograd.rules import Pullback, VjpRule, vjp_rule
 from thunder_autograd.traits import Traits, is_differentiable
 from thunder_ir import (
@@ -108,7 +108,8 @@ class _Cotangents:
         language = DEFAULT.language or builder.language
         if language is None:
             raise ThunderError("no language is active that could add two gradients")
-        self.of[name] = language.resolve("add")(before, cotangent)
+        with builder.tagged(ACCUMULATES):
+            self.of[name] = language.resolve("add")(before, cotangent)
 
     def take(self, name: str) -> TensorProxy | None:
         return self.of.pop(name, None)
@@ -224,9 +225,7 @@ class _Differentiator:
                         sums.add(step.inner, known, builder)
                 else:
                     self.pull(step, sums)
-        gradients = [
-            sums.of.get(p.name) if w else None for p, w in zip(trace.inputs, self.wanted, strict=True)
-        ]
+        gradients = [sums.of.get(p.name) if w else None for p, w in zip(trace.inputs, self.wanted, strict=True)]
         return cotangents, gradients
 
     def pull(self, step: Step, sums: _Cotangents) -> None:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from thunder_ir import BoundSymbol, OpTags, Provenance, Proxy, ThunderError, Trace, flat_proxies
+
+
+class Marker(Enum):
+    """Tags of calls that derivative passes make and know again."""
+
+    ACCUMULATES = auto()
+
+
+ACCUMULATES = Marker.ACCUMULATES  # adds two cotangents of one value
 
 
 @dataclass(frozen=True, slots=True)

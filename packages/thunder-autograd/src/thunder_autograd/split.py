@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace
@@ -24,12 +24,16 @@ class Split:
         backward: from ``saved`` and the cotangents to the gradients, a tuple with one per input, ``None`` where zero.
         differentiable: for each value in the outputs, whether the backward program takes its cotangent.
         decisions: for each value that the backward program needs, whether it is saved or computed again, and why.
+        joint: what was cut.
+        program: what was differentiated, where it is known.
     """
 
     forward: Trace
     backward: Trace
     differentiable: tuple[bool, ...]
     decisions: tuple[Decision, ...]
+    joint: Trace
+    program: Trace | None = None
 
     def __iter__(self) -> Iterator[Trace]:
         return iter((self.forward, self.backward))
@@ -72,7 +76,8 @@ def forward_and_backward(
         The two programs, as ``forward, backward = ...`` or with more about them.
     """
     joint = grad_transform_on_trace(trace, rule_of=rule_of, wanted=wanted, runs_whole=runs_whole)
-    return split_into_forward_and_backward(joint, partition=partition, memory_budget=memory_budget)
+    split = split_into_forward_and_backward(joint, partition=partition, memory_budget=memory_budget)
+    return replace(split, program=trace)
 
 
 def split_into_forward_and_backward(
@@ -106,12 +111,10 @@ def split_into_forward_and_backward(
         f"{name}_backward", (*saved, *parts.cotangents), tuple(backward), parts.gradients, (), tags,
         Provenance("split_into_forward_and_backward"),
     )  # fmt: skip
-    return Split(forward, program, differentiable_outputs(joint), tuple(decisions))
+    return Split(forward, program, differentiable_outputs(joint), tuple(decisions), joint)
 
 
-def _emit(
-    parts: Joint, traits: Traits, keep: Collection[str]
-) -> tuple[list[BoundSymbol], list[Proxy], list[Decision]]:
+def _emit(parts: Joint, traits: Traits, keep: Collection[str]) -> tuple[list[BoundSymbol], list[Proxy], list[Decision]]:
     """Write the backward program: before each call, what it reads and is neither saved nor there yet."""
     emitter = _Emitter(parts, traits, keep)
     for bound in parts.pulled:
