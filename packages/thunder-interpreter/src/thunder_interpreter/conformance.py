@@ -1,0 +1,188 @@
+"""Run CPython's regression tests plainly and interpreted, method by method, and compare.
+
+``python -m thunder_interpreter.conformance test_grammar test_scope`` prints a table; ``--report FILE`` adds the results of
+this version of Python to a Markdown file. Each module runs in a process of its own, with a time limit for each method;
+methods that time out or crash are reported as such and the rest of the module goes on in a new process.
+"""
+
+import argparse
+import faulthandler
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+MODULES = """
+test_grammar test_generators test_scope test_exceptions test_with test_unpack_ex test_extcall test_keywordonlyarg
+test_positional_only_arg test_class test_super test_descr test_property test_decorators test_dictcomps test_listcomps
+test_setcomps test_genexps test_iter test_contextlib test_functools test_itertools test_patma test_fstring test_dataclasses
+test_enum test_coroutines test_asyncgen test_raise test_exception_group test_builtin test_operator test_collections
+test_opcodes test_augassign test_compare test_named_expressions test_string_literals
+""".split()
+
+
+class TooSlow(BaseException):
+    """A test method ran past its limit."""
+
+
+def cases(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
+    """All test methods of a suite."""
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from cases(test)
+        else:
+            yield test
+
+
+def run_method(test: unittest.TestCase, interpreted: bool, limit: float) -> tuple[str, str]:
+    """Run one method; ``(outcome, last lines of what went wrong)``."""
+
+    def stop(*_: Any) -> None:
+        raise TooSlow(f"more than {limit:g} s")
+
+    result = unittest.TestResult()
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit)
+    try:
+        if interpreted:
+            from thunder_interpreter import interpret  # only here: the plain run must not depend on it
+
+            interpret(test.run)(result)
+        else:
+            test.run(result)
+    except TooSlow as error:
+        return "timeout", str(error)
+    except unittest.SkipTest as error:
+        return "skipped", str(error)
+    except BaseException as error:
+        return "error", f"{type(error).__name__}: {error}"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    problems = [*result.errors, *result.failures]
+    if problems:
+        text = problems[0][1]
+        if "TooSlow: more than" in text:
+            return "timeout", f"more than {limit:g} s"
+        return "failed", text
+    if result.skipped:
+        return "skipped", result.skipped[0][1]
+    return "passed", ""
+
+
+def worker(module: str, interpreted: bool, limit: float, path: str, done: set[str], only: str) -> None:
+    """Run the methods of a module that are not in ``done``; append a line of JSON for each to ``path``."""
+    faulthandler.enable()
+    suite = unittest.defaultTestLoader.loadTestsFromName(f"test.{module}")
+    with open(path, "a", encoding="utf-8") as out:
+        for test in cases(suite):
+            name = test.id()
+            if name in done or only not in name:
+                continue
+            out.write(json.dumps([name, "crashed", "the process ended here", 0.0]) + "\n")
+            out.flush()
+            began = time.process_time()
+            try:
+                outcome, detail = run_method(test, interpreted, limit)
+            except TooSlow as error:
+                outcome, detail = "timeout", str(error)
+            seconds = time.process_time() - began
+            out.write(json.dumps([name, outcome, detail[-3000:], seconds]) + "\n")
+            out.flush()
+
+
+def run_module(module: str, interpreted: bool, limit: float, only: str) -> dict[str, tuple[str, str, float]]:
+    """Outcome by method, in processes of their own."""
+    results: dict[str, tuple[str, str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "results")
+        Path(path).touch()
+        for _ in range(20):
+            before = len(results)
+            command = [sys.executable, "-m", "thunder_interpreter.conformance", "--worker", module, "--limit", str(limit)]
+            command += ["--results", path, "--only", only] + (["--interpreted"] if interpreted else [])
+            try:
+                subprocess.run(
+                    command, cwd=folder, timeout=1200, check=False, stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": search_path()},
+                )
+            except subprocess.TimeoutExpired:
+                pass
+            for line in Path(path).read_text(encoding="utf-8").splitlines():
+                name, outcome, detail, seconds = json.loads(line)
+                results[name] = (outcome, detail, seconds)
+            if len(results) == before or not any(outcome == "crashed" for outcome, _, _ in results.values()):
+                break
+    return results
+
+
+def search_path() -> str:
+    """The path on which this package is found."""
+    return str(Path(__file__).resolve().parent.parent)
+
+
+def compare(module: str, limit: float, only: str) -> tuple[int, dict[str, str], float]:
+    """``(methods that pass plainly, those that fail interpreted and why, CPU seconds interpreted)``."""
+    plain = run_module(module, False, limit, only)
+    passing = {name for name, (outcome, _, _) in plain.items() if outcome == "passed"}
+    interpreted = run_module(module, True, limit, only)
+    bad = {}
+    for name in sorted(passing):
+        outcome, detail, _ = interpreted.get(name, ("missing", "", 0.0))
+        if outcome != "passed":
+            bad[name] = f"{outcome}: {detail}"
+    return len(passing), bad, sum(seconds for _, _, seconds in interpreted.values())
+
+
+def last_line(text: str) -> str:
+    """The line of a traceback that says most."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""
+
+
+def main() -> int:
+    """Run as a command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("modules", nargs="*", help="modules of Lib/test; all those of the specification by default")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for each method")
+    parser.add_argument("--only", default="", help="only methods whose name contains this")
+    parser.add_argument("--verbose", action="store_true", help="print the whole traceback of each failure")
+    parser.add_argument("--report", help="JSON file that the results are added to")
+    parser.add_argument("--worker")
+    parser.add_argument("--interpreted", action="store_true")
+    parser.add_argument("--results")
+    options = parser.parse_args()
+    if options.worker:
+        done = {json.loads(line)[0] for line in Path(options.results).read_text(encoding="utf-8").splitlines()}
+        worker(options.worker, options.interpreted, options.limit, options.results, done, options.only)
+        return 0
+    total = failures = 0
+    report: dict[str, Any] = {}
+    for module in options.modules or MODULES:
+        passing, bad, seconds = compare(module, options.limit, options.only)
+        total += passing
+        failures += len(bad)
+        report[module] = {"passing": passing, "failing": {name: last_line(text) for name, text in bad.items()}}
+        print(f"{module:28} {passing - len(bad):5} of {passing:5}   {seconds:7.1f} s", flush=True)
+        for name, text in bad.items():
+            print(f"    {name}: {text if options.verbose else last_line(text)[:200]}", flush=True)
+    share = 100 * (total - failures) / max(total, 1)
+    print(f"Python {platform.python_version()}: {total - failures} of {total} methods that pass plainly pass ({share:.2f} %)")
+    if options.report:
+        file = Path(options.report)
+        known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        known.setdefault(platform.python_version(), {}).update(report)
+        file.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+    return 0 if share >= 98 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
