@@ -160,13 +160,52 @@ def float_of(complex_dtype: DType) -> DType:
 
 
 def complex_of(float_dtype: DType) -> DType:
-    """Return the complex dtype whose parts have ``float_dtype``; complex dtypes are returned as they are."""
-    return float_dtype if float_dtype.is_complex else _COMPLEX_OF_FLOAT[float_dtype]
+    """Return the complex dtype whose parts have ``float_dtype``; complex dtypes are returned as they are.
+
+    Raises:
+        DTypeError: there is none, as for eight-bit floats.
+    """
+    found = float_dtype if float_dtype.is_complex else _COMPLEX_OF_FLOAT.get(float_dtype)
+    if found is None:
+        raise DTypeError(f"no complex dtype has parts of {float_dtype}")
+    return found
 
 
 def python_type(of: DType) -> type:
     """Return the Python number type of the dtype's kind."""
     return (bool, int, float, complex)[of.kind]
+
+
+_FLOAT_LIMITS = {
+    float8_e4m3fn: 448.0,
+    float8_e4m3fnuz: 240.0,
+    float8_e5m2: 57344.0,
+    float8_e5m2fnuz: 57344.0,
+    float16: 65504.0,
+    bfloat16: float.fromhex("0x1.fep127"),
+    float32: float.fromhex("0x1.fffffep127"),
+    float64: float.fromhex("0x1.fffffffffffffp1023"),
+}
+
+
+def largest(of: DType) -> int | float:
+    """Return the greatest finite value of an integer or floating-point dtype.
+
+    Example:
+        >>> from thunder_ir import dtypes
+        >>> dtypes.largest(dtypes.int8), dtypes.largest(dtypes.float16)
+        (127, 65504.0)
+    """
+    if of.is_bool or of.is_complex:
+        raise DTypeError(f"{of} has no greatest value")
+    return _FLOAT_LIMITS[of] if of.is_floating else int(2 ** (of.bits - of.signed) - 1)
+
+
+def smallest(of: DType) -> int | float:
+    """Return the least finite value of an integer or floating-point dtype."""
+    if of.is_integer:
+        return -largest(of) - 1 if of.signed else 0
+    return -largest(of)
 
 
 _UNSIGNED_WITH_SIGNED = {8: 16, 16: 32, 32: 64}
@@ -215,7 +254,7 @@ def join(a: DType, b: DType) -> DType:
         if low.kind is Kind.FLOAT and not low.weak:
             if high.weak:
                 return complex_of(low)
-            return high if high.bits >= 2 * low.bits else _join_complex(complex_of(low), high)
+            return _join_complex(complex_of(low), high)
         return high
     if a.weak or b.weak:
         return b if a.weak else a

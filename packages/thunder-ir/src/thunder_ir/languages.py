@@ -27,12 +27,13 @@ class Language:
         '1 PLUS 2'
     """
 
-    __slots__ = ("_methods", "base", "name")
+    __slots__ = ("_attributes", "_methods", "base", "name")
 
     def __init__(self, name: str, base: Language | None = None) -> None:
         self.name = name
         self.base = base
         self._methods: dict[str, Callable[..., Any]] = {}
+        self._attributes: set[str] = set()
 
     def method(self, *names: str) -> Callable[[F], F]:
         """Define the decorated function as the method of these names.
@@ -49,6 +50,21 @@ class Language:
             return function
 
         return define
+
+    def attribute(self, *names: str) -> Callable[[F], F]:
+        """Define what the decorated function returns for a proxy as its attributes of these names.
+
+        Raises:
+            DuplicateRuleError: this language has one of them already.
+        """
+        self._attributes.update(names)
+        return self.method(*names)
+
+    def is_attribute(self, name: str) -> bool:
+        """Whether ``name`` is computed on access, without a call."""
+        if name in self._methods:
+            return name in self._attributes
+        return self.base is not None and self.base.is_attribute(name)
 
     def find(self, name: str) -> Callable[..., Any] | None:
         """Return the method of that name, or ``None``."""

@@ -329,7 +329,8 @@ class TensorProxy(Proxy):
         builder = find_builder()
         if builder is None or builder.language is None:
             raise AttributeError(f"{self!r} has no attribute {name!r} outside of a recorded program")
-        return partial(builder.language.resolve(name), self)
+        method = builder.language.resolve(name)
+        return method(self) if builder.language.is_attribute(name) else partial(method, self)
 
     def __len__(self) -> Any:
         return _method("len")(self)

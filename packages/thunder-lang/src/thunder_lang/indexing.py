@@ -1,0 +1,512 @@
+"""Indexing as ``a[...]`` does it, basic and advanced, and the functions that read and write at indices."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import thunder_prims as prims
+from thunder_ir import DimensionError, DTypeError, IntegerProxy, NumberProxy, ShapeError, TensorProxy, dtypes
+from thunder_lang.creation import full, tensor
+from thunder_lang.dims import canonical_dim, need_tensor
+from thunder_lang.language import core
+from thunder_lang.operands import broadcast_shapes, broadcast_to, convert
+from thunder_lang.promotion import kind_of
+
+__all__ = [
+    "gather", "getitem", "index_add", "index_copy", "index_put", "index_select", "scatter", "scatter_add", "setitem",
+    "take", "take_along_dim",
+]  # fmt: skip
+
+
+def _tensor(a: Any) -> TensorProxy:
+    return a  # type: ignore[no-any-return]
+
+
+@dataclass(slots=True)
+class _Selection:
+    """What a key selects: a slice per dimension, which of them are dropped, where dimensions and indices come in.
+
+    Args:
+        starts, stops, steps: per dimension of the tensor.
+        dropped: dimensions indexed by an integer.
+        taken: dimensions indexed by an integer tensor without dimensions, which drops them too.
+        layout: the dimensions of the slice in order, ``None`` where a new one of length 1 comes in.
+        indices: for places in ``layout``, the tensors of indices.
+    """
+
+    starts: list[Any] = field(default_factory=list)
+    stops: list[Any] = field(default_factory=list)
+    steps: list[Any] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    taken: dict[int, TensorProxy] = field(default_factory=dict)
+    layout: list[int | None] = field(default_factory=list)
+    indices: dict[int, TensorProxy] = field(default_factory=dict)
+
+    def slice(self, start: Any, stop: Any, step: Any) -> int:
+        """Take a slice of the next dimension; return which that is."""
+        self.starts.append(start)
+        self.stops.append(stop)
+        self.steps.append(step)
+        return len(self.starts) - 1
+
+    def slices(self, a: TensorProxy) -> bool:
+        """Whether less than all of ``a`` is selected by the slices."""
+        whole = all([stop is n or stop == n for stop, n in zip(self.stops, a.shape, strict=True)])
+        return not whole or any([s != 0 for s in self.starts]) or any([s != 1 for s in self.steps])
+
+
+@core.method("getitem")
+def getitem(a: TensorProxy, key: Any) -> TensorProxy:
+    """Return ``a[key]``.
+
+    Args:
+        a: any dtype.
+        key: an integer, a slice, ``None``, an ellipsis, a boolean, a list of integers or booleans, a tensor of
+            integers; or a tuple of such.
+
+    Raises:
+        IndexError: an index is out of bounds, or there are more than dimensions, or a key is of another type.
+        ShapeError: a key is a tensor of booleans: the result's shape would depend on values.
+        ValueError: the step of a slice is not positive.
+
+    Example:
+        >>> from thunder_ir import Tensor, trace_of
+        >>> from thunder_lang import core
+        >>> print(trace_of(lambda x: x[1, ..., ::2], Tensor((4, 5, 6)), language=core))
+        def program(x: "float32[4, 5, 6]"):
+            t0 = prims.slice(x, (1, 0, 0), (2, 5, 6), (1, 1, 2))  # float32[1, 5, 3]
+            t1 = prims.squeeze(t0, (0,))  # float32[5, 3]
+            return t1
+
+    Source:
+        ``torch.Tensor.__getitem__``.
+    """
+    a = need_tensor("getitem", a)
+    selection = _parse(a, key)
+    a, _ = _region(a, selection)
+    if not selection.indices:
+        return a
+    indices = _prepared(a, selection.indices)
+    if len(selection.indices) == 1:
+        ((place, index),) = [(i, index) for i, index in enumerate(indices) if index is not None]
+        return _tensor(prims.take(a, index, place))
+    return _tensor(prims.index(a, indices))
+
+
+def _region(a: TensorProxy, selection: _Selection) -> tuple[TensorProxy, TensorProxy]:
+    """What the slices and integers of a key select, with new dimensions in place; and the slice before that."""
+    if selection.slices(a):
+        a = prims.slice(a, tuple(selection.starts), tuple(selection.stops), tuple(selection.steps))
+    sliced = a
+    for dim in sorted(selection.taken, reverse=True):
+        a = prims.take(a, _wrapped(selection.taken[dim], a.shape[dim], a), dim)
+    dropped = tuple([d - sum([t < d for t in selection.taken]) for d in selection.dropped])
+    if dropped:
+        a = prims.squeeze(a, dropped)
+    if None in selection.layout:
+        lengths = iter(a.shape)
+        shape = tuple([1 if entry is None else next(lengths) for entry in selection.layout])
+        kept = tuple([place for place, entry in enumerate(selection.layout) if entry is not None])
+        a = prims.broadcast_in_dim(a, shape, kept)
+    return a, sliced
+
+
+def _parse(a: TensorProxy, key: Any) -> _Selection:
+    keys = list(key) if isinstance(key, tuple) else [key]
+    keys = [_as_key(k) for k in keys]
+    used = sum([_consumed(k) for k in keys])
+    if used > a.ndim:
+        raise DimensionError(f"too many indices for {a.type_string}: {used} for {a.ndim} dimensions")
+    if not any([k is ... for k in keys]):
+        keys.append(...)
+    selection = _Selection()
+    missing = a.ndim - used
+    for k in keys:
+        if k is ...:
+            for _ in range(missing):
+                selection.layout.append(selection.slice(0, a.shape[len(selection.starts)], 1))
+            missing = 0
+        else:
+            _add(a, selection, k)
+    return selection
+
+
+def _as_key(key: Any) -> Any:
+    """Bring one item of a key to one of the kinds that :func:`_add` knows."""
+    if key is None or key is ... or isinstance(key, (bool, slice, int, IntegerProxy)):
+        return key
+    if isinstance(key, TensorProxy):
+        return _checked_index(key)
+    if isinstance(key, (list, tuple)):
+        return _of_sequence(key)
+    if isinstance(key, str):
+        raise TypeError("a tensor cannot be indexed by a string")
+    if hasattr(key, "__index__") and not isinstance(key, NumberProxy):
+        return operator.index(key)
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and tensors of int64, int32 or bool8 are valid indices "
+        f"(got {type(key).__name__})"
+    )
+
+
+def _checked_index(index: TensorProxy) -> TensorProxy:
+    if index.dtype.is_bool:
+        raise ShapeError(
+            f"indexing with {index.type_string} gives a shape that depends on its values, which are not known while "
+            "a program is recorded; use where or masked_fill"
+        )
+    if index.dtype not in (dtypes.int64, dtypes.int32):
+        raise DimensionError(f"tensors used as indices must be of int64, int32 or bool8, got {index.type_string}")
+    return index
+
+
+class _Indices(list[Any]):
+    """Several tensors of indices that one item of a key stands for."""
+
+
+def _of_sequence(key: Sequence[Any]) -> Any:
+    """A list of integers as a tensor; of booleans, as the places of those that hold."""
+    if any([isinstance(item, TensorProxy) for item in key]):
+        raise DimensionError("a list of tensors is no index; stack them, or index with a tuple of them")
+    shape = _shape_of(key)
+    leaves = _leaves(key)
+    if leaves and all([isinstance(leaf, bool) for leaf in leaves]):
+        return _Indices([shape, *_places(leaves, shape)])
+    if not all([isinstance(leaf, int) or hasattr(leaf, "__index__") for leaf in leaves]):
+        raise DimensionError("a list used as an index must hold integers or booleans")
+    return [key]
+
+
+def _shape_of(key: Any) -> tuple[int, ...]:
+    if not isinstance(key, (list, tuple)):
+        return ()
+    return (len(key), *(_shape_of(key[0]) if key else ()))
+
+
+def _leaves(key: Any) -> list[Any]:
+    if isinstance(key, (list, tuple)):
+        return [leaf for item in key for leaf in _leaves(item)]
+    return [key]
+
+
+def _places(leaves: list[bool], shape: tuple[int, ...]) -> list[list[int]]:
+    """Per dimension, where in a tensor of ``shape`` those of the leaves are that hold."""
+    held = [i for i, leaf in enumerate(leaves) if leaf]
+    places: list[list[int]] = []
+    for length in reversed(shape):
+        places.insert(0, [i % length for i in held])
+        held = [i // length for i in held]
+    return places
+
+
+def _consumed(key: Any) -> int:
+    """How many dimensions an item of a key is about."""
+    if key is None or key is ... or isinstance(key, bool):
+        return 0
+    return len(key) - 1 if isinstance(key, _Indices) else 1
+
+
+def _add(a: TensorProxy, selection: _Selection, key: Any) -> None:
+    """Add one item of a key, which is about the next dimension."""
+    layout = selection.layout
+    if key is None:
+        layout.append(None)
+        return
+    if isinstance(key, bool):
+        layout.append(None)
+        selection.indices[len(layout) - 1] = tensor([0] if key else [], dtypes.int64, a.device)
+        return
+    dim = len(selection.starts)
+    length = a.shape[dim]
+    if isinstance(key, (int, IntegerProxy)):
+        if not -length <= key < length:
+            raise DimensionError(f"index {key} is out of bounds for dimension {dim} with size {length}")
+        start = key + length if key < 0 else key
+        selection.dropped.append(selection.slice(start, start + 1, 1))
+    elif isinstance(key, slice):
+        layout.append(selection.slice(*_bounds(key, length)))
+    elif isinstance(key, TensorProxy) and not key.shape:
+        selection.taken[selection.slice(0, length, 1)] = key
+    else:
+        _add_indices(a, selection, key)
+
+
+def _add_indices(a: TensorProxy, selection: _Selection, key: Any) -> None:
+    if isinstance(key, TensorProxy):
+        tensors = [key]
+    elif isinstance(key, _Indices):
+        at = len(selection.starts)
+        if tuple(a.shape[at : at + len(key[0])]) != key[0]:
+            raise DimensionError(f"the shape of the mask {key[0]} at index {at} does not match {a.type_string}")
+        tensors = [tensor(places, dtypes.int64, a.device) for places in key[1:]]
+    else:
+        tensors = [tensor(key[0], dtypes.int64, a.device)]
+    for index in tensors:
+        dim = len(selection.starts)
+        selection.layout.append(selection.slice(0, a.shape[dim], 1))
+        selection.indices[len(selection.layout) - 1] = index
+
+
+def _bounds(key: slice, length: Any) -> tuple[Any, Any, Any]:
+    """Start, stop and step of a slice, within the dimension."""
+    start, stop, step = (_number(n) for n in (key.start, key.stop, key.step))
+    step = 1 if step is None else step
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    start = 0 if start is None else _clamped(start, length)
+    stop = length if stop is None else _clamped(stop, length)
+    return start, (stop if start <= stop else start), step
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, TensorProxy):
+        return prims.item(value)
+    if value is None or isinstance(value, (int, IntegerProxy)):
+        return value
+    return operator.index(value)
+
+
+def _clamped(place: Any, length: Any) -> Any:
+    if place < 0:
+        place = place + length
+        return 0 if place < 0 else place
+    return length if place > length else place
+
+
+def _wrapped(index: TensorProxy, length: Any, a: TensorProxy) -> TensorProxy:
+    """Indices as non-negative ``int64`` on the device of ``a``."""
+    index = convert(_tensor(prims.device_put(index, a.device)), dtypes.int64)
+    return _tensor(prims.where(prims.lt(index, 0), prims.add(index, length), index))
+
+
+def _prepared(a: TensorProxy, indices: dict[int, TensorProxy]) -> tuple[TensorProxy | None, ...]:
+    """The indices per dimension of ``a``, wrapped and of one shape."""
+    try:
+        common = broadcast_shapes(*[index.shape for index in indices.values()])
+    except ShapeError as error:
+        raise DimensionError(f"shape mismatch: indexing tensors could not be broadcast together: {error}") from None
+    ready = {place: broadcast_to(_wrapped(i, a.shape[place], a), common) for place, i in indices.items()}
+    return tuple([ready.get(place) for place in range(max(ready) + 1)])
+
+
+@core.method("setitem")
+def setitem(a: TensorProxy, key: Any, value: Any) -> TensorProxy:
+    """Return ``a`` with ``a[key]`` replaced; ``a`` itself does not change.
+
+    Args:
+        a: any dtype.
+        key: as for :func:`getitem`; or a tensor of booleans, of the leading dimensions of ``a``.
+        value: a number, or a tensor that broadcasts to ``a[key]``; it is converted to the dtype of ``a``.
+
+    Raises:
+        IndexError: as for :func:`getitem`.
+        ShapeError: the value does not broadcast to what is replaced.
+    """
+    a = need_tensor("setitem", a)
+    mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    if isinstance(mask, TensorProxy) and mask.dtype.is_bool:
+        return _set_where(a, mask, value)
+    selection = _parse(a, key)
+    if selection.taken:
+        key = _without_scalars(key)
+        selection = _parse(a, key)
+    region, sliced = _region(a, selection)
+    value = _value(a, value)
+    if selection.indices:
+        indices = _prepared(region, selection.indices)
+        wanted = _fitted(value, _shape_at(region, indices))
+        changed = prims.index_put(region, indices, wanted, False)
+    else:
+        changed = _fitted(value, region.shape)
+    if not selection.slices(a):
+        return changed if changed.shape == a.shape else _tensor(prims.reshape(changed, a.shape))
+    if changed.shape != sliced.shape:
+        changed = prims.reshape(changed, sliced.shape)
+    starts, stops, steps = (tuple(x) for x in (selection.starts, selection.stops, selection.steps))
+    return _tensor(prims.slice_scatter(a, changed, starts, stops, steps))
+
+
+def _value(a: TensorProxy, value: Any) -> TensorProxy:
+    """The value as a tensor of the dtype and on the device of ``a``."""
+    if isinstance(value, TensorProxy):
+        return convert(_tensor(prims.device_put(value, a.device)), a.dtype)  # type: ignore[no-any-return]
+    if kind_of(value) > a.dtype.kind and kind_of(value) is dtypes.Kind.COMPLEX:
+        raise DTypeError(f"a complex number cannot be put into {a.type_string} without overflow")
+    return full((), value, a.dtype, a.device)
+
+
+def _fitted(value: TensorProxy, shape: Any) -> TensorProxy:
+    """The value broadcast; dimensions of length 1 in front of those wanted are dropped, as PyTorch does."""
+    surplus = value.ndim - len(shape)
+    if surplus > 0 and all([n == 1 for n in value.shape[:surplus]]):
+        value = _tensor(prims.squeeze(value, tuple(range(surplus))))
+    try:
+        return broadcast_to(value, shape)
+    except ShapeError as error:
+        raise ShapeError(f"setitem: shape mismatch: {error}") from None
+
+
+def _set_where(a: TensorProxy, mask: TensorProxy, value: Any) -> TensorProxy:
+    """Replace where a mask of the leading dimensions holds, by what does not depend on how many places that are."""
+    if mask.ndim > a.ndim or tuple(a.shape[: mask.ndim]) != tuple(mask.shape):
+        raise DimensionError(f"the shape of the mask {mask.type_string} does not match {a.type_string}")
+    value = _value(a, value)
+    rest = a.ndim - mask.ndim
+    if value.ndim > rest:
+        if value.ndim > rest + 1 or value.shape[0] != 1:
+            raise ShapeError(
+                f"setitem with a mask of {mask.type_string} and a value of {value.type_string} depends on how many "
+                "elements the mask selects, which is not known while a program is recorded; use where"
+            )
+        value = _tensor(prims.squeeze(value, (0,)))
+    wide = _tensor(prims.broadcast_in_dim(mask, a.shape, tuple(range(mask.ndim)))) if rest else mask
+    return _tensor(prims.where(wide, broadcast_to(value, a.shape), a))
+
+
+def _without_scalars(key: Any) -> Any:
+    """The key with tensors without dimensions as numbers of the program."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return tuple([prims.item(k) if isinstance(k, TensorProxy) and not k.shape else k for k in keys])
+
+
+@core.method("take")
+def take(a: TensorProxy, indices: TensorProxy, dim: int | None = None) -> TensorProxy:
+    """Return the elements at ``indices`` along a dimension, or of all elements in one if none is given.
+
+    Args:
+        a: any dtype.
+        indices: integers, counted from the end where negative, shape ``(i_0, ..., i_m)``.
+        dim: a dimension of ``a``.
+
+    Returns:
+        The shape of ``a`` with ``i_0, ..., i_m`` in place of ``dim``; without ``dim``, that of ``indices``.
+    """
+    a, indices = need_tensor("take", a), need_tensor("take", indices, "the indices")
+    if dim is None:
+        a, dim = _tensor(prims.reshape(a, (a.numel,))), 0
+    dim = canonical_dim("take", a.ndim, dim)
+    return _tensor(prims.take(a, _wrapped(indices, a.shape[dim], a), dim))
+
+
+def _index_tensor(operation: str, indices: Any) -> TensorProxy:
+    index = need_tensor(operation, indices, "the indices")
+    if not index.dtype.is_integer:
+        raise DTypeError(f"{operation} needs indices of an integer dtype, got {index.type_string}")
+    return index
+
+
+@core.method("index_select")
+def index_select(a: TensorProxy, dim: int, index: TensorProxy) -> TensorProxy:
+    """Return the slices at ``index``, which is not negative, along a dimension.
+
+    Raises:
+        DimensionError: ``index`` has more than one dimension.
+    """
+    a, index = need_tensor("index_select", a), _index_tensor("index_select", index)
+    if index.ndim > 1:
+        raise DimensionError(f"index_select needs a vector of indices, got {index.type_string}")
+    if not a.shape:
+        return a
+    dim = canonical_dim("index_select", a.ndim, dim)
+    vector = index if index.shape else prims.broadcast_in_dim(index, (1,), ())
+    return _tensor(prims.take(a, vector, dim))
+
+
+def _source(operation: str, a: TensorProxy, source: Any) -> TensorProxy:
+    source = need_tensor(operation, source, "the source")
+    if source.dtype is not a.dtype:
+        raise DTypeError(f"{operation} needs tensors of one dtype, got {a.type_string} and {source.type_string}")
+    return _tensor(source)
+
+
+@core.method("index_add")
+def index_add(a: TensorProxy, dim: int, index: TensorProxy, source: TensorProxy, *, alpha: Any = 1) -> TensorProxy:
+    """Return ``a`` with slices of ``alpha * source`` added at ``index``, repeatedly where an index repeats."""
+    dim = canonical_dim("index_add", a.ndim, dim)
+    source = _source("index_add", a, source)
+    source = source if alpha == 1 else _tensor(prims.mul(source, alpha))
+    return _tensor(prims.index_add(a, _index_tensor("index_add", index), source, dim))
+
+
+@core.method("index_copy")
+def index_copy(a: TensorProxy, dim: int, index: TensorProxy, source: TensorProxy) -> TensorProxy:
+    """Return ``a`` with slices replaced by those of ``source`` at ``index``."""
+    dim = canonical_dim("index_copy", a.ndim, dim)
+    return _tensor(prims.index_copy(a, _index_tensor("index_copy", index), _source("index_copy", a, source), dim))
+
+
+@core.method("index_put")
+def index_put(
+    a: TensorProxy, indices: Sequence[TensorProxy | None], values: Any, accumulate: bool = False
+) -> TensorProxy:
+    """Return ``a`` with the elements at tuples of indices replaced, or added to.
+
+    Args:
+        a: any dtype.
+        indices: per leading dimension, a tensor of integers, or ``None`` for all of it.
+        values: what broadcasts to the shape of ``a[indices]``; dtype of ``a``.
+        accumulate: add, repeatedly where an index repeats.
+    """
+    if len(indices) == 1 and indices[0] is not None and indices[0].dtype.is_bool and not accumulate:
+        return _set_where(a, indices[0], values)
+    given = {place: _checked_index(index) for place, index in enumerate(indices) if index is not None}
+    if len(indices) > a.ndim:
+        raise DimensionError(f"too many indices for {a.type_string}: {len(indices)}")
+    values = _source("index_put", a, values) if isinstance(values, TensorProxy) else _value(a, values)
+    if not given:
+        return broadcast_to(values, a.shape)
+    ready = _prepared(a, given)
+    values = _fitted(values, _shape_at(a, ready))
+    return _tensor(prims.index_put(a, ready, values, accumulate))
+
+
+def _shape_at(a: TensorProxy, indices: tuple[TensorProxy | None, ...]) -> Any:
+    """The shape of ``a`` at ``indices``, in NumPy's order."""
+    given = [i for i, index in enumerate(indices) if index is not None]
+    common = next(index.shape for index in indices if index is not None)
+    rest = [d for i, d in enumerate(a.shape) if i not in given]
+    first = given[0] if given == list(range(given[0], given[-1] + 1)) else 0
+    return (*rest[:first], *common, *rest[first:])
+
+
+@core.method("gather")
+def gather(a: TensorProxy, dim: int, index: TensorProxy) -> TensorProxy:
+    """Return for each place of ``index`` the element of ``a`` there, but at that index along ``dim``."""
+    a, index = need_tensor("gather", a), _index_tensor("gather", index)
+    return _tensor(prims.gather(a, index, canonical_dim("gather", a.ndim, dim)))
+
+
+@core.method("scatter")
+def scatter(a: TensorProxy, dim: int, index: TensorProxy, src: Any) -> TensorProxy:
+    """Return ``a`` with the elements that :func:`gather` reads replaced by those of ``src``, or by one number."""
+    a, index = need_tensor("scatter", a), _index_tensor("scatter", index)
+    source = _source("scatter", a, src) if isinstance(src, TensorProxy) else src
+    return _tensor(prims.scatter(a, index, source, canonical_dim("scatter", a.ndim, dim)))
+
+
+@core.method("scatter_add")
+def scatter_add(a: TensorProxy, dim: int, index: TensorProxy, src: TensorProxy) -> TensorProxy:
+    """Return ``a`` with those of ``src`` added to the elements that :func:`gather` reads."""
+    a, index = need_tensor("scatter_add", a), _index_tensor("scatter_add", index)
+    return _tensor(
+        prims.scatter_add(a, index, _source("scatter_add", a, src), canonical_dim("scatter_add", a.ndim, dim))
+    )
+
+
+@core.method("take_along_dim")
+def take_along_dim(a: TensorProxy, indices: TensorProxy, dim: int | None = None) -> TensorProxy:
+    """Return the elements at ``indices`` along a dimension, the others broadcast; of all in one if none is given."""
+    a, indices = need_tensor("take_along_dim", a), _index_tensor("take_along_dim", indices)
+    if dim is None:
+        a, indices, dim = prims.reshape(a, (a.numel,)), prims.reshape(indices, (indices.numel,)), 0
+    if a.ndim != indices.ndim:
+        raise ShapeError(
+            f"take_along_dim needs as many dimensions of each, got {a.type_string} and {indices.type_string}"
+        )
+    dim = canonical_dim("take_along_dim", a.ndim, dim)
+    rest = broadcast_shapes(*[(*t.shape[:dim], 1, *t.shape[dim + 1 :]) for t in (a, indices)])
+    a, indices = (broadcast_to(t, (*rest[:dim], t.shape[dim], *rest[dim + 1 :])) for t in (a, indices))
+    return _tensor(prims.take_along_axis(a, convert(indices, dtypes.int64), dim))

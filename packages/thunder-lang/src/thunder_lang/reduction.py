@@ -1,0 +1,308 @@
+"""Operations that reduce dimensions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import thunder_prims as prims
+from thunder_ir import DimensionError, DType, DTypeError, ShapeError, TensorProxy, dtypes
+from thunder_lang.dims import canonical_dim, canonical_dims, need_tensor
+from thunder_lang.elementwise_unary import abs, isfinite
+from thunder_lang.language import core
+from thunder_lang.operands import convert
+from thunder_lang.promotion import get_default_dtype
+from thunder_lang.shape import unsqueeze
+
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "mean", "norm", "prod", "std",
+    "std_mean", "sum", "var", "var_mean",
+]  # fmt: skip
+
+Dims = Any  # an integer, several of them, or None for all
+
+
+def _tensor(a: Any) -> TensorProxy:
+    return a  # type: ignore[no-any-return]
+
+
+def _kept(reduced: TensorProxy, dims: tuple[int, ...], keepdim: bool) -> TensorProxy:
+    """The result with the reduced dimensions back, of length 1."""
+    return unsqueeze(reduced, dims) if keepdim and dims else reduced
+
+
+def _dims(operation: str, a: TensorProxy, dim: Dims, empty_is_all: bool = True) -> tuple[int, ...]:
+    """The dimensions to reduce; for most operations of PyTorch, ``()`` means all of them, as ``None`` does."""
+    if empty_is_all and isinstance(dim, (tuple, list)) and not dim:
+        dim = None
+    return canonical_dims(operation, a.ndim, dim)
+
+
+def _sum_dtype(a: TensorProxy, dtype: DType | None) -> DType:
+    return dtype if dtype is not None else (dtypes.int64 if a.dtype.is_exact else a.dtype)
+
+
+@core.method("sum")
+def sum(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> TensorProxy:
+    """Add up the elements along dimensions.
+
+    Args:
+        a: any dtype; integers and booleans are added as ``int64`` unless ``dtype`` says otherwise.
+        dim: one dimension, or several; all if not given.
+        keepdim: keep the reduced dimensions, with length 1.
+        dtype: of the sum.
+
+    Raises:
+        DimensionError: there is no such dimension.
+        ShapeError: a dimension comes twice.
+
+    Example:
+        >>> from thunder_ir import Tensor, trace_of
+        >>> from thunder_lang import core
+        >>> print(trace_of(lambda x: x.sum(-1, keepdim=True), Tensor((2, 3)), language=core))
+        def program(x: "float32[2, 3]"):
+            t0 = prims.sum(x, (1,))  # float32[2]
+            t1 = prims.broadcast_in_dim(t0, (2, 1), (0,))  # float32[2, 1]
+            return t1
+
+    Source:
+        ``torch.sum``.
+    """
+    a = need_tensor("sum", a)
+    dims = _dims("sum", a, dim)
+    return _kept(_tensor(prims.sum(convert(a, _sum_dtype(a, dtype)), dims)), dims, keepdim)
+
+
+@core.method("prod")
+def prod(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> TensorProxy:
+    """Multiply the elements along dimensions; integers and booleans as ``int64``."""
+    a = need_tensor("prod", a)
+    dims = canonical_dims("prod", a.ndim, dim)
+    return _kept(_tensor(prims.prod(convert(a, _sum_dtype(a, dtype)), dims)), dims, keepdim)
+
+
+def _extremum(symbol: Any, a: Any, dim: Dims, keepdim: bool) -> TensorProxy:
+    a = need_tensor(symbol.name, a)
+    dims = _dims(symbol.name, a, dim)
+    for d in dims:
+        if a.shape[d] == 0:
+            raise DimensionError(f"{symbol.name}: expected reduction dim {d} of {a.type_string} to have non-zero size")
+    return _kept(_tensor(symbol(a, dims)), dims, keepdim)
+
+
+@core.method("amax")
+def amax(a: TensorProxy, dim: Dims = None, keepdim: bool = False) -> TensorProxy:
+    """The largest element along dimensions; NaN where there is one.
+
+    Raises:
+        DimensionError: a reduced dimension is empty.
+    """
+    return _extremum(prims.amax, a, dim, keepdim)
+
+
+@core.method("amin")
+def amin(a: TensorProxy, dim: Dims = None, keepdim: bool = False) -> TensorProxy:
+    """The smallest element along dimensions; NaN where there is one.
+
+    Raises:
+        DimensionError: a reduced dimension is empty.
+    """
+    return _extremum(prims.amin, a, dim, keepdim)
+
+
+def _place(symbol: Any, a: Any, dim: int | None, keepdim: bool) -> TensorProxy:
+    a = need_tensor(symbol.name, a)
+    if dim is None:
+        dims = tuple(range(a.ndim))
+        if a.numel == 0:
+            raise DimensionError(f"{symbol.name}: {a.type_string} has no elements; name a dimension that is not empty")
+        return _kept(_tensor(symbol(a, None)), dims, keepdim)
+    place = canonical_dim(symbol.name, a.ndim, dim)
+    if not a.shape:
+        return _tensor(symbol(a, None))
+    if a.shape[place] == 0:
+        raise DimensionError(f"{symbol.name}: expected reduction dim {place} of {a.type_string} to have non-zero size")
+    return _kept(_tensor(symbol(a, place)), (place,), keepdim)
+
+
+@core.method("argmax")
+def argmax(a: TensorProxy, dim: int | None = None, keepdim: bool = False) -> TensorProxy:
+    """Where the largest element stands along a dimension, or in all elements in one."""
+    return _place(prims.argmax, a, dim, keepdim)
+
+
+@core.method("argmin")
+def argmin(a: TensorProxy, dim: int | None = None, keepdim: bool = False) -> TensorProxy:
+    """Where the smallest element stands along a dimension, or in all elements in one."""
+    return _place(prims.argmin, a, dim, keepdim)
+
+
+def _truth(a: TensorProxy) -> TensorProxy:
+    return a if a.dtype.is_bool else _tensor(prims.ne(a, 0))
+
+
+@core.method("any")
+def any(a: TensorProxy, dim: Dims = None, keepdim: bool = False) -> TensorProxy:
+    """Whether an element along dimensions is not zero; of none, none is."""
+    a = need_tensor("any", a)
+    dims = canonical_dims("any", a.ndim, dim)
+    counted = prims.sum(convert(_truth(a), dtypes.int64), dims)
+    return _kept(_tensor(prims.ne(counted, 0)), dims, keepdim)
+
+
+@core.method("all")
+def all(a: TensorProxy, dim: Dims = None, keepdim: bool = False) -> TensorProxy:
+    """Whether no element along dimensions is zero."""
+    a = need_tensor("all", a)
+    dims = canonical_dims("all", a.ndim, dim)
+    zeros = prims.bitwise_not(a) if a.dtype.is_bool else prims.eq(a, 0)
+    counted = prims.sum(convert(zeros, dtypes.int64), dims)
+    return _kept(_tensor(prims.eq(counted, 0)), dims, keepdim)
+
+
+@core.method("count_nonzero")
+def count_nonzero(a: TensorProxy, dim: Dims = None) -> TensorProxy:
+    """How many elements along dimensions are not zero, as ``int64``."""
+    a = need_tensor("count_nonzero", a)
+    dims = canonical_dims("count_nonzero", a.ndim, dim)
+    return _tensor(prims.sum(convert(_truth(a), dtypes.int64), dims))
+
+
+def _count(a: TensorProxy, dims: tuple[int, ...]) -> Any:
+    count: Any = 1
+    for d in dims:
+        count = count * a.shape[d]
+    return count
+
+
+@core.method("mean")
+def mean(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> TensorProxy:
+    """The mean along dimensions.
+
+    Raises:
+        DTypeError: ``a`` is of integers or booleans, and no ``dtype`` is given.
+    """
+    a = need_tensor("mean", a)
+    dtype = dtype if dtype is not None else a.dtype
+    if not dtype.is_inexact:
+        raise DTypeError(f"mean needs a floating-point or complex dtype; got {a.type_string} and no other dtype")
+    dims = _dims("mean", a, dim)
+    count = _count(a, dims)
+    total = prims.sum(convert(a, dtype), dims)
+    mean = prims.mul(total, math.nan) if count == 0 else prims.div(total, count)
+    return _kept(_tensor(mean), dims, keepdim)
+
+
+def _correction(unbiased: bool | None, correction: Any) -> Any:
+    if correction is not None:
+        return correction
+    return 1 if unbiased is None or unbiased else 0
+
+
+def _inexact(operation: str, a: Any) -> TensorProxy:
+    a = need_tensor(operation, a)
+    if not a.dtype.is_inexact:
+        raise DTypeError(f"{operation} needs a floating-point or complex tensor, got {a.type_string}")
+    return _tensor(a)
+
+
+@core.method("var")
+def var(
+    a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, correction: Any = None, unbiased: bool | None = None
+) -> TensorProxy:
+    """The variance along dimensions.
+
+    Args:
+        a: floating-point or complex.
+        dim: one dimension, or several; all if not given.
+        keepdim: keep the reduced dimensions, with length 1.
+        correction: subtracted from the number of elements in the divisor; 1 if nothing is said.
+        unbiased: a correction of 1 or 0.
+
+    Raises:
+        DTypeError: ``a`` is of integers or booleans.
+    """
+    a = _inexact("var", a)
+    dims = _dims("var", a, dim)
+    return _kept(_tensor(prims.var(a, dims, _correction(unbiased, correction))), dims, keepdim)
+
+
+@core.method("std")
+def std(
+    a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, correction: Any = None, unbiased: bool | None = None
+) -> TensorProxy:
+    """The standard deviation along dimensions; arguments as for :func:`var`."""
+    a = _inexact("std", a)
+    dims = _dims("std", a, dim)
+    return _kept(_tensor(prims.std(a, dims, _correction(unbiased, correction))), dims, keepdim)
+
+
+@core.method("var_mean")
+def var_mean(
+    a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, correction: Any = None, unbiased: bool | None = None
+) -> tuple[TensorProxy, TensorProxy]:
+    """The variance and the mean along dimensions; arguments as for :func:`var`."""
+    a = _inexact("var_mean", a)
+    dims = _dims("var_mean", a, dim)
+    variance, average = prims.var_mean(a, dims, _correction(unbiased, correction))
+    return _kept(variance, dims, keepdim), _kept(average, dims, keepdim)
+
+
+@core.method("std_mean")
+def std_mean(
+    a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, correction: Any = None, unbiased: bool | None = None
+) -> tuple[TensorProxy, TensorProxy]:
+    """The standard deviation and the mean along dimensions; arguments as for :func:`var`."""
+    variance, average = var_mean(a, dim, keepdim, correction=correction, unbiased=unbiased)
+    return _tensor(prims.sqrt(variance)), average
+
+
+@core.method("logsumexp")
+def logsumexp(a: TensorProxy, dim: Dims = None, keepdim: bool = False) -> TensorProxy:
+    """``log(sum(exp(a)))`` along dimensions, without overflow on the way; of integers, in the default dtype."""
+    a = need_tensor("logsumexp", a)
+    a = a if a.dtype.is_inexact else convert(a, get_default_dtype())
+    dims = _dims("logsumexp", a, dim)
+    if a.numel == 0:
+        return _kept(_tensor(prims.log(prims.sum(prims.exp(a), dims))), dims, keepdim)
+    real = _tensor(prims.real(a)) if a.dtype.is_complex else a
+    largest = _tensor(prims.amax(real, dims))
+    largest = _tensor(prims.where(isfinite(largest), largest, 0.0))
+    wide = prims.broadcast_in_dim(largest, a.shape, tuple([d for d in range(a.ndim) if d not in dims]))
+    total = prims.log(prims.sum(prims.exp(prims.sub(a, convert(wide, a.dtype))), dims))
+    return _kept(_tensor(prims.add(total, convert(largest, a.dtype))), dims, keepdim)
+
+
+@core.method("norm")
+def norm(a: TensorProxy, ord: float = 2.0, dim: Dims = None, keepdim: bool = False) -> TensorProxy:
+    """The vector norm of an order along dimensions.
+
+    Args:
+        a: any dtype; integers in the default floating-point dtype.
+        ord: a number; ``inf`` and ``-inf`` give the largest and smallest absolute value, 0 counts what is not zero.
+        dim: one dimension, or several; all if not given.
+        keepdim: keep the reduced dimensions, with length 1.
+
+    Raises:
+        ShapeError: a dimension is empty and an empty vector has no such norm.
+
+    Source:
+        ``torch.linalg.vector_norm``.
+    """
+    a = need_tensor("norm", a)
+    a = a if a.dtype.is_inexact else convert(a, get_default_dtype())
+    dims = _dims("norm", a, dim)
+    size = abs(a)
+    if math.isinf(ord):
+        if _count(a, dims) == 0:
+            raise ShapeError(f"norm of order {ord} of {a.type_string} along {dims}: an empty vector has none")
+        return _kept(_tensor((prims.amax if ord > 0 else prims.amin)(size, dims)), dims, keepdim)
+    if ord == 0:
+        counted = prims.sum(convert(prims.ne(size, 0), size.dtype), dims)
+        return _kept(_tensor(counted), dims, keepdim)
+    if ord == 1:
+        return _kept(_tensor(prims.sum(size, dims)), dims, keepdim)
+    if ord == 2:
+        return _kept(_tensor(prims.sqrt(prims.sum(prims.mul(size, size), dims))), dims, keepdim)
+    total = prims.sum(prims.pow(size, ord), dims)
+    return _kept(_tensor(prims.pow(total, 1.0 / ord)), dims, keepdim)
