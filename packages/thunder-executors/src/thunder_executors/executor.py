@@ -231,6 +231,16 @@ class OperatorExecutor(Executor):
 
         return register
 
+    def runs(
+        self,
+        symbol: Symbol | str,
+        operator: Symbol,
+        arrange: Callable[..., Arguments] | None = None,
+        when: Callable[[BoundSymbol], Any] | None = None,
+    ) -> None:
+        """Let ``operator``, an execution symbol, run ``symbol``, with the arguments that ``arrange`` returns."""
+        self.add_implementation(symbol, Implementation(self, operator, when, arrange))
+
     def transforms(self, symbol: Symbol | str, when: Callable[[BoundSymbol], Any] | None = None) -> Callable[[F], F]:
         """Let what the decorated function records run ``symbol``: it takes its arguments and returns its output."""
 

@@ -6,6 +6,18 @@ import math
 import operator
 
 from thunder_executors.executor import OperatorExecutor
+from thunder_ir import BoundSymbol, Context, Symbol
+
+
+def _print_comment(bound: BoundSymbol, context: Context) -> list[str]:
+    """The text on one line, escaped where it could end the comment."""
+    (text,) = bound.args
+    return [f"# {text if text.isprintable() and text.isascii() else ascii(text)[1:-1]}"]
+
+
+def _nothing(text: str) -> None:
+    return None
+
 
 executor = OperatorExecutor("python", always=True, priority=-200, checks=False)
 
@@ -44,3 +56,8 @@ NUMBER_OPERATIONS = {
 
 for _name, _function in NUMBER_OPERATIONS.items():
     executor.implements(f"prims.number_{_name}")(_function)
+
+executor.implements("prims.print")(print)
+executor.runs(
+    "prims.comment", Symbol("comment", "python", printer=_print_comment, implementation=_nothing, executor=executor)
+)

@@ -1,0 +1,98 @@
+"""Embeddings, padding that repeats, products by groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+import thunder_prims as prims
+from thunder_executors import arguments
+from thunder_executors_torch.calls import long
+from thunder_executors_torch.executor import executor
+from thunder_ir import BoundSymbol, TensorProxy, dtypes
+
+
+def narrow_indices(position: int) -> Any:
+    """Return a checker for integer dtypes, of a positional argument, that PyTorch does not take as indices."""
+
+    def when(bound: BoundSymbol) -> bool:
+        return bound.args[position].dtype not in (dtypes.int32, dtypes.int64)
+
+    return when
+
+
+@executor.transforms(prims.embedding, when=narrow_indices(0))
+def embedding_of_narrow_indices(indices: TensorProxy, *rest: Any) -> Any:
+    return prims.embedding(long(indices), *rest)
+
+
+@executor.calls(torch.embedding, prims.embedding)
+def embedding(
+    indices: TensorProxy, weight: TensorProxy, padding_index: int = -1, scale_grad_by_freq: bool = False
+) -> Any:
+    return arguments(weight, indices)  # the rest matters to the gradient only
+
+
+@executor.transforms(prims.embedding_backward, when=narrow_indices(1))
+def embedding_backward_of_narrow_indices(dy: TensorProxy, indices: TensorProxy, *rest: Any) -> Any:
+    return prims.embedding_backward(dy, long(indices), *rest)
+
+
+executor.implements(prims.embedding_backward)(torch.ops.aten.embedding_dense_backward.default)
+
+
+def _one_hot(indices: TensorProxy, classes: Any) -> TensorProxy:
+    return indices.like(shape=(*indices.shape, classes))
+
+
+_one_hot_operator = executor.call("torch.nn.functional.one_hot", _one_hot)
+
+
+@executor.transforms(prims.one_hot)
+def one_hot(indices: TensorProxy, classes: Any) -> Any:
+    return _one_hot_operator(long(indices), classes)
+
+
+@executor.implements(prims.extend)
+def extend(a: torch.Tensor, padding: Sequence[tuple[int, int]], mode: str) -> torch.Tensor:
+    for dim, (low, high) in enumerate(padding):
+        if low or high:
+            a = torch.index_select(a, dim, _places(a.shape[dim], low, high, mode, a.device))
+    return a
+
+
+@executor.implements(prims.extend_backward)
+def extend_backward(dy: torch.Tensor, padding: Sequence[tuple[int, int]], mode: str) -> torch.Tensor:
+    for dim, (low, high) in enumerate(padding):
+        if low or high:
+            length = dy.shape[dim] - low - high
+            shape = [*dy.shape[:dim], length, *dy.shape[dim + 1 :]]
+            dy = dy.new_zeros(shape).index_add_(dim, _places(length, low, high, mode, dy.device), dy)
+    return dy
+
+
+def _places(length: int, low: int, high: int, mode: str, device: torch.device) -> torch.Tensor:
+    """Return for each place of a lengthened dimension the place that it repeats."""
+    places = torch.arange(-low, length + high, device=device)
+    if mode == "circular":
+        return places % length
+    if mode == "replicate":
+        return places.clamp_(0, length - 1)
+    return (length - 1) - ((length - 1) - places.abs()).abs()
+
+
+@executor.implements(prims.grouped_mm)
+def grouped_mm(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    if a.is_cuda and a.dtype is torch.bfloat16:
+        return torch.nn.functional.grouped_mm(a, b, offs=ends)
+    stops = ends.tolist()
+    parts = list(zip([0, *stops[:-1]], stops, strict=True))
+    if a.ndim == b.ndim:
+        return torch.stack([a[:, i:j] @ b[i:j] for i, j in parts])
+    if a.ndim == 2:
+        rows = [a[i:j] @ b[g] for g, (i, j) in enumerate(parts)]
+        return torch.cat([*rows, a.new_zeros(a.shape[0] - stops[-1], b.shape[-1])])
+    columns = [a[g] @ b[:, i:j] for g, (i, j) in enumerate(parts)]
+    return torch.cat([*columns, a.new_zeros(a.shape[-2], b.shape[1] - stops[-1])], -1)

@@ -1,0 +1,63 @@
+"""Special functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+import thunder_prims as prims
+from thunder_executors import arguments
+from thunder_executors_torch.elementwise_binary import two_tensors, with_tensors
+from thunder_executors_torch.executor import executor
+from thunder_ir import TensorProxy
+
+for _prim, _function in (
+    (prims.erf, torch.erf),
+    (prims.erfc, torch.erfc),
+    (prims.erfcx, torch.special.erfcx),
+    (prims.erfinv, torch.erfinv),
+    (prims.ndtri, torch.special.ndtri),
+    (prims.log_ndtr, torch.special.log_ndtr),
+    (prims.lgamma, torch.lgamma),
+    (prims.digamma, torch.digamma),
+    (prims.i0, torch.i0),
+    (prims.i0e, torch.special.i0e),
+    (prims.i1, torch.special.i1),
+    (prims.i1e, torch.special.i1e),
+    (prims.bessel_j0, torch.special.bessel_j0),
+    (prims.bessel_j1, torch.special.bessel_j1),
+    (prims.bessel_y0, torch.special.bessel_y0),
+    (prims.bessel_y1, torch.special.bessel_y1),
+    (prims.modified_bessel_k0, torch.special.modified_bessel_k0),
+    (prims.modified_bessel_k1, torch.special.modified_bessel_k1),
+    (prims.scaled_modified_bessel_k0, torch.special.scaled_modified_bessel_k0),
+    (prims.scaled_modified_bessel_k1, torch.special.scaled_modified_bessel_k1),
+    (prims.spherical_bessel_j0, torch.special.spherical_bessel_j0),
+    (prims.zeta, torch.special.zeta),
+    (prims.xlogy, torch.xlogy),
+    (prims.xlog1py, torch.special.xlog1py),
+):
+    executor.implements(_prim)(_function)
+
+
+@executor.implements(prims.erfcinv)
+def erfcinv(a: torch.Tensor) -> torch.Tensor:
+    """PyTorch has no such function; by the normal quantile it keeps its precision near 0, unlike ``erfinv(1 - a)``."""
+    return torch.special.ndtri(a * 0.5) * -math.sqrt(0.5)
+
+
+@executor.calls(torch.polygamma, prims.polygamma)
+def polygamma(a: TensorProxy, n: int) -> Any:
+    return arguments(n, a)
+
+
+def _like_larger(a: TensorProxy, b: TensorProxy) -> TensorProxy:
+    return a.like() if a.ndim >= b.ndim else b.like()
+
+
+for _prim, _path in ((prims.igamma, "torch.igamma"), (prims.igammac, "torch.igammac")):
+    _operator = executor.call(_path, _like_larger)
+    executor.implements(_prim, when=two_tensors)(_operator.implementation)
+    executor.transforms(_prim)(with_tensors(_operator))
