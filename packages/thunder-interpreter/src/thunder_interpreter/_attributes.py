@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter._calls import HEAP_TYPE, Outcome, call, call_native
 from thunder_interpreter._frame import AnyFrame, Call, Protocol, start
+from thunder_interpreter._generators import RESUMABLE_TYPES
+from thunder_interpreter._generators import attribute as generator_attribute
 from thunder_interpreter._types import python_function, raw_attribute
 
 if TYPE_CHECKING:
@@ -79,6 +81,9 @@ def load_slowly(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
     machine = frame.machine
     cls = type(obj)
     get = known.get
+    if cls in RESUMABLE_TYPES and name[:3] in ("gi_", "cr_", "ag_"):
+        frame.stack.append(generator_attribute(obj, name))
+        return None
     if type(get) is FunctionType:
         if not python_function(machine, get):
             return push_native(frame, obj, name)

@@ -60,6 +60,7 @@ class Program:
         "bytecode",
         "cell_arguments",
         "code",
+        "driver",
         "flags",
         "frame_codes",
         "free",
@@ -90,6 +91,7 @@ class Program:
         self.padding = len(self.local_names) - total
         self.cell_arguments = frozenset(code.co_cellvars) & frozenset(code.co_varnames)
         self.binder: Any = None
+        self.driver: Any = None
         self.frame_codes: dict[Any, CodeType] = {}
         self.hidden = False
         self.handlers: dict[int, tuple[int, int, bool] | None] = {}

@@ -38,7 +38,7 @@ class Call:
 
     __slots__ = ("args", "fn", "kwargs")
 
-    def __init__(self, fn: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, fn: Any, /, *args: Any, **kwargs: Any) -> None:
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
@@ -191,13 +191,14 @@ class ProtocolFrame:
 class BaseFrame:
     """Where native code entered the interpreter: a result that reaches it ends the dispatch loop."""
 
-    __slots__ = ("back", "depth", "index", "machine", "stack")
+    __slots__ = ("back", "depth", "index", "machine", "native", "stack")
 
     program = Steps(lambda frame, stack, _: Leave(stack.pop()))
     handled: BaseException | None = None
 
     def __init__(self, machine: "Machine") -> None:
         self.machine = machine
+        self.native: FrameType | None = sys._getframe(1)
         back = self.back = machine.frame
         self.depth = 0 if back is None else back.depth
         self.stack: list[Any] = []
@@ -368,48 +369,43 @@ def local_mapping(frame: Frame) -> Any:
 
 
 def user_frames(frame: AnyFrame) -> Iterator[Any]:
-    """The user's frames from ``frame`` outwards: interpreted ones, then the native ones that entered the run."""
-    native = native_frames()
+    """The user's frames from ``frame`` outwards: interpreted ones, and native ones between and below them."""
     while frame is not None:
         if type(frame) is Frame:
             if not frame.program.hidden:
                 yield frame
-            frame = frame.back
         elif type(frame) is BaseFrame:
-            entered = next(native, None)
-            while entered is not None and entered is not ENTRY:
-                entered = next(native, None)
-            for entered in native:
-                if entered is ENTRY:
-                    native = prepend(entered, native)
-                    break
-                yield entered
-            frame = frame.back
-        else:
-            frame = frame.back
+            yield from native_frames(frame)
+        frame = frame.back
 
 
-def prepend(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    """``first``, then ``rest``."""
-    yield first
-    yield from rest
-
-
-ENTRY: Final = object()
 ENTRY_CODES: set[CodeType] = set()
 
 
-def native_frames() -> Iterator[Any]:
-    """Native frames outside this package, innermost first, with ``ENTRY`` for each dispatch loop among them."""
-    native: FrameType | None = sys._getframe(1)
+def native_frames(base: BaseFrame) -> Iterator[Any]:
+    """The native frames outside this package through which the interpreter was entered, innermost first."""
+    native: FrameType | None = base.native
     while native is not None:
-        if native.f_code in ENTRY_CODES:
-            yield ENTRY
-        elif not own(native):
-            yield native
         native = native.f_back
+        if native is not None and native.f_code in ENTRY_CODES and base.back is not None:
+            return
+        if native is not None and not own(native):
+            yield native
 
 
 def own(native: Any) -> bool:
     """Whether a native frame belongs to the interpreter itself."""
     return str(native.f_globals.get("__name__", "")).startswith("thunder_interpreter")
+
+
+def calling(method: Any, receiver: Any, *args: Any) -> Call:
+    """The call of a special method, as it was found in a class, on ``receiver``."""
+    kind = type(method)
+    if kind in UNBOUND:
+        return Call(method, receiver, *args)
+    if hasattr(kind, "__get__"):
+        return Call(method.__get__(receiver, type(receiver)), *args)
+    return Call(method, *args)
+
+
+UNBOUND = frozenset({FunctionType, type(list.append), type(object.__init__)})

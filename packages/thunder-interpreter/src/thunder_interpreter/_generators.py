@@ -5,12 +5,13 @@ interpreted ``finally`` blocks. Interpreted code resumes the interpreted frame d
 """
 
 import types
+import weakref
 from collections.abc import Callable, Generator
 from types import AsyncGeneratorType, CodeType, CoroutineType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter import _traceback
-from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
+from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE, Program
 from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame
 from thunder_interpreter._machine import execute, unwind
 
@@ -26,14 +27,30 @@ def make(frame: Frame) -> Any:
     frame.back = None
     frame.finished = None
     if flags & CO_ASYNC_GENERATOR:
-        return named(drive_async(frame), frame)
-    code = DRIVER_CODES[flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE)]
-    made = named(FunctionType(code, globals())(frame), frame)
+        return named(FunctionType(driver_code(frame.program, drive_async.__code__), globals())(frame), frame)
+    made = named(FunctionType(driver_code(frame.program, drive.__code__), globals())(frame), frame)
     made.send(None)
-    generators = frame.machine.generators
-    generators[id(made)] = frame
     frame.registered = id(made)
+    frame.machine.generators[id(made)] = weakref.ref(frame)
     return made
+
+
+def driver_code(program: Program, driver: CodeType) -> CodeType:
+    """The code of ``driver`` under the name and place of the user's code, which is the last of its constants."""
+    if program.driver is None:
+        code = program.code
+        flags = driver.co_flags | program.flags & CO_ITERABLE_COROUTINE
+        if program.flags & CO_COROUTINE:
+            flags = flags & ~CO_GENERATOR | CO_COROUTINE
+        program.driver = driver.replace(
+            co_flags=flags,
+            co_name=code.co_name,
+            co_qualname=code.co_qualname,
+            co_filename=code.co_filename,
+            co_firstlineno=code.co_firstlineno,
+            co_consts=(*driver.co_consts, code),
+        )
+    return program.driver
 
 
 def named(made: Any, frame: Frame) -> Any:
@@ -110,13 +127,6 @@ async def drive_async(frame: Frame) -> Any:
         thrown = None
 
 
-DRIVER_CODES: dict[int, CodeType] = {
-    0: drive.__code__,
-    CO_ITERABLE_COROUTINE: drive.__code__.replace(co_flags=drive.__code__.co_flags | CO_ITERABLE_COROUTINE),
-    CO_COROUTINE: drive.__code__.replace(co_flags=drive.__code__.co_flags & ~CO_GENERATOR | CO_COROUTINE),
-}
-
-
 def resume(frame: Frame, sent: Any, thrown: BaseException | None) -> Any:
     """Run a generator's frame from native code until it yields, returns or raises."""
     machine = frame.machine.run.machine()
@@ -133,6 +143,7 @@ def resume(frame: Frame, sent: Any, thrown: BaseException | None) -> Any:
         return execute(machine, continued)
     finally:
         machine.frame = previous
+        base.native = None
 
 
 ENTRY_CODES.add(resume.__code__)
@@ -202,13 +213,46 @@ def kind_of(frame: Frame) -> str:
     return "coroutine" if flags & CO_COROUTINE else "generator"
 
 
+def frame_of(machine: "Machine", generator: Any) -> Frame | None:
+    """The frame of a generator or coroutine, if it is an interpreted one of this run."""
+    found = machine.generators.get(id(generator))
+    return None if found is None else found()
+
+
 def interpreted(machine: "Machine", generator: Any) -> Frame | None:
     """The frame of a generator or coroutine, if it is an interpreted one that can be resumed directly."""
-    found = machine.generators.get(id(generator))
-    if found is None or found.finished or found.back is not None or generator.__class__ not in RESUMABLE_TYPES:
+    reference = machine.generators.get(id(generator))
+    if reference is None:
+        return None
+    found = reference()
+    if found is None or found.finished or found.back is not None or type(generator) not in RESUMABLE_TYPES:
         return None
     running = generator.cr_running if type(generator) is CoroutineType else generator.gi_running
     return None if running else found
+
+
+def attribute(generator: Any, name: str) -> Any:
+    """An attribute such as ``gi_frame`` as the user's code shall see it: about the interpreted frame."""
+    prefix, what = name[:3], name[3:]
+    code = getattr(generator, prefix + "code")
+    if code.co_code not in (drive.__code__.co_code, drive_async.__code__.co_code):
+        return getattr(generator, name)
+    if what == "code":
+        return code.co_consts[-1]
+    native = getattr(generator, prefix + "frame")
+    if native is None:
+        return getattr(generator, name)
+    frame = native.f_locals["frame"]
+    suspended = frame.finished is False and frame.back is None
+    if what == "frame":
+        return None if frame.finished else frame
+    if what == "running":
+        return frame.back is not None or getattr(generator, name)
+    if what == "suspended":
+        return suspended
+    if what in ("yieldfrom", "await"):
+        return frame.stack[-1] if suspended and frame.program.steps[frame.index][1] is True else None
+    return getattr(generator, name)
 
 
 def resume_for(

@@ -1,6 +1,7 @@
 """The public entry: ``interpret`` a callable, with lookasides and callbacks."""
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, MethodType, MethodWrapperType
@@ -114,7 +115,7 @@ class Interpretation:
         self.programs: dict[int, Any] = {}
         self.types: dict[Any, Any] = {}
         self.plain: set[type] = set()
-        self.generators: dict[int, Frame] = {}
+        self.generators: dict[int, weakref.ref[Frame]] = {}
         self.table: dict[int, Special] = {id(key): special for key, special in SPECIALS.items()}
         self._kept: list[Any] = []
         self._predicates: list[Predicate] = []

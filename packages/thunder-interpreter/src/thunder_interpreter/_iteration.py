@@ -89,8 +89,8 @@ def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
         method = raw_attribute(cls, "__next__")
         if python_function(machine, method):
             return steer(frame, stepping(frame, Call(method, iterator), target))
-    if cls.__next__ is None:
-        raise TypeError(f"'{cls.__name__}' object is not an iterator")
+        if method is None:
+            raise TypeError(f"'{cls.__name__}' object is not an iterator")
     value = next(iterator, NULL)
     if value is NULL:
         machine.iterations.pop(id(iterator), None)

@@ -1,14 +1,15 @@
 """The dispatch loop, and what happens when an exception leaves a handler."""
 
 import sys
+import weakref
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter import _traceback
 from thunder_interpreter._calls import Opaque, Special, call, construct
 from thunder_interpreter._callbacks import NAMES
-from thunder_interpreter._decode import Program
+from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, Program
 from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame, Leave, ProtocolFrame, advance
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Machine:
         self.consults: Callable[[Any], Special | None] | None = run.consults
         self.programs: dict[int, Program | Opaque] = run.programs
         self.types: dict[Any, Any] = run.types
-        self.generators: dict[int, Frame] = run.generators
+        self.generators: dict[int, weakref.ref[Frame]] = run.generators
         self.plain: set[type] = run.plain
         self.iterations: dict[int, Any] = {}
         for name in NAMES:
@@ -98,6 +99,7 @@ class Machine:
             return execute(self, outcome)
         finally:
             self.frame = previous
+            base.native = None
 
 
 def decoded(code: CodeType, features: frozenset[str]) -> Program:
@@ -175,6 +177,7 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 return frame
             back = frame.back
             if frame.program.resumable:
+                error, traceback = no_stop_iteration(frame, error, traceback)
                 frame.finished = True
                 frame.back = None
                 frame.locals.clear()
@@ -191,6 +194,21 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
             error.__traceback__ = traceback
             raise error
         frame = machine.frame = back
+
+
+def no_stop_iteration(
+    frame: Frame, error: BaseException, traceback: TracebackType | None
+) -> tuple[BaseException, TracebackType | None]:
+    """``StopIteration`` may not leave a generator: it becomes a ``RuntimeError``."""
+    flags = frame.program.flags
+    if isinstance(error, StopIteration) or (isinstance(error, StopAsyncIteration) and flags & CO_ASYNC_GENERATOR):
+        kind = "async generator" if flags & CO_ASYNC_GENERATOR else "coroutine" if flags & CO_COROUTINE else "generator"
+        error.__traceback__ = traceback
+        name = "StopIteration" if isinstance(error, StopIteration) else "StopAsyncIteration"
+        wrapped = RuntimeError(f"{kind} raised {name}")
+        wrapped.__cause__ = wrapped.__context__ = error
+        return wrapped, None
+    return error, traceback
 
 
 def handled_exception(frame: AnyFrame) -> BaseException | None:

@@ -6,7 +6,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter._calls import HEAP_TYPE, Outcome
-from thunder_interpreter._frame import NOTHING, AnyFrame, Call, Frame, Protocol, start, steer
+from thunder_interpreter._frame import NOTHING, NULL, AnyFrame, Call, Frame, Protocol, calling, start, steer
 from thunder_interpreter._types import python_function, raw_attribute
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def arithmetic(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
     inplace = INPLACE[symbol] if plain != symbol else None
     candidates = binary_candidates(machine, a, b, f"__{name}__", f"__r{name}__")
     if inplace is not None:
-        method = raw_attribute(type(a), f"__i{name}__")
-        if method is not None:
+        method = raw_attribute(type(a), f"__i{name}__", NULL)
+        if method is not NULL:
             candidates.insert(0, (method, a, b))
     if not any(python_function(machine, method) for method, _, _ in candidates):
         return native_binary(frame, inplace or native, a, b)
@@ -121,16 +121,16 @@ SEQUENCE = (list, tuple, str, bytes, bytearray)
 def binary_candidates(machine: "Machine", a: Any, b: Any, name: str, reflected: str) -> list[tuple[Any, Any, Any]]:
     """``(method, self, other)`` in the order in which CPython tries them."""
     left, right = type(a), type(b)
-    method = raw_attribute(left, name)
-    other = raw_attribute(right, reflected) if left is not right else None
-    if method is not None and name in ("__add__", "__mul__") and issubclass(left, SEQUENCE):
+    method = raw_attribute(left, name, NULL)
+    other = raw_attribute(right, reflected, NULL) if left is not right else NULL
+    if method is not NULL and name in ("__add__", "__mul__") and issubclass(left, SEQUENCE):
         last = type(method) is not FunctionType  # concatenation and repetition come after all numeric slots
     else:
         last = False
     candidates = []
-    if method is not None:
+    if method is not NULL:
         candidates.append((method, a, b))
-    if other is not None:
+    if other is not NULL:
         overrides = other is not raw_attribute(left, reflected)
         if last or (right is not left and issubclass(right, left) and overrides):
             candidates.insert(0, (other, b, a))
@@ -142,14 +142,7 @@ def binary_candidates(machine: "Machine", a: Any, b: Any, name: str, reflected: 
 def trying(machine: "Machine", candidates: list[tuple[Any, Any, Any]], symbol: str, a: Any, b: Any) -> Protocol:
     """Call the candidates until one answers."""
     for method, receiver, argument in candidates:
-        if type(method) is FunctionType:
-            result = yield Call(method, receiver, argument)
-        elif hasattr(type(method), "__get__"):
-            result = yield Call(method.__get__(receiver, type(receiver)), argument)
-        elif method is None:
-            break
-        else:
-            result = yield Call(method, argument)
+        result = yield calling(method, receiver, argument)
         if result is not NotImplemented:
             return result
     shown = "** or pow()" if symbol == "**" else symbol
@@ -161,7 +154,7 @@ def compare(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
     machine = frame.machine
     name, reflected = COMPARE_NAMES[symbol]
     left, right = type(a), type(b)
-    method, other = raw_attribute(left, name), raw_attribute(right, reflected)
+    method, other = raw_attribute(left, name, NULL), raw_attribute(right, reflected, NULL)
     if symbol == "!=":
         interpreted = any(
             python_function(machine, raw_attribute(cls, n)) for cls in (left, right) for n in ("__eq__", "__ne__")
@@ -181,20 +174,14 @@ OBJECT_NE = object.__dict__["__ne__"]
 def comparing(candidates: list[tuple[Any, Any, Any]], symbol: str, a: Any, b: Any) -> Protocol:
     """Call the candidates until one answers; identity decides about equality otherwise."""
     for method, receiver, argument in candidates:
-        if method is None:
+        if method is NULL:
             continue
         if method is OBJECT_NE:
-            equal = raw_attribute(type(receiver), "__eq__")
-            result = yield Call(equal.__get__(receiver, type(receiver)), argument)
+            result = yield calling(raw_attribute(type(receiver), "__eq__"), receiver, argument)
             if result is not NotImplemented:
                 return not (yield Call(bool, result))
             continue
-        if type(method) is FunctionType:
-            result = yield Call(method, receiver, argument)
-        elif hasattr(type(method), "__get__"):
-            result = yield Call(method.__get__(receiver, type(receiver)), argument)
-        else:
-            result = yield Call(method, argument)
+        result = yield calling(method, receiver, argument)
         if result is not NotImplemented:
             return result
     if symbol == "==":

@@ -11,6 +11,8 @@ _RETURN_GENERATOR = bytes([dis.opmap["RETURN_GENERATOR"], 0])
 
 
 def strip(traceback: TracebackType | None) -> TracebackType | None:
+    import os
+    if os.environ.get("KEEP"): return traceback
     """Drop the interpreter's own entries from the head of a traceback."""
     while traceback is not None and own(traceback.tb_frame):
         traceback = traceback.tb_next

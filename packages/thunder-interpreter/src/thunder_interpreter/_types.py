@@ -12,7 +12,7 @@ DICT = type.__dict__["__dict__"].__get__
 
 def raw_attribute(cls: type, name: str, default: Any = None) -> Any:
     """What the classes of ``cls`` hold under ``name``, unbound."""
-    for base in MRO(cls):
+    for base in MRO(cls) or ():  # C types that were never made ready have none
         namespace = DICT(base)
         if name in namespace:
             return namespace[name]

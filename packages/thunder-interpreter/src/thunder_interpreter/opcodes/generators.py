@@ -6,7 +6,7 @@ from typing import Any
 from thunder_interpreter import _generators
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import CO_COROUTINE, CO_ITERABLE_COROUTINE, Instruction, jump_forward
-from thunder_interpreter._frame import NOTHING, Call, Frame, Protocol, start, steer
+from thunder_interpreter._frame import NOTHING, Call, Frame, Protocol, calling, start, steer
 from thunder_interpreter._generators import AsyncYield
 from thunder_interpreter._registry import opcode
 from thunder_interpreter._types import python_function, raw_attribute
@@ -124,7 +124,7 @@ def awaiting(frame: Frame, awaitable: Any, source: int) -> Protocol:
     """The iterator behind an awaitable; ``source`` tells ``async with`` enter (1) and exit (2) apart, for errors."""
     cls = type(awaitable)
     if cls is CoroutineType:
-        suspended = frame.machine.generators.get(id(awaitable))
+        suspended = _generators.frame_of(frame.machine, awaitable)
         delegating = awaitable.cr_await is not None
         if suspended is not None:
             delegating = is_delegating(suspended)
@@ -140,10 +140,7 @@ def awaiting(frame: Frame, awaitable: Any, source: int) -> Protocol:
             words = f"'async with' received an object from {name} that does not implement __await__: {cls.__name__}"
             raise TypeError(words)
         raise TypeError(f"object {cls.__name__} can't be used in 'await' expression")
-    if type(method) is FunctionType:
-        iterator = yield Call(method, awaitable)
-    else:
-        iterator = yield Call(method.__get__(awaitable, cls))
+    iterator = yield calling(method, awaitable)
     if type(iterator) is CoroutineType:
         raise TypeError("__await__() returned a coroutine")
     if type(iterator) is GeneratorType and iterator.gi_code.co_flags & CO_ITERABLE_COROUTINE:
@@ -172,9 +169,7 @@ def iterating_asynchronously(iterable: Any) -> Protocol:
     method = raw_attribute(cls, "__aiter__")
     if method is None:
         raise TypeError(f"'async for' requires an object with __aiter__ method, got {cls.__name__}")
-    iterator = yield (
-        Call(method, iterable) if type(method) is FunctionType else Call(method.__get__(iterable, cls))
-    )
+    iterator = yield calling(method, iterable)
     if not hasattr(type(iterator), "__anext__"):
         name = type(iterator).__name__
         raise TypeError(f"'async for' received an object from __aiter__ that does not implement __anext__: {name}")
@@ -194,7 +189,7 @@ def next_asynchronously(frame: Frame, iterator: Any) -> Protocol:
     if method is None:
         raise TypeError(f"'async for' requires an iterator with __anext__ method, got {cls.__name__}")
     if type(method) is not FunctionType:
-        awaitable = yield Call(method.__get__(iterator, cls))
+        awaitable = yield calling(method, iterator)
         if not hasattr(type(awaitable), "__await__"):
             raise invalid_anext(awaitable)
         return (yield from awaiting(frame, awaitable, 0))

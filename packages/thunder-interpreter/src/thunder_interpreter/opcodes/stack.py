@@ -1,9 +1,10 @@
 """Opcodes that only move values on the stack, and those that need no step."""
 
+import sys
 from typing import Any
 
 from thunder_interpreter._decode import constant
-from thunder_interpreter._frame import NULL, Frame
+from thunder_interpreter._frame import NOTHING, NULL, Call, Frame, Protocol, steer
 from thunder_interpreter._registry import drop, opcode
 
 drop("NOP", "CACHE", "RESUME", "EXTENDED_ARG")
@@ -50,3 +51,21 @@ def load_const_watched(frame: Frame, stack: list[Any], value: Any) -> None:
 def load_assertion_error(frame: Frame, stack: list[Any], _: Any) -> None:
     """``-> AssertionError``."""
     stack.append(AssertionError)
+
+
+@opcode("PRINT_EXPR", until=(3, 12))
+def print_expr(frame: Frame, stack: list[Any], _: Any) -> Any:
+    """``value ->``; shows it as the interactive prompt does."""
+    return steer(frame, printing(stack.pop()))
+
+
+def printing(value: Any) -> Protocol:
+    """Call ``sys.displayhook``."""
+    try:
+        hook = sys.displayhook
+    except AttributeError:
+        hook = None
+    if hook is None:
+        raise RuntimeError("lost sys.displayhook")
+    yield Call(hook, value)
+    return NOTHING
