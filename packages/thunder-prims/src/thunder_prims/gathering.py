@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from thunder_ir import ShapeError, TensorProxy
+from typing import Any
+
+from thunder_autograd import Pullback, jvp_rule, vjp_rule
+from thunder_ir import ShapeError, Symbol, TensorProxy
 from thunder_ir.proxies import Number
+from thunder_prims.axes import filled
 from thunder_prims.checks import check_dim
+from thunder_prims.derivatives import linear
 from thunder_prims.operands import any_requires_grad, check_indices, check_operands, without
 from thunder_prims.prim import prim
+from thunder_prims.shape import batch_first, pad
+from thunder_vmap import batching_rule
 
 __all__ = ["gather", "scatter", "scatter_add", "take_along_axis"]
 
@@ -27,7 +34,7 @@ def _check_fitting(operation: str, a: TensorProxy, indices: TensorProxy, dim: in
             )
 
 
-@prim(method="gather")
+@prim()
 def gather(a: TensorProxy, indices: TensorProxy, dim: int) -> TensorProxy:
     """Return ``a[i_0, ..., indices[i_0, ..., i_k], ..., i_k]``, the index standing at ``dim``.
 
@@ -46,7 +53,10 @@ def gather(a: TensorProxy, indices: TensorProxy, dim: int) -> TensorProxy:
     return a.like(shape=indices.shape)
 
 
-@prim(method="take_along_axis")
+linear(gather)
+
+
+@prim()
 def take_along_axis(a: TensorProxy, indices: TensorProxy, dim: int) -> TensorProxy:
     """``gather`` where ``indices`` has the shape of ``a`` but along ``dim``.
 
@@ -60,6 +70,21 @@ def take_along_axis(a: TensorProxy, indices: TensorProxy, dim: int) -> TensorPro
             f"dimension, got {indices.type_string}"
         )
     return a.like(shape=indices.shape)
+
+
+linear(take_along_axis)
+
+
+@vjp_rule(gather)
+def gather_vjp(a: TensorProxy, indices: TensorProxy, dim: int) -> tuple[TensorProxy, Pullback]:
+    """Each of ``dy`` is added where its value stood."""
+    return gather(a, indices, dim), lambda dy: scatter_add(filled(dy, 0, a.shape), indices, dy, dim)
+
+
+@vjp_rule(take_along_axis)
+def take_along_axis_vjp(a: TensorProxy, indices: TensorProxy, dim: int) -> tuple[TensorProxy, Pullback]:
+    """Each of ``dy`` is added where its value stood."""
+    return take_along_axis(a, indices, dim), lambda dy: scatter_add(filled(dy, 0, a.shape), indices, dy, dim)
 
 
 def _write(operation: str, a: TensorProxy, indices: TensorProxy, source: TensorProxy | Number, dim: int) -> TensorProxy:
@@ -77,7 +102,7 @@ def _write(operation: str, a: TensorProxy, indices: TensorProxy, source: TensorP
     return a.like(requires_grad=any_requires_grad(a, source))
 
 
-@prim(method="scatter")
+@prim()
 def scatter(a: TensorProxy, indices: TensorProxy, source: TensorProxy | Number, dim: int) -> TensorProxy:
     """Put elements of ``source`` in place of those that ``gather(a, indices, dim)`` reads.
 
@@ -96,7 +121,35 @@ def scatter(a: TensorProxy, indices: TensorProxy, source: TensorProxy | Number, 
     return _write("scatter", a, indices, source, dim)
 
 
-@prim(method="scatter_add")
+def _gathered(dy: TensorProxy, indices: TensorProxy, source: TensorProxy, dim: int) -> Any:
+    """Return the elements of ``dy`` that came from ``source``; zeros for those of it that ``indices`` leaves out."""
+    taken = gather(dy, indices, dim)
+    if indices.shape == source.shape:
+        return taken
+    return pad(taken, 0, tuple([(0, n - m, 0) for m, n in zip(indices.shape, source.shape, strict=True)]))
+
+
+@vjp_rule(scatter)
+def scatter_vjp(a: TensorProxy, indices: TensorProxy, source: Any, dim: int) -> tuple[TensorProxy, Pullback]:
+    """``da`` is ``dy`` without what was replaced, ``dsource`` is ``dy`` at those places."""
+
+    def pullback(dy: TensorProxy) -> tuple[Any, ...]:
+        of_source = _gathered(dy, indices, source, dim) if isinstance(source, TensorProxy) else None
+        return scatter(dy, indices, 0, dim), None, of_source
+
+    return scatter(a, indices, source, dim), pullback
+
+
+@jvp_rule(scatter)
+def scatter_jvp(a: Any, indices: Any, source: Any, dim: int, da: Any, _: None, dsource: Any, __: None) -> Any:
+    """``dsource`` put into ``da``."""
+    y = scatter(a, indices, source, dim)
+    if da is None:
+        da = filled(y, 0)
+    return y, scatter(da, indices, 0 if dsource is None else dsource, dim)
+
+
+@prim()
 def scatter_add(a: TensorProxy, indices: TensorProxy, source: TensorProxy, dim: int) -> TensorProxy:
     """Add elements of ``source`` to those that ``gather(a, indices, dim)`` reads, repeatedly where an index repeats.
 
@@ -106,3 +159,36 @@ def scatter_add(a: TensorProxy, indices: TensorProxy, source: TensorProxy, dim: 
         ``torch.scatter_add``.
     """
     return _write("scatter_add", a, indices, source, dim)
+
+
+@vjp_rule(scatter_add)
+def scatter_add_vjp(a: Any, indices: Any, source: Any, dim: int) -> tuple[TensorProxy, Pullback]:
+    """``da = dy``, and ``dsource`` is ``dy`` at the places that were added to."""
+    return scatter_add(a, indices, source, dim), lambda dy: (dy, None, _gathered(dy, indices, source, dim))
+
+
+@jvp_rule(scatter_add)
+def scatter_add_jvp(a: Any, indices: Any, source: Any, dim: int, da: Any, _: None, dsource: Any, __: None) -> Any:
+    """``dsource`` added to ``da``."""
+    y = scatter_add(a, indices, source, dim)
+    if dsource is None:
+        return y, da
+    return y, scatter_add(filled(y, 0) if da is None else da, indices, dsource, dim)
+
+
+def _batches_places(*symbols: Symbol) -> None:
+    """Give these operations their batching rule: all tensors get the batch dimension in front."""
+
+    def register(symbol: Symbol) -> None:
+        @batching_rule(symbol)
+        def rule(size: Any, args: Any, dims: Any) -> tuple[Any, int]:
+            tensors = [
+                batch_first(a, d, size) if isinstance(a, TensorProxy) else a for a, d in zip(args, dims, strict=True)
+            ]
+            return symbol(*tensors[:-1], args[-1] + 1), 0
+
+    for symbol in symbols:
+        register(symbol)
+
+
+_batches_places(gather, take_along_axis, scatter, scatter_add)

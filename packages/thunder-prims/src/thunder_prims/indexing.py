@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from thunder_ir import ShapeError, TensorProxy
+from thunder_autograd import Pullback, jvp_rule, vjp_rule
+from thunder_ir import ShapeError, Symbol, TensorProxy
+from thunder_prims.axes import filled, moved, positions, shifted
 from thunder_prims.checks import check_dim
+from thunder_prims.derivatives import linear
 from thunder_prims.operands import any_requires_grad, check_has_shape, check_indices, check_operands, replaced
 from thunder_prims.prim import prim
+from thunder_prims.shape import batch_first, reshape, slice, transpose
+from thunder_vmap import batching_rule
 
 __all__ = ["index", "index_add", "index_copy", "index_put", "slice_scatter", "take"]
 
 
-@prim(method="take")
+@prim()
 def take(a: TensorProxy, indices: TensorProxy, dim: int) -> TensorProxy:
     """Return the slices of ``a`` along ``dim`` that stand at ``indices``.
 
@@ -42,6 +48,37 @@ def take(a: TensorProxy, indices: TensorProxy, dim: int) -> TensorProxy:
     return a.like(shape=replaced(a.shape, dim, *indices.shape))
 
 
+@vjp_rule(take)
+def take_vjp(a: TensorProxy, indices: TensorProxy, dim: int) -> tuple[TensorProxy, Pullback]:
+    """Each slice of ``dy`` is added where it stood in ``a``."""
+
+    def pullback(dy: TensorProxy) -> Any:
+        flat = indices
+        if indices.ndim != 1:
+            flat = reshape(indices, (indices.numel,))
+            dy = reshape(dy, replaced(a.shape, dim, indices.numel))
+        return index_add(filled(dy, 0, a.shape), flat, dy, dim)
+
+    return take(a, indices, dim), pullback
+
+
+linear(take)
+
+
+@batching_rule(take)
+def take_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """One tensor for all, or indices for all, need nothing moved; with both batched, pairs of places are indexed."""
+    (a, indices, dim), (of_a, of_indices, _) = args, dims
+    if of_indices is None:
+        along = shifted(dim, of_a)
+        return take(a, indices, along), of_a if of_a < along else of_a + indices.ndim - 1
+    if of_a is None:
+        return take(a, indices, dim), dim + of_indices
+    pairs = _batched_indices(size, (indices,), (of_indices,))
+    taken = index(moved(batch_first(a, of_a, size), dim + 1, 1), pairs)
+    return _moved_block(taken, 1, indices.ndim - 1, dim + 1), 0
+
+
 def _index_write(operation: str, a: TensorProxy, indices: TensorProxy, values: TensorProxy, dim: int) -> TensorProxy:
     check_dim(operation, a, dim)
     check_indices(operation, a, indices)
@@ -53,7 +90,22 @@ def _index_write(operation: str, a: TensorProxy, indices: TensorProxy, values: T
     return a.like(requires_grad=any_requires_grad(a, values))
 
 
-@prim(method="index_add")
+def _batched_indices(size: Any, indices: Any, dims: Any) -> tuple[Any, ...]:
+    """Put the place of each example before its indices, all repeated to one shape with the batch in front."""
+    batched = [None if i is None else batch_first(i, d, size) for i, d in zip(indices, dims, strict=True)]
+    shape = next(i.shape for i in batched if i is not None)
+    first = next(i for i in batched if i is not None)
+    return (positions(first, shape, 0), *batched)
+
+
+def _moved_block(a: Any, start: int, count: int, destination: int) -> Any:
+    """Return ``a`` with ``count`` dimensions from ``start`` on moved to ``destination``, the others in order."""
+    order = [i for i in range(a.ndim) if not start <= i < start + count]
+    order[destination:destination] = range(start, start + count)
+    return a if order == list(range(a.ndim)) else transpose(a, tuple(order))
+
+
+@prim()
 def index_add(a: TensorProxy, indices: TensorProxy, values: TensorProxy, dim: int) -> TensorProxy:
     """Add slices to those of ``a`` at ``indices``; an index that repeats adds repeatedly.
 
@@ -69,7 +121,45 @@ def index_add(a: TensorProxy, indices: TensorProxy, values: TensorProxy, dim: in
     return _index_write("index_add", a, indices, values, dim)
 
 
-@prim(method="index_copy")
+@vjp_rule(index_add)
+def index_add_vjp(a: Any, indices: Any, values: Any, dim: int) -> tuple[TensorProxy, Pullback]:
+    """``da = dy``, and ``dvalues`` is ``dy`` at the places that were added to."""
+    return index_add(a, indices, values, dim), lambda dy: (dy, None, _taken(dy, indices, values, dim))
+
+
+def _taken(dy: TensorProxy, indices: TensorProxy, values: TensorProxy, dim: int) -> Any:
+    taken = take(dy, indices, dim)
+    return taken if indices.ndim else reshape(taken, values.shape)
+
+
+@jvp_rule(index_add)
+def index_add_jvp(a: Any, indices: Any, values: Any, dim: int, da: Any, _: None, dvalues: Any, __: None) -> Any:
+    """``dvalues`` added to ``da``."""
+    y = index_add(a, indices, values, dim)
+    if dvalues is None:
+        return y, da
+    return y, index_add(filled(y, 0) if da is None else da, indices, dvalues, dim)
+
+
+@batching_rule(index_add)
+def index_add_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """As it is where the indices are the same for all; pairs of places otherwise."""
+    return _index_write_batching(index_add, True, size, args, dims)
+
+
+def _index_write_batching(symbol: Symbol, accumulate: bool, size: Any, args: Any, dims: Any) -> tuple[Any, int]:
+    (a, indices, values, dim), (of_a, of_indices, of_values, _) = args, dims
+    a, values = batch_first(a, of_a, size), batch_first(values, of_values, size)
+    if of_indices is None:
+        return symbol(a, indices, values, dim + 1), 0
+    if indices.ndim == 1:
+        indices = reshape(indices, (size, 1))
+    pairs = _batched_indices(size, (indices,), (of_indices if indices.ndim == 2 else 0,))
+    written = index_put(moved(a, dim + 1, 1), pairs, moved(values, dim + 1, 1), accumulate)
+    return moved(written, 1, dim + 1), 0
+
+
+@prim()
 def index_copy(a: TensorProxy, indices: TensorProxy, values: TensorProxy, dim: int) -> TensorProxy:
     """Put slices in place of those of ``a`` at ``indices``, each of which should come once.
 
@@ -79,6 +169,31 @@ def index_copy(a: TensorProxy, indices: TensorProxy, values: TensorProxy, dim: i
         ``torch.index_copy``.
     """
     return _index_write("index_copy", a, indices, values, dim)
+
+
+@vjp_rule(index_copy)
+def index_copy_vjp(a: Any, indices: Any, values: Any, dim: int) -> tuple[TensorProxy, Pullback]:
+    """``da`` is ``dy`` without what was replaced, ``dvalues`` is ``dy`` at those places."""
+
+    def pullback(dy: TensorProxy) -> tuple[Any, ...]:
+        kept = index_copy(dy, indices, filled(dy, 0, values.shape), dim)
+        return kept, None, _taken(dy, indices, values, dim)
+
+    return index_copy(a, indices, values, dim), pullback
+
+
+@jvp_rule(index_copy)
+def index_copy_jvp(a: Any, indices: Any, values: Any, dim: int, da: Any, _: None, dvalues: Any, __: None) -> Any:
+    """``dvalues`` put into ``da``."""
+    y = index_copy(a, indices, values, dim)
+    da = filled(y, 0) if da is None else da
+    return y, index_copy(da, indices, filled(values, 0) if dvalues is None else dvalues, dim)
+
+
+@batching_rule(index_copy)
+def index_copy_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """As it is where the indices are the same for all; pairs of places otherwise."""
+    return _index_write_batching(index_copy, False, size, args, dims)
 
 
 def _advanced_shape(operation: str, a: TensorProxy, indices: Sequence[TensorProxy | None]) -> tuple[object, ...]:
@@ -103,7 +218,7 @@ def _advanced_shape(operation: str, a: TensorProxy, indices: Sequence[TensorProx
     return (*rest[:first], *common.shape, *rest[first:])
 
 
-@prim(method="index")
+@prim()
 def index(a: TensorProxy, indices: tuple[TensorProxy | None, ...]) -> TensorProxy:
     """Return the elements of ``a`` at tuples of indices, as ``a[indices]`` does with ``None`` for a full slice.
 
@@ -121,7 +236,40 @@ def index(a: TensorProxy, indices: tuple[TensorProxy | None, ...]) -> TensorProx
     return a.like(shape=_advanced_shape("index", a, indices))  # type: ignore[arg-type]
 
 
-@prim(method="index_put")
+@vjp_rule(index)
+def index_vjp(a: TensorProxy, indices: Any) -> tuple[TensorProxy, Pullback]:
+    """Each of ``dy`` is added where it stood in ``a``."""
+    return index(a, indices), lambda dy: index_put(filled(dy, 0, a.shape), indices, dy, True)
+
+
+linear(index)
+
+
+def _block(indices: Sequence[Any]) -> tuple[int, int]:
+    """Return where the dimensions of the indices stand in the result of ``index``, and how many they are."""
+    given = [i for i, index in enumerate(indices) if index is not None]
+    count = indices[given[0]].ndim
+    return (given[0] if given[-1] - given[0] == len(given) - 1 else 0), count
+
+
+@batching_rule(index)
+def index_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """A batch of tensors alone is a full slice more, one of indices alone needs nothing; both make pairs of places."""
+    (a, indices), (of_a, of_indices) = args, dims
+    if not any([d is not None for d in of_indices or ()]):
+        indices = (None, *indices)
+        start, count = _block(indices)
+        return index(batch_first(a, of_a, size), indices), 0 if start else count
+    if of_a is None:
+        pairs = _batched_indices(size, indices, of_indices)[1:]
+        return index(a, pairs), _block(pairs)[0]
+    start, _ = _block(indices)
+    pairs = _batched_indices(size, indices, of_indices)
+    taken = index(batch_first(a, of_a, size), pairs)
+    return _moved_block(taken, 1, pairs[0].ndim - 1, start + 1), 0
+
+
+@prim()
 def index_put(
     a: TensorProxy, indices: tuple[TensorProxy | None, ...], values: TensorProxy, accumulate: bool
 ) -> TensorProxy:
@@ -145,7 +293,39 @@ def index_put(
     return a.like(requires_grad=any_requires_grad(a, values))
 
 
-@prim(method="slice_scatter")
+@vjp_rule(index_put)
+def index_put_vjp(a: Any, indices: Any, values: Any, accumulate: bool) -> tuple[TensorProxy, Pullback]:
+    """``dvalues`` is ``dy`` at the places written to, ``da`` is ``dy``, without these unless they were added to."""
+
+    def pullback(dy: TensorProxy) -> tuple[Any, ...]:
+        of_a = dy if accumulate else index_put(dy, indices, filled(dy, 0, values.shape), False)
+        return of_a, None, index(dy, indices)
+
+    return index_put(a, indices, values, accumulate), pullback
+
+
+@jvp_rule(index_put)
+def index_put_jvp(a: Any, indices: Any, values: Any, accumulate: bool, da: Any, _: Any, dvalues: Any, __: Any) -> Any:
+    """``dvalues`` put into ``da``, or added to it."""
+    y = index_put(a, indices, values, accumulate)
+    da = filled(y, 0) if da is None else da
+    return y, index_put(da, indices, filled(values, 0) if dvalues is None else dvalues, accumulate)
+
+
+@batching_rule(index_put)
+def index_put_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """Where indices are the same for all, the batch is a full slice more; otherwise they become pairs of places."""
+    (a, indices, values, accumulate), (of_a, of_indices, of_values, _) = args, dims
+    a, values = batch_first(a, of_a, size), batch_first(values, of_values, size)
+    start, count = _block(indices)
+    if any([d is not None for d in of_indices or ()]):
+        pairs = _batched_indices(size, indices, of_indices)
+        return index_put(a, pairs, _moved_block(values, start + 1, count, 1), accumulate), 0
+    indices = (None, *indices)
+    return index_put(a, indices, values if _block(indices)[0] else moved(values, 0, count), accumulate), 0
+
+
+@prim()
 def slice_scatter(
     a: TensorProxy, values: TensorProxy, starts: tuple[int, ...], ends: tuple[int, ...], strides: tuple[int, ...]
 ) -> TensorProxy:
@@ -173,3 +353,31 @@ def slice_scatter(
     shape = [(end - start + stride - 1) // stride for start, end, stride in zip(starts, ends, strides, strict=True)]
     check_has_shape("slice_scatter", "values", values, shape)
     return a.like(requires_grad=any_requires_grad(a, values))
+
+
+@vjp_rule(slice_scatter)
+def slice_scatter_vjp(a: Any, values: Any, starts: Any, ends: Any, strides: Any) -> tuple[TensorProxy, Pullback]:
+    """``da`` is ``dy`` without what was replaced, ``dvalues`` is ``dy`` at those places."""
+
+    def pullback(dy: TensorProxy) -> tuple[Any, Any]:
+        kept = slice_scatter(dy, filled(dy, 0, values.shape), starts, ends, strides)
+        return kept, slice(dy, starts, ends, strides)
+
+    return slice_scatter(a, values, starts, ends, strides), pullback
+
+
+@jvp_rule(slice_scatter)
+def slice_scatter_jvp(a: Any, values: Any, *where_and_tangents: Any) -> Any:
+    """``dvalues`` put into ``da``."""
+    starts, ends, strides, da, dvalues, *_ = where_and_tangents
+    y = slice_scatter(a, values, starts, ends, strides)
+    da = filled(y, 0) if da is None else da
+    return y, slice_scatter(da, filled(values, 0) if dvalues is None else dvalues, starts, ends, strides)
+
+
+@batching_rule(slice_scatter)
+def slice_scatter_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension is taken whole."""
+    (a, values, starts, ends, strides), (of_a, of_values, *_) = args, dims
+    a, values = batch_first(a, of_a, size), batch_first(values, of_values, size)
+    return slice_scatter(a, values, (0, *starts), (size, *ends), (1, *strides)), 0

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Any, Literal
 
+from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import OpTags, ShapeError, TensorProxy, dtypes
 from thunder_ir.proxies import Dimension
+from thunder_prims.axes import conjugate, filled, looped, moved, positions, restored, swapped
 from thunder_prims.checks import INEXACT, NUMERIC, check_accepts
+from thunder_prims.comparison import eq
+from thunder_prims.conditional import where
+from thunder_prims.conversion import convert_element_type
+from thunder_prims.derivatives import linear
+from thunder_prims.indexing import index_add, take
 from thunder_prims.operands import any_requires_grad, check_indices, check_operands
 from thunder_prims.prim import prim
+from thunder_prims.shape import batch_first, reshape
+from thunder_vmap import batching_rule
 
 __all__ = ["embedding", "embedding_backward", "extend", "extend_backward", "grouped_mm", "one_hot"]
 
 
-@prim(method="embedding")
+@prim()
 def embedding(
     indices: TensorProxy, weight: TensorProxy, padding_index: int = -1, scale_grad_by_freq: bool = False
 ) -> TensorProxy:
@@ -39,7 +49,40 @@ def embedding(
     return weight.like(shape=(*indices.shape, weight.shape[1]))
 
 
-@prim(method="embedding_backward")
+@vjp_rule(embedding)
+def embedding_vjp(
+    indices: Any, weight: Any, padding_index: int = -1, scale_grad_by_freq: bool = False
+) -> tuple[TensorProxy, Pullback]:
+    """``dweight`` adds up ``dy`` by rows, in one operation."""
+
+    def pullback(dy: TensorProxy) -> tuple[None, Any]:
+        return None, embedding_backward(dy, indices, weight.shape[0], padding_index, scale_grad_by_freq)
+
+    return embedding(indices, weight, padding_index, scale_grad_by_freq), pullback
+
+
+@jvp_rule(embedding)
+def embedding_jvp(indices: Any, weight: Any, *rest: Any) -> tuple[TensorProxy, Any]:
+    """``dy`` is made of the rows of ``dweight``, whatever is said about gradients."""
+    parameters, dweight = rest[: len(rest) // 2 - 1], rest[len(rest) // 2]
+    return embedding(indices, weight, *parameters), take(dweight, indices, 0)
+
+
+@batching_rule(embedding)
+def embedding_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """One weight for all needs nothing moved; for one set of indices, the weights stand side by side."""
+    (indices, weight, *parameters), (of_indices, of_weight, *_) = args, dims
+    if of_weight is None:
+        return embedding(indices, weight, *parameters), of_indices
+    if of_indices is not None:
+        return looped(embedding, size, args, dims)  # type: ignore[no-any-return]
+    weight = moved(weight, of_weight, 1)
+    rows, _, width = weight.shape
+    y = embedding(indices, reshape(weight, (rows, size * width)), *parameters)
+    return reshape(y, (*indices.shape, size, width)), indices.ndim
+
+
+@prim()
 def embedding_backward(
     dy: TensorProxy, indices: TensorProxy, rows: Dimension, padding_index: int, scale_grad_by_freq: bool
 ) -> TensorProxy:
@@ -66,13 +109,62 @@ def embedding_backward(
     return dy.like(shape=(rows, dy.shape[-1]))
 
 
-@prim(OpTags.CONSTANT_FOR_DERIVATIVE, method="one_hot")
+def _scaled_rows(a: Any, indices: Any, rows: Any, padding_index: int, scale_grad_by_freq: bool) -> Any:
+    """Scale the rows of ``a``, one for each index, as ``embedding_backward`` does: some are zero, some shared out."""
+    if scale_grad_by_freq:
+        flat = reshape(indices, (math.prod(indices.shape),))
+        counts = index_add(filled(a, 0, (rows,)), flat, filled(a, 1, flat.shape), 0)
+        a = a / restored(take(counts, indices, 0), a.shape, (a.ndim - 1,))
+    if padding_index >= 0:
+        a = where(restored(eq(indices, padding_index), a.shape, (a.ndim - 1,)), 0, a)
+    return a
+
+
+@vjp_rule(embedding_backward)
+def embedding_backward_vjp(
+    dy: Any, indices: Any, rows: Any, padding_index: int, scale_grad_by_freq: bool
+) -> tuple[TensorProxy, Pullback]:
+    """Each row of ``dy`` gets that of the result to which it was added, scaled as it was."""
+
+    def pullback(dweight: TensorProxy) -> Any:
+        return _scaled_rows(take(dweight, indices, 0), indices, rows, padding_index, scale_grad_by_freq)
+
+    return embedding_backward(dy, indices, rows, padding_index, scale_grad_by_freq), pullback
+
+
+linear(embedding_backward)
+
+
+@batching_rule(embedding_backward)
+def embedding_backward_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """For one set of indices, the gradients stand side by side; otherwise each example has rows of its own."""
+    (dy, indices, rows, padding_index, scale), (of_dy, of_indices, *_) = args, dims
+    if of_indices is None:
+        dy = moved(dy, of_dy, dy.ndim - 2)
+        joined = reshape(dy, (*indices.shape, size * dy.shape[-1]))
+        dweight = embedding_backward(joined, indices, rows, padding_index, scale)
+        return reshape(dweight, (rows, size, dy.shape[-1])), 1
+    if padding_index >= 0:  # of the many rows that would be padding, the operation knows one
+        return looped(embedding_backward, size, args, dims)  # type: ignore[no-any-return]
+    dy, indices = batch_first(dy, of_dy, size), batch_first(indices, of_indices, size)
+    own = indices + convert_element_type(positions(indices, indices.shape, 0), indices.dtype) * rows
+    dweight = embedding_backward(dy, own, size * rows, padding_index, scale)
+    return reshape(dweight, (size, rows, dy.shape[-1])), 0
+
+
+@prim(OpTags.CONSTANT_FOR_DERIVATIVE)
 def one_hot(indices: TensorProxy, classes: Dimension) -> TensorProxy:
     """Return ``int64`` ones at ``indices`` along a new last dimension of length ``classes``, zeros elsewhere."""
     check_indices("one_hot", indices, indices)
     if classes < 0:
         raise ShapeError(f"one_hot of {indices.type_string} needs a number of classes, got {classes}")
     return indices.like(shape=(*indices.shape, classes), dtype=dtypes.int64)
+
+
+@batching_rule(one_hot)
+def one_hot_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension stays in place."""
+    return one_hot(*args), dims[0]
 
 
 Border = Literal["reflect", "replicate", "circular"]
@@ -87,7 +179,7 @@ def _check_border(operation: str, a: TensorProxy, padding: tuple[tuple[int, int]
         )
 
 
-@prim(method="extend")
+@prim()
 def extend(a: TensorProxy, padding: tuple[tuple[int, int], ...], mode: Border) -> TensorProxy:
     """Lengthen ``a`` by its own elements.
 
@@ -111,7 +203,7 @@ def extend(a: TensorProxy, padding: tuple[tuple[int, int], ...], mode: Border) -
     return a.like(shape=tuple([low + length + high for length, (low, high) in zip(a.shape, padding, strict=True)]))
 
 
-@prim(method="extend_backward")
+@prim()
 def extend_backward(dy: TensorProxy, padding: tuple[tuple[int, int], ...], mode: Border) -> TensorProxy:
     """Return the gradient of ``a`` of ``extend(a, padding, mode)``: add each element to the one that it repeats."""
     _check_border("extend_backward", dy, padding, mode)
@@ -122,7 +214,36 @@ def extend_backward(dy: TensorProxy, padding: tuple[tuple[int, int], ...], mode:
     return dy.like(shape=lengths)
 
 
-@prim(OpTags.MATMUL, method="grouped_mm")
+@vjp_rule(extend)
+def extend_vjp(a: TensorProxy, padding: Any, mode: Border) -> tuple[TensorProxy, Pullback]:
+    """``da`` adds up the elements of ``dy`` that repeat one."""
+    return extend(a, padding, mode), lambda dy: extend_backward(dy, padding, mode)
+
+
+@vjp_rule(extend_backward)
+def extend_backward_vjp(dy: TensorProxy, padding: Any, mode: Border) -> tuple[TensorProxy, Pullback]:
+    """The transpose of the transpose repeats again."""
+    return extend_backward(dy, padding, mode), lambda da: extend(da, padding, mode)
+
+
+linear(extend, extend_backward)
+
+
+@batching_rule(extend)
+def extend_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension stays as it is."""
+    (a, padding, mode), (batch, *_) = args, dims
+    return extend(a, (*padding[:batch], (0, 0), *padding[batch:]), mode), batch
+
+
+@batching_rule(extend_backward)
+def extend_backward_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """The batch dimension stays as it is."""
+    (dy, padding, mode), (batch, *_) = args, dims
+    return extend_backward(dy, (*padding[:batch], (0, 0), *padding[batch:]), mode), batch
+
+
+@prim(OpTags.MATMUL)
 def grouped_mm(a: TensorProxy, b: TensorProxy, ends: TensorProxy) -> TensorProxy:
     """Multiply matrices group by group; the groups are consecutive parts of one dimension, of any lengths.
 
@@ -149,3 +270,28 @@ def grouped_mm(a: TensorProxy, b: TensorProxy, ends: TensorProxy) -> TensorProxy
     shape = (a.shape[-2], b.shape[-1])
     both = a.ndim == b.ndim == 2
     return a.like(shape=(ends.shape[0], *shape) if both else shape, requires_grad=any_requires_grad(a, b))
+
+
+@vjp_rule(grouped_mm)
+def grouped_mm_vjp(a: TensorProxy, b: TensorProxy, ends: TensorProxy) -> tuple[TensorProxy, Pullback]:
+    """``da = dy @ b.mH`` and ``db = a.mH @ dy``, group by group."""
+
+    def pullback(dy: TensorProxy) -> tuple[Any, Any]:
+        return grouped_mm(dy, swapped(conjugate(b)), ends), grouped_mm(swapped(conjugate(a)), dy, ends)
+
+    return grouped_mm(a, b, ends), pullback
+
+
+@jvp_rule(grouped_mm)
+def grouped_mm_jvp(a: Any, b: Any, ends: Any, da: Any, db: Any, _: None) -> tuple[TensorProxy, Any]:
+    """``dy = da @ b + a @ db``, group by group."""
+    y = grouped_mm(a, b, ends)
+    if da is None or db is None:
+        return y, grouped_mm(a, db, ends) if da is None else grouped_mm(da, b, ends)
+    return y, grouped_mm(da, b, ends) + grouped_mm(a, db, ends)
+
+
+@batching_rule(grouped_mm)
+def grouped_mm_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
+    """One product for each example: the groups of several do not follow one another."""
+    return looped(grouped_mm, size, args, dims)  # type: ignore[no-any-return]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from thunder_ir import ShapeError, TensorProxy, dtypes
+from thunder_autograd import Pullback, jvp_rule, vjp_rule
+from thunder_ir import ShapeError, Symbol, TensorProxy, dtypes
 from thunder_ir.proxies import Dimension
 from thunder_prims.checks import NUMERIC, REAL, check_accepts
+from thunder_prims.derivatives import linear
+from thunder_prims.gathering import gather
 from thunder_prims.operands import check_has_shape, check_indices, check_operands
 from thunder_prims.prim import prim
+from thunder_prims.shape import batch_first, reshape
+from thunder_vmap import batching_rule
 
 __all__ = [
     "adaptive_avg_pool", "adaptive_avg_pool_backward", "avg_pool", "avg_pool_backward", "max_pool", "max_pool_backward",
@@ -56,7 +62,7 @@ def _pooled(
     return (*shape[:-count], *lengths)
 
 
-@prim(method="max_pool")
+@prim()
 def max_pool(
     a: TensorProxy, window: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> tuple[TensorProxy, TensorProxy]:
@@ -79,7 +85,33 @@ def max_pool(
     return a.like(shape=shape), a.like(shape=shape, dtype=dtypes.int64)
 
 
-@prim(method="max_pool_backward")
+def _flattened(a: Any, count: int) -> Any:
+    """Return ``a`` with its last ``count`` dimensions in one."""
+    return reshape(a, (*a.shape[:-count], math.prod(a.shape[-count:])))
+
+
+def _at_places(a: Any, indices: TensorProxy, count: int) -> Any:
+    """Return the elements of ``a`` at places in its last ``count`` dimensions, flattened."""
+    flat = _flattened(indices, count)
+    return reshape(gather(_flattened(a, count), flat, flat.ndim - 1), indices.shape)
+
+
+@vjp_rule(max_pool)
+def max_pool_vjp(a: TensorProxy, *windows: Any) -> tuple[Any, Pullback]:
+    """Each of ``dy`` is added where its value stood."""
+    y, indices = max_pool(a, *windows)
+    return (y, indices), lambda dy, _: max_pool_backward(dy, a, indices, *windows)
+
+
+@jvp_rule(max_pool)
+def max_pool_jvp(a: TensorProxy, *windows_and_tangents: Any) -> tuple[Any, Any]:
+    """``da`` from where each value stood."""
+    *windows, da = windows_and_tangents[:6]
+    y, indices = max_pool(a, *windows)
+    return (y, indices), (_at_places(da, indices, len(windows[0])), None)
+
+
+@prim()
 def max_pool_backward(
     dy: TensorProxy,
     a: TensorProxy,
@@ -112,7 +144,22 @@ def max_pool_backward(
     return dy.like(shape=a.shape)
 
 
-@prim(method="avg_pool")
+@vjp_rule(max_pool_backward)
+def max_pool_backward_vjp(dy: Any, a: Any, indices: Any, *windows: Any) -> tuple[TensorProxy, Pullback]:
+    """What ``dy`` became is taken from where it was added; of ``a`` only the shape mattered."""
+    count = len(windows[0])
+    return max_pool_backward(dy, a, indices, *windows), lambda dda: _at_places(dda, indices, count)
+
+
+@jvp_rule(max_pool_backward)
+def max_pool_backward_jvp(dy: Any, a: Any, indices: Any, *windows_and_tangents: Any) -> tuple[TensorProxy, Any]:
+    """The tangent of ``dy`` goes the way of ``dy``; of ``a`` only the shape matters."""
+    *windows, ddy = windows_and_tangents[:6]
+    y = max_pool_backward(dy, a, indices, *windows)
+    return y, None if ddy is None else max_pool_backward(ddy, a, indices, *windows)
+
+
+@prim()
 def avg_pool(
     a: TensorProxy,
     window: Ints,
@@ -143,7 +190,13 @@ def avg_pool(
     return a.like(shape=_pooled("avg_pool", a, a.shape, window, stride, padding, (1,) * len(window), ceil_mode))
 
 
-@prim(method="avg_pool_backward")
+@vjp_rule(avg_pool)
+def avg_pool_vjp(a: TensorProxy, *windows: Any) -> tuple[TensorProxy, Pullback]:
+    """Each of ``dy`` in equal parts to its window."""
+    return avg_pool(a, *windows), lambda dy: avg_pool_backward(dy, a.shape, *windows)
+
+
+@prim()
 def avg_pool_backward(
     dy: TensorProxy,
     shape: tuple[Dimension, ...],
@@ -169,7 +222,13 @@ def avg_pool_backward(
     return dy.like(shape=tuple(shape))
 
 
-@prim(method="adaptive_avg_pool")
+@vjp_rule(avg_pool_backward)
+def avg_pool_backward_vjp(dy: TensorProxy, shape: Any, *windows: Any) -> tuple[TensorProxy, Pullback]:
+    """The transpose of the transpose is the average."""
+    return avg_pool_backward(dy, shape, *windows), lambda da: avg_pool(da, *windows)
+
+
+@prim()
 def adaptive_avg_pool(a: TensorProxy, lengths: tuple[Dimension, ...]) -> TensorProxy:
     """Average the trailing dimensions down to ``lengths``.
 
@@ -187,7 +246,13 @@ def adaptive_avg_pool(a: TensorProxy, lengths: tuple[Dimension, ...]) -> TensorP
     return a.like(shape=(*a.shape[: -len(lengths)], *lengths))
 
 
-@prim(method="adaptive_avg_pool_backward")
+@vjp_rule(adaptive_avg_pool)
+def adaptive_avg_pool_vjp(a: TensorProxy, lengths: Any) -> tuple[TensorProxy, Pullback]:
+    """Each of ``dy`` in equal parts to its window."""
+    return adaptive_avg_pool(a, lengths), lambda dy: adaptive_avg_pool_backward(dy, a.shape[-len(lengths) :])
+
+
+@prim()
 def adaptive_avg_pool_backward(dy: TensorProxy, lengths: tuple[Dimension, ...]) -> TensorProxy:
     """Return the gradient of an ``a`` with ``lengths`` of trailing dimensions of ``adaptive_avg_pool``.
 
@@ -199,3 +264,51 @@ def adaptive_avg_pool_backward(dy: TensorProxy, lengths: tuple[Dimension, ...]) 
     if not 1 <= len(lengths) <= dy.ndim or any([n < 1 for n in lengths]):
         raise ShapeError(f"adaptive_avg_pool_backward of {dy.type_string} cannot have the lengths {lengths}")
     return dy.like(shape=(*dy.shape[: -len(lengths)], *lengths))
+
+
+@vjp_rule(adaptive_avg_pool_backward)
+def adaptive_avg_pool_backward_vjp(dy: TensorProxy, lengths: Any) -> tuple[TensorProxy, Pullback]:
+    """The transpose of the transpose is the average."""
+    y = adaptive_avg_pool_backward(dy, lengths)
+    return y, lambda da: adaptive_avg_pool(da, dy.shape[-len(lengths) :])
+
+
+linear(avg_pool, avg_pool_backward, adaptive_avg_pool, adaptive_avg_pool_backward)
+
+
+def _batches_pooling(*symbols: Symbol) -> None:
+    """Give pooling its batching rule: the batch joins the first of the leading dimensions, so that there stay as many.
+
+    The leading arguments that are tensors are batched alike; where the shape of one is a parameter, it grows as well.
+    """
+
+    def register(symbol: Symbol) -> None:
+        @batching_rule(symbol)
+        def rule(size: Any, args: Any, dims: Any) -> tuple[Any, Any]:
+            joined = [
+                _joined(batch_first(a, d, size)) if isinstance(a, TensorProxy) else a
+                for a, d in zip(args, dims, strict=True)
+            ]
+            if symbol is avg_pool_backward:
+                shape = args[1]
+                joined[1] = (size * shape[0], *shape[1:])
+            output = symbol(*joined)
+            if isinstance(output, tuple):
+                return tuple([_parted(o, size) for o in output]), (0,) * len(output)
+            return _parted(output, size), 0
+
+    for symbol in symbols:
+        register(symbol)
+
+
+def _joined(a: Any) -> Any:
+    return reshape(a, (a.shape[0] * a.shape[1], *a.shape[2:]))
+
+
+def _parted(a: Any, size: Any) -> Any:
+    return reshape(a, (size, a.shape[0] // size, *a.shape[1:]))
+
+
+_batches_pooling(
+    max_pool, max_pool_backward, avg_pool, avg_pool_backward, adaptive_avg_pool, adaptive_avg_pool_backward
+)  # fmt: skip
