@@ -6,9 +6,10 @@ import operator
 from typing import Any
 
 import numpy as np
-import thunder_prims as prims
 from prims_machine import numpy_dtype, runs
 from scipy import special
+
+import thunder_prims as prims
 
 FUNCTIONS = {
     prims.abs: np.abs, prims.acos: np.arccos, prims.acosh: np.arccosh, prims.asin: np.arcsin,

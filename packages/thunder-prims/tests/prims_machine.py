@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
 from thunder_autograd import jvp_rule, vjp_rule
 from thunder_ir import NumberProxy, Symbol, TensorProxy, Trace, dtypes, flat_proxies, record
 from thunder_prims import strict
@@ -148,7 +150,7 @@ def difference(function: Callable[..., Any], arguments: Any, direction: Any, ste
 
 
 def pulled_back(symbol: Symbol, count: int) -> Callable[..., Any]:
-    """A function of the arguments of ``symbol``, ``count`` of them, and of cotangents; it returns output and gradients."""
+    """A function of ``count`` arguments of ``symbol`` and of cotangents, which returns output and gradients."""
 
     def function(*arguments_and_cotangents: Any) -> Any:
         arguments, cotangents = arguments_and_cotangents[:count], arguments_and_cotangents[count:]
@@ -190,15 +192,9 @@ def _directions(arguments: Any, generator: np.random.Generator) -> Iterator[tupl
     """For each argument with inexact arrays a direction that moves it alone."""
     for place, argument in enumerate(arguments):
         if any(a.dtype.kind in "fc" for a in arrays_in(argument)):
-            yield (
-                place,
-                tuple(
-                    [
-                        mapped(lambda a, p=p: random_like(a, generator) if p == place else np.zeros_like(a), b)
-                        for p, b in enumerate(arguments)
-                    ]
-                ),
-            )
+            direction = [mapped(np.zeros_like, a) for a in arguments]
+            direction[place] = mapped(lambda a: random_like(a, generator), argument)
+            yield place, tuple(direction)
 
 
 def check_jvp(symbol: Symbol, *arguments: Any, tolerance: float = 1e-5, seed: int = 0) -> None:
@@ -337,3 +333,8 @@ def check_rules(symbol: Symbol, *arguments: Any, second: bool = True, tolerance:
         if second:
             check_second_derivative(symbol, *arguments, tolerance=10 * tolerance)
     check_batching(symbol, *arguments)
+
+
+def assert_text(trace: Trace, expected: str) -> None:
+    """Compare a program with its text, indented as it may be."""
+    assert str(trace).strip() == textwrap.dedent(expected).strip()
