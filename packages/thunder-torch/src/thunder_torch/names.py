@@ -118,7 +118,7 @@ def schemas_of(function: Any) -> Iterator[Any]:
         place, _, name = path.rpartition(".")
         prefix = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}.get(place, "")
         found = getattr(torch.ops.aten, prefix + name, None)
-        if found is None:
+        if not isinstance(found, OpOverloadPacket):
             return
         packet = found
     for overload in packet.overloads():
