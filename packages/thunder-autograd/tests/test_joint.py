@@ -8,8 +8,6 @@ from toy_language import joint_of, numeric_gradients, run, texts, traced
 from thunder_autograd import grad_transform_on_trace, gradient_trace, split_into_forward_and_backward, vjp_rule
 from thunder_ir import MissingRuleError, Symbol
 
-toy.install()
-
 
 def several(x, w):
     h = toy.layer(x, w)

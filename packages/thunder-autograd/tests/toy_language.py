@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from thunder_autograd import grad_transform_on_trace, vjp_rule
-from thunder_ir import Language, OpTags, Symbol, Tensor, TensorProxy, Trace, trace_of
-from thunder_ir.trace import DEFAULT
+from thunder_ir import Language, OpTags, Symbol, Tensor, TensorProxy, Trace, dtypes, trace_of
 from thunder_ir.trees import tree_map
 
 toy = Language("toy")
@@ -107,8 +106,6 @@ def noise(a):
 
 @operation(OpTags.ELEMENTWISE, OpTags.CONSTANT_FOR_DERIVATIVE, run=lambda a: a > 0.5)
 def above(a):
-    from thunder_ir import dtypes
-
     return a.like(dtype=dtypes.bool8)
 
 
@@ -267,9 +264,3 @@ def numeric_gradients(function: Any, arguments: Any, cotangents: Any, step: floa
             gradient[index] = (high - loss(*moved)) / (2 * step)
         gradients.append(gradient)
     return gradients
-
-
-def install() -> None:
-    """Let gradients be added in this language, whatever else is imported."""
-    if DEFAULT.language is None:
-        DEFAULT.language = toy

@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from thunder_autograd.groups import Group, Item, settle
-from thunder_autograd.programs import ACCUMULATES, TakesCotangents
+from thunder_autograd.programs import ACCUMULATES, TakesCotangents, names_in
 from thunder_autograd.rules import Pullback, VjpRule, vjp_rule
 from thunder_autograd.traits import Traits, is_differentiable
 from thunder_ir import (
     BoundSymbol,
     Builder,
     MissingRuleError,
-    Names,
     OpTags,
-    Provenance,
     Proxy,
     ShapeError,
     Symbol,
@@ -28,11 +26,13 @@ from thunder_ir import (
     recording,
     substitute,
 )
+from thunder_ir.passes import trace_pass
 from thunder_ir.trace import DEFAULT
 
 RuleOf = Callable[[BoundSymbol], VjpRule | None]
 
 
+@trace_pass
 def grad_transform_on_trace(
     trace: Trace,
     *,
@@ -119,7 +119,7 @@ class _Differentiator:
     """Runs rules forward over the program, then pullbacks backward over the tape."""
 
     def __init__(self, trace: Trace, rule_of: RuleOf | None, wanted: Collection[str] | None) -> None:
-        self.names: Names = trace.names()
+        self.names = names_in(trace)
         self.builder = Builder(self.names)
         self.rule_of = rule_of
         self.wanted = wanted_inputs(trace, wanted)
@@ -283,7 +283,6 @@ class _Differentiator:
             output,
             (*trace.constraints, *self.builder.constraints),
             frozenset([t for t in trace.tags if not isinstance(t, TakesCotangents)] + [TakesCotangents(takes)]),
-            Provenance("grad_transform_on_trace"),
         )
 
 

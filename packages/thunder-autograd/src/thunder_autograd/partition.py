@@ -11,7 +11,7 @@ from thunder_autograd.traits import Trait, Traits, bytes_of
 from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies
 
 EAGERNESS = 1.0  # bytes saved that are worth a byte of memory traffic, when no budget says otherwise
-FINEST = 48  # steps between computing nothing and computing everything again that a memory budget chooses from
+FINEST = 2048  # steps between computing nothing and computing everything again that a memory budget chooses from
 WIDEST = 1e4  # the eagerness of the last step; that of the first is its inverse
 
 

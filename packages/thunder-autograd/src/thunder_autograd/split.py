@@ -8,7 +8,7 @@ from typing import Literal
 
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace
 from thunder_autograd.partition import Decision, choose
-from thunder_autograd.programs import Joint, differentiable_outputs, live_calls
+from thunder_autograd.programs import Joint, differentiable_outputs, live_calls, names_in
 from thunder_autograd.traits import Trait, Traits
 from thunder_ir import BoundSymbol, OpTags, Provenance, Proxy, TensorProxy, Trace, flat_proxies
 
@@ -126,7 +126,7 @@ def _emit(parts: Joint, traits: Traits, keep: Collection[str]) -> tuple[list[Bou
 
 class _Emitter:
     def __init__(self, parts: Joint, traits: Traits, keep: Collection[str]) -> None:
-        self.traits, self.keep, self.names = traits, keep, parts.trace.names()
+        self.traits, self.keep, self.names = traits, keep, names_in(parts.trace)
         self.calls: list[BoundSymbol] = []
         self.saved: dict[str, Proxy] = {}
         self.decisions: list[Decision] = []

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thunder_ir import BoundSymbol, Provenance, Proxy, Trace, flat_proxies, substitute
-
 from thunder_autograd.joint import grad_transform_on_trace
 from thunder_autograd.programs import ACCUMULATES, gradient_trace, live_calls
 from thunder_autograd.split import Split
 from thunder_autograd.traits import Trait, Traits
+from thunder_ir import BoundSymbol, Provenance, Proxy, Trace, flat_proxies, substitute
 
 
 def specialised_backward(split: Split, present: Sequence[bool], needed: Sequence[bool]) -> Trace | None:

@@ -1,0 +1,203 @@
+"""The bridge to ``torch.autograd``: a compiled function takes part in it like any operation of PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from thunder_autograd import (
+    Split,
+    differentiable_gradients,
+    differentiable_names,
+    forward_and_backward,
+    specialised_backward,
+)
+from thunder_ir import Proxy, TensorProxy, Trace
+from thunder_ir.trees import flatten, unflatten
+
+# ``Function.apply`` asks in Python whether functorch is active and whether ``setup_context`` is defined before it calls
+# this method, in the time of a small operation. A compiled function is entered only where neither is the case.
+_APPLY = torch._C._FunctionBase.__dict__["apply"]
+
+Compile = Callable[[Trace], Callable[..., Any]]
+
+
+def connect_autograd(
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    split: Split,
+    *,
+    compile: Compile | None = None,
+    differentiate: Callable[..., Split] = forward_and_backward,
+    name: str = "Compiled",
+) -> Callable[..., Any]:
+    """Return a function of the forward program's inputs whose results have gradients.
+
+    Args:
+        forward: runs ``split.forward``: flat inputs to ``(outputs, saved)``.
+        backward: runs ``split.backward``: ``saved`` and cotangents, flat, to the gradients, one per input.
+        split: both programs; tells which outputs are differentiable and how many values are saved.
+        compile: makes programs run that are needed seldom: the backward program for when only some outputs were used or
+            only some gradients are asked for, and second derivatives. They are made at the first occasion. Without
+            it, zeros stand for missing cotangents, and ``create_graph=True`` is refused.
+        differentiate: called with a program and ``wanted=``, the names of inputs; splits what ``create_graph=True``
+            differentiates again.
+        name: of the node in the graph, ``"CompiledBackward"``.
+
+    Returns:
+        The function. It must not be called while a functorch transform is active.
+    """
+    node = _Node(forward, backward, split, compile, differentiate)
+    function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
+    apply = _APPLY.__get__(None, function)
+    structure = split.forward.output[0]
+    if _is_flat(structure):
+        return apply  # type: ignore[no-any-return]
+    _, spec = flatten(structure)
+    if isinstance(structure, Proxy):
+        return lambda *inputs: apply(*inputs)[0]
+    return lambda *inputs: unflatten(spec, apply(*inputs))
+
+
+def _is_flat(structure: Any) -> bool:
+    return type(structure) is tuple and all([s is None or isinstance(s, Proxy) for s in structure])
+
+
+class _Node:
+    """What all calls of one compiled function share: the two programs and those made on occasion."""
+
+    def __init__(
+        self,
+        forward: Callable[..., Any],
+        backward: Callable[..., Any],
+        split: Split,
+        compile: Compile | None,
+        differentiate: Callable[..., Split],
+    ) -> None:
+        self.run_forward, self.run_backward = forward, backward
+        self.split, self.compile, self.differentiate = split, compile, differentiate
+        self.leaves = flatten(split.forward.output[0])[0]
+        takes = iter(split.differentiable)
+        flags = [isinstance(leaf, Proxy) and next(takes) for leaf in self.leaves]
+        self.positions = [i for i, taken in enumerate(flags) if taken]
+        self.constant = [
+            i
+            for i, (leaf, taken) in enumerate(zip(self.leaves, flags, strict=True))
+            if isinstance(leaf, TensorProxy) and leaf.dtype.is_inexact and not taken
+        ]
+        self.wanted = tuple([g is not None for g in split.joint.output[1]])
+        self.tensors = sum([isinstance(p, TensorProxy) for p in split.saved])
+        self.variants: dict[Any, Any] = {}
+        self.second: Callable[..., Any] | None = None
+        saved = {p.name for p in split.saved}
+        self.unsaved = [
+            i for i, p in enumerate(split.forward.inputs) if isinstance(p, TensorProxy) and p.name not in saved
+        ]
+
+    def forward(self) -> Any:
+        """Make the static method that runs the forward program."""
+        run, tensors, constant, unsaved = self.run_forward, self.tensors, self.constant, self.unsaved
+        keeps_inputs = self.compile is not None
+        all_tensors = tensors == len(self.split.saved)
+        structure = self.split.forward.output[0]
+        spread = None if _is_flat(structure) else _spread(structure)
+
+        def forward(context: Any, *inputs: Any) -> Any:
+            outputs, saved = run(*inputs)
+            if spread is not None:
+                outputs = spread(outputs)
+            if all_tensors:
+                context.to_save = saved
+            else:
+                context.to_save, context.numbers = saved[:tensors], saved[tensors:]
+            context.materialize_grads = False
+            if keeps_inputs:  # a second derivative starts from them; versions tell whether they are still the same
+                context.inputs = inputs, [inputs[i]._version for i in unsaved]
+            if constant:
+                context.mark_non_differentiable(*[outputs[i] for i in constant])
+            return outputs
+
+        return staticmethod(forward)
+
+    def backward(self) -> Any:
+        """Make the static method that runs the backward program."""
+        run, positions = self.run_backward, self.positions
+        all_outputs = positions == list(range(len(self.leaves)))
+        all_tensors = self.tensors == len(self.split.saved)
+        is_grad_enabled = torch.is_grad_enabled
+
+        def backward(context: Any, *cotangents: Any) -> Any:
+            if not all_outputs:
+                cotangents = tuple([cotangents[i] for i in positions])
+            if is_grad_enabled():
+                return self.differentiably(context, cotangents)
+            saved = context.saved_tensors if all_tensors else (*context.saved_tensors, *context.numbers)
+            for cotangent in cotangents:
+                if cotangent is None:
+                    return self.with_some(context, saved, cotangents)
+            return run(*saved, *cotangents)
+
+        return staticmethod(backward)
+
+    def with_some(self, context: Any, saved: Sequence[Any], cotangents: Sequence[Any]) -> Any:
+        """Run the backward program for the cotangents that there are, and the inputs that required grad."""
+        present = tuple([c is not None for c in cotangents])
+        if not any(present):
+            return (None,) * len(self.wanted)
+        if self.compile is not None:
+            needed = tuple([w and n for w, n in zip(self.wanted, context.needs_input_grad, strict=True)])
+            variant = self.variants.get((present, needed))
+            if variant is None:
+                program = specialised_backward(self.split, present, needed)
+                variant = self.compile(program) if program is not None else False
+                self.variants[present, needed] = variant
+            if variant:
+                return variant(*saved, *[c for c in cotangents if c is not None])
+        return self.run_backward(*saved, *self.with_zeros(context, cotangents))
+
+    def with_zeros(self, context: Any, cotangents: Sequence[Any]) -> list[Any]:
+        """Put zeros where there is no cotangent."""
+        return [
+            torch.zeros(meta.shape, dtype=meta.dtype, device=meta.device) if c is None else c
+            for c, meta in zip(cotangents, [context._input_metadata[i] for i in self.positions], strict=True)
+        ]
+
+    def differentiably(self, context: Any, cotangents: Sequence[Any]) -> Any:
+        """Compute gradients that have gradients: from the inputs anew, as a compiled function of its own."""
+        if self.compile is None:
+            raise RuntimeError(
+                "this compiled function was made without second derivatives: create_graph=True is refused"
+            )
+        context.saved_tensors  # noqa: B018  (raises PyTorch's error where they are freed or were modified)
+        inputs, versions = context.inputs
+        for i, version in zip(self.unsaved, versions, strict=True):
+            if inputs[i]._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                    f"input {i} of a compiled function, of shape {list(inputs[i].shape)}, is at version "
+                    f"{inputs[i]._version}; expected version {version} instead"
+                )
+        if self.second is None:
+            self.second = self.make_second(self.compile)
+        return self.second(*inputs, *self.with_zeros(context, cotangents))
+
+    def make_second(self, compile: Compile) -> Callable[..., Any]:
+        """Compile the program of the gradients, connected in turn, so that derivatives of any order exist."""
+        program = differentiable_gradients(self.split)
+        split = self.differentiate(program, wanted=differentiable_names(program.inputs))
+        return connect_autograd(
+            compile(split.forward),
+            compile(split.backward),
+            split,
+            compile=compile,
+            differentiate=self.differentiate,
+            name="CompiledGradient",
+        )
+
+
+def _spread(structure: Any) -> Callable[[Any], tuple[Any, ...]]:
+    if isinstance(structure, Proxy):
+        return lambda outputs: (outputs,)
+    return lambda outputs: tuple(flatten(outputs)[0])

@@ -1,0 +1,281 @@
+"""Compiled functions in ``torch.autograd``: everything that an operation of PyTorch's does there."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import thunder_prims as prims
+from thunder_autograd import forward_and_backward
+from thunder_executors import OperatorExecutor, to_callable
+from thunder_ir import Tensor, trace_of
+from thunder_torch.bridge import connect_autograd
+
+executor = OperatorExecutor("test", checks=False)
+for prim, function in {
+    prims.add: torch.add, prims.mul: torch.mul, prims.sin: torch.sin, prims.cos: torch.cos, prims.neg: torch.neg,
+    prims.matmul: torch.matmul, prims.transpose: torch.permute, prims.gt: torch.gt,
+    prims.exp: torch.exp, prims.tanh: torch.tanh, prims.full: lambda s, v, d, e: torch.full(s, v, dtype=torch.float64),
+    prims.clone: torch.clone,
+}.items():  # fmt: skip
+    executor.implements(prim)(function)
+
+
+@executor.implements(prims.sub)
+def sub(a, b):
+    return a - b
+
+
+@executor.implements(prims.uniform)
+def uniform(shape, low, high, dtype, device):
+    return torch.rand(shape, dtype=torch.float64)
+
+
+compile = partial(to_callable, executors=[executor])
+
+
+def compiled(function, *shapes, requires_grad=None, lazy=True, **options):
+    flags = requires_grad or [True] * len(shapes)
+    trace = trace_of(function, *[Tensor(s, "float64", requires_grad=f) for s, f in zip(shapes, flags, strict=True)])
+    split = forward_and_backward(trace, **options)
+    return connect_autograd(compile(split.forward), compile(split.backward), split, compile=compile if lazy else None)
+
+
+def leaves(*shapes):
+    torch.manual_seed(0)
+    return [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes]
+
+
+def gated(x, w):
+    h = prims.tanh(prims.matmul(x, w))
+    return h * h + prims.sin(h)
+
+
+def gated_in_torch(x, w):
+    h = torch.tanh(x @ w)
+    return h * h + torch.sin(h)
+
+
+def two(x):
+    return prims.sin(x) * x, prims.exp(x) * 2.0
+
+
+def two_in_torch(x):
+    return torch.sin(x) * x, torch.exp(x) * 2.0
+
+
+@pytest.mark.parametrize("partition", ["min-cut", "save-all"])
+def test_gradients_are_those_of_eager(partition):
+    x, w = leaves((3, 4), (4, 2))
+
+    y = compiled(gated, (3, 4), (4, 2), partition=partition)(x, w)
+
+    expected = gated_in_torch(x, w)
+    assert_close(y, expected)
+    dy = torch.randn_like(y)
+    assert_close(torch.autograd.grad(y, (x, w), dy), torch.autograd.grad(expected, (x, w), dy))
+
+
+def test_passes_gradcheck_and_gradgradcheck():
+    x, w = leaves((3, 4), (4, 2))
+    function = compiled(gated, (3, 4), (4, 2))
+
+    assert torch.autograd.gradcheck(function, (x, w))
+    assert torch.autograd.gradgradcheck(function, (x, w))
+
+
+def test_has_third_derivatives():
+    (x,) = leaves((3,))
+    y = compiled(lambda x: prims.sin(x) * x, (3,))(x).sum()
+    expected = (torch.sin(x) * x).sum()
+    for _ in range(3):
+        (y,) = torch.autograd.grad(y, x, create_graph=True)
+        (expected,) = torch.autograd.grad(expected, x, create_graph=True)
+        assert_close(y, expected)
+        y, expected = y.sum(), expected.sum()
+
+
+def test_inputs_may_be_leaves_or_computed():
+    x, w = leaves((3, 4), (4, 2))
+    y = compiled(gated, (3, 4), (4, 2))(x * 2, w.exp()).sum()
+    expected = gated_in_torch(x * 2, w.exp()).sum()
+
+    assert_close(torch.autograd.grad(y, (x, w)), torch.autograd.grad(expected, (x, w)))
+
+
+@pytest.mark.parametrize("used", [0, 1, (0, 1)])
+def test_outputs_may_go_unused(used):
+    (x,) = leaves((5,))
+    outputs, expected = compiled(two, (5,))(x), two_in_torch(x)
+    pick = (lambda o: o[used].sum()) if isinstance(used, int) else (lambda o: (o[0] * o[1]).sum())
+
+    assert_close(torch.autograd.grad(pick(outputs), x), torch.autograd.grad(pick(expected), x))
+
+
+def test_an_unused_output_costs_nothing_in_the_backward_program():
+    programs = []
+
+    def watched(trace):
+        programs.append(trace)
+        return compile(trace)
+
+    trace = trace_of(two, Tensor((5,), "float64", requires_grad=True))
+    split = forward_and_backward(trace)
+    function = connect_autograd(compile(split.forward), compile(split.backward), split, compile=watched)
+    (x,) = leaves((5,))
+
+    function(x)[0].sum().backward()
+
+    (program,) = programs
+    assert "exp" not in str(program) and len(program.bound_symbols) < len(split.backward.bound_symbols)
+
+
+def test_zeros_stand_for_cotangents_where_nothing_else_can_be_made():
+    (x,) = leaves((5,))
+    outputs = compiled(two, (5,), lazy=False)(x)
+
+    assert_close(torch.autograd.grad(outputs[1].sum(), x), torch.autograd.grad(two_in_torch(x)[1].sum(), x))
+
+
+def test_outputs_without_derivative_require_no_grad():
+    def program(x, y):
+        return x * 2.0, prims.sin(y), prims.gt(x, 0.0)
+
+    (x,) = leaves((3,))
+    y = torch.ones(3, dtype=torch.float64)
+    outputs = compiled(program, (3,), (3,), requires_grad=[True, False])(x, y)
+
+    assert [o.requires_grad for o in outputs] == [True, False, False]
+    outputs[0].sum().backward()
+    assert_close(x.grad, torch.full((3,), 2.0, dtype=torch.float64))
+
+
+def test_outputs_keep_their_structure():
+    (x,) = leaves((3,))
+    output = compiled(lambda x: {"a": prims.sin(x), "b": [x * 2.0, None, 3]}, (3,))(x)
+
+    assert output["b"][1:] == [None, 3]
+    output["a"].sum().backward()
+    assert_close(x.grad, torch.cos(x.detach()))
+
+
+def test_the_graph_can_be_kept():
+    (x,) = leaves((3,))
+    y = compiled(lambda x: prims.sin(x), (3,))(x).sum()
+
+    y.backward(retain_graph=True)
+    y.backward()
+
+    assert_close(x.grad, 2 * torch.cos(x.detach()))
+
+
+def test_a_second_backward_is_refused_as_by_eager():
+    (x,) = leaves((3,))
+    y = compiled(lambda x: prims.sin(x), (3,))(x).sum()
+    y.backward()
+
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        y.backward()
+
+
+def test_a_modified_saved_tensor_is_refused_as_by_eager():
+    (x,) = leaves((3,))
+    value = x * 1
+    y = compiled(lambda x: prims.sin(x), (3,))(value).sum()
+    with torch.no_grad():
+        value.add_(1)
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_an_input_that_is_not_saved_may_be_modified():
+    (x,) = leaves((3,))
+    value = x * 1
+    y = compiled(lambda x: x * 2.0, (3,))(value).sum()
+    with torch.no_grad():
+        value.add_(1)
+
+    y.backward(retain_graph=True)
+    assert_close(x.grad, torch.full((3,), 2.0, dtype=torch.float64))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(y, x, create_graph=True)
+
+
+def test_second_derivatives_are_refused_where_random_numbers_would_be_drawn_again():
+    def program(x):
+        return prims.sin(x) * prims.uniform(x.shape, 0.0, 1.0, x.dtype, x.device)
+
+    (x,) = leaves((3,))
+    y = compiled(program, (3,))(x).sum()
+    with pytest.raises(RuntimeError, match="a second derivative would run prims.uniform again"):
+        torch.autograd.grad(y, x, create_graph=True)
+
+
+def test_saved_tensors_go_through_hooks():
+    packed = []
+
+    def pack(tensor):
+        packed.append(tensor.shape)
+        return tensor.to(torch.float32)
+
+    (x,) = leaves((3,))
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t.to(torch.float64)):
+        y = compiled(lambda x: prims.sin(x), (3,))(x).sum()
+    y.backward()
+
+    assert (3,) in packed
+    assert_close(x.grad, torch.cos(x.detach()), rtol=1e-5, atol=1e-5)
+
+
+def test_hooks_on_tensors_and_gradient_accumulation_work():
+    seen = []
+    (x,) = leaves((3,))
+    x.register_hook(lambda g: seen.append(g.clone()))
+    function = compiled(lambda x: prims.sin(x), (3,))
+    for _ in range(2):
+        y = function(x)
+        y.register_hook(lambda g: g * 2)
+        y.sum().backward()
+
+    assert len(seen) == 2
+    assert_close(x.grad, 4 * torch.cos(x.detach()))
+
+
+def test_works_in_anomaly_mode():
+    (x,) = leaves((3,))
+    with torch.autograd.detect_anomaly(check_nan=True):
+        compiled(lambda x: prims.sin(x), (3,))(x).sum().backward()
+
+    assert_close(x.grad, torch.cos(x.detach()))
+
+
+def test_under_no_grad_there_is_no_graph():
+    (x,) = leaves((3,))
+    with torch.no_grad():
+        y = compiled(lambda x: prims.sin(x), (3,))(x)
+
+    assert y.grad_fn is None and not y.requires_grad
+
+
+@pytest.mark.parametrize(
+    "cotangent",
+    [torch.ones(4, dtype=torch.float64), torch.ones(3, dtype=torch.float64, device="meta")],
+    ids=["shape", "device"],
+)
+def test_a_wrong_cotangent_is_refused_as_by_eager(cotangent):
+    (x,) = leaves((3,))
+    y = compiled(lambda x: prims.sin(x), (3,))(x)
+    with pytest.raises(RuntimeError) as ours:
+        y.backward(cotangent)
+    with pytest.raises(RuntimeError) as theirs:
+        torch.sin(x).backward(cotangent)
+
+    assert str(ours.value).split(" ")[:3] == str(theirs.value).replace("Sin", "Compiled").split(" ")[:3]
+
+
+def test_the_node_is_named():
+    (x,) = leaves((3,))
+
+    assert compiled(lambda x: prims.sin(x), (3,))(x).grad_fn.name() == "CompiledBackward"
