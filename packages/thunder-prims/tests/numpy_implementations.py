@@ -151,7 +151,7 @@ def uniform(shape: Any, low: Any, high: Any, dtype: Any, device: Any) -> Any:
 
 @runs(prims.uniform_philox)
 def uniform_philox(shape: Any, low: Any, high: Any, dtype: Any, device: Any, seed: Any, offset: Any) -> Any:
-    generator = np.random.Generator(np.random.Philox(key=int(seed), counter=int(offset)))
+    generator = np.random.Generator(np.random.Philox(key=np.asarray(seed).item(), counter=np.asarray(offset).item()))
     return generator.uniform(low, high, shape).astype(numpy_dtype(dtype))
 
 
@@ -200,5 +200,5 @@ def sum_(a: Any, dims: Any) -> Any:
 @runs(prims.index_add)
 def index_add(a: Any, indices: Any, values: Any, dim: int) -> Any:
     result = a.copy()
-    np.add.at(result, (slice(None),) * dim + (indices,), values)
+    np.add.at(result, (slice(None),) * dim + (np.atleast_1d(indices),), values)
     return result
