@@ -1,0 +1,37 @@
+"""Acquisition: from a Python callable to a program with guards, and the cache of its specialisations."""
+
+from thunder_frontend._version import __version__
+from thunder_frontend.compiled import CompiledFunction
+from thunder_frontend.errors import (
+    AcquisitionError,
+    DataDependentError,
+    SharpEdgeError,
+    SharpEdgeWarning,
+    UnknownTensorError,
+)
+from thunder_frontend.jit import (
+    cache_hits,
+    cache_misses,
+    compile_data,
+    compile_stats,
+    compiled_function,
+    explain_misses,
+    jit,
+    last_backward_traces,
+    last_compile_options,
+    last_epilogue_traces,
+    last_interpreter_log,
+    last_prologue_traces,
+    last_traces,
+    list_transforms,
+    trace,
+)
+from thunder_frontend.module import ThunderModule
+from thunder_frontend.program import Program
+
+__all__ = [
+    "AcquisitionError", "CompiledFunction", "DataDependentError", "Program", "SharpEdgeError", "SharpEdgeWarning",
+    "ThunderModule", "UnknownTensorError", "__version__", "cache_hits", "cache_misses", "compile_data", "compile_stats",
+    "compiled_function", "explain_misses", "jit", "last_backward_traces", "last_compile_options", "last_epilogue_traces",
+    "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "trace",
+]  # fmt: skip

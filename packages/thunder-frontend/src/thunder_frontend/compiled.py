@@ -1,0 +1,85 @@
+"""The compiled function: what ``thunder.jit`` returns for a callable."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from thunder_frontend.acquire import Acquisition
+from thunder_frontend.dispatch import Dispatcher
+from thunder_frontend.options import Options
+from thunder_frontend.pipeline import Compiled, compile_program
+from thunder_frontend.stats import CompileStats, Timer
+
+LOGGER = logging.getLogger("thunder")
+
+
+class CompiledFunction:
+    """A callable that compiles a specialisation for each kind of call and runs it.
+
+    Args:
+        function: what is compiled.
+        options: how.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: Options) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.function = function
+        self.options = options
+        self.stats = CompileStats()
+        self.compiled: list[Compiled] = []
+        self._lock = threading.RLock()
+        self._dispatch = Dispatcher(self._miss)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._dispatch(args, kwargs)
+
+    @property
+    def hits(self) -> int:
+        """How many calls were served by a specialisation compiled earlier."""
+        return self._dispatch.calls - self.stats.cache_misses
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Compile a specialisation for this call, and call it."""
+        with self._lock:
+            reasons = [r for c in self.compiled if (r := c.specialisation.failure(args, kwargs)) is not None]
+            compiled = self._compile(args, kwargs)
+            if self.options.cache != "no caching":
+                self._dispatch.add(compiled.specialisation, args, kwargs)
+            if self.compiled:
+                self.stats.reasons.append(reasons)
+                self._report(reasons)
+            self.compiled.append(compiled)
+            self.stats.cache_misses += 1
+        return compiled.specialisation.call(args, kwargs, self._refused)
+
+    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
+        timer = Timer()
+        with timer("acquisition"):
+            program = Acquisition(self.options.sharp_edges).run(self.function, args, kwargs)
+        with torch.no_grad():
+            compiled = compile_program(program, self.options, timer)
+        self.stats.phases.append(timer.seconds)
+        return compiled
+
+    def _refused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        reason = self.compiled[-1].specialisation.failure(args, kwargs)
+        raise RuntimeError(
+            f"a specialisation does not accept the call that it was compiled for: {reason}; this is an error in Thunder"
+        )
+
+    def _report(self, reasons: list[str]) -> None:
+        if os.environ.get("THUNDER_LOG_MISSES"):
+            LOGGER.warning("%s is compiled again: %s", self.__name__, "; ".join(reasons) or "another kind of arguments")
+
+    def __repr__(self) -> str:
+        return f"<thunder.jit of {self.function!r}: {len(self.compiled)} specialisations>"

@@ -1,0 +1,98 @@
+"""Finding the specialisation for a call without trying them in turn.
+
+A call is first sorted by the types of its arguments. For each combination of types a key function is generated, which
+takes from the arguments what tells specialisations apart most of the time: shapes, dtypes, numbers, strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from thunder_frontend.specialise import Specialisation
+
+Call = Callable[[tuple[Any, ...], dict[str, Any], Callable[..., Any]], Any]
+_BY_VALUE = (bool, int, str, bytes, type(None), torch.dtype, torch.device)
+
+
+class Family:
+    """The specialisations for arguments of one combination of types."""
+
+    __slots__ = ("entries", "key")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.key = key_function(args, kwargs)
+        self.entries: dict[Any, list[Specialisation]] = {}
+
+
+def key_function(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
+    """Return a function from arguments of these types to what tells specialisations apart."""
+    parts = ["grad()"]
+    for place, value in [(f"args[{i}]", a) for i, a in enumerate(args)] + [(f"kwargs[{k!r}]", v) for k, v in kwargs.items()]:
+        if isinstance(value, torch.Tensor):
+            parts += [f"{place}.shape", f"{place}.dtype", f"{place}.requires_grad"]
+        elif type(value) in _BY_VALUE:
+            parts.append(place)
+        elif type(value) is float:
+            parts.append(f"({place} if {place} == {place} else 'nan')")
+    scope: dict[str, Any] = {"grad": torch.is_grad_enabled}
+    return eval(f"lambda args, kwargs: ({', '.join(parts)},)", scope)  # type: ignore[no-any-return]
+
+
+class Dispatcher:
+    """The specialisations of a compiled function.
+
+    Args:
+        miss: ``(args, kwargs) -> result``: compiles a specialisation, adds it, and calls it.
+    """
+
+    __slots__ = ("_families", "_miss", "calls", "specialisations")
+
+    def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> None:
+        self._families: dict[Any, Family] = {}
+        self._miss = miss
+        self.specialisations: list[Specialisation] = []
+        self.calls = 0
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.calls += 1
+        types = tuple(map(type, args))
+        family = self._families.get((types, tuple(kwargs), *map(type, kwargs.values())) if kwargs else types)
+        if family is None:
+            return self._miss(args, kwargs)
+        found = family.entries.get(family.key(args, kwargs))
+        if found is None:
+            return self._miss(args, kwargs)
+        if len(found) == 1:
+            return found[0].call(args, kwargs, self._miss)
+        return self._try_in_turn(found, args, kwargs)
+
+    def _try_in_turn(self, found: list[Specialisation], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """For specialisations that the key does not tell apart: the last one to hit comes first next time."""
+        for index, specialisation in enumerate(found):
+            result = specialisation.call(args, kwargs, _missed)
+            if result is not _MISSED:
+                if index:
+                    found.insert(0, found.pop(index))
+                return result
+        return self._miss(args, kwargs)
+
+    def add(self, specialisation: Specialisation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Add a specialisation for calls like this one."""
+        types: Any = tuple(map(type, args))
+        if kwargs:
+            types = (types, tuple(kwargs), *map(type, kwargs.values()))
+        family = self._families.get(types)
+        if family is None:
+            family = self._families[types] = Family(args, kwargs)
+        family.entries.setdefault(family.key(args, kwargs), []).insert(0, specialisation)
+        self.specialisations.append(specialisation)
+
+
+_MISSED = object()
+
+
+def _missed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return _MISSED

@@ -1,0 +1,79 @@
+"""How tensors of a program will be laid out, found by running what leads to them on tensors without data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy, flat_proxies
+from thunder_torch.convert import fake_mode
+
+from thunder_frontend.program import Input
+
+
+class Examples:
+    """Tensors without data, with the strides and the sharing of memory that the program's tensors will have.
+
+    Only what is asked for is computed, and each operation once.
+
+    Args:
+        builder: of the trace in the making.
+        inputs: of the program in the making.
+    """
+
+    def __init__(self, builder: Builder, inputs: Sequence[Input]) -> None:
+        self._builder = builder
+        self._inputs = inputs
+        self._made: dict[str, Any] = {}
+        self._producers: dict[str, BoundSymbol] = {}
+        self._seen = 0
+
+    def of(self, proxy: TensorProxy) -> torch.Tensor:
+        """Return the example of ``proxy``."""
+        if proxy.name not in self._made:
+            self._index()
+            self._compute(proxy.name)
+        return self._made[proxy.name]  # type: ignore[no-any-return]
+
+    def _index(self) -> None:
+        bound_symbols = self._builder.bound_symbols
+        for bound in bound_symbols[self._seen :]:
+            for proxy in bound.outputs:
+                self._producers[proxy.name] = bound
+        self._seen = len(bound_symbols)
+        for i in self._inputs:
+            if i.proxy.name not in self._made:
+                with torch._C.DisableTorchFunction():
+                    self._made[i.proxy.name] = fake_mode().from_tensor(i.example)
+
+    def _compute(self, name: str) -> None:
+        todo = [name]
+        while todo:
+            bound = self._producers[todo[-1]]
+            missing = [p.name for p in bound.inputs if p.name not in self._made and not isinstance(p, NumberProxy)]
+            if missing:
+                todo += missing
+                continue
+            todo.pop()
+            self._run(bound)
+
+    def _run(self, bound: BoundSymbol) -> None:
+        args, kwargs = self._filled(bound.args), self._filled(bound.kwargs)
+        with torch._C.DisableTorchFunction(), fake_mode(), torch.no_grad():
+            output = bound.symbol.origin(*args, **kwargs)
+        names = flat_proxies(bound.output)
+        values = [output] if isinstance(output, torch.Tensor) else [v for v in output if isinstance(v, torch.Tensor)]
+        for proxy, value in zip(names, values, strict=False):
+            self._made[proxy.name] = value
+
+    def _filled(self, tree: Any) -> Any:
+        if isinstance(tree, NumberProxy):
+            return tree.value
+        if isinstance(tree, Proxy):
+            return self._made[tree.name]
+        if tree.__class__ in (tuple, list):
+            return tree.__class__([self._filled(item) for item in tree])
+        if tree.__class__ is dict:
+            return {key: self._filled(item) for key, item in tree.items()}
+        return tree

@@ -1,0 +1,20 @@
+"""Guards: facts about the outside world that a program relies on, a module per kind of value."""
+
+from thunder_frontend.guards.base import Guard
+from thunder_frontend.guards.containers import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
+from thunder_frontend.guards.environment import Environment, EnvironmentGuard, environment
+from thunder_frontend.guards.tensors import (
+    DistinctTensorsGuard,
+    SameTensorGuard,
+    TensorGuard,
+    TensorMetadata,
+    checker,
+    metadata_of,
+)
+from thunder_frontend.guards.values import AttributeAbsentGuard, IdentityGuard, TypeGuard, ValueGuard, same_value
+
+__all__ = [
+    "AttributeAbsentGuard", "DistinctTensorsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard",
+    "IdentityGuard", "KeysGuard", "LengthGuard", "MembershipGuard", "SameTensorGuard", "SetGuard", "TensorGuard",
+    "TensorMetadata", "TypeGuard", "ValueGuard", "checker", "environment", "metadata_of", "same_value",
+]  # fmt: skip

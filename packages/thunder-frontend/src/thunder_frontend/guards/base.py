@@ -1,0 +1,53 @@
+"""What a guard is: one fact about the outside world that a program relies on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from thunder_ir import Context
+
+from thunder_frontend.sources import Source
+
+
+class Guard(ABC):
+    """A fact about the outside world that must hold for a program to be valid.
+
+    Args:
+        source: what it is about.
+        slot: where that is kept, as a container that the compiled function holds and the key in it; then the
+            prologue checks it together with all others of its kind in one call.
+    """
+
+    __slots__ = ("slot", "source")
+
+    def __init__(self, source: Source, slot: tuple[Any, Any] | None = None) -> None:
+        self.source = source
+        self.slot = slot
+
+    @abstractmethod
+    def condition(self, context: Context) -> str:
+        """Return a Python expression that is true while the fact holds."""
+
+    @abstractmethod
+    def problem(self, value: Any) -> str | None:
+        """Say what is wrong with ``value``, the one that ``source`` leads to now; ``None`` if nothing is."""
+
+    def failure(self, roots: Mapping[str, Any]) -> str | None:
+        """Say how the fact fails to hold now, with old and new value; ``None`` if it holds."""
+        try:
+            value = self.slot[0][self.slot[1]] if self.slot is not None else self.source.evaluate(dict(roots))
+        except (LookupError, AttributeError, TypeError, ValueError) as error:
+            return f"{self.source} is gone ({type(error).__name__}: {error})"
+        problem = self.problem(value)
+        return None if problem is None else f"{self.source} {problem}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.source}>"
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """Return a short text for a value in a message."""
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

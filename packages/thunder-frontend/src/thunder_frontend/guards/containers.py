@@ -1,0 +1,109 @@
+"""Guards of containers: how many items, which keys, which not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thunder_ir import Context, literal
+
+from thunder_frontend.guards.base import Guard, shown
+from thunder_frontend.guards.values import same_value
+from thunder_frontend.sources import Source
+
+
+class LengthGuard(Guard):
+    """A container has that many items."""
+
+    __slots__ = ("length",)
+
+    def __init__(self, source: Source, length: int) -> None:
+        super().__init__(source)
+        self.length = length
+
+    def condition(self, context: Context) -> str:
+        return f"len({self.source.expression(context)}) == {self.length}"
+
+    def problem(self, value: Any) -> str | None:
+        return None if len(value) == self.length else f"has {len(value)} items, compiled for {self.length}"
+
+
+class KeysGuard(Guard):
+    """A dict has these keys in this order."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, source: Source, keys: tuple[Any, ...]) -> None:
+        super().__init__(source)
+        self.keys = keys
+
+    def condition(self, context: Context) -> str:
+        here = self.source.expression(context)
+        if all(type(k) in (str, int) for k in self.keys):
+            return f"tuple({here}) == {literal(self.keys, context)}"
+        return f"{context.object(same_keys, 'same_keys')}({here}, {context.object(self.keys, 'keys')})"
+
+    def problem(self, value: Any) -> str | None:
+        return None if same_keys(value, self.keys) else f"has keys {shown(list(value))}, compiled for {shown(list(self.keys))}"
+
+
+def same_keys(mapping: Any, keys: tuple[Any, ...]) -> bool:
+    """Whether the keys of ``mapping`` are ``keys``, in order, each of the same type."""
+    return len(mapping) == len(keys) and all(map(same_value, mapping, keys))
+
+
+class MembershipGuard(Guard):
+    """A key is in a dict or set, or is not.
+
+    Where the container is held by the compiled function and the key must be absent, ``absent_slot`` lets the prologue
+    check it together with all others.
+    """
+
+    __slots__ = ("key", "present")
+
+    def __init__(self, source: Source, key: Any, present: bool) -> None:
+        super().__init__(source)
+        self.key = key
+        self.present = present
+
+    @property
+    def absent_slot(self) -> tuple[Any, Any] | None:
+        if self.present or not self.source.is_held:
+            return None
+        return self.source.held, self.key
+
+    def condition(self, context: Context) -> str:
+        word = "in" if self.present else "not in"
+        return f"{literal(self.key, context)} {word} {self.source.expression(context)}"
+
+    def problem(self, value: Any) -> str | None:
+        if (self.key in value) == self.present:
+            return None
+        return f"{'lacks' if self.present else 'has'} the key {shown(self.key)} now"
+
+
+class EmptyGuard(Guard):
+    """A container is empty, as a module's dict of hooks is most of the time."""
+
+    __slots__ = ()
+
+    def condition(self, context: Context) -> str:
+        return f"not {self.source.expression(context)}"
+
+    def problem(self, value: Any) -> str | None:
+        return f"has {len(value)} items, compiled for none" if value else None
+
+
+class SetGuard(Guard):
+    """A set has the same members."""
+
+    __slots__ = ("members",)
+
+    def __init__(self, source: Source, members: frozenset[Any]) -> None:
+        super().__init__(source)
+        self.members = members
+
+    def condition(self, context: Context) -> str:
+        return f"{self.source.expression(context)} == {context.object(self.members, 'members')}"
+
+    def problem(self, value: Any) -> str | None:
+        return None if value == self.members else f"is {shown(value)}, compiled for {shown(set(self.members))}"

@@ -1,0 +1,100 @@
+"""Guards of single values: equal, identical, of a type."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from thunder_ir import Context, literal
+
+from thunder_frontend.guards.base import Guard, shown
+from thunder_frontend.sources import Source
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two scalars are the same for a program: of one type, equal, zeros of one sign, NaN like NaN."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float):
+        return (a == b and math.copysign(1.0, a) == math.copysign(1.0, b)) or (a != a and b != b)
+    if isinstance(a, complex):
+        return same_value(a.real, b.real) and same_value(a.imag, b.imag)
+    return bool(a == b)
+
+
+class ValueGuard(Guard):
+    """A number, string, ``None`` or another scalar is what it was."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, source: Source, value: Any, slot: tuple[Any, Any] | None = None) -> None:
+        super().__init__(source, slot)
+        self.value = value
+
+    def condition(self, context: Context) -> str:
+        here = self.source.expression(context)
+        value = self.value
+        if value is None or value is True or value is False or value is ...:
+            return f"{here} is {value if value is not ... else '...'}"
+        if isinstance(value, (int, str, bytes)) and type(value) in (int, str, bytes):
+            return f"{here}.__class__ is {type(value).__name__} and {here} == {literal(value, context)}"
+        return f"{context.object(same_value, 'same_value')}({here}, {context.object(value, type(value).__name__)})"
+
+    def problem(self, value: Any) -> str | None:
+        if same_value(value, self.value):
+            return None
+        return f"is {shown(value)}, compiled for {shown(self.value)}"
+
+
+class IdentityGuard(Guard):
+    """An object is the very same one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, source: Source, value: Any, slot: tuple[Any, Any] | None = None) -> None:
+        super().__init__(source, slot)
+        self.value = value
+
+    def condition(self, context: Context) -> str:
+        return f"{self.source.expression(context)} is {context.object(self.value, type(self.value).__name__)}"
+
+    def problem(self, value: Any) -> str | None:
+        if value is self.value:
+            return None
+        return f"is another object, {shown(value)}; compiled for {shown(self.value)}"
+
+
+class TypeGuard(Guard):
+    """An object is of the very same type."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, source: Source, type_: type) -> None:
+        super().__init__(source)
+        self.type = type_
+
+    def condition(self, context: Context) -> str:
+        return f"type({self.source.expression(context)}) is {context.object(self.type, self.type.__name__)}"
+
+    def problem(self, value: Any) -> str | None:
+        if type(value) is self.type:
+            return None
+        return f"is of type {type(value).__qualname__}, compiled for {self.type.__qualname__}"
+
+
+class AttributeAbsentGuard(Guard):
+    """An object has no attribute of that name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, source: Source, name: str) -> None:
+        super().__init__(source)
+        self.name = name
+
+    def condition(self, context: Context) -> str:
+        return f"not hasattr({self.source.expression(context)}, {self.name!r})"
+
+    def problem(self, value: Any) -> str | None:
+        return f"has an attribute {self.name!r} now" if hasattr(value, self.name) else None

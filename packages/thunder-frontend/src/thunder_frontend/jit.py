@@ -1,0 +1,177 @@
+"""``jit`` and what can be asked of what it returns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from thunder_ir import Trace
+
+from thunder_frontend.compiled import CompiledFunction
+from thunder_frontend.module import ThunderModule
+from thunder_frontend.options import Options
+from thunder_frontend.pipeline import Compiled
+from thunder_frontend.stats import CompileStats
+
+
+def jit(
+    fn: Callable[..., Any] | torch.nn.Module | None = None,
+    /,
+    *,
+    langctx: Any = None,
+    executors: Sequence[Any] | None = None,
+    sharp_edges: str = "allow",
+    cache: str | None = None,
+    disable_torch_autograd: bool = False,
+    transforms: Sequence[Any] | None = None,
+    debug_options: Any = None,
+    **compile_options: Any,
+) -> Any:
+    """Compile a callable or a module, just in time: for each kind of call a program is acquired, once.
+
+    Args:
+        fn: a function, method, callable object or ``nn.Module``. Without it, a decorator is returned.
+        langctx: accepted for compatibility; programs speak the torch language.
+        executors: executors or their names in order of priority; ``"+name"`` puts one before the defaults.
+        sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that happen while a program is
+            acquired and not on later calls, such as ``print``.
+        cache: ``"constant values"`` (default), ``"symbolic values"``, ``"same input"`` or ``"no caching"``.
+        disable_torch_autograd: return tensors that autograd knows nothing of.
+        transforms: instances of :class:`thunder_frontend.Transform`, applied in order.
+        debug_options: accepted for compatibility.
+        compile_options: ``check``, ``memory_budget``, ``partition``, ``log``; unknown ones warn by name.
+
+    Returns:
+        A callable of the same signature; for a module, a :class:`~thunder_frontend.ThunderModule`.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import jit, last_traces
+        >>> compiled = jit(lambda a, b: a + b * 2)
+        >>> compiled(torch.ones(2), torch.ones(2))
+        tensor([3., 3.])
+    """
+    if fn is None:
+        return functools.partial(
+            jit, langctx=langctx, executors=executors, sharp_edges=sharp_edges, cache=cache,
+            disable_torch_autograd=disable_torch_autograd, transforms=transforms, debug_options=debug_options, **compile_options,
+        )  # fmt: skip
+    options = Options(
+        executors,
+        getattr(sharp_edges, "value", sharp_edges),
+        getattr(cache, "value", cache) or "constant values",
+        tuple(transforms or ()),
+        not disable_torch_autograd,
+        compile_options,
+    )
+    if isinstance(fn, ThunderModule):
+        fn = fn._original
+    if isinstance(fn, CompiledFunction):
+        fn = fn.function
+    if isinstance(fn, torch.nn.Module):
+        return ThunderModule(fn, options)
+    if not callable(fn):
+        raise TypeError(f"thunder.jit compiles callables and modules, and this is a {type(fn).__name__}")
+    return CompiledFunction(fn, options)
+
+
+def compiled_function(fn: Any) -> CompiledFunction:
+    """Return the compiled function behind what :func:`jit` returned.
+
+    Raises:
+        TypeError: ``fn`` did not come from :func:`jit`.
+    """
+    if isinstance(fn, ThunderModule):
+        return fn._compiled
+    if isinstance(fn, CompiledFunction):
+        return fn
+    raise TypeError(f"{fn!r} was not made by thunder.jit")
+
+
+def _last(fn: Any) -> Compiled:
+    compiled = compiled_function(fn).compiled
+    if not compiled:
+        raise RuntimeError(f"{fn!r} was not called yet, so nothing is compiled")
+    return compiled[-1]
+
+
+def last_traces(fn: Any) -> list[Trace]:
+    """Return the stages of the computation (its forward part) of the specialisation compiled last, first to last."""
+    return _last(fn).traces
+
+
+def last_backward_traces(fn: Any) -> list[Trace]:
+    """Return the stages of the backward program of the specialisation compiled last; empty without one."""
+    return _last(fn).backward_traces
+
+
+def last_prologue_traces(fn: Any) -> list[Any]:
+    """Return the prologue of the specialisation compiled last: what it guards, and how it unpacks the arguments."""
+    return [_last(fn).specialisation.prologue]
+
+
+def last_epilogue_traces(fn: Any) -> list[Any]:
+    """Return the epilogue of the specialisation compiled last: its writes to the outside world, and the result."""
+    return [_last(fn).specialisation.epilogue]
+
+
+def cache_misses(fn: Any) -> int:
+    """Return how many calls compiled a specialisation."""
+    return compiled_function(fn).stats.cache_misses
+
+
+def cache_hits(fn: Any) -> int:
+    """Return how many calls were served by a specialisation compiled earlier."""
+    return compiled_function(fn).hits
+
+
+def compile_data(fn: Any) -> CompiledFunction:
+    """Return the compiled function: its options, specialisations and statistics."""
+    return compiled_function(fn)
+
+
+def compile_stats(fn: Any) -> CompileStats:
+    """Return counts, and CPU seconds by phase for each specialisation."""
+    return compiled_function(fn).stats
+
+
+def last_compile_options(fn: Any) -> dict[str, Any]:
+    """Return the options that were given beyond the named ones."""
+    return dict(compiled_function(fn).options.extra)
+
+
+def list_transforms(fn: Any) -> list[Any]:
+    """Return the transforms that are applied."""
+    return list(compiled_function(fn).options.transforms)
+
+
+def last_interpreter_log(fn: Any) -> Any:
+    """Return what the interpreter saw, if ``log=True`` was asked for."""
+    return _last(fn).program.log
+
+
+def explain_misses(fn: Any) -> list[list[str]]:
+    """Return for each miss after the first which guard of which specialisation failed, with old and new value."""
+    return compiled_function(fn).stats.reasons
+
+
+def trace(fn: Callable[..., Any]) -> Callable[..., Trace]:
+    """Return a function that acquires ``fn`` for its arguments and returns the computation, not transformed.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import trace
+        >>> print(trace(lambda a: a + 1)(torch.ones(2)))
+        def computation(a0: "float32[2]"):
+            t0 = ltorch.add(a0, 1)  # float32[2]
+            return (t0,)
+    """
+
+    def acquire(*args: Any, **kwargs: Any) -> Trace:
+        compiled = jit(fn)
+        compiled(*args, **kwargs)
+        return last_traces(compiled)[0]
+
+    return acquire

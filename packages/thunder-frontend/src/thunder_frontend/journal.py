@@ -1,0 +1,116 @@
+"""Writes to the outside world: made while a program is acquired, undone after it, and made again by each call."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from typing import Any
+
+MISSING = object()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Write:
+    """One place of the outside world that a program writes to.
+
+    Args:
+        kind: ``"attribute"``, ``"item"``, ``"cell"`` or ``"container"`` (the whole of a list, dict or set).
+        target: the object written to.
+        key: name or key; ``None`` for a cell or a whole container.
+        before: what was there, :data:`MISSING` if nothing; of a container, a copy.
+    """
+
+    kind: str
+    target: Any
+    key: Any
+    before: Any
+
+
+class Journal:
+    """Keeps what outside objects were before the program wrote to them."""
+
+    def __init__(self) -> None:
+        self._writes: dict[tuple[int, str, Any], Write] = {}
+        self._containers: set[int] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._writes)
+
+    def note(self, kind: str, target: Any, key: Any, before: Any) -> None:
+        """Remember what is at a place that is about to be written, the first time."""
+        self._writes.setdefault((id(target), kind, key), Write(kind, target, key, before))
+
+    def note_container(self, container: Any) -> None:
+        """Remember the contents of a container that is about to be changed."""
+        if id(container) not in self._containers:
+            self._containers.add(id(container))
+            copy = container.copy() if hasattr(container, "copy") else type(container)(container)
+            self._writes[(id(container), "container", None)] = Write("container", container, None, copy)
+
+    def wrote(self, container: Any) -> bool:
+        """Whether the program changed this container as a whole."""
+        return id(container) in self._containers
+
+    def written_at(self, target: Any, kind: str, key: Any) -> bool:
+        """Whether the program wrote to this place."""
+        return (id(target), kind, key) in self._writes
+
+    def writes(self) -> list[Write]:
+        """Return the places written to, in the order of their first write."""
+        return list(self._writes.values())
+
+    def now(self, write: Write) -> Any:
+        """Return what is at the place now; :data:`MISSING` if nothing is."""
+        match write.kind:
+            case "attribute":
+                return write.target.__dict__.get(write.key, MISSING) if _plain(write) else getattr(write.target, write.key, MISSING)
+            case "item":
+                return write.target.get(write.key, MISSING) if isinstance(write.target, dict) else write.target[write.key]
+            case "cell":
+                return write.target.cell_contents
+            case _:
+                return write.target
+
+    def undo(self) -> None:
+        """Put everything back, last write first."""
+        for write in reversed(self._writes.values()):
+            _restore(write)
+
+
+def _plain(write: Write) -> bool:
+    return write.key in getattr(write.target, "__dict__", {})
+
+
+def _restore(write: Write) -> None:
+    target, key, before = write.target, write.key, write.before
+    match write.kind:
+        case "attribute":
+            if before is MISSING:
+                if hasattr(target, key):
+                    object.__delattr__(target, key)
+            else:
+                object.__setattr__(target, key, before)
+        case "item":
+            if before is MISSING:
+                target.pop(key, None)
+            else:
+                target[key] = before
+        case "cell":
+            target.cell_contents = before
+        case _:
+            refill(target, before)
+
+
+def refill(container: Any, contents: Any) -> None:
+    """Give a container other contents, keeping the container."""
+    if isinstance(container, (dict, OrderedDict, set)):
+        container.clear()
+        container.update(contents)
+    elif isinstance(container, list):
+        container[:] = contents
+    elif isinstance(container, deque):
+        container.clear()
+        container.extend(contents)
+    else:
+        container.__dict__.clear()
+        container.__dict__.update(contents)

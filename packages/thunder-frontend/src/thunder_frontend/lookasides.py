@@ -1,0 +1,107 @@
+"""What the interpreter does not interpret: PyTorch's own code, and the shortcuts through ``nn.Module``."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from thunder_interpreter import Interpreted
+
+from thunder_frontend.module_calls import call_module, runs_forward_alone
+from thunder_frontend.sources import held
+from thunder_frontend.traced_tensor import TracedTensor
+
+INTERPRETED_TORCH = (
+    "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
+    "torch.nn.attention", "torch.autograd.function", "torch.distributions",
+)  # fmt: skip
+
+
+def compiling() -> bool:
+    """Answer libraries that ask whether their program is being captured as a whole."""
+    return True
+
+
+HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
+GLOBAL_HOOKS = ("_global_backward_pre_hooks", "_global_backward_hooks", "_global_forward_hooks", "_global_forward_pre_hooks")
+MODULES = torch.nn.modules.module
+
+
+def runs_natively(function: Any) -> bool:
+    """Whether a Python function is called as it is: Thunder's own, and what of PyTorch ends in its dispatcher anyway."""
+    module = function.__globals__.get("__name__") or ""
+    if function is call_module:
+        return False
+    if module.startswith("thunder"):
+        return module.startswith("thunder_") and not module.startswith("thunder_benchmarks")
+    if module == "torch" or module.startswith("torch."):
+        return not module.startswith(INTERPRETED_TORCH)
+    return module.startswith(("optree", "numpy"))
+
+
+def lookasides(acquisition: Any) -> Callable[[Any], Any]:
+    """Return what the interpreter asks about each callable: what to run in its place, or ``None``."""
+    world = acquisition.world
+
+    def module_getattr(self: torch.nn.Module, name: str) -> Any:
+        own = self.__dict__
+        for table in ("_parameters", "_buffers", "_modules"):
+            held_in = own.get(table)
+            if held_in is not None and name in held_in:
+                return table_item(self, table, held_in, name)
+        source = world.source_of(self)
+        if source is not None:
+            for table in ("_parameters", "_buffers", "_modules"):
+                if table in own:
+                    world.know(own[table], held(own[table], f"{source}.{table}"))
+                    world.membership(own[table], name, False)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def table_item(self: torch.nn.Module, table: str, held_in: dict[str, Any], name: str) -> Any:
+        source = world.source_of(self)
+        if source is None:
+            return held_in[name]
+        if world.journal.written_at(held_in, "item", name) or world.journal.wrote(held_in):
+            return held_in[name]
+        return world.read(source, "attribute", name, held_in[name], (held_in, name))
+
+    def no_hooks(self: torch.nn.Module) -> bool:
+        own = self.__dict__
+        if any(own[h] for h in HOOKS) or any(getattr(MODULES, h) for h in GLOBAL_HOOKS):
+            return False
+        source = world.source_of(self)
+        if source is not None and not own.get("_compiled_call_impl"):
+            for name in HOOKS:
+                world.know(own[name], held(own[name], f"{source}.{name}"))
+                world.empty(own[name])
+            for name in GLOBAL_HOOKS:
+                hooks = getattr(MODULES, name)
+                world.know(hooks, held(hooks, name))
+                world.empty(hooks)
+        return True
+
+    def type_of(*args: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], TracedTensor):
+            return args[0]._stands_for
+        return type(*args)
+
+    table: dict[Any, Any] = {
+        torch.nn.Module.__getattr__: module_getattr,
+        torch.nn.Module._wrapped_call_impl: Interpreted(call_module),
+        torch.nn.Module.__call__: Interpreted(call_module),
+        runs_forward_alone: no_hooks,
+        type: type_of,
+        torch.compiler.is_compiling: compiling,
+        torch.compiler.is_dynamo_compiling: compiling,
+    }
+
+    def find(function: Any) -> Any:
+        if isinstance(function, (types.FunctionType, type)):
+            found = table.get(function)
+            if found is not None:
+                return found
+        return None
+
+    return find

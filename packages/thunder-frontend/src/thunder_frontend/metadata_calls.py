@@ -1,0 +1,149 @@
+"""Torch functions that a program being acquired answers at once, from metadata, and those that it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from thunder_ir import IntegerProxy
+
+from thunder_frontend.errors import DataDependentError
+from thunder_frontend.traced_tensor import TracedTensor
+
+T = torch.Tensor
+
+
+def _getter(name: str) -> Any:
+    return getattr(T, name).__get__
+
+
+NATIVE = frozenset(
+    [_getter(n) for n in ("dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_mps",
+                          "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "names", "is_sparse_csr") if hasattr(T, n)]
+    + [T.dim, T.ndimension, T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.is_conj, T.is_neg,
+       T.is_inference, T.__repr__, T.__hash__, T.__format__, T.is_same_size,
+       torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_conj, torch.is_same_size]
+)  # fmt: skip
+"""What the traced tensor, a tensor with metadata, tells correctly by itself."""
+
+ANSWERS: dict[Any, Callable[..., Any]] = {}
+
+
+def answers(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """File the decorated function as what answers these; it gets the calls in progress first."""
+
+    def register(answer: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            ANSWERS[function] = answer
+        return answer
+
+    return register
+
+
+class SymbolicSize(tuple):  # type: ignore[type-arg]
+    """The shape of a tensor with symbolic dimensions, in place of ``torch.Size``, which cannot hold them."""
+
+    __slots__ = ()
+
+    def numel(self) -> Any:
+        """Return the product of the dimensions."""
+        count: Any = 1
+        for dimension in self:
+            count = count * dimension
+        return count
+
+
+def shape_of(tensor: TracedTensor) -> Any:
+    """Return the shape as user code sees it."""
+    shape = tensor._proxy.shape
+    if any(isinstance(d, IntegerProxy) for d in shape):
+        return SymbolicSize(shape)
+    return torch.Size(shape)
+
+
+@answers(_getter("shape"))
+def _shape(calls: Any, tensor: T) -> Any:
+    return shape_of(calls.traced(tensor))
+
+
+@answers(T.size)
+def _size(calls: Any, tensor: T, dim: int | None = None) -> Any:
+    shape = shape_of(calls.traced(tensor))
+    if dim is None:
+        return shape
+    if not -max(len(shape), 1) <= dim < max(len(shape), 1):
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-max(len(shape), 1)}, {max(len(shape), 1) - 1}], but got {dim})"
+        )
+    return shape[dim]
+
+
+@answers(T.numel, T.nelement, torch.numel)
+def _numel(calls: Any, tensor: T) -> Any:
+    return calls.traced(tensor)._proxy.numel
+
+
+@answers(T.__len__)
+def _len(calls: Any, tensor: T) -> Any:
+    shape = shape_of(calls.traced(tensor))
+    if not shape:
+        raise TypeError("len() of a 0-d tensor")
+    return int(shape[0])
+
+
+@answers(_getter("requires_grad"))
+def _requires_grad(calls: Any, tensor: T) -> bool:
+    return calls.value(tensor).requires_grad  # type: ignore[no-any-return]
+
+
+@answers(T.stride)
+def _stride(calls: Any, tensor: T, dim: int | None = None) -> Any:
+    strides = calls.strides(calls.traced(tensor))
+    return strides if dim is None else strides[dim]
+
+
+@answers(T.is_contiguous)
+def _is_contiguous(calls: Any, tensor: T, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
+    return calls.example(calls.traced(tensor)).is_contiguous(memory_format=memory_format)  # type: ignore[no-any-return]
+
+
+@answers(T.storage_offset)
+def _storage_offset(calls: Any, tensor: T) -> int:
+    return calls.example(calls.traced(tensor)).storage_offset()  # type: ignore[no-any-return]
+
+
+@answers(_getter("is_leaf"))
+def _is_leaf(calls: Any, tensor: T) -> bool:
+    traced = calls.traced(tensor)
+    return calls.is_leaf(traced)  # type: ignore[no-any-return]
+
+
+@answers(_getter("grad_fn"))
+def _grad_fn(calls: Any, tensor: T) -> Any:
+    if not calls.value(tensor).requires_grad or calls.is_leaf(calls.traced(tensor)):
+        return None
+    raise DataDependentError("grad_fn of a tensor inside a compiled program does not exist; the program is differentiated as a whole")
+
+
+_VALUE = (
+    "Python needs the value of a tensor here, which is known only when the program runs. Keep the choice in tensors "
+    "(torch.where, masks), pass the number as an argument, or compile the parts before and after it on their own."
+)
+
+
+@answers(T.__bool__, T.__int__, T.__float__, T.__complex__, T.__index__, T.tolist, T.numpy, T.__array__, T.__contains__,
+         T.is_nonzero, torch.is_nonzero, T.item, T.equal, torch.equal, torch.allclose, T.allclose, T.data_ptr)  # fmt: skip
+def _value(calls: Any, *args: Any, **kwargs: Any) -> Any:
+    raise DataDependentError(_VALUE)
+
+
+REFUSED: dict[Any, str] = {
+    T.resize_: "resize_ changes how much memory a tensor has; make a new tensor of the size wanted",
+    T.set_: "set_ exchanges the memory of a tensor; assign the other tensor instead",
+    T.backward: "backward() inside of a compiled program is not supported; use torch.autograd.grad, or call it on the result",
+    T.register_hook: "hooks on tensors inside of a compiled program are not supported; register them outside",
+    T.retain_grad: "retain_grad() inside of a compiled program is not supported; return the tensor instead",
+    T.share_memory_: "share_memory_() inside of a compiled program is not supported",
+    T.pin_memory: "pin_memory() inside of a compiled program is not supported",
+}

@@ -1,0 +1,141 @@
+"""What a program returns: the tensors in it, and how the rest is built around them on each call."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from thunder_ir import NumberProxy, Proxy
+
+from thunder_frontend.sources import Source
+from thunder_frontend.world import CODE, SCALARS, World
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Outside:
+    """An outside object that a program returns or stores as it is: fetched again on each call.
+
+    Args:
+        source: how to get at it.
+    """
+
+    source: Source
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Built:
+    """An object that a program made: built anew on each call.
+
+    Args:
+        build: takes the parts, returns the object.
+        parts: templates of what is in it.
+    """
+
+    build: Callable[..., Any]
+    parts: tuple[Any, ...]
+
+
+def template(value: Any, tensor: Callable[[torch.Tensor], Any], world: World, seen: dict[int, Any] | None = None) -> Any:
+    """Return ``value`` as a tree of proxies, plain containers, scalars, :class:`Outside` and :class:`Built`.
+
+    Args:
+        value: what user code returned or stored.
+        tensor: gives the proxy, or another template, that stands for a tensor.
+        world: knows outside objects.
+        seen: objects on the way down, to refuse cycles.
+    """
+    if isinstance(value, torch.Tensor):
+        return tensor(value)
+    if isinstance(value, (Proxy, SCALARS)) and not isinstance(value, torch.Size):
+        return value
+    seen = {} if seen is None else seen
+    if id(value) in seen:
+        raise ValueError("a compiled program cannot return an object that contains itself")
+    source = world.source_of(value)
+    if source is not None and not world.journal.wrote(value):
+        return Outside(source)
+    seen = {**seen, id(value): value}
+
+    def inner(part: Any) -> Any:
+        return template(part, tensor, world, seen)
+
+    cls = value.__class__
+    if cls is tuple or cls is list:
+        return cls([inner(v) for v in value])
+    if cls is dict:
+        return {k: inner(v) for k, v in value.items()}
+    return _built(value, cls, inner)
+
+
+def _built(value: Any, cls: type, inner: Callable[[Any], Any]) -> Any:
+    if isinstance(value, torch.Size):
+        return Built(torch.Size, (tuple(value),))
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return Built(cls, tuple(inner(v) for v in value))
+    if isinstance(value, tuple) and cls.__module__ == "torch.return_types":
+        return Built(cls, (tuple(inner(v) for v in value),))
+    if cls is set or cls is frozenset:
+        return Built(cls, ([inner(v) for v in value],))
+    if cls is OrderedDict:
+        return Built(OrderedDict, ({k: inner(v) for k, v in value.items()},))
+    if cls is defaultdict:
+        return Built(defaultdict, (Outside(Source(None, "root", "factory", value.default_factory, True)), {k: inner(v) for k, v in value.items()}))
+    if isinstance(value, CODE) or not (hasattr(value, "__dict__") or hasattr(cls, "__slots__")):
+        return Outside(Source(None, "root", cls.__name__, value, True))
+    state = {k: inner(v) for k, v in getattr(value, "__dict__", {}).items()}
+    items = None
+    if isinstance(value, dict):
+        items = {k: inner(v) for k, v in value.items()}
+    elif isinstance(value, (list, tuple)):
+        items = [inner(v) for v in value]
+    for owner in cls.__mro__:
+        names = owner.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if hasattr(value, name) and name not in ("__dict__", "__weakref__"):
+                state[name] = inner(getattr(value, name))
+    return Built(Rebuild(cls), (state, items))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Rebuild:
+    """Makes an object of a class with a given state, without running its ``__init__``."""
+
+    cls: type
+
+    def __call__(self, state: dict[str, Any], items: Any) -> Any:
+        """Return the object.
+
+        Args:
+            state: its attributes.
+            items: what it holds as a container, if it is one.
+        """
+        cls = self.cls
+        made = tuple.__new__(cls, items) if issubclass(cls, tuple) else cls.__new__(cls)
+        if isinstance(made, dict):
+            for key, value in items.items():
+                (OrderedDict if isinstance(made, OrderedDict) else dict).__setitem__(made, key, value)
+        elif isinstance(made, list):
+            list.extend(made, items)
+        for key, value in state.items():
+            object.__setattr__(made, key, value)
+        return made
+
+    @property
+    def __name__(self) -> str:
+        return f"new_{self.cls.__name__}"
+
+
+def is_plain(tree: Any) -> bool:
+    """Whether a template is made of proxies, numbers and plain containers only, so that it prints as a literal."""
+    if isinstance(tree, NumberProxy):
+        return True
+    if isinstance(tree, (Outside, Built)):
+        return False
+    if isinstance(tree, (tuple, list)):
+        return all(map(is_plain, tree))
+    if isinstance(tree, dict):
+        return all(map(is_plain, tree.values())) and all(map(is_plain, tree))
+    return True

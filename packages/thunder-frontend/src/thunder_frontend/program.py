@@ -1,0 +1,71 @@
+"""A program: what acquisition yields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from thunder_ir import TensorProxy, Trace
+
+from thunder_frontend.guards import EnvironmentGuard, Guard, TensorMetadata
+from thunder_frontend.sources import Source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Input:
+    """A tensor of the outside world that a program reads.
+
+    Args:
+        proxy: what stands for it in the computation.
+        source: how the prologue gets at it.
+        slot: the container and key where it is kept, if the compiled function holds the container.
+        metadata: the kind of tensor that the program was compiled for.
+        example: the tensor of the call that is being compiled.
+    """
+
+    proxy: TensorProxy
+    source: Source
+    slot: tuple[Any, Any] | None
+    metadata: TensorMetadata
+    example: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Effect:
+    """One write to the outside world, made by the epilogue.
+
+    Args:
+        kind: ``"tensor"`` (copy into a tensor), ``"attribute"``, ``"item"``, ``"cell"``, ``"delete"`` or ``"refill"``.
+        target: template of the object written to.
+        key: name, key, or ``None``.
+        value: template of what is written.
+    """
+
+    kind: str
+    target: Any
+    key: Any
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A callable, acquired for one call and valid for all calls for which its guards hold.
+
+    Args:
+        inputs: the tensors that it reads, in the order of the computation's inputs.
+        guards: facts about the outside world, but for tensors' metadata.
+        environment: PyTorch's state.
+        computation: from input tensors to every tensor that the result or an effect needs.
+        result: template of what is returned; its proxies are outputs of the computation, or inputs.
+        effects: writes to make after the computation, in order.
+        log: what the interpreter saw, if asked for.
+    """
+
+    inputs: tuple[Input, ...]
+    guards: tuple[Guard, ...]
+    environment: EnvironmentGuard
+    computation: Trace
+    result: Any
+    effects: tuple[Effect, ...]
+    log: Any = None

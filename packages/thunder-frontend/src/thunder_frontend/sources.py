@@ -1,0 +1,79 @@
+"""Where the values of the outside world come from, and how a prologue gets at them again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from thunder_ir import Context, literal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A way from a root (the arguments, or an object that the compiled function holds) to a value.
+
+    Args:
+        base: where the step starts; ``None`` for a root.
+        kind: the step: ``"root"``, ``"attribute"``, ``"item"``, ``"cell"``.
+        key: name of the root or attribute, key or index of the item.
+        held: the object itself, for a root that the compiled function holds on to, and for whatever is guarded to
+            be the very same object on every call; else :data:`NOT_HELD`.
+    """
+
+    base: Source | None
+    kind: str
+    key: Any
+    held: Any = field(default=None)
+    is_held: bool = False
+
+    def expression(self, context: Context) -> str:
+        """Return Python source that evaluates to the value, for use in a prologue."""
+        if self.is_held:
+            return context.object(self.held, _hint(self.held))
+        if self.base is None:
+            return str(self.key)
+        base = self.base.expression(context)
+        match self.kind:
+            case "attribute":
+                return f"{base}.{self.key}" if str(self.key).isidentifier() else f"getattr({base}, {self.key!r})"
+            case "cell":
+                return f"{base}.cell_contents"
+            case "dictkeys":
+                return f"tuple({base})"
+            case _:
+                return f"{base}[{literal(self.key, context)}]"
+
+    def evaluate(self, roots: dict[str, Any]) -> Any:
+        """Return the value now. Raises whatever a step raises."""
+        if self.is_held:
+            return self.held
+        if self.base is None:
+            return roots[self.key]
+        base = self.base.evaluate(roots)
+        match self.kind:
+            case "attribute":
+                return getattr(base, self.key)
+            case "cell":
+                return base.cell_contents
+            case _:
+                return base[self.key]
+
+    def __str__(self) -> str:
+        if self.base is None:
+            return str(self.key)
+        match self.kind:
+            case "attribute":
+                return f"{self.base}.{self.key}"
+            case "cell":
+                return f"{self.base}"
+            case _:
+                return f"{self.base}[{self.key!r}]"
+
+
+def _hint(value: Any) -> str:
+    return type(value).__name__.lower()
+
+
+def held(value: Any, name: str) -> Source:
+    """Return the source of an object that the compiled function holds on to."""
+    return Source(None, "root", name, value, True)

@@ -1,0 +1,298 @@
+"""A program as one generated function: guards, unpacking, computation, epilogue.
+
+What the hit path costs is decided here. Facts about objects that the compiled function holds are checked together, by
+``map`` over ``operator.getitem`` and ``operator.is_``; the metadata of all tensors in one call into PyTorch.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import contains, getitem, is_
+from typing import Any
+
+import torch
+from thunder_ir import Context, Names, NumberProxy, Proxy, flat_proxies, literal
+
+from thunder_frontend.guards import EmptyGuard, Guard, IdentityGuard, MembershipGuard, TensorGuard, ValueGuard, checker
+from thunder_frontend.journal import MISSING, refill
+from thunder_frontend.outputs import Built, Outside
+from thunder_frontend.program import Effect, Input, Program
+
+_NUMBERS = itertools.count()
+INDENT = "    "
+
+
+class SlotCheck:
+    """Checks, in one pass, that containers which the compiled function holds still have what was found in them.
+
+    Args:
+        guards: of kind :class:`ValueGuard` or :class:`IdentityGuard`, each with a slot.
+    """
+
+    __slots__ = ("containers", "expected", "guards", "keys")
+
+    def __init__(self, guards: Sequence[Guard]) -> None:
+        self.guards = list(guards)
+        self.containers = [g.slot[0] for g in guards]  # type: ignore[index]
+        self.keys = [g.slot[1] for g in guards]  # type: ignore[index]
+        self.expected = [g.value for g in guards]  # type: ignore[attr-defined]
+
+    def recheck(self) -> bool:
+        """Check by value where identity failed; what is equal becomes what is expected."""
+        for index, guard in enumerate(self.guards):
+            now = self.containers[index][self.keys[index]]
+            if now is self.expected[index]:
+                continue
+            if guard.problem(now) is not None:
+                return False
+            self.expected[index] = now
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generated:
+    """The text of a generated function.
+
+    Args:
+        text: its definition.
+        context: the names that it uses.
+        name: of the function.
+    """
+
+    text: str
+    context: Context = field(repr=False)
+    name: str = "prologue"
+
+    def python(self) -> str:
+        """Return the text."""
+        return self.text
+
+    def __str__(self) -> str:
+        return self.text
+
+    def compile(self, names: Mapping[str, Any]) -> Callable[..., Any]:
+        """Return the function; tracebacks through it show its lines."""
+        filename = f"<thunder {self.name} {next(_NUMBERS)}>"
+        linecache.cache[filename] = (len(self.text), None, self.text.splitlines(keepends=True), filename)
+        scope = {**self.context.globals, **names, "__name__": "thunder.generated"}
+        exec(compile(self.text, filename, "exec"), scope)
+        return scope[self.name]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Specialisation:
+    """A program ready to be called.
+
+    Args:
+        program: what it was made of.
+        call: ``(args, kwargs, miss) -> result``; calls ``miss(args, kwargs)`` if a guard fails.
+        prologue, epilogue: readable texts of its parts.
+    """
+
+    program: Program
+    call: Callable[..., Any]
+    prologue: Generated
+    epilogue: Generated
+
+    def failure(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        """Say which guard does not hold for a call, with old and new value; ``None`` if all hold."""
+        roots = {"args": args, "kwargs": kwargs}
+        problem = self.program.environment.failure(roots)
+        if problem is not None:
+            return problem
+        for guard in (*self.program.guards, *(TensorGuard(i.source, i.metadata, i.slot) for i in self.program.inputs)):
+            problem = guard.failure(roots)
+            if problem is not None:
+                return problem
+        return None
+
+
+class _Lines:
+    """The lines of a function in the making, and the names that it uses."""
+
+    def __init__(self, program: Program) -> None:
+        names = Names([p.name for p in program.computation.inputs] + [p.name for p in flat_proxies(program.computation.output)])
+        names.reserve(["args", "kwargs", "miss", "computation", "held", "result"])
+        self.context = Context(names)
+        self.lines: list[str] = []
+
+    def add(self, line: str, depth: int = 1) -> None:
+        self.lines.append(INDENT * depth + line)
+
+
+def specialise(program: Program, computation: Callable[..., Any], returns_result: bool) -> Specialisation:
+    """Return the program as a function.
+
+    Args:
+        program: with guards, inputs and effects.
+        computation: takes the input tensors, returns the computation's outputs.
+        returns_result: whether ``computation`` returns the result of the program itself rather than a tuple of outputs.
+    """
+    prologue, epilogue = _prologue(program), _epilogue(program, returns_result)
+    call = _Lines(program)
+    call.context = prologue.context
+    head = [*prologue.lines]
+    inputs = _passed(program.inputs)
+    if returns_result:
+        tail = [f"{INDENT}return computation({inputs})"]
+    else:
+        outputs = _outputs(program)
+        tail = [f"{INDENT}{outputs}computation({inputs})", *epilogue.lines]
+    context = prologue.context
+    context.globals.update(epilogue.context.globals)
+    names = {"computation": computation}
+    text = "\n".join(["def call(args, kwargs, miss):", *head, *tail]) + "\n"
+    made = Generated(text, context, "call").compile(names)
+    shown_head = [line.replace("return miss(args, kwargs)", "return None") for line in head]
+    shown = "\n".join(["def prologue(args, kwargs):", *shown_head, f"{INDENT}return ({inputs},)"]) + "\n"
+    return Specialisation(
+        program,
+        made,
+        Generated(shown, context, "prologue"),
+        Generated(_epilogue_text(program, epilogue, returns_result), epilogue.context, "epilogue"),
+    )
+
+
+def _passed(inputs: Sequence[Input]) -> str:
+    """The arguments of the computation: those unpacked one by one, then those taken from held containers."""
+    names = [i.proxy.name for i in inputs if i.slot is None]
+    return ", ".join([*names, "*held"] if any(i.slot is not None for i in inputs) else names)
+
+
+def ordered(inputs: Sequence[Input]) -> list[Input]:
+    """Return the inputs in the order in which a specialisation passes them."""
+    return [i for i in inputs if i.slot is None] + [i for i in inputs if i.slot is not None]
+
+
+def _prologue(program: Program) -> _Lines:
+    made = _Lines(program)
+    context = made.context
+    conditions = _conditions(program, context)
+    single = [i for i in program.inputs if i.slot is None]
+    slotted = [i for i in program.inputs if i.slot is not None]
+    if conditions or slotted or single:
+        made.add("try:")
+        if conditions:
+            made.add(f"if not ({conditions[0]}", 2)
+            for condition in conditions[1:]:
+                made.add(f"and {condition}", 3)
+            made.lines[-1] += "):"
+            made.add("return miss(args, kwargs)", 3)
+        for i in single:
+            made.add(f"{i.proxy.name} = {i.source.expression(context)}", 2)
+        if slotted:
+            containers = context.object([i.slot[0] for i in slotted], "tables")  # type: ignore[index]
+            keys = context.object([i.slot[1] for i in slotted], "names")  # type: ignore[index]
+            made.add(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))", 2)
+        made.add("except (LookupError, AttributeError, TypeError):")
+        made.add("return miss(args, kwargs)", 2)
+    if program.inputs:
+        in_order = ordered(program.inputs)
+        check = context.object(checker([i.example for i in in_order], [i.metadata for i in in_order]), "check_tensors")
+        made.add(f"if not {check}({_passed(program.inputs)}):")
+        made.add("return miss(args, kwargs)", 2)
+    return made
+
+
+def _conditions(program: Program, context: Context) -> list[str]:
+    """The guards as expressions, those of one kind about held objects gathered into one."""
+    slots = [g for g in program.guards if g.slot is not None and isinstance(g, (ValueGuard, IdentityGuard))]
+    absent = [g for g in program.guards if isinstance(g, MembershipGuard) and g.absent_slot is not None]
+    empty = [g for g in program.guards if isinstance(g, EmptyGuard) and g.source.is_held]
+    gathered = {id(g) for g in (*slots, *absent, *empty)}
+    conditions = [f"{context.object(program.environment.checker(), 'same_environment')}()"]
+    conditions.append(f"not {context.object(torch._C._len_torch_function_stack, 'torch_function_modes')}()")
+    if slots:
+        check = SlotCheck(slots)
+        tables, keys = context.object(check.containers, "tables"), context.object(check.keys, "names")
+        same, item = context.object(is_, "is_"), context.object(getitem, "getitem")
+        expected, recheck = context.object(check.expected, "expected"), context.object(check.recheck, "recheck")
+        conditions.append(f"(all(map({same}, map({item}, {tables}, {keys}), {expected})) or {recheck}())")
+    if absent:
+        tables = context.object([g.absent_slot[0] for g in absent], "tables")  # type: ignore[index]
+        keys = context.object([g.absent_slot[1] for g in absent], "names")  # type: ignore[index]
+        conditions.append(f"not any(map({context.object(contains, 'contains')}, {tables}, {keys}))")
+    if empty:
+        conditions.append(f"not any({context.object([g.source.held for g in empty], 'empty')})")
+    return conditions + [g.condition(context) for g in program.guards if id(g) not in gathered]
+
+
+def _outputs(program: Program) -> str:
+    names = [p.name for p in program.computation.output]
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''}) = " if names else ""
+
+
+def _epilogue(program: Program, returns_result: bool) -> _Lines:
+    made = _Lines(program)
+    if returns_result:
+        return made
+    for effect in program.effects:
+        made.add(_effect(effect, made.context))
+    made.add(f"return {expression(program.result, made.context)}")
+    return made
+
+
+def _epilogue_text(program: Program, epilogue: _Lines, returns_result: bool) -> str:
+    names = [p.name for p in program.computation.inputs]
+    if returns_result:
+        return f"def epilogue({', '.join([*names, 'result'])}):\n{INDENT}return result\n"
+    names += [p.name for p in program.computation.output]
+    return "\n".join([f"def epilogue({', '.join(names)}):", *epilogue.lines]) + "\n"
+
+
+def _effect(effect: Effect, context: Context) -> str:
+    target = expression(effect.target, context)
+    value = expression(effect.value, context)
+    match effect.kind:
+        case "tensor":
+            return f"{context.object(copy_into, 'copy_into')}({target}, {value})"
+        case "attribute":
+            return f"setattr({target}, {effect.key!r}, {value})"
+        case "item":
+            return f"{target}[{literal(effect.key, context)}] = {value}"
+        case "cell":
+            return f"{target}.cell_contents = {value}"
+        case "delete":
+            kind, key = effect.key
+            return f"{context.object(remove, 'remove')}({target}, {kind!r}, {literal(key, context)})"
+        case _:
+            return f"{context.object(refill, 'refill')}({target}, {value})"
+
+
+def copy_into(target: torch.Tensor, value: torch.Tensor) -> None:
+    """Make ``value`` what ``target`` holds, as the program's own in-place operations would have."""
+    if target.is_leaf and target.requires_grad:
+        with torch.no_grad():
+            target.copy_(value)
+    else:
+        target.copy_(value)
+
+
+def remove(target: Any, kind: str, key: Any) -> None:
+    """Delete an attribute or item that the program deleted."""
+    if kind == "attribute":
+        delattr(target, key)
+    elif target.get(key, MISSING) is not MISSING:
+        del target[key]
+
+
+def expression(tree: Any, context: Context) -> str:
+    """Return Python source that builds what a template describes."""
+    if isinstance(tree, Outside):
+        return tree.source.expression(context)
+    if isinstance(tree, Built):
+        name = getattr(tree.build, "__name__", "build")
+        return f"{context.object(tree.build, name)}({', '.join([expression(p, context) for p in tree.parts])})"
+    if isinstance(tree, (Proxy, NumberProxy)):
+        return tree.name
+    if tree.__class__ is tuple:
+        return f"({''.join([expression(t, context) + ', ' for t in tree])})"
+    if tree.__class__ is list:
+        return f"[{', '.join([expression(t, context) for t in tree])}]"
+    if tree.__class__ is dict:
+        items = [f"{literal(k, context)}: {expression(v, context)}" for k, v in tree.items()]
+        return "{" + ", ".join(items) + "}"
+    return literal(tree, context)

@@ -1,0 +1,102 @@
+"""Mutation made functional: which tensors of a program share memory, and what a write to one does to the others.
+
+Every traced tensor belongs to a storage. The storage's root holds the value of all its elements; a view knows its
+parent and the call that leads from it. A write gives the root a new value; a view whose version is behind is
+computed again from its parent when it is next read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from thunder_ir import TensorProxy
+
+from thunder_frontend.traced_tensor import TracedTensor
+
+
+@dataclass(slots=True, eq=False)
+class Storage:
+    """Memory that traced tensors share.
+
+    Args:
+        root: the tensor that covers all of it.
+        version: how many writes there were.
+        outside: whether the caller can see it, because its root came from outside of the program.
+    """
+
+    root: TracedTensor
+    version: int = 0
+    outside: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """How a traced tensor is obtained from its parent.
+
+    Args:
+        parent: the tensor viewed.
+        function: the torch function that was called.
+        args, kwargs: its arguments, without the tensor viewed, which is the first positional one.
+        index: which of the results it is, where there are several.
+    """
+
+    parent: TracedTensor
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    index: int | None
+
+
+Replay = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+
+def own_storage(tensor: TracedTensor, outside: bool = False) -> None:
+    """Give the tensor a storage of its own."""
+    tensor._memory = Storage(tensor, 0, outside)
+    tensor._seen = 0
+    tensor._viewed_as = None
+
+
+def share_storage(tensor: TracedTensor, view: View) -> None:
+    """Make the tensor a view that shares its parent's storage."""
+    tensor._viewed_as = view
+    tensor._memory = view.parent._memory
+    tensor._seen = tensor._memory.version
+
+
+def current_value(tensor: TracedTensor, replay: Replay) -> TensorProxy:
+    """Return the proxy of what the tensor holds now, replaying its view if its storage was written since."""
+    storage = tensor._memory
+    if tensor._seen == storage.version:
+        return tensor._proxy
+    view = tensor._viewed_as
+    if view is not None:
+        parent = current_value(view.parent, replay)
+        result = replay(view.function, (parent, *view.args), view.kwargs)
+        tensor._proxy = result if view.index is None else result[view.index]
+    tensor._seen = storage.version
+    return tensor._proxy
+
+
+Scatter = Callable[[View, TensorProxy, TensorProxy], TensorProxy]
+
+
+def write(tensor: TracedTensor, value: TensorProxy, replay: Replay, scatter: Scatter) -> None:
+    """Make ``value`` what the tensor holds, in its storage and so in everything that shares it.
+
+    Args:
+        tensor: what is written to.
+        value: of the tensor's shape and dtype.
+        replay: calls a torch function on proxies.
+        scatter: from a view, its parent's value and the view's new value to the parent's new value.
+    """
+    view = tensor._viewed_as
+    if view is None:
+        tensor._memory.version += 1
+    else:
+        parent_value = scatter(view, current_value(view.parent, replay), value)
+        write(view.parent, parent_value, replay, scatter)
+    tensor._proxy = value
+    tensor._seen = tensor._memory.version

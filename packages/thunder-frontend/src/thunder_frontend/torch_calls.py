@@ -1,0 +1,215 @@
+"""What a torch function does while a program is acquired: it is recorded, on values, with writes taken apart from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from thunder_ir import BoundSymbol, Builder, IntegerProxy, OpTags, TensorProxy
+from thunder_torch import Mutation, call, functionalise, view_argument, viewed
+
+from thunder_frontend.errors import AcquisitionError, UnknownTensorError
+from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED
+from thunder_frontend.storage import View, current_value, own_storage, share_storage, write
+from thunder_frontend.traced_tensor import TracedTensor
+from thunder_frontend.view_writes import scatter_into_parent
+
+class TorchCalls:
+    """Records torch functions called on traced tensors.
+
+    Args:
+        builder: of the trace being recorded.
+        tensor_of: makes a traced tensor of a real one that user code got hold of; ``None`` if its origin is unknown.
+    """
+
+    def __init__(self, builder: Builder, tensor_of: Callable[[torch.Tensor], TracedTensor | None]) -> None:
+        self.builder = builder
+        self._tensor_of = tensor_of
+
+    # --- the way in ------------------------------------------------------------------------------------------------
+
+    def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what ``function`` does: answer from metadata, write, or record."""
+        answer = ANSWERS.get(function)
+        if answer is not None:
+            return answer(self, *args, **kwargs)
+        if function in NATIVE:
+            with torch._C.DisableTorchFunctionSubclass():
+                return function(*args, **kwargs)
+        refusal = REFUSED.get(function)
+        if refusal is not None:
+            raise AcquisitionError(refusal)
+        with torch._C.DisableTorchFunctionSubclass():
+            mutation = functionalise(function, args, kwargs)
+            if mutation is not None:
+                return self.write_call(mutation)
+            return self.record(function, args, kwargs)
+
+    def record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record a call that writes nothing; return traced tensors for its results."""
+        values, named = self.values(args), self.values(kwargs)
+        output = self.on_values(function, values, named)
+        index = view_argument(function)
+        if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
+            return self._wrap_all(output, args)
+        parent = self.traced(args[index])
+        shares = [v is not None for v in viewed(function, values, named)]
+        return self._wrap_views(output, shares, parent, View(parent, function, values[1:], named, None))
+
+    def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record a call on proxies and return its output proxies."""
+        bound = self.builder.bound_symbols
+        count = len(bound)
+        output = call(function, args, kwargs)
+        if len(bound) > count:
+            _settle_requires_grad(bound[count:], torch.is_grad_enabled())
+        return output
+
+    # --- values and traced tensors ---------------------------------------------------------------------------------
+
+    def values(self, tree: Any) -> Any:
+        """Return ``tree`` with each tensor replaced by the proxy of what it holds now."""
+        if isinstance(tree, torch.Tensor):
+            return self.value(tree)
+        cls = tree.__class__
+        if cls is tuple or cls is list:
+            return cls([self.values(item) for item in tree])
+        if cls is dict:
+            return {key: self.values(item) for key, item in tree.items()}
+        if isinstance(tree, tuple) and hasattr(tree, "_make"):
+            return tree._make([self.values(item) for item in tree])
+        if cls is slice:
+            return slice(self.values(tree.start), self.values(tree.stop), self.values(tree.step))
+        return tree
+
+    def value(self, tensor: torch.Tensor) -> TensorProxy:
+        """Return the proxy of what a tensor holds now."""
+        return current_value(self.traced(tensor), self.on_values)
+
+    def traced(self, tensor: torch.Tensor) -> TracedTensor:
+        """Return the traced tensor that user code should have got in place of ``tensor``."""
+        if isinstance(tensor, TracedTensor):
+            return tensor
+        found = self._tensor_of(tensor)
+        if found is None:
+            raise UnknownTensorError(
+                f"a tensor of shape {tuple(tensor.shape)} reached an operation by a way that cannot be guarded; "
+                "pass it as an argument, or keep it in an attribute, a closure, a global or a container of these"
+            )
+        return found
+
+    def wrap(self, proxy: TensorProxy) -> TracedTensor:
+        """Return a traced tensor, with memory of its own, for a proxy that the trace defines."""
+        tensor = TracedTensor(proxy)
+        own_storage(tensor)
+        return tensor
+
+    def _wrap_all(self, output: Any, args: tuple[Any, ...]) -> Any:
+        """Wrap tensors that have memory of their own; an argument that came back is the very same tensor."""
+        if isinstance(output, TensorProxy):
+            for a in args:
+                if isinstance(a, TracedTensor) and a._proxy is output:
+                    return a
+            return self.wrap(output)
+        return _map_items(output, lambda item, index: self._wrap_all(item, args))
+
+    def _wrap_views(self, output: Any, shares: list[bool], parent: TracedTensor, view: View) -> Any:
+        if isinstance(output, TensorProxy):
+            if output is parent._proxy:
+                return parent
+            if not shares[0]:
+                return self.wrap(output)
+            tensor = TracedTensor(output)
+            share_storage(tensor, view)
+            return tensor
+
+        def wrap(item: Any, index: int) -> Any:
+            return self._wrap_views(item, shares[index:], parent, replace(view, index=index))
+
+        return _map_items(output, wrap)
+
+    # --- writes ----------------------------------------------------------------------------------------------------
+
+    def write_call(self, mutation: Mutation) -> Any:
+        """Do what a function that writes does: compute the values, then make them what its targets hold."""
+        targets = [self.traced(t) for t in mutation.targets]
+        for target in targets:
+            self.check_writable(target)
+        output = self.on_values(mutation.function, self.values(mutation.args), self.values(mutation.kwargs))
+        for target, value in zip(targets, mutation.values(output), strict=True):
+            self.assign(target, value, mutation.resizes)
+        if not mutation.returns_targets:
+            return self._wrap_all(mutation.result(output), ()) if mutation.written is not None else None
+        return targets[0] if mutation.written is None else tuple(targets)
+
+    def assign(self, target: TracedTensor, value: TensorProxy, resizes: bool = False) -> None:
+        """Make ``value`` what ``target`` holds, converted to its dtype and shape as an in-place operation does."""
+        held = current_value(target, self.on_values)
+        if value.dtype is not held.dtype:
+            _check_cast(value, held)
+            value = self.on_values(torch.Tensor.to, (value, target_dtype(target)), {})
+        if tuple(value.shape) != tuple(held.shape):
+            raise RuntimeError(
+                f"output with shape {list(held.shape)} doesn't match the broadcast shape {list(value.shape)}"
+            )
+        write(target, value, self.on_values, self._scatter)
+
+    def _scatter(self, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+        return scatter_into_parent(self.on_values, view, parent, value)
+
+    def check_writable(self, target: TracedTensor) -> None:
+        """Refuse what autograd refuses."""
+        if not torch.is_grad_enabled() or not target._proxy.requires_grad:
+            return
+        root = target._memory.root
+        if root._memory.outside and root._memory.version == 0 and is_leaf(root):
+            what = "a leaf Variable" if root is target else "a view of a leaf Variable"
+            raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
+
+
+def _map_items(output: Any, wrap: Callable[[Any, int], Any]) -> Any:
+    """Wrap the items of a tuple, list or dict of results; anything else is no tensor."""
+    if isinstance(output, (tuple, list)):
+        items = [wrap(item, index) for index, item in enumerate(output)]
+        return output._make(items) if hasattr(output, "_make") else type(output)(items)
+    if isinstance(output, dict):
+        return {key: wrap(item, index) for index, (key, item) in enumerate(output.items())}
+    return output
+
+
+def is_leaf(tensor: TracedTensor) -> bool:
+    """Whether autograd would call the tensor a leaf."""
+    return getattr(tensor, "_is_leaf_outside", False) if tensor._proxy.requires_grad else True
+
+
+def target_dtype(target: TracedTensor) -> torch.dtype:
+    """Return the torch dtype of a traced tensor."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return target.dtype
+
+
+def _check_cast(value: TensorProxy, held: TensorProxy) -> None:
+    if value.dtype.kind > held.dtype.kind:
+        names = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "bool8": "Bool"}
+        a, b = names.get(value.dtype.name, value.dtype.name), names.get(held.dtype.name, held.dtype.name)
+        raise RuntimeError(f"result type {a} can't be cast to the desired output type {b}")
+
+
+def _settle_requires_grad(bounds: list[BoundSymbol], tracked: bool) -> None:
+    """Say of each output whether autograd would record it."""
+    for bound in bounds:
+        wanted = (
+            tracked
+            and not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE)
+            and any(p.requires_grad for p in bound.inputs if isinstance(p, TensorProxy))
+        )
+        for proxy in bound.outputs:
+            if isinstance(proxy, TensorProxy):
+                proxy.requires_grad = wanted and proxy.dtype.is_inexact
+
+
+def plain_shape(proxy: TensorProxy) -> tuple[int, ...]:
+    """Return the shape with symbolic dimensions by their values at hand."""
+    return tuple([d.value if isinstance(d, IntegerProxy) else d for d in proxy.shape])

@@ -1,0 +1,76 @@
+"""What user code holds in place of a tensor while its program is acquired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from thunder_ir import IntegerProxy, TensorProxy
+from thunder_torch.convert import to_torch_device, to_torch_dtype
+from torch.overrides import TorchFunctionMode
+
+if TYPE_CHECKING:
+    from thunder_frontend.storage import Storage
+
+
+class TracedTensor(torch.Tensor):
+    """A tensor without data: everything that user code does with it is handed to the acquisition in progress.
+
+    It is a genuine ``torch.Tensor``, so that ``isinstance``, PyTorch's own helpers and other libraries take it for one.
+    Its value is a proxy; which one changes when the program writes to it, or to a tensor that it shares memory with.
+    """
+
+    _proxy: TensorProxy
+    _memory: Storage
+    _seen: int
+    _viewed_as: Any
+    _stands_for: type
+    _strides_known: bool
+
+    @staticmethod
+    def __new__(cls, proxy: TensorProxy, stands_for: type = torch.Tensor) -> TracedTensor:
+        shape = tuple([d.value if isinstance(d, IntegerProxy) else d for d in proxy.shape])
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, shape, strides=proxy.strides, dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device)
+        )
+        made._proxy = proxy
+        made._stands_for = stands_for
+        made._strides_known = proxy.strides is not None
+        made._viewed_as = None
+        made._seen = 0
+        if issubclass(stands_for, torch.nn.Parameter):
+            made._is_param = True
+        return made  # type: ignore[no-any-return]
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        raise RuntimeError(
+            f"a tensor of a program that was being acquired is used by {func} after the acquisition ended; "
+            "was it stored somewhere that outlives the call?"
+        )
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        raise RuntimeError(f"{func} was called on a tensor that has no data: it stands for one while a program is acquired")
+
+
+class AcquisitionMode(TorchFunctionMode):
+    """Hands every torch function that is called, with or without tensors, to ``call``.
+
+    Args:
+        call: takes the function, its positional and its keyword arguments.
+    """
+
+    def __init__(self, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+        super().__init__()
+        self._call = call
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return self._call(func, args, kwargs or {})

@@ -1,0 +1,78 @@
+"""The inverse of each view: from a parent's value and a view's new value to the parent's new value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from thunder_ir import TensorProxy
+
+from thunder_frontend.storage import View
+
+Call = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+Inverse = Callable[[Call, View, TensorProxy, TensorProxy], TensorProxy]
+INVERSES: dict[Any, Inverse] = {}
+
+
+def inverse_of(*functions: Any) -> Callable[[Inverse], Inverse]:
+    """File the decorated function as the inverse of these views."""
+
+    def register(inverse: Inverse) -> Inverse:
+        for function in functions:
+            INVERSES[function] = inverse
+        return inverse
+
+    return register
+
+
+def scatter_into_parent(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    """Return the parent's value after ``value`` was written to its view."""
+    return INVERSES.get(view.function, _by_position)(call, view, parent, value)
+
+
+@inverse_of(
+    torch.Tensor.view, torch.Tensor.reshape, torch.reshape, torch.Tensor.flatten, torch.flatten, torch.Tensor.unflatten,
+    torch.unflatten, torch.Tensor.squeeze, torch.squeeze, torch.Tensor.unsqueeze, torch.unsqueeze, torch.Tensor.view_as,
+    torch.Tensor.reshape_as, torch.Tensor.ravel, torch.ravel, torch.Tensor.detach, torch.detach,
+    torch.Tensor.data.__get__, torch.Tensor.contiguous, torch.Tensor.alias if hasattr(torch.Tensor, "alias") else None,
+)  # fmt: skip
+def _reshaped(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    if value.shape == parent.shape:
+        return value
+    return call(torch.Tensor.reshape, (value, tuple(parent.shape)), {})  # type: ignore[no-any-return]
+
+
+@inverse_of(
+    torch.Tensor.t, torch.t, torch.Tensor.T.__get__, torch.Tensor.mT.__get__, torch.Tensor.transpose, torch.transpose,
+    torch.Tensor.swapaxes, torch.swapaxes, torch.Tensor.swapdims, torch.swapdims,
+)  # fmt: skip
+def _transposed(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    """Each of these undoes itself."""
+    return call(view.function, (value, *view.args), view.kwargs)  # type: ignore[no-any-return]
+
+
+@inverse_of(torch.Tensor.select, torch.select)
+def _selected(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    return call(torch.select_scatter, (parent, value, *view.args), view.kwargs)  # type: ignore[no-any-return]
+
+
+@inverse_of(torch.Tensor.diagonal, torch.diagonal)
+def _diagonal(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    return call(torch.diagonal_scatter, (parent, value, *view.args), view.kwargs)  # type: ignore[no-any-return]
+
+
+def replaced_view(
+    parent: torch.Tensor, value: torch.Tensor, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], index: Any
+) -> torch.Tensor:
+    """Return a copy of ``parent`` in which the view that ``function`` makes of it holds ``value``."""
+    copy = parent.clone()
+    view = function(copy, *args, **kwargs)
+    (view if index is None else view[index]).copy_(value)
+    return copy
+
+
+def _by_position(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    """Any view: the write is made, when the program runs, to that view of a copy of the parent."""
+    args = (parent, value, view.function, view.args, view.kwargs, view.index)
+    return call(replaced_view, args, {})  # type: ignore[no-any-return]

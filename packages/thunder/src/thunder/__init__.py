@@ -1,0 +1,52 @@
+"""Thunder: compiles PyTorch programs to programs. This package puts the parts together and holds nothing itself."""
+
+from thunder import core, extend
+from thunder import torch as torch
+from thunder._version import __version__
+from thunder_frontend import (
+    ThunderModule,
+    cache_hits,
+    cache_misses,
+    compile_data,
+    compile_stats,
+    explain_misses,
+    jit,
+    last_backward_traces,
+    last_compile_options,
+    last_epilogue_traces,
+    last_interpreter_log,
+    last_prologue_traces,
+    last_traces,
+    list_transforms,
+    trace,
+)
+from thunder_ir.dtypes import (
+    bfloat16,
+    bool8,
+    complex32,
+    complex64,
+    complex128,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+__all__ = [
+    "ThunderModule", "__version__", "bfloat16", "bool8", "cache_hits", "cache_misses", "compile_data", "compile_stats",
+    "complex128", "complex32", "complex64", "core", "explain_misses", "extend", "float16", "float32", "float64",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "int16", "int32", "int64", "int8", "jit",
+    "last_backward_traces", "last_compile_options", "last_epilogue_traces", "last_interpreter_log", "last_prologue_traces",
+    "last_traces", "list_transforms", "torch", "trace", "uint16", "uint32", "uint64", "uint8",
+]  # fmt: skip

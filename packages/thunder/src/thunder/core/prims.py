@@ -1,0 +1,3 @@
+"""Re-exports :mod:`thunder_prims`."""
+
+from thunder_prims import *  # noqa: F403

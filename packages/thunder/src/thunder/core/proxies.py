@@ -1,0 +1,3 @@
+"""Re-exports :mod:`thunder_ir.proxies`."""
+
+from thunder_ir.proxies import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""Re-exports :mod:`thunder_ir.trees`."""
+
+from thunder_ir.trees import *  # noqa: F403

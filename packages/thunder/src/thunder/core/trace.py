@@ -1,0 +1,3 @@
+"""Re-exports :mod:`thunder_ir.trace`."""
+
+from thunder_ir.trace import *  # noqa: F403
