@@ -138,15 +138,19 @@ def inner(a: Any, b: Any) -> float:
 
 def difference(function: Callable[..., Any], arguments: Any, direction: Any, step: float = STEP) -> Any:
     """The directional derivative of ``function`` by a central difference."""
-    ahead = run(function, *mapped(lambda a, d: a + step * d if a.dtype.kind in "fc" else a, arguments, direction))
-    behind = run(function, *mapped(lambda a, d: a - step * d if a.dtype.kind in "fc" else a, arguments, direction))
+    ahead = run(function, *mapped(lambda a, d: _step(a, step * d), arguments, direction))
+    behind = run(function, *mapped(lambda a, d: _step(a, -step * d), arguments, direction))
 
     def quotient(p: Any, m: Any) -> Any:
         if isinstance(p, (tuple, list)):
             return tuple([quotient(x, y) for x, y in zip(p, m, strict=True)])
-        return (p - m) / (2 * step) if p is not None and np.asarray(p).dtype.kind in "fc" else None
+        return np.asarray((p - m) / (2 * step)) if p is not None and np.asarray(p).dtype.kind in "fc" else None
 
     return quotient(ahead, behind)
+
+
+def _step(a: Any, by: Any) -> Any:
+    return np.asarray(a + by) if a.dtype.kind in "fc" else a  # NumPy makes scalars of arrays without dimensions
 
 
 def pulled_back(symbol: Symbol, count: int) -> Callable[..., Any]:
@@ -219,7 +223,7 @@ def _tangent(direction: Any) -> Any:
     """The direction as a rule takes it: ``None`` where it is zero."""
     if isinstance(direction, (tuple, list)):
         return tuple([_tangent(d) for d in direction])
-    return direction if direction.any() else None
+    return direction if direction is not None and direction.any() else None
 
 
 def check_second_derivative(symbol: Symbol, *arguments: Any, tolerance: float = 1e-4, seed: int = 0) -> None:
@@ -268,7 +272,8 @@ def pushed_forward(trace: Trace, inputs: Any, tangents: Any) -> Any:
         if isinstance(bound.output, (tuple, list)):
             parts = tangent if tangent is not None else (None,) * len(bound.output)
             for o, r, t in zip(bound.output, result, parts, strict=True):
-                values[o.name], along[o.name] = r, t
+                if o is not None:
+                    values[o.name], along[o.name] = r, t
         else:
             values[bound.output.name], along[bound.output.name] = result, tangent
     return tuple([along.get(p.name) for p in trace.outputs])

@@ -165,7 +165,7 @@ def convolution_jvp(a: Any, weight: Any, bias: Any, *rest: Any) -> tuple[TensorP
         return y, dy if da is None else dy + convolution(da, weight, None, *parameters)
     if da is not None:
         return y, convolution(da, weight, dbias, *parameters)
-    return y, broadcast_in_dim(dbias, y.shape, (1,))
+    return y, None if dbias is None else broadcast_in_dim(dbias, y.shape, (1,))
 
 
 @batching_rule(convolution)

@@ -320,7 +320,7 @@ def index_put_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, in
     start, count = _block(indices)
     if any([d is not None for d in of_indices or ()]):
         pairs = _batched_indices(size, indices, of_indices)
-        return index_put(a, pairs, _moved_block(values, start + 1, count, 1), accumulate), 0
+        return index_put(a, pairs, _moved_block(values, start + 1, pairs[0].ndim - 1, 1), accumulate), 0
     indices = (None, *indices)
     return index_put(a, indices, values if _block(indices)[0] else moved(values, 0, count), accumulate), 0
 

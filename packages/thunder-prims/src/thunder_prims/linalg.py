@@ -139,7 +139,7 @@ def linear_jvp(a: Any, weight: Any, bias: Any, da: Any, dweight: Any, dbias: Any
         return y, dy if da is None else dy + linear(da, weight, None)
     if da is not None:
         return y, linear(da, weight, dbias)
-    return y, broadcast_in_dim(dbias, y.shape, (y.ndim - 1,))
+    return y, None if dbias is None else broadcast_in_dim(dbias, y.shape, (y.ndim - 1,))
 
 
 @batching_rule(linear)
