@@ -7,6 +7,7 @@ from thunder_interpreter._calls import HEAP_TYPE, Outcome, call, call_native
 from thunder_interpreter._frame import AnyFrame, Call, Protocol, start
 from thunder_interpreter._generators import RESUMABLE_TYPES
 from thunder_interpreter._generators import attribute as generator_attribute
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._types import python_function, raw_attribute
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
 """Builtins that look at the calling frame, run special methods, or call Python functions that they are given."""
 
+import _thread
 import builtins
 import functools
 import itertools
@@ -10,12 +11,13 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import _thread
 from thunder_interpreter import _attributes, _classes, _iteration, _operators
-from thunder_interpreter._calls import TYPE_CALL, Outcome, Special, call, call_native
+from thunder_interpreter._calls import TYPE_CALL, Outcome, Special, call, call_native, call_type
 from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, local_mapping, start, user_frames
 from thunder_interpreter._machine import handled_exception
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._traceback import stand_in
 from thunder_interpreter._types import python_function, raw_attribute
 from thunder_interpreter.opcodes import access, containers
 
@@ -165,6 +167,20 @@ def warning(
     module = names.get("__name__", "<string>")
     yield Call(warnings.warn_explicit, message, category, filename, line, module, registry, None, source)
     return None
+
+
+def special_type(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``type``; an interpreted frame is a frame."""
+    if len(args) == 1 and not kwargs:
+        cls = type(args[0])
+        return push(frame, types.FrameType if cls is Frame else cls)
+    return call_type(frame, type, args, kwargs)
+
+
+def special_traceback(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``types.TracebackType``, which needs real frames."""
+    args = [stand_in(arg) if type(arg) is Frame else arg for arg in args]
+    return call_native(frame, types.TracebackType, args, kwargs)
 
 
 # ---- running code
@@ -491,6 +507,7 @@ SPECIALS: dict[Any, Special] = {
     locals: special_locals,
     vars: special_vars,
     dir: special_dir,
+    types.TracebackType: special_traceback,
     sys._getframe: special_getframe,
     sys.exc_info: special_exc_info,
     sys.exception: special_exception,
@@ -511,6 +528,9 @@ SPECIALS: dict[Any, Special] = {
     hash: by_method(hash, "__hash__"),
     abs: as_operation(abs, 1, lambda frame, value: special_abs(frame, value)),
     reversed: as_operation(reversed, 1, lambda frame, value: special_reversed(frame, value)),
+    type: special_type,
+    types.GeneratorType.send: _iteration.resuming(types.GeneratorType.send),
+    types.CoroutineType.send: _iteration.resuming(types.CoroutineType.send),
     operator.truth: special_bool,
     operator.not_: as_operation(operator.not_, 1, _operators.negate),
     operator.getitem: as_operation(operator.getitem, 2, _operators.subscript),

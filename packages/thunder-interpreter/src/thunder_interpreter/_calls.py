@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from thunder_interpreter._decode import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, Program
 from thunder_interpreter._frame import NULL, AnyFrame, Call, Frame, Protocol, start
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._types import python_function, raw_attribute
 
 Outcome: TypeAlias = Any  # None, a step, a frame or Leave

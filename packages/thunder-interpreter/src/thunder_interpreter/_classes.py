@@ -7,6 +7,7 @@ from typing import Any
 
 from thunder_interpreter._calls import Outcome, call_native
 from thunder_interpreter._frame import NULL, AnyFrame, Call, Frame, Protocol, start
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._types import raw_attribute
 
 
@@ -175,3 +176,9 @@ def code_function(code: CodeType, names: dict[str, Any], closure: Any = None) ->
 
 
 __all__ = ["building", "raw_attribute"]
+
+
+def super_attribute(function: Any, args: list[Any], name: str) -> Protocol:
+    """``super(cls, self).name``."""
+    found = yield Call(function, *args)
+    return (yield Call(getattr, found, name))

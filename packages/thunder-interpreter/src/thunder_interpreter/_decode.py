@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import Entry, UnsupportedOpcode, registry
 
 CO_OPTIMIZED, CO_NEWLOCALS, CO_VARARGS, CO_VARKEYWORDS = 0x1, 0x2, 0x4, 0x8

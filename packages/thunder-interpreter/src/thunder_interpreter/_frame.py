@@ -6,6 +6,7 @@ from types import CellType, CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thunder_interpreter._decode import CO_OPTIMIZED, Program
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine

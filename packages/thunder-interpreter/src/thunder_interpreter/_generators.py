@@ -14,6 +14,7 @@ from thunder_interpreter import _traceback
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE, Program
 from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame
 from thunder_interpreter._machine import execute, unwind
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
@@ -178,6 +179,7 @@ def attach(frame: Frame, back: AnyFrame, sent: Any, thrown: BaseException | None
 def delegate(machine: "Machine", frame: Frame, back: AnyFrame, thrown: BaseException) -> AnyFrame:
     """Throw into the iterator that a frame suspended in ``yield from`` or ``await`` delegates to."""
     receiver = frame.stack[-1]
+    previous, machine.frame = machine.frame, frame
     try:
         if isinstance(thrown, GeneratorExit):
             close = getattr(receiver, "close", None)
@@ -197,6 +199,7 @@ def delegate(machine: "Machine", frame: Frame, back: AnyFrame, thrown: BaseExcep
             raise
         failure: BaseException = error
     else:
+        machine.frame = previous
         frame.back = None
         back.stack.append(value)
         return back

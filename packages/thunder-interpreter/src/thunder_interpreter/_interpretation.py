@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 
 from thunder_interpreter import _traceback, opcodes
 from thunder_interpreter._builtins import SPECIALS
-from thunder_interpreter._calls import Special, call, call_native
 from thunder_interpreter._callbacks import Callbacks, Interpreted, overridden
+from thunder_interpreter._calls import Special, call, call_native
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
 from thunder_interpreter._log import Log
 from thunder_interpreter._machine import Machine
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import RUNNING, SUPPORTED, UnsupportedPython
 
 Predicate: TypeAlias = Callable[[Any], Any]

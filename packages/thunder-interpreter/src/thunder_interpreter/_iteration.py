@@ -4,9 +4,10 @@ from types import CoroutineType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter import _generators
-from thunder_interpreter._calls import Outcome, call_native
+from thunder_interpreter._calls import Outcome, Special, call_native
 from thunder_interpreter._frame import NOTHING, NULL, AnyFrame, Call, Frame, Protocol, start, steer
 from thunder_interpreter._operators import is_plain
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._types import python_function, raw_attribute
 
 if TYPE_CHECKING:
@@ -149,12 +150,23 @@ def special_next(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
 def finish_next(back: AnyFrame, value: Any) -> Outcome:
     """Raise the ``StopIteration`` of a generator that has returned."""
     back.machine.frame = back
-    return _generators_raise(back, StopIteration() if value is None else StopIteration(value))
+    return _generators.unwind(back.machine, back, StopIteration() if value is None else StopIteration(value))
 
 
-def _generators_raise(back: AnyFrame, error: BaseException) -> Outcome:
-    from_frame = back.machine
-    return _generators.unwind(from_frame, back, error)
+def resuming(native: Any) -> Special:
+    """A replacement of ``generator.send`` and its like, which resumes an interpreted generator directly."""
+
+    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+        if len(args) == 2 and not kwargs and type(frame) is Frame:
+            resumed = _generators.interpreted(frame.machine, args[0])
+            if resumed is not None:
+                if resumed.finished is None and args[1] is not None:
+                    kind = _generators.kind_of(resumed)
+                    raise TypeError(f"can't send non-None value to a just-started {kind}")
+                return _generators.resume_for(frame, resumed, args[1], finish_next)
+        return call_native(frame, native, args, kwargs)
+
+    return special
 
 
 def next_or_default(request: Call, default: Any) -> Protocol:

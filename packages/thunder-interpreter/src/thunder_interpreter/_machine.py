@@ -7,10 +7,11 @@ from types import CodeType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter import _traceback
-from thunder_interpreter._calls import Opaque, Special, call, construct
 from thunder_interpreter._callbacks import NAMES
+from thunder_interpreter._calls import Opaque, Special, call, construct
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, Program
 from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame, Leave, ProtocolFrame, advance
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 
 if TYPE_CHECKING:
     from thunder_interpreter._interpretation import Interpretation

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter._calls import HEAP_TYPE, Outcome
 from thunder_interpreter._frame import NOTHING, NULL, AnyFrame, Call, Frame, Protocol, calling, start, steer
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._types import python_function, raw_attribute
 
 if TYPE_CHECKING:
@@ -424,4 +425,15 @@ def jumping_or_popping(frame: Frame, value: Any, wanted: bool, target: int) -> P
         frame.index = target - 1
     else:
         frame.stack.pop()
+    return NOTHING
+
+
+def store_item_then_drop(frame: AnyFrame, container: Any, key: Any, value: Any) -> Outcome:
+    """Set an item, and leave nothing on the stack."""
+    return steer(frame, storing(frame, container, key, value))
+
+
+def storing(frame: AnyFrame, container: Any, key: Any, value: Any) -> Protocol:
+    """Set an item for its effect."""
+    yield Call(operator.setitem, container, key, value)
     return NOTHING

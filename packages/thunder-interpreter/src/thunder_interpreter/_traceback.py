@@ -6,13 +6,12 @@ from typing import Any
 
 from thunder_interpreter._decode import CO_GENERATOR, CO_NEWLOCALS, CO_OPTIMIZED
 from thunder_interpreter._frame import Frame, bound_variables, own
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 
 _RETURN_GENERATOR = bytes([dis.opmap["RETURN_GENERATOR"], 0])
 
 
 def strip(traceback: TracebackType | None) -> TracebackType | None:
-    import os
-    if os.environ.get("KEEP"): return traceback
     """Drop the interpreter's own entries from the head of a traceback."""
     while traceback is not None and own(traceback.tb_frame):
         traceback = traceback.tb_next

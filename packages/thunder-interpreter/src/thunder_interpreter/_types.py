@@ -3,6 +3,8 @@
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
 

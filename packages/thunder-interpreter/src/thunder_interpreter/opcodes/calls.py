@@ -6,6 +6,7 @@ from thunder_interpreter import _iteration
 from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import NULL, Call, Frame, Protocol, start
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import opcode
 
 
@@ -41,27 +42,23 @@ def call_named(frame: Frame, fn: Any, args: list[Any], keywords: tuple[str, ...]
     return call(frame, fn, args, kwargs)
 
 
-@opcode("CALL_FUNCTION_EX")
+@opcode("CALL_FUNCTION_EX", until=(3, 13))
 def call_function_ex(frame: Frame, stack: list[Any], flags: int) -> Outcome:
-    """``fn, args -> result``, or ``fn, args, kwargs -> result``, with a ``NULL`` below."""
+    """``NULL, fn, args -> result``, or ``NULL, fn, args, kwargs -> result``."""
     kwargs = stack.pop() if flags & 1 else {}
     args = stack.pop()
-    fn = pop_callable(stack)
+    fn = stack.pop()
+    stack.pop()
+    return call_spread(frame, fn, args, kwargs)
+
+
+def call_spread(frame: Frame, fn: Any, args: Any, kwargs: Any) -> Outcome:
+    """``fn(*args, **kwargs)``."""
     if type(args) is tuple and type(kwargs) is dict:
         if frame.machine.watches_iteration and args:
             args = _iteration.reported_elements(frame.machine, args)
         return call(frame, fn, [*args], {**kwargs})
     return start(frame, spreading(frame, fn, args, kwargs))
-
-
-def pop_callable_above_null(stack: list[Any]) -> Any:
-    """The callable of ``CALL_FUNCTION_EX`` when ``NULL`` lies below it."""
-    fn = stack.pop()
-    stack.pop()
-    return fn
-
-
-pop_callable = pop_callable_above_null
 
 
 def spreading(frame: Frame, fn: Any, args: Any, kwargs: Any) -> Protocol:

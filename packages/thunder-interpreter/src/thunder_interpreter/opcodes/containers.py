@@ -6,6 +6,7 @@ from thunder_interpreter import _iteration
 from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import NOTHING, Call, Frame, Protocol, start, steer
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import opcode
 from thunder_interpreter.opcodes.calls import callable_name
 
@@ -132,27 +133,22 @@ def dict_update(frame: Frame, stack: list[Any], depth: int) -> Outcome:
     return steer(frame, merging(frame, target, mapping, None))
 
 
-@opcode("DICT_MERGE")
+@opcode("DICT_MERGE", until=(3, 13))
 def dict_merge(frame: Frame, stack: list[Any], depth: int) -> Outcome:
-    """As ``DICT_UPDATE``, for keyword arguments: a key that is there already is an error."""
+    """Update the keyword arguments ``depth`` below with the mapping on top."""
     mapping = stack.pop()
-    target = stack[-depth]
-    fn = merged_callable(stack, depth)
-    if type(mapping) is dict and target.keys().isdisjoint(mapping) and all(type(key) is str for key in mapping):
+    return merge_keywords(frame, stack[-depth], mapping, stack[-depth - 2])
+
+
+def merge_keywords(frame: Frame, target: dict[str, Any], mapping: Any, fn: Any) -> Outcome:
+    """Add a mapping to the keyword arguments of ``fn``; a key that is there already is an error."""
+    if type(mapping) is dict and target.keys().isdisjoint(mapping):
         report_mapping(frame, mapping)
         target.update(mapping)
         return None
     if not hasattr(mapping, "keys"):
         raise TypeError(f"{callable_name(fn)} argument after ** must be a mapping, not {type(mapping).__name__}")
     return steer(frame, merging(frame, target, mapping, fn))
-
-
-def callable_two_below(stack: list[Any], depth: int) -> Any:
-    """The callable whose keyword arguments are being merged."""
-    return stack[-depth - 2]
-
-
-merged_callable = callable_two_below
 
 
 def report_mapping(frame: Frame, mapping: dict[Any, Any]) -> None:
@@ -166,8 +162,6 @@ def merging(frame: Frame, target: dict[Any, Any], mapping: Any, fn: Any) -> Prot
     keys = (yield Call(getattr(mapping, "keys")))  # noqa: B009
     for key in (yield from _iteration.elements(frame, keys)):
         if fn is not None:
-            if type(key) is not str and not isinstance(key, str):
-                raise TypeError("keywords must be strings")
             if key in target:
                 raise TypeError(f"{callable_name(fn)} got multiple values for keyword argument '{key}'")
         target[key] = yield Call(GET_ITEM, mapping, key)

@@ -8,6 +8,7 @@ from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import CO_COROUTINE, CO_ITERABLE_COROUTINE, Instruction, jump_forward
 from thunder_interpreter._frame import NOTHING, Call, Frame, Protocol, calling, start, steer
 from thunder_interpreter._generators import AsyncYield
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import opcode
 from thunder_interpreter._types import python_function, raw_attribute
 

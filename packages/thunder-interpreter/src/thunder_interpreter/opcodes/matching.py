@@ -4,6 +4,7 @@ from typing import Any
 
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._frame import NOTHING, Call, Frame, Protocol, start
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import opcode
 
 MAPPING_FLAG, SEQUENCE_FLAG, MATCH_SELF_FLAG = 1 << 6, 1 << 5, 1 << 22

@@ -1,1 +1,313 @@
 """Opcodes that Python 3.12 brought."""
+
+import sys
+import typing
+from typing import Any
+
+from thunder_interpreter import _attributes, _operators
+from thunder_interpreter._calls import Outcome
+from thunder_interpreter._classes import super_attribute
+from thunder_interpreter._decode import Instruction, constant, fast_name
+from thunder_interpreter._frame import NULL, Call, Frame, builtins_of, local_mapping, start, steer
+from thunder_interpreter._generators import AsyncYield
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._registry import Handler, drop, opcode
+from thunder_interpreter.opcodes.exceptions import left_to_raise
+from thunder_interpreter.opcodes.flow import leave
+from thunder_interpreter.opcodes.functions import importing_all
+from thunder_interpreter.opcodes.stack import printing
+from thunder_interpreter.opcodes.variables import global_value, load_deref_from
+
+V312 = (3, 12)
+
+drop("INTERPRETER_EXIT", "RESERVED", since=V312)
+
+
+def attribute_name(instruction: Instruction) -> tuple[str, bool]:
+    """The name of an attribute, and whether it is looked up to be called."""
+    return instruction.code.co_names[instruction.arg >> 1], bool(instruction.arg & 1)
+
+
+@opcode("LOAD_ATTR", since=V312, until=(3, 13), decode=attribute_name)
+def load_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Outcome:
+    """``obj -> obj.name``, or ``obj -> NULL, obj.name`` for a call."""
+    obj = stack.pop()
+    if attribute[1]:
+        stack.append(NULL)
+    return _attributes.load(frame, obj, attribute[0])
+
+
+def super_name(instruction: Instruction) -> tuple[str, bool]:
+    """The name of an attribute of ``super()``, and whether it is looked up to be called."""
+    return instruction.code.co_names[instruction.arg >> 2], bool(instruction.arg & 1)
+
+
+@opcode("LOAD_SUPER_ATTR", since=V312, until=(3, 13), decode=super_name)
+def load_super_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Outcome:
+    """``super, class, self -> super(class, self).name``, with ``NULL`` below for a call."""
+    args = stack[-2:]
+    del stack[-2:]
+    function = stack.pop()
+    if attribute[1]:
+        stack.append(NULL)
+    return start(frame, super_attribute(function, args, attribute[0]))
+
+
+@opcode("RETURN_CONST", since=V312, decode=constant)
+def return_const(frame: Frame, stack: list[Any], value: Any) -> Outcome:
+    """Return a constant."""
+    return leave(frame, value)
+
+
+@opcode("END_FOR", since=V312, until=(3, 13))
+def end_for(frame: Frame, stack: list[Any], _: Any) -> None:
+    """``iterator, value ->``."""
+    del stack[-2:]
+
+
+@opcode("END_SEND", since=V312)
+def end_send(frame: Frame, stack: list[Any], _: Any) -> None:
+    """``receiver, value -> value``."""
+    del stack[-2]
+
+
+@opcode("CLEANUP_THROW", since=V312)
+def cleanup_throw(frame: Frame, stack: list[Any], _: Any) -> None:
+    """``receiver, sent, error -> NULL, value`` of a ``StopIteration``; raises any other error again."""
+    error = stack[-1]
+    if not isinstance(error, StopIteration):
+        frame.reraising = True
+        raise error
+    stack[-3:] = [NULL, error.value]
+
+
+@opcode("LOAD_FAST_AND_CLEAR", since=V312)
+def load_fast_and_clear(frame: Frame, stack: list[Any], index: int) -> None:
+    """``-> value`` (or ``NULL``), and unbind the variable."""
+    stack.append(frame.locals[index])
+    frame.locals[index] = NULL
+
+
+@opcode("LOAD_LOCALS", since=V312)
+def load_locals(frame: Frame, stack: list[Any], _: Any) -> None:
+    """``-> namespace``."""
+    stack.append(local_mapping(frame))
+
+
+@opcode("LOAD_FROM_DICT_OR_DEREF", since=V312, decode=fast_name)
+def load_from_dict_or_deref(frame: Frame, stack: list[Any], variable: tuple[int, str]) -> None:
+    """``namespace -> value``, out of the namespace or a cell."""
+    load_deref_from(frame, stack, stack.pop(), variable)
+
+
+@opcode("LOAD_FROM_DICT_OR_GLOBALS", since=V312, decode=lambda i: i.code.co_names[i.arg])
+def load_from_dict_or_globals(frame: Frame, stack: list[Any], name: str) -> None:
+    """``namespace -> value``, out of the namespace, the globals or the builtins."""
+    names = stack.pop()
+    try:
+        value = names[name]
+    except KeyError:
+        value = NULL
+    stack.append(global_value(frame, name) if value is NULL else value)
+
+
+@opcode("BINARY_SLICE", since=V312)
+def binary_slice(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+    """``container, start, stop -> container[start:stop]``."""
+    key = slice(*stack[-2:])
+    del stack[-2:]
+    return _operators.subscript(frame, stack.pop(), key)
+
+
+@opcode("STORE_SLICE", since=V312)
+def store_slice(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+    """``value, container, start, stop ->``."""
+    key = slice(*stack[-2:])
+    del stack[-2:]
+    container = stack.pop()
+    return _operators.store_item_then_drop(frame, container, key, stack.pop())
+
+
+INTRINSICS: dict[int, Handler] = {}
+
+
+def intrinsic(number: int) -> Any:
+    """Register a unary intrinsic function."""
+
+    def register(handler: Handler) -> Handler:
+        INTRINSICS[number] = handler
+        return handler
+
+    return register
+
+
+@opcode("CALL_INTRINSIC_1", since=V312, decode=lambda instruction: INTRINSICS[instruction.arg])
+def call_intrinsic_1(frame: Frame, stack: list[Any], handler: Handler) -> Outcome:
+    """``value -> intrinsic(value)``."""
+    return handler(frame, stack, stack.pop())
+
+
+@intrinsic(1)
+def print_value(frame: Frame, stack: list[Any], value: Any) -> Outcome:
+    """Show a value as the interactive prompt does."""
+    stack.append(None)
+    return steer(frame, printing(value))
+
+
+@intrinsic(2)
+def import_star(frame: Frame, stack: list[Any], module: Any) -> Outcome:
+    """Import all public names."""
+    stack.append(None)
+    return steer(frame, importing_all(frame, module))
+
+
+@intrinsic(3)
+def stopiteration_error(frame: Frame, stack: list[Any], error: Any) -> None:
+    """Turn a ``StopIteration`` that leaves a generator into a ``RuntimeError``."""
+    flags = frame.program.flags
+    kind = "async generator" if flags & 0x200 else "coroutine" if flags & 0x80 else "generator"
+    name = ""
+    if isinstance(error, StopIteration):
+        name = "StopIteration"
+    elif flags & 0x200 and isinstance(error, StopAsyncIteration):
+        name = "StopAsyncIteration"
+    if not name:
+        stack.append(error)
+        return
+    wrapped = RuntimeError(f"{kind} raised {name}")
+    wrapped.__cause__ = wrapped.__context__ = error
+    stack.append(wrapped)
+
+
+@intrinsic(4)
+def async_gen_wrap(frame: Frame, stack: list[Any], value: Any) -> None:
+    """Tell what is yielded from what is awaited."""
+    stack.append(AsyncYield(value))
+
+
+@intrinsic(5)
+def unary_positive(frame: Frame, stack: list[Any], value: Any) -> Outcome:
+    """``+value``."""
+    return _operators.unary(frame, "+", value)
+
+
+@intrinsic(6)
+def list_to_tuple(frame: Frame, stack: list[Any], value: Any) -> None:
+    """``tuple(value)``."""
+    stack.append(tuple(value))
+
+
+def module_of(frame: Frame) -> Any:
+    """The module name that new type parameters get."""
+    return frame.globals.get("__name__")
+
+
+def of_module(frame: Frame, made: Any) -> Any:
+    """Give a type parameter the module of the frame; it would get that of this file."""
+    try:
+        made.__module__ = module_of(frame)
+    except AttributeError:
+        return made
+    return made
+
+
+@intrinsic(7)
+def make_typevar(frame: Frame, stack: list[Any], name: str) -> None:
+    """A type variable."""
+    stack.append(type_parameter(frame, "T"))
+    stack[-1] = type_parameter(frame, name)
+
+
+@intrinsic(8)
+def make_paramspec(frame: Frame, stack: list[Any], name: str) -> None:
+    """A parameter specification."""
+    stack.append(type_parameter(frame, name, "**"))
+
+
+@intrinsic(9)
+def make_typevartuple(frame: Frame, stack: list[Any], name: str) -> None:
+    """A type variable tuple."""
+    stack.append(type_parameter(frame, name, "*"))
+
+
+def type_parameter(frame: Frame, name: str, stars: str = "", bound: str = "", value: Any = None) -> Any:
+    """A type parameter as the syntax makes it (variance inferred), which no constructor does alike."""
+    names = {"__name__": module_of(frame), "value": value, "__builtins__": builtins_of(frame.function)}
+    exec(f"def made[{stars}{name}{bound}](): pass", names)  # noqa: S102
+    made: Any = names["made"]
+    return made.__type_params__[0]
+
+
+@intrinsic(10)
+def subscript_generic(frame: Frame, stack: list[Any], parameters: Any) -> None:
+    """``typing.Generic[parameters]``."""
+    generic = getattr(sys.modules.get("typing", typing), "_GenericAlias")  # noqa: B009
+    unpacked = tuple(
+        typing.Unpack[parameter] if isinstance(parameter, typing.TypeVarTuple) else parameter
+        for parameter in parameters
+    )
+    stack.append(generic(typing.Generic, unpacked))
+
+
+@intrinsic(11)
+def make_typealias(frame: Frame, stack: list[Any], parts: Any) -> None:
+    """``type name[parameters] = value``, evaluated when it is asked for."""
+    name, parameters, value = parts
+    stack.append(type_alias(frame, name, parameters, value))
+
+
+def type_alias(frame: Frame, name: str, parameters: Any, value: Any) -> Any:
+    """A lazily evaluated alias: the statement is the only way to make one."""
+    names = {"__name__": module_of(frame), "value": value, "__builtins__": builtins_of(frame.function)}
+    if not parameters:
+        exec(f"type {name} = value()", names)  # noqa: S102
+        return names[name]
+    return sys.modules["typing"].TypeAliasType(name, value(), type_params=parameters)  # type: ignore[attr-defined]
+
+
+BINARY_INTRINSICS: dict[int, Any] = {}
+
+
+def binary_intrinsic(number: int) -> Any:
+    """Register a binary intrinsic function."""
+
+    def register(handler: Any) -> Any:
+        BINARY_INTRINSICS[number] = handler
+        return handler
+
+    return register
+
+
+@opcode("CALL_INTRINSIC_2", since=V312, decode=lambda instruction: BINARY_INTRINSICS[instruction.arg])
+def call_intrinsic_2(frame: Frame, stack: list[Any], handler: Any) -> None:
+    """``a, b -> intrinsic(a, b)``."""
+    b = stack.pop()
+    stack.append(handler(frame, stack.pop(), b))
+
+
+@binary_intrinsic(1)
+def prep_reraise_star(frame: Frame, original: Any, errors: Any) -> Any:
+    """What is left of a group after its ``except*`` clauses."""
+    return left_to_raise(original, errors)
+
+
+@binary_intrinsic(2)
+def typevar_with_bound(frame: Frame, name: str, evaluate: Any) -> Any:
+    """A type variable whose bound is evaluated when it is asked for."""
+    return type_parameter(frame, name, "", ": value()", evaluate)
+
+
+@binary_intrinsic(3)
+def typevar_with_constraints(frame: Frame, name: str, evaluate: Any) -> Any:
+    """A type variable whose constraints are evaluated when they are asked for."""
+    return type_parameter(frame, name, "", ": (*value(),)", evaluate)
+
+
+@binary_intrinsic(4)
+def set_function_type_params(frame: Frame, function: Any, parameters: Any) -> Any:
+    """Give a function its type parameters."""
+    function.__type_params__ = parameters
+    return function
+
+
+__all__ = ["Call"]

@@ -1,1 +1,274 @@
-"""Opcodes that Python 3.13 brought."""
+"""Opcodes that Python 3.13 brought or changed."""
+
+from types import FunctionType
+from typing import Any
+
+from thunder_interpreter import _attributes, _operators
+from thunder_interpreter._calls import Outcome, call
+from thunder_interpreter._classes import super_attribute
+from thunder_interpreter._decode import Instruction
+from thunder_interpreter._frame import NULL, Call, Frame, Protocol, start
+from thunder_interpreter._operators import COMPARE, COMPARE_NAMES
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._registry import drop, opcode
+from thunder_interpreter.opcodes.calls import call_named, call_spread
+from thunder_interpreter.opcodes.containers import CONVERSIONS, formatted, merge_keywords
+from thunder_interpreter.opcodes.functions import annotate
+from thunder_interpreter.opcodes.operators import compare_slow
+from thunder_interpreter.opcodes.python312 import BINARY_INTRINSICS, attribute_name, super_name
+
+V313 = (3, 13)
+
+drop("ENTER_EXECUTOR", "EXIT_INIT_CHECK", since=V313)
+
+
+@opcode("LOAD_GLOBAL", since=V313, decode=global_name)
+def load_global(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> None:
+    """``-> value`` or ``-> value, NULL``."""
+    name, null = variable
+    value = frame.globals.get(name, NULL)
+    if value is NULL:
+        value = find_global(frame, name)
+        if value is NULL:
+            raise undefined(name)
+    stack.append(value)
+    if null:
+        stack.append(NULL)
+
+
+@opcode("LOAD_GLOBAL", since=V313, decode=global_name, watch=("load_global",))
+def load_global_watched(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> None:
+    """``-> value`` or ``-> value, NULL``."""
+    stack.append(global_value(frame, variable[0]))
+    if variable[1]:
+        stack.append(NULL)
+
+
+@opcode("CALL_FUNCTION_EX", since=V313)
+def call_function_ex(frame: Frame, stack: list[Any], flags: int) -> Outcome:
+    """``fn, NULL, args -> result``, or ``fn, NULL, args, kwargs -> result``."""
+    kwargs = stack.pop() if flags & 1 else {}
+    args = stack.pop()
+    stack.pop()
+    return call_spread(frame, stack.pop(), args, kwargs)
+
+
+@opcode("DICT_MERGE", since=V313)
+def dict_merge(frame: Frame, stack: list[Any], depth: int) -> Outcome:
+    """Update the keyword arguments ``depth`` below with the mapping on top."""
+    mapping = stack.pop()
+    return merge_keywords(frame, stack[-depth], mapping, stack[-depth - 3])
+
+
+def two_variables(instruction: Instruction) -> tuple[int, int]:
+    """Two indices of local variables in one oparg."""
+    return instruction.arg >> 4, instruction.arg & 15
+
+
+@opcode("LOAD_FAST_LOAD_FAST", since=V313, decode=two_variables)
+def load_fast_load_fast(frame: Frame, stack: list[Any], indices: tuple[int, int]) -> None:
+    """``-> first, second``."""
+    variables = frame.locals
+    stack.append(variables[indices[0]])
+    stack.append(variables[indices[1]])
+
+
+@opcode("STORE_FAST_LOAD_FAST", since=V313, decode=two_variables)
+def store_fast_load_fast(frame: Frame, stack: list[Any], indices: tuple[int, int]) -> None:
+    """``stored -> loaded``."""
+    frame.locals[indices[0]] = stack[-1]
+    stack[-1] = frame.locals[indices[1]]
+
+
+@opcode("STORE_FAST_STORE_FAST", since=V313, decode=two_variables)
+def store_fast_store_fast(frame: Frame, stack: list[Any], indices: tuple[int, int]) -> None:
+    """``second, first ->``."""
+    frame.locals[indices[0]] = stack.pop()
+    frame.locals[indices[1]] = stack.pop()
+
+
+@opcode("LOAD_ATTR", since=V313, decode=attribute_name)
+def load_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Outcome:
+    """``obj -> obj.name``, or ``obj -> obj.name, NULL`` for a call."""
+    obj = stack.pop()
+    if attribute[1]:
+        known = frame.machine.types.get(type(obj))
+        if known is None or attribute[0] not in known.native:
+            return start(frame, above_null(Call(getattr, obj, attribute[0]), frame))
+        outcome = _attributes.load(frame, obj, attribute[0])
+        stack.append(NULL)
+        return outcome
+    return _attributes.load(frame, obj, attribute[0])
+
+
+def above_null(request: Call, frame: Frame) -> Protocol:
+    """Push the result of a call, and ``NULL`` above it."""
+    frame.stack.append((yield request))
+    return NULL
+
+
+@opcode("LOAD_SUPER_ATTR", since=V313, decode=super_name)
+def load_super_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Outcome:
+    """``super, class, self -> super(class, self).name``, with ``NULL`` above for a call."""
+    args = stack[-2:]
+    del stack[-2:]
+    function = stack.pop()
+    lookup = super_attribute(function, args, attribute[0])
+    return start(frame, above_null_of(lookup, frame) if attribute[1] else lookup)
+
+
+def above_null_of(lookup: Protocol, frame: Frame) -> Protocol:
+    """Push the result of another protocol, and ``NULL`` above it."""
+    frame.stack.append((yield from lookup))
+    return NULL
+
+
+def symbol_and_boolean(instruction: Instruction) -> tuple[str, Any, bool]:
+    """The comparison, the C function that does it, and whether the result has to be a ``bool``."""
+    symbol = tuple(COMPARE_NAMES)[instruction.arg >> 5]
+    return symbol, COMPARE[symbol], bool(instruction.arg & 16)
+
+
+@opcode("COMPARE_OP", since=V313, decode=symbol_and_boolean)
+def compare_op(frame: Frame, stack: list[Any], operation: tuple[str, Any, bool]) -> Outcome:
+    """``a, b -> a <symbol> b``, as a ``bool`` if a jump follows."""
+    b = stack.pop()
+    a = stack.pop()
+    plain = frame.machine.plain
+    if type(a) in plain and type(b) in plain:
+        result = operation[1](a, b)
+        stack.append(bool(result) if operation[2] else result)
+        return None
+    if operation[2]:
+        return start(frame, comparing_for_truth(operation, a, b))
+    return compare_slow(frame, operation[:2], a, b)
+
+
+@opcode("COMPARE_OP", since=V313, decode=symbol_and_boolean, watch=("opaque_call", "opaque_result", "truth"))
+def compare_watched(frame: Frame, stack: list[Any], operation: tuple[str, Any, bool]) -> Outcome:
+    """``a, b -> a <symbol> b``, as a ``bool`` if a jump follows."""
+    b = stack.pop()
+    a = stack.pop()
+    if operation[2]:
+        return start(frame, comparing_for_truth(operation, a, b))
+    return compare_slow(frame, operation[:2], a, b)
+
+
+def comparing_for_truth(operation: tuple[str, Any, bool], a: Any, b: Any) -> Protocol:
+    """Compare, and take the truth of the answer."""
+    answer = yield Call(operation[1], a, b)
+    return answer if type(answer) is bool else (yield Call(bool, answer))
+
+
+@opcode("TO_BOOL", since=V313)
+def to_bool(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+    """``value -> bool(value)``."""
+    value = stack[-1]
+    if value is True or value is False:
+        return None
+    return _operators.to_bool(frame, stack.pop())
+
+
+@opcode("END_FOR", since=V313)
+def end_for(frame: Frame, stack: list[Any], _: Any) -> None:
+    """``value ->``."""
+    stack.pop()
+
+
+@opcode("CALL", since=V313)
+def call_op(frame: Frame, stack: list[Any], argc: int) -> Outcome:
+    """``fn, NULL, *args -> result``, or ``fn, self, *args -> result``."""
+    args = pop_arguments(stack, argc)
+    return call(frame, stack.pop(), args, {})
+
+
+def pop_arguments(stack: list[Any], argc: int) -> list[Any]:
+    """Pop the arguments and what lies below them, the first argument or ``NULL``."""
+    if argc:
+        args = stack[-argc:]
+        del stack[-argc:]
+    else:
+        args = []
+    first = stack.pop()
+    if first is not NULL:
+        args.insert(0, first)
+    return args
+
+
+@opcode("CALL_KW", since=V313)
+def call_kw(frame: Frame, stack: list[Any], argc: int) -> Outcome:
+    """As ``CALL``, with the names of the last arguments on top."""
+    keywords = stack.pop()
+    args = pop_arguments(stack, argc)
+    return call_named(frame, stack.pop(), args, keywords)
+
+
+@opcode("MAKE_FUNCTION", since=V313)
+def make_function(frame: Frame, stack: list[Any], _: Any) -> None:
+    """``code -> function``."""
+    code = stack.pop()
+    closure = None
+    if code.co_freevars:
+        # The closure is set by the next instruction but cannot be changed on a function; empty cells hold its place.
+        stack.append(code)
+        return
+    stack.append(FunctionType(code, frame.globals, None, None, closure))
+
+
+ATTRIBUTES = {1: "__defaults__", 2: "__kwdefaults__", 4: "__annotations__", 8: "__closure__"}
+
+
+@opcode("SET_FUNCTION_ATTRIBUTE", since=V313)
+def set_function_attribute(frame: Frame, stack: list[Any], flag: int) -> None:
+    """``value, function -> function``."""
+    function = stack.pop()
+    value = stack.pop()
+    if flag == 8:
+        stack.append(FunctionType(function, frame.globals, None, None, value))
+        return
+    if flag == 4:
+        annotate(function, value)
+    else:
+        setattr(function, ATTRIBUTES[flag], value)
+    stack.append(function)
+
+
+@opcode("CONVERT_VALUE", since=V313)
+def convert_value(frame: Frame, stack: list[Any], conversion: int) -> Outcome:
+    """``value -> str(value)``, or ``repr`` or ``ascii``."""
+    return call(frame, CONVERSIONS[conversion], [stack.pop()], {})
+
+
+@opcode("FORMAT_SIMPLE", since=V313)
+def format_simple(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+    """``value -> format(value)``."""
+    return formatted(frame, stack.pop(), "")
+
+
+@opcode("FORMAT_WITH_SPEC", since=V313)
+def format_with_spec(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+    """``value, spec -> format(value, spec)``."""
+    spec = stack.pop()
+    return formatted(frame, stack.pop(), spec)
+
+
+def set_typeparam_default(frame: Frame, parameter: Any, evaluate: Any) -> Any:
+    """Give a type parameter a default that is evaluated when it is asked for."""
+    return with_default(frame, parameter, evaluate)
+
+
+def with_default(frame: Frame, parameter: Any, evaluate: Any) -> Any:
+    """A copy of a type parameter with a default; the syntax is the only way to make a lazy one."""
+    stars = {"TypeVar": "", "ParamSpec": "**", "TypeVarTuple": "*"}[type(parameter).__name__]
+    names: dict[str, Any] = {"__name__": frame.globals.get("__name__"), "value": evaluate, "parameter": parameter}
+    bound = ""
+    if not stars:
+        if parameter.__constraints__:
+            bound = ": (*parameter.__constraints__,)"
+        elif parameter.__bound__ is not None:
+            bound = ": parameter.__bound__"
+    exec(f"def made[{stars}{parameter.__name__}{bound} = value()](): pass", names)  # noqa: S102
+    return names["made"].__type_params__[0]
+
+
+BINARY_INTRINSICS[5] = set_typeparam_default

@@ -5,6 +5,7 @@ from typing import Any
 
 from thunder_interpreter._decode import Instruction, fast_name, name
 from thunder_interpreter._frame import NULL, Frame, builtins_of
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import opcode
 
 
@@ -82,7 +83,7 @@ def find_global(frame: Frame, name: str) -> Any:
     return value
 
 
-@opcode("LOAD_GLOBAL", decode=global_name)
+@opcode("LOAD_GLOBAL", until=(3, 13), decode=global_name)
 def load_global(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> None:
     """``-> value`` or ``-> NULL, value``."""
     name, null = variable
@@ -96,7 +97,7 @@ def load_global(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> N
     stack.append(value)
 
 
-@opcode("LOAD_GLOBAL", decode=global_name, watch=("load_global",))
+@opcode("LOAD_GLOBAL", until=(3, 13), decode=global_name, watch=("load_global",))
 def load_global_watched(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> None:
     """``-> value`` or ``-> NULL, value``."""
     name, null = variable
