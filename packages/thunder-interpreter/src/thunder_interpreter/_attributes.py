@@ -1,6 +1,6 @@
 """Attribute access as CPython does it, with the Python code it runs (descriptors, ``__getattr__``) interpreted."""
 
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter._calls import HEAP_TYPE, Outcome, call, call_native
@@ -8,6 +8,7 @@ from thunder_interpreter._frame import AnyFrame, Call, Protocol, start
 from thunder_interpreter._generators import RESUMABLE_TYPES
 from thunder_interpreter._generators import attribute as generator_attribute
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._traceback import interpreted_frame
 from thunder_interpreter._types import python_function, raw_attribute
 
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ def load_slowly(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
     get = known.get
     if cls in RESUMABLE_TYPES and name[:3] in ("gi_", "cr_", "ag_"):
         frame.stack.append(generator_attribute(obj, name))
+        return None
+    if cls is TracebackType and name == "tb_frame":
+        frame.stack.append(interpreted_frame(obj.tb_frame))
         return None
     if type(get) is FunctionType:
         if not python_function(machine, get):

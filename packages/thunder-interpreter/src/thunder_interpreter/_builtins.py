@@ -120,11 +120,25 @@ def special_exception(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) 
     return push(frame, current_exception(frame))
 
 
+NATIVE_RESERVE = 300  # frames that the interpreter itself may need
+
+
 def special_setrecursionlimit(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
-    """``sys.setrecursionlimit``."""
-    outcome = call_native(frame, sys.setrecursionlimit, args, kwargs)
-    frame.machine.limit = sys.getrecursionlimit()
-    return outcome
+    """``sys.setrecursionlimit``: the limit holds for the user's frames; the interpreter's own get a reserve."""
+    if len(args) != 1 or kwargs or not isinstance(args[0], int) or args[0] < 1:
+        return call_native(frame, sys.setrecursionlimit, args, kwargs)
+    limit = args[0]
+    if limit <= frame.depth:
+        words = f"cannot set the recursion limit to {limit} at the recursion depth {frame.depth}: the limit is too low"
+        raise RecursionError(words)
+    sys.setrecursionlimit(max(limit, frame.depth + NATIVE_RESERVE))
+    frame.machine.limit = limit
+    return push(frame, None)
+
+
+def special_getrecursionlimit(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``sys.getrecursionlimit``."""
+    return push(frame, frame.machine.limit)
 
 
 def special_warn(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -174,7 +188,37 @@ def special_type(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
     if len(args) == 1 and not kwargs:
         cls = type(args[0])
         return push(frame, types.FrameType if cls is Frame else cls)
+    if len(args) == 3:
+        args[2] = with_module(frame, args[2])
     return call_type(frame, type, args, kwargs)
+
+
+def special_type_new(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``type.__new__``."""
+    if len(args) == 4:
+        args[3] = with_module(frame, args[3])
+    return call_native(frame, type.__new__, args, kwargs)
+
+
+def with_module(frame: AnyFrame, names: Any) -> Any:
+    """The namespace of a new class with the ``__module__`` that CPython would take from the calling frame."""
+    caller = _classes.innermost(frame)
+    if caller is None or not isinstance(names, dict) or "__module__" in names or "__name__" not in caller.globals:
+        return names
+    return {**names, "__module__": caller.globals["__name__"]}
+
+
+def placed(native: Any) -> Special:
+    """A replacement of a class of :mod:`typing` whose instances take ``__module__`` from the calling frame."""
+
+    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+        caller = _classes.innermost(frame)
+        made = native(*args, **kwargs)
+        if caller is not None:
+            made.__module__ = caller.globals.get("__name__")
+        return push(frame, made)
+
+    return special
 
 
 def special_traceback(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -512,6 +556,8 @@ SPECIALS: dict[Any, Special] = {
     sys.exc_info: special_exc_info,
     sys.exception: special_exception,
     sys.setrecursionlimit: special_setrecursionlimit,
+    sys.getrecursionlimit: special_getrecursionlimit,
+    type.__new__: special_type_new,
     warnings.warn: special_warn,
     exec: special_exec,
     eval: special_eval,
@@ -547,6 +593,9 @@ SPECIALS: dict[Any, Special] = {
 }
 if hasattr(sys, "_getframemodulename"):
     SPECIALS[sys._getframemodulename] = special_getframemodulename
+if "typing" in sys.modules and sys.modules["typing"].TypeVar.__flags__ & 1 << 8:  # implemented in C
+    for kind in ("TypeVar", "ParamSpec", "TypeVarTuple"):
+        SPECIALS[getattr(sys.modules["typing"], kind)] = placed(getattr(sys.modules["typing"], kind))
 if hasattr(operator, "call"):
     SPECIALS[operator.call] = lambda frame, args, kwargs: call(frame, args[0], args[1:], kwargs)
 

@@ -63,7 +63,7 @@ class Program:
         "code",
         "driver",
         "flags",
-        "frame_codes",
+        "frame_code",
         "free",
         "handlers",
         "hidden",
@@ -93,7 +93,7 @@ class Program:
         self.cell_arguments = frozenset(code.co_cellvars) & frozenset(code.co_varnames)
         self.binder: Any = None
         self.driver: Any = None
-        self.frame_codes: dict[Any, CodeType] = {}
+        self.frame_code: CodeType | None = None
         self.hidden = False
         self.handlers: dict[int, tuple[int, int, bool] | None] = {}
         self.bytecode = code.co_code

@@ -79,6 +79,7 @@ class Frame:
         "finish",
         "finished",
         "function",
+        "generator",
         "globals",
         "handled",
         "index",
@@ -86,6 +87,7 @@ class Frame:
         "locals",
         "machine",
         "namespace",
+        "origin",
         "program",
         "registered",
         "reraising",
@@ -201,7 +203,7 @@ class BaseFrame:
         self.machine = machine
         self.native: FrameType | None = sys._getframe(1)
         back = self.back = machine.frame
-        self.depth = 0 if back is None else back.depth
+        self.depth = native_depth() if back is None else back.depth
         self.stack: list[Any] = []
         self.index = -1
 
@@ -378,6 +380,16 @@ def user_frames(frame: AnyFrame) -> Iterator[Any]:
         elif type(frame) is BaseFrame:
             yield from native_frames(frame)
         frame = frame.back
+
+
+def native_depth() -> int:
+    """How deep the native stack is, as the recursion limit counts."""
+    depth = 0
+    native: FrameType | None = sys._getframe()
+    while native is not None:
+        depth += 1
+        native = native.f_back
+    return depth
 
 
 ENTRY_CODES: set[CodeType] = set()

@@ -4,7 +4,9 @@ The native object is primed when it is made: it stands at its first ``yield``, s
 interpreted ``finally`` blocks. Interpreted code resumes the interpreted frame directly, without the native object.
 """
 
+import sys
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Generator
 from types import AsyncGeneratorType, CodeType, CoroutineType, FunctionType, GeneratorType
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter import _traceback
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE, Program
-from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame
+from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame, user_frames
 from thunder_interpreter._machine import execute, unwind
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 
@@ -25,6 +27,8 @@ RESUMABLE_TYPES = (GeneratorType, CoroutineType, AsyncGeneratorType)
 def make(frame: Frame) -> Any:
     """The generator, coroutine or async generator of a frame that has reached ``RETURN_GENERATOR``."""
     flags = frame.program.flags
+    if flags & CO_COROUTINE:
+        frame.origin = origin(frame)
     frame.back = None
     frame.finished = None
     if flags & CO_ASYNC_GENERATOR:
@@ -32,6 +36,8 @@ def make(frame: Frame) -> Any:
     made = named(FunctionType(driver_code(frame.program, drive.__code__), globals())(frame), frame)
     made.send(None)
     frame.registered = id(made)
+    if flags & CO_COROUTINE:
+        frame.generator = weakref.ref(made)
     frame.machine.generators[id(made)] = weakref.ref(frame)
     return made
 
@@ -70,6 +76,8 @@ def drive(frame: Frame) -> Generator[Any, Any, Any]:
             sent = yield
         except BaseException as error:
             thrown = error
+            if frame.finished is None:
+                never_awaited(frame)
         while True:
             value = resume(frame, sent, thrown)
             if frame.finished:
@@ -86,6 +94,34 @@ def drive(frame: Frame) -> Generator[Any, Any, Any]:
     finally:
         thrown = None
         frame.machine.generators.pop(frame.registered, None)
+
+
+def never_awaited(frame: Frame) -> None:
+    """Warn if a coroutine that never ran is being collected, as opposed to closed."""
+    if not frame.program.flags & CO_COROUTINE or frame.generator() is not None:
+        return
+    warnings._warn_unawaited_coroutine(Unawaited(frame))  # type: ignore[attr-defined]
+
+
+class Unawaited:
+    """What the warning about a coroutine needs to know of it."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.__qualname__ = frame.function.__qualname__
+        self.cr_origin = frame.origin
+
+
+def origin(frame: Frame) -> Any:
+    """Where a coroutine is being made, if that is asked for."""
+    depth = sys.get_coroutine_origin_tracking_depth()
+    if not depth:
+        return None
+    found = []
+    for caller in user_frames(frame.back):
+        found.append((caller.f_code.co_filename, caller.f_lineno, caller.f_code.co_name))
+        if len(found) == depth:
+            break
+    return tuple(found)
 
 
 class AsyncYield:
@@ -249,6 +285,8 @@ def attribute(generator: Any, name: str) -> Any:
     suspended = frame.finished is False and frame.back is None
     if what == "frame":
         return None if frame.finished else frame
+    if what == "origin":
+        return frame.origin
     if what == "running":
         return frame.back is not None or getattr(generator, name)
     if what == "suspended":
@@ -272,7 +310,6 @@ def finish(frame: Frame, value: Any) -> Any:
     back = frame.back
     frame.back = None
     frame.finished = True
-    frame.locals.clear()
     if frame.finish is None:
         back.stack.append(value)  # type: ignore[union-attr]
         return back

@@ -16,6 +16,7 @@ from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is i
 if TYPE_CHECKING:
     from thunder_interpreter._interpretation import Interpretation
 
+ATTRIBUTE_LOADS: set[Any] = set()
 PROGRAMS: dict[frozenset[str], dict[int, Program]] = {}
 KEPT_PROGRAMS = 20_000
 
@@ -157,7 +158,8 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
         BaseException: the error itself, when no frame above the base frame handles it.
     """
     traceback = _traceback.strip(error.__traceback__)
-    chain_context(frame, error)
+    if traceback is None:
+        chain_context(frame, error)
     while True:
         kind = type(frame)
         if kind is Frame:
@@ -181,8 +183,9 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 error, traceback = no_stop_iteration(frame, error, traceback)
                 frame.finished = True
                 frame.back = None
-                frame.locals.clear()
                 frame.stack.clear()
+            if isinstance(error, AttributeError) and error.name is None and error.obj is None:
+                complete_attribute_error(frame, back, error)
         elif kind is ProtocolFrame:
             error.__traceback__ = traceback
             try:
@@ -195,6 +198,15 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
             error.__traceback__ = traceback
             raise error
         frame = machine.frame = back
+
+
+def complete_attribute_error(frame: Frame, back: AnyFrame, error: AttributeError) -> None:
+    """Say which attribute of what was missing, when the code that looks it up has not."""
+    if type(back) is Frame and back.index >= 0 and frame.locals:
+        handler, argument = back.program.steps[back.index]
+        if handler in ATTRIBUTE_LOADS:
+            error.name = argument if isinstance(argument, str) else argument[0]
+            error.obj = frame.locals[0]
 
 
 def no_stop_iteration(

@@ -5,7 +5,7 @@ from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 from thunder_interpreter._decode import CO_GENERATOR, CO_NEWLOCALS, CO_OPTIMIZED
-from thunder_interpreter._frame import Frame, bound_variables, own
+from thunder_interpreter._frame import Frame, own
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 
 _RETURN_GENERATOR = bytes([dis.opmap["RETURN_GENERATOR"], 0])
@@ -27,31 +27,35 @@ def entry(frame: Frame, rest: TracebackType | None) -> TracebackType:
 
 
 def stand_in(frame: Frame) -> FrameType:
-    """A real frame object of the user's code with the variables of ``frame``.
+    """A real frame object of the user's code, for traceback objects, which take no other.
 
     Python creates frames only by running code; a generator that never starts has a frame with the code's file, name
-    and line table, and nothing of it runs.
+    and line table, and nothing of it runs. Its trace function, which is never called, leads back to the interpreted
+    frame with its variables.
     """
-    variables = frame.namespace if frame.namespace is not None else bound_variables(frame)
-    names = tuple(variables) if type(variables) is dict and frame.namespace is None else ()
-    codes = frame.program.frame_codes
-    code = codes.get(names)
-    if code is None:
-        code = codes[names] = frame_code(frame.program.code, names)
-    function = FunctionType(code, frame.globals)
-    values = [variables[name] for name in names]
-    found: Any = function(*values).gi_frame
+    program = frame.program
+    if program.frame_code is None:
+        program.frame_code = frame_code(program.code)
+    made: Any = FunctionType(program.frame_code, frame.globals)()
+    found: FrameType = made.gi_frame
+    found.f_trace = frame  # type: ignore[assignment]
     return found
 
 
-def frame_code(code: CodeType, names: tuple[str, ...]) -> CodeType:
-    """``code`` turned into that of a generator which takes ``names``."""
+def interpreted_frame(found: FrameType) -> Any:
+    """The interpreted frame that a frame of a traceback stands for, or the frame itself."""
+    meant = found.f_trace
+    return meant if type(meant) is Frame else found
+
+
+def frame_code(code: CodeType) -> CodeType:
+    """``code`` turned into that of a generator without parameters."""
     return code.replace(
-        co_argcount=len(names),
+        co_argcount=0,
         co_posonlyargcount=0,
         co_kwonlyargcount=0,
-        co_nlocals=len(names),
-        co_varnames=names,
+        co_nlocals=0,
+        co_varnames=(),
         co_cellvars=(),
         co_freevars=(),
         co_flags=CO_GENERATOR | CO_OPTIMIZED | CO_NEWLOCALS,

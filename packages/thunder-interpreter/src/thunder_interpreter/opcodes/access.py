@@ -8,6 +8,7 @@ from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import name
 from thunder_interpreter._frame import NOTHING, NULL, Call, Frame, Protocol, steer
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._machine import ATTRIBUTE_LOADS
 from thunder_interpreter._registry import opcode
 
 
@@ -29,6 +30,9 @@ def load_method(frame: Frame, stack: list[Any], name: str) -> Outcome:
     obj = stack.pop()
     stack.append(NULL)
     return _attributes.load(frame, obj, name)
+
+
+ATTRIBUTE_LOADS.update((load_attr, load_method))
 
 
 @opcode("STORE_ATTR", decode=name)

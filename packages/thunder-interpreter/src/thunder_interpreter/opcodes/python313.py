@@ -10,12 +10,14 @@ from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import NULL, Call, Frame, Protocol, start
 from thunder_interpreter._operators import COMPARE, COMPARE_NAMES
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._machine import ATTRIBUTE_LOADS
 from thunder_interpreter._registry import drop, opcode
 from thunder_interpreter.opcodes.calls import call_named, call_spread
 from thunder_interpreter.opcodes.containers import CONVERSIONS, formatted, merge_keywords
 from thunder_interpreter.opcodes.functions import annotate
 from thunder_interpreter.opcodes.operators import compare_slow
 from thunder_interpreter.opcodes.python312 import BINARY_INTRINSICS, attribute_name, super_name
+from thunder_interpreter.opcodes.variables import find_global, global_name, global_value, undefined
 
 V313 = (3, 13)
 
@@ -99,6 +101,9 @@ def load_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Ou
         stack.append(NULL)
         return outcome
     return _attributes.load(frame, obj, attribute[0])
+
+
+ATTRIBUTE_LOADS.add(load_attr)
 
 
 def above_null(request: Call, frame: Frame) -> Protocol:
