@@ -1,7 +1,27 @@
 """The torch language: what programs understand of PyTorch. What it does not know runs as an opaque operation."""
+# ruff: noqa: F403, I001  (each family says in its __all__ what it defines; the names of functions come first)
 
 from typing import Any
 
+from thunder_torch.activation import *
+from thunder_torch.attention import *
+from thunder_torch.comparison import *
+from thunder_torch.conditional import *
+from thunder_torch.conversion import *
+from thunder_torch.convolution import *
+from thunder_torch.creation import *
+from thunder_torch.elementwise_binary import *
+from thunder_torch.elementwise_unary import *
+from thunder_torch.indexing import *
+from thunder_torch.linalg import *
+from thunder_torch.loss import *
+from thunder_torch.normalization import *
+from thunder_torch.pooling import *
+from thunder_torch.random import *
+from thunder_torch.reduction import *
+from thunder_torch.scan import *
+from thunder_torch.shape import *
+from thunder_torch.sort import *
 from thunder_torch._version import __version__
 from thunder_torch.autocast import AutocastState, cast_arguments
 from thunder_torch.convert import (

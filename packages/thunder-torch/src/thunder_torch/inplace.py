@@ -133,6 +133,36 @@ _RESIZING = frozenset({"resize_", "resize_as_", "set_", "swap_", "t_", "transpos
 """In-place methods that change the metadata of their target rather than its values."""
 
 
+def batch_norm_updating(
+    input: torch.Tensor,
+    running_mean: torch.Tensor,
+    running_var: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    training: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return what the running statistics hold after ``batch_norm`` in training, and its result."""
+    mean, var = running_mean.clone(), running_var.clone()
+    return mean, var, F.batch_norm(input, mean, var, weight, bias, training, momentum, eps)
+
+
+def instance_norm_updating(
+    input: torch.Tensor,
+    running_mean: torch.Tensor,
+    running_var: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return what the running statistics hold after ``instance_norm`` of its input's statistics, and its result."""
+    mean, var = running_mean.clone(), running_var.clone()
+    return mean, var, F.instance_norm(input, mean, var, weight, bias, use_input_stats, momentum, eps)
+
+
 @cache
 def functional_of(function: Any) -> Callable[..., Any] | None:
     """Return the out-of-place counterpart of an in-place function or method, or ``None`` if it is none.
@@ -179,6 +209,13 @@ def setitem(a: torch.Tensor, key: Any, value: Any) -> torch.Tensor:
     return result
 
 
+_UPDATING: dict[Any, tuple[Callable[..., Any], str]] = {
+    F.batch_norm: (batch_norm_updating, "training"),
+    F.instance_norm: (instance_norm_updating, "use_input_stats"),
+}
+"""Functions that update running statistics where that flag is set, and what returns these instead."""
+
+
 @cache
 def _inplace_position(function: Any) -> int | None:
     """Return at which position a function takes its argument ``inplace``, or ``None``."""
@@ -189,6 +226,20 @@ def _inplace_position(function: Any) -> int | None:
     except (TypeError, ValueError):
         return None
     return names.index("inplace") if "inplace" in names else None
+
+
+def _statistics(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mutation | None:
+    """Return a normalisation that updates its running statistics as a call that returns them, else ``None``."""
+    updating, flag = _UPDATING[function]
+    names = list(inspect.signature(updating).parameters)
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    if not given.get(flag, flag == "use_input_stats"):
+        return None
+    targets = (given.get("running_mean"), given.get("running_var"))
+    if targets[0] is None or targets[1] is None:
+        return None
+    positional = tuple([given.pop(n) for n in names[:3]])
+    return Mutation(updating, positional, given, targets, returns_targets=False, written=2)
 
 
 def functionalise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mutation | None:
@@ -215,6 +266,8 @@ def functionalise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         return _custom(function, args, kwargs)
     if function is torch.Tensor.__setitem__:
         return Mutation(setitem, args, kwargs, (args[0],), returns_targets=False)
+    if function in _UPDATING:
+        return _statistics(function, args, kwargs)
     position = _inplace_position(function)
     if position is not None:
         return _with_inplace(function, args, kwargs, position)
@@ -277,4 +330,7 @@ def writes_by_schema(function: Any) -> bool:
     return bool(found) and all(found)
 
 
-__all__ = ["Functionalized", "Mutation", "OutOfPlace", "copy", "functional_of", "functionalise", "mutated_names", "setitem"]
+__all__ = [
+    "Functionalized", "Mutation", "OutOfPlace", "batch_norm_updating", "copy", "functional_of", "functionalise",
+    "instance_norm_updating", "mutated_names", "setitem",
+]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from thunder_ir import Language, TensorProxy
-from thunder_lang.language import core
+from thunder_lang import core
 
 from thunder_torch.opaque import opaque
 from thunder_torch.symbol import find_symbol

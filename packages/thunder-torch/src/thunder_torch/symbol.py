@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import Any
 
 import torch
-from thunder_ir import DuplicateRuleError, IntegerProxy, Language, OpTags, Symbol, TensorProxy
-from thunder_ir.builder import current_builder
-from thunder_lang.language import core
+from thunder_ir import DuplicateRuleError, IntegerProxy, Language, OpTags, Symbol, TensorProxy, current_builder
+from thunder_lang import core, default_dtype
 
-from thunder_torch.metadata import metadata_of, tensors_of
-from thunder_torch.opaque import LTORCH
+from thunder_torch.convert import from_torch_dtype
+from thunder_torch.metadata import metadata_of
+from thunder_torch.opaque import LTORCH, call_of, drawing_call, opaque_call
 
 
 class _Symbols(dict[Any, Symbol]):
@@ -58,23 +60,77 @@ def torchsymbol(
         True
     """
     origin = callables[0] if callables else None
+    tags = frozenset(tags)
 
-    def make(decomposition: Callable[..., Any]) -> Symbol:
+    def make(body: Callable[..., Any]) -> Symbol:
+        decomposition = _decomposition(origin, body, OpTags.RANDOM in tags)
         symbol = Symbol(
-            name or decomposition.__name__,
+            name or body.__name__,
             LTORCH,
             meta=_meta(origin, decomposition, meta, language),
             decomposition=decomposition,
-            tags=frozenset(tags),
+            tags=tags,
             language=language,
             origin=origin,
-            doc=decomposition.__doc__ or "",
+            doc=body.__doc__ or "",
         )
         for function in callables:
             SYMBOLS.define(function, symbol)
         return symbol
 
     return make
+
+
+_FIRST = ("input", "self", "x")
+_OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
+
+
+def _decomposition(origin: Any, body: Callable[..., Any], random: bool) -> Callable[..., Any]:
+    """Return the body as a decomposition: it takes PyTorch's other names of arguments, and runs under its defaults.
+
+    A body that returns ``NotImplemented`` for some arguments leaves these calls to PyTorch.
+    """
+    parameters = inspect.signature(body).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    second = list(parameters)[1] if len(parameters) > 1 else ""
+
+    def renamed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        kwargs = {_OF_NUMPY.get(k, k): v for k, v in kwargs.items() if k != "out" or v is not None}
+        for name in _FIRST:
+            if name in kwargs and name not in parameters and not takes_any:
+                args = (kwargs.pop(name), *args)
+        if "other" in kwargs and "other" not in parameters and len(args) == 1:
+            kwargs[second] = kwargs.pop("other")
+        return args, kwargs
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        given, named = renamed(args, kwargs) if kwargs else (args, kwargs)
+        output = body(*given, **named)
+        if output is NotImplemented and origin is not None:
+            call, values = call_of(origin, args, kwargs)
+            return (drawing_call if random else opaque_call)(call, *values)
+        return output
+
+    @wraps(body)
+    def decomposition(*args: Any, **kwargs: Any) -> Any:
+        if torch.get_default_dtype() is torch.float32:
+            return run(*args, **kwargs)
+        with default_dtype(from_torch_dtype(torch.get_default_dtype())):
+            return run(*args, **kwargs)
+
+    return decomposition
+
+
+def composed(function: Callable[..., Any], *callables: Any, tags: Iterable[OpTags] = (), name: str = "") -> Symbol:
+    """Return the symbol of PyTorch functions that a function of the core language computes as it is.
+
+    Args:
+        function: of :mod:`thunder_lang`, with PyTorch's arguments in PyTorch's order.
+        callables: as for :func:`torchsymbol`.
+        tags: traits that passes rely on.
+        name: of the symbol, if not the function's.
+    """
+    return torchsymbol(*callables, name=name or function.__name__, tags=tags)(function)
 
 
 def _meta(
@@ -116,12 +172,9 @@ def _by_decomposition(
     before = builder.recording, builder.language
     builder.recording, builder.language = False, language
     try:
-        output = decomposition(*args, **kwargs)
+        return decomposition(*args, **kwargs)
     finally:
         builder.recording, builder.language = before
-    if not torch.is_grad_enabled() or not any(t.requires_grad for t in tensors_of(args, kwargs)):
-        return output
-    return output
 
 
 def find_symbol(function: Any) -> Symbol | None:
@@ -139,4 +192,4 @@ def find_symbol(function: Any) -> Symbol | None:
         return None
 
 
-__all__ = ["SYMBOLS", "find_symbol", "torchsymbol"]
+__all__ = ["SYMBOLS", "composed", "find_symbol", "torchsymbol"]

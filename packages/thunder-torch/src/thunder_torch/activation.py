@@ -1,0 +1,276 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import thunder_lang as lang
+import torch
+import torch.nn.functional as F  # noqa: N812
+from thunder_ir import OpTags, TensorProxy, dtypes
+from torch import Tensor
+
+from thunder_torch.convert import from_torch_dtype
+from thunder_torch.elementwise_unary import POINTWISE
+from thunder_torch.symbol import torchsymbol
+
+
+def wide(a: TensorProxy) -> TensorProxy:
+    """Return ``a`` in the dtype in which PyTorch computes: float32 for the half precisions."""
+    return lang.to(a, dtypes.float32) if a.dtype in (dtypes.float16, dtypes.bfloat16) else a
+
+
+def narrow_to(a: TensorProxy, dtype: Any) -> TensorProxy:
+    """Return ``a`` rounded to ``dtype``."""
+    return a if a.dtype is dtype else lang.to(a, dtype)
+
+
+@torchsymbol(F.relu, tags=POINTWISE)
+def relu(a: TensorProxy, inplace: bool = False) -> TensorProxy:
+    """``a`` where it is positive, zero elsewhere."""
+    return lang.relu(a)
+
+
+@torchsymbol(torch.relu, Tensor.relu, tags=POINTWISE, name="torch_relu")
+def torch_relu(a: TensorProxy) -> TensorProxy:
+    """``a`` where it is positive, zero elsewhere."""
+    return lang.relu(a)
+
+
+@torchsymbol(F.relu6, tags=POINTWISE)
+def relu6(a: TensorProxy, inplace: bool = False) -> TensorProxy:
+    """``min(max(a, 0), 6)``."""
+    return lang.clamp(a, 0, 6)
+
+
+@torchsymbol(F.hardtanh, tags=POINTWISE)
+def hardtanh(a: TensorProxy, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+    """``a`` kept between ``min_val`` and ``max_val``."""
+    return lang.clamp(a, min_val, max_val) if a.dtype.is_floating else NotImplemented
+
+
+@torchsymbol(F.gelu, torch._C._nn.gelu, tags=POINTWISE)
+def gelu(a: TensorProxy, *, approximate: str = "none") -> TensorProxy:
+    """``a`` times the normal distribution function of ``a``, or its approximation by a hyperbolic tangent."""
+    x = wide(a)
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
+        return narrow_to(0.5 * x * (1 + lang.tanh(inner)), a.dtype)
+    return narrow_to(0.5 * x * (1 + lang.erf(x * (1 / math.sqrt(2)))), a.dtype)
+
+
+@torchsymbol(F.silu, torch._C._nn.silu, tags=POINTWISE)
+def silu(a: TensorProxy, inplace: bool = False) -> TensorProxy:
+    """``a * sigmoid(a)``."""
+    x = wide(a)
+    return narrow_to(x * lang.sigmoid(x), a.dtype)
+
+
+@torchsymbol(F.mish, torch._C._nn.mish, tags=POINTWISE)
+def mish(a: TensorProxy, inplace: bool = False) -> TensorProxy:
+    """``a * tanh(softplus(a))``."""
+    x = wide(a)
+    return narrow_to(x * lang.tanh(_softplus(x, 1.0, 20.0)), a.dtype)
+
+
+def _softplus(a: TensorProxy, beta: Any, threshold: Any) -> TensorProxy:
+    scaled = a * beta
+    above = scaled > threshold
+    # The exponential of what lies above the threshold may overflow: it is not taken.
+    soft = lang.log1p(lang.exp(lang.where(above, lang.zeros_like(scaled), scaled))) / beta
+    return lang.where(above, a, soft)
+
+
+@torchsymbol(F.softplus, torch._C._nn.softplus, tags=POINTWISE)
+def softplus(a: TensorProxy, beta: float = 1, threshold: float = 20) -> TensorProxy:
+    """``log(1 + exp(beta * a)) / beta``; ``a`` itself above the threshold."""
+    return narrow_to(_softplus(wide(a), beta, threshold), a.dtype)
+
+
+def _elu(a: TensorProxy, alpha: Any, scale: Any, input_scale: Any) -> TensorProxy:
+    x = wide(a)
+    positive = x > 0
+    kept = lang.where(positive, lang.zeros_like(x), x)
+    negative = lang.expm1(kept * input_scale) * (alpha * scale)
+    return narrow_to(lang.where(positive, x * scale, negative), a.dtype)
+
+
+@torchsymbol(F.elu, tags=POINTWISE)
+def elu(a: TensorProxy, alpha: float = 1.0, inplace: bool = False) -> TensorProxy:
+    """``a`` where positive, ``alpha * (exp(a) - 1)`` elsewhere."""
+    return _elu(a, alpha, 1.0, 1.0)
+
+
+@torchsymbol(F.selu, tags=POINTWISE)
+def selu(a: TensorProxy, inplace: bool = False) -> TensorProxy:
+    """``elu`` with the constants that keep mean and variance."""
+    return _elu(a, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1.0)
+
+
+@torchsymbol(torch.selu, tags=POINTWISE, name="torch_selu")
+def torch_selu(a: TensorProxy) -> TensorProxy:
+    """``elu`` with the constants that keep mean and variance."""
+    return _elu(a, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1.0)
+
+
+@torchsymbol(F.celu, tags=POINTWISE)
+def celu(a: TensorProxy, alpha: float = 1.0, inplace: bool = False) -> TensorProxy:
+    """``a`` where positive, ``alpha * (exp(a / alpha) - 1)`` elsewhere."""
+    return _elu(a, alpha, 1.0, 1.0 / alpha)
+
+
+@torchsymbol(torch.celu, tags=POINTWISE, name="torch_celu")
+def torch_celu(a: TensorProxy, alpha: float = 1.0) -> TensorProxy:
+    """``a`` where positive, ``alpha * (exp(a / alpha) - 1)`` elsewhere."""
+    return _elu(a, alpha, 1.0, 1.0 / alpha)
+
+
+@torchsymbol(F.leaky_relu, tags=POINTWISE)
+def leaky_relu(a: TensorProxy, negative_slope: float = 0.01, inplace: bool = False) -> TensorProxy:
+    """``a`` where positive, ``negative_slope * a`` elsewhere."""
+    return lang.where(a > 0, a, a * negative_slope)
+
+
+@torchsymbol(F.prelu, torch.prelu, Tensor.prelu, tags=(OpTags.ELEMENTWISE,))
+def prelu(a: TensorProxy, weight: TensorProxy) -> TensorProxy:
+    """``a`` where positive, elsewhere ``a`` times a weight, one for all or one for each channel."""
+    if weight.ndim == 1 and a.ndim > 0:
+        places = [1] * a.ndim
+        places[1 if a.ndim > 1 else 0] = weight.shape[0]
+        weight = lang.reshape(weight, tuple(places))
+    elif weight.ndim == 1:
+        weight = lang.reshape(weight, ())
+    return lang.where(a > 0, a, a * weight)
+
+
+@torchsymbol(F.hardsigmoid, tags=POINTWISE)
+def hardsigmoid(a: TensorProxy, inplace: bool = False) -> TensorProxy:
+    """``clamp(a + 3, 0, 6) / 6``."""
+    x = wide(a)
+    return narrow_to(lang.clamp(x + 3, 0, 6) / 6, a.dtype)
+
+
+@torchsymbol(F.hardswish, tags=POINTWISE)
+def hardswish(a: TensorProxy, inplace: bool = False) -> TensorProxy:
+    """``a * clamp(a + 3, 0, 6) / 6``."""
+    x = wide(a)
+    return narrow_to(x * lang.clamp(x + 3, 0, 6) / 6, a.dtype)
+
+
+@torchsymbol(F.logsigmoid, torch._C._nn.log_sigmoid, tags=POINTWISE)
+def logsigmoid(a: TensorProxy) -> TensorProxy:
+    """``log(sigmoid(a))``, without overflow on the way."""
+    x = wide(a)
+    return narrow_to(lang.minimum(x, lang.zeros_like(x)) - lang.log1p(lang.exp(-lang.abs(x))), a.dtype)
+
+
+@torchsymbol(F.softsign, tags=POINTWISE)
+def softsign(a: TensorProxy) -> TensorProxy:
+    """``a / (1 + abs(a))``."""
+    return a / (1 + lang.abs(a))
+
+
+@torchsymbol(F.tanhshrink, tags=POINTWISE)
+def tanhshrink(a: TensorProxy) -> TensorProxy:
+    """``a - tanh(a)``."""
+    return a - lang.tanh(a)
+
+
+@torchsymbol(F.hardshrink, torch.hardshrink, Tensor.hardshrink, tags=POINTWISE)
+def hardshrink(a: TensorProxy, lambd: float = 0.5) -> TensorProxy:
+    """``a`` where it is farther than ``lambd`` from zero, zero elsewhere."""
+    inside = lang.logical_and(a >= -lambd, a <= lambd)
+    return lang.where(inside, lang.zeros_like(a), a)
+
+
+@torchsymbol(F.softshrink, torch._C._nn.softshrink, tags=POINTWISE)
+def softshrink(a: TensorProxy, lambd: float = 0.5) -> TensorProxy:
+    """``a`` moved by ``lambd`` towards zero, zero where it would cross."""
+    zero = lang.zeros_like(a)
+    # A NaN compares as false everywhere and stays.
+    return lang.where(a > lambd, a - lambd, lang.where(a < -lambd, a + lambd, a * zero))
+
+
+@torchsymbol(F.threshold, F._threshold, tags=POINTWISE)
+def threshold(a: TensorProxy, threshold: float, value: float, inplace: bool = False) -> TensorProxy:
+    """``a`` where above the threshold, ``value`` elsewhere."""
+    return lang.where(a <= threshold, lang.full_like(a, value), a)
+
+
+@torchsymbol(torch.threshold, tags=POINTWISE, name="torch_threshold")
+def torch_threshold(a: TensorProxy, threshold: float, value: float) -> TensorProxy:
+    """``a`` where above the threshold, ``value`` elsewhere."""
+    return lang.where(a <= threshold, lang.full_like(a, value), a)
+
+
+@torchsymbol(F.glu, torch._C._nn.glu)
+def glu(a: TensorProxy, dim: int = -1) -> TensorProxy:
+    """One half of ``a`` times the sigmoid of the other half."""
+    half = a.shape[dim] // 2
+    first, second = lang.split(a, [half, half], dim)
+    return narrow_to(wide(first) * lang.sigmoid(wide(second)), a.dtype)
+
+
+def softmax_of(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
+    """Return the softmax along ``dim``, computed in the dtype in which PyTorch does."""
+    out = a.dtype if dtype is None else from_torch_dtype(dtype)
+    if a.dtype.is_exact and dtype is None:
+        raise RuntimeError(f'"softmax_kernel_impl" not implemented for {a.dtype}')
+    x = wide(a if dtype is None else lang.to(a, out))
+    if x.ndim == 0:
+        return narrow_to(lang.exp(x - x), out)
+    shifted = lang.exp(x - lang.amax(x, dim, True)) if x.shape[dim] != 0 else lang.exp(x)
+    return narrow_to(shifted / lang.sum(shifted, dim, True), out)
+
+
+def log_softmax_of(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
+    """Return the logarithm of the softmax along ``dim``."""
+    out = a.dtype if dtype is None else from_torch_dtype(dtype)
+    x = wide(a if dtype is None else lang.to(a, out))
+    if x.ndim == 0:
+        return narrow_to(x - x, out)
+    shifted = x - lang.amax(x, dim, True) if x.shape[dim] != 0 else x
+    return narrow_to(shifted - lang.log(lang.sum(lang.exp(shifted), dim, True)), out)
+
+
+def _implicit_dim(ndim: int) -> int:
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+@torchsymbol(F.softmax)
+def softmax(a: TensorProxy, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> TensorProxy:
+    """Exponentials that sum to one along ``dim``."""
+    return softmax_of(a, _implicit_dim(a.ndim) if dim is None else dim, dtype)
+
+
+@torchsymbol(torch.softmax, Tensor.softmax, torch.special.softmax, name="torch_softmax")
+def torch_softmax(a: TensorProxy, dim: Any, dtype: Any = None) -> Any:
+    """Exponentials that sum to one along ``dim``."""
+    return softmax_of(a, dim, dtype)
+
+
+@torchsymbol(F.log_softmax)
+def log_softmax(a: TensorProxy, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> TensorProxy:
+    """The logarithm of the softmax along ``dim``."""
+    return log_softmax_of(a, _implicit_dim(a.ndim) if dim is None else dim, dtype)
+
+
+@torchsymbol(torch.log_softmax, Tensor.log_softmax, torch.special.log_softmax, name="torch_log_softmax")
+def torch_log_softmax(a: TensorProxy, dim: Any, dtype: Any = None) -> Any:
+    """The logarithm of the softmax along ``dim``."""
+    return log_softmax_of(a, dim, dtype)
+
+
+@torchsymbol(F.softmin)
+def softmin(a: TensorProxy, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> TensorProxy:
+    """The softmax of ``-a``."""
+    return softmax_of(-a, _implicit_dim(a.ndim) if dim is None else dim, dtype)
+
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax",
+    "logsigmoid", "mish", "prelu", "relu", "relu6", "selu", "silu", "softmax", "softmin", "softplus", "softshrink",
+    "softsign", "tanhshrink", "threshold", "torch_celu", "torch_log_softmax", "torch_relu", "torch_selu",
+    "torch_softmax", "torch_threshold",
+]  # fmt: skip

@@ -1,0 +1,99 @@
+"""Attention and embedding."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import thunder_lang as lang
+import thunder_prims as prims
+import torch
+import torch.nn.functional as F  # noqa: N812
+from thunder_ir import OpTags, TensorProxy, dtypes
+
+from thunder_torch.activation import softmax_of
+from thunder_torch.random import drop
+from thunder_torch.symbol import torchsymbol
+
+
+def _mask_of(query: TensorProxy, key: TensorProxy) -> TensorProxy:
+    rows, columns = query.shape[-2], key.shape[-2]
+    return lang.tril(lang.full((rows, columns), True, dtypes.bool8, query.device))
+
+
+@torchsymbol(F.scaled_dot_product_attention, tags=(OpTags.MATMUL,))
+def scaled_dot_product_attention(
+    query: TensorProxy,
+    key: TensorProxy,
+    value: TensorProxy,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> TensorProxy:
+    """``softmax(query @ key.T * scale + mask) @ value``; rows that are masked whole give zero."""
+    if enable_gqa:
+        key = lang.repeat_interleave(key, query.shape[-3] // key.shape[-3], -3)
+        value = lang.repeat_interleave(value, query.shape[-3] // value.shape[-3], -3)
+    if scale is None:
+        scale = 1 / math.sqrt(query.shape[-1])
+    # Half of the scale on each side keeps the products in the range of half precisions, as PyTorch does.
+    part = math.sqrt(abs(scale))
+    scores = lang.matmul(query * (math.copysign(part, scale)), lang.matrix_transpose(key * part))
+    mask = _mask_of(query, key) if is_causal else attn_mask
+    if mask is not None:
+        scores = _masked(scores, mask)
+    weights = softmax_of(scores, -1)
+    if mask is not None:
+        # Where every key is masked the softmax is NaN, and PyTorch's result zero.
+        hidden = lang.amax(scores, -1, True) if scores.shape[-1] else scores
+        weights = lang.where(lang.eq(hidden, -math.inf), lang.zeros_like(weights), weights)
+    return lang.matmul(drop(weights, dropout_p, dropout_p > 0), value)
+
+
+def _masked(scores: TensorProxy, mask: TensorProxy) -> TensorProxy:
+    if mask.dtype.is_bool:
+        return lang.masked_fill(scores, lang.logical_not(mask), -math.inf)
+    return scores + mask
+
+
+@torchsymbol(F.embedding)
+def embedding(
+    a: TensorProxy,
+    weight: TensorProxy,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    """The rows of ``weight`` at the places in ``a``."""
+    if max_norm is not None or weight.ndim != 2:
+        return NotImplemented
+    rows = weight.shape[0]
+    padding = -1 if padding_idx is None else padding_idx + rows if padding_idx < 0 else padding_idx
+    return prims.embedding(a, weight, padding, scale_grad_by_freq)
+
+
+@torchsymbol(torch.embedding, name="torch_embedding")
+def torch_embedding(
+    weight: TensorProxy,
+    indices: TensorProxy,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    """The rows of ``weight`` at the places in ``indices``."""
+    return prims.embedding(indices, weight, padding_idx, scale_grad_by_freq) if weight.ndim == 2 else NotImplemented
+
+
+@torchsymbol(torch._grouped_mm, tags=(OpTags.MATMUL,), name="grouped_mm")
+def grouped_mm(a: TensorProxy, mat_b: TensorProxy, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
+    """Products of groups of rows of a matrix with a matrix each."""
+    if offs is None or bias is not None or out_dtype is not None:
+        return NotImplemented
+    return prims.grouped_mm(a, mat_b, offs)
+
+
+__all__ = ["embedding", "grouped_mm", "scaled_dot_product_attention", "torch_embedding"]

@@ -1,0 +1,62 @@
+"""Choice by a condition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder_lang as lang
+import torch
+from thunder_ir import OpTags, TensorProxy
+from torch import Tensor
+
+from thunder_torch.symbol import torchsymbol
+
+
+@torchsymbol(torch.where, tags=(OpTags.ELEMENTWISE,))
+def where(condition: TensorProxy, a: Any = None, other: Any = None) -> Any:
+    """``a`` where the condition holds, elsewhere ``other``."""
+    if a is None or other is None:
+        return NotImplemented
+    return lang.where(condition, a, other)
+
+
+@torchsymbol(Tensor.where, tags=(OpTags.ELEMENTWISE,), name="Tensor_where")
+def where_method(a: TensorProxy, condition: TensorProxy, other: Any) -> TensorProxy:
+    """``a`` where the condition holds, elsewhere ``other``."""
+    return lang.where(condition, a, other)
+
+
+@torchsymbol(torch.masked_fill, Tensor.masked_fill, tags=(OpTags.ELEMENTWISE,))
+def masked_fill(a: TensorProxy, mask: TensorProxy, value: Any) -> TensorProxy:
+    """``value`` where the mask holds, elsewhere ``a``."""
+    return lang.masked_fill(a, mask, value)
+
+
+@torchsymbol(torch.clamp, Tensor.clamp, torch.clip, Tensor.clip, tags=(OpTags.ELEMENTWISE,))
+def clamp(a: TensorProxy, min: Any = None, max: Any = None) -> TensorProxy:
+    """``a`` kept between ``min`` and ``max``."""
+    return lang.clamp(a, min, max)
+
+
+@torchsymbol(torch.clamp_min, Tensor.clamp_min, tags=(OpTags.ELEMENTWISE,))
+def clamp_min(a: TensorProxy, min: Any) -> TensorProxy:
+    """``a``, and ``min`` where it is below."""
+    return lang.clamp(a, min, None)
+
+
+@torchsymbol(torch.clamp_max, Tensor.clamp_max, tags=(OpTags.ELEMENTWISE,))
+def clamp_max(a: TensorProxy, max: Any) -> TensorProxy:
+    """``a``, and ``max`` where it is above."""
+    return lang.clamp(a, None, max)
+
+
+@torchsymbol(torch.heaviside, Tensor.heaviside, tags=(OpTags.ELEMENTWISE, OpTags.CONSTANT_FOR_DERIVATIVE))
+def heaviside(a: TensorProxy, values: TensorProxy) -> Any:
+    """0 below zero, ``values`` at zero, 1 above."""
+    if a.dtype is not values.dtype:
+        return NotImplemented
+    step = lang.to(a > 0, a.dtype)
+    return lang.where(lang.eq(a, 0), values, step)
+
+
+__all__ = ["clamp", "clamp_max", "clamp_min", "heaviside", "masked_fill", "where", "where_method"]

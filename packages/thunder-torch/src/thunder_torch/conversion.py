@@ -1,0 +1,172 @@
+"""Conversion of dtype, device and memory format; what a tensor says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder_lang as lang
+import torch
+from thunder_ir import OpTags, Symbol, TensorProxy
+from torch import Tensor
+
+from thunder_torch.convert import from_torch_device, from_torch_dtype
+from thunder_torch.symbol import torchsymbol
+
+CAST = (OpTags.CAST,)
+
+
+def cast(a: TensorProxy, dtype: Any = None, device: Any = None) -> TensorProxy:
+    """Return ``a`` in PyTorch's ``dtype`` on PyTorch's ``device``, where they are given."""
+    if device is not None:
+        target = from_torch_device(device)
+        a = a if target == a.device else lang.to(a, device=target)
+    return a if dtype is None else lang.to(a, dtype=from_torch_dtype(dtype))
+
+
+@torchsymbol(Tensor.to, tags=CAST, name="to")
+def to(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
+    """Return ``a`` in another dtype, on another device, or as another tensor."""
+    dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
+    rest = list(args)
+    if rest and isinstance(rest[0], TensorProxy):
+        dtype, device = rest[0].dtype, rest[0].device
+        rest.pop(0)
+    elif "other" in kwargs:
+        dtype, device = kwargs["other"].dtype, kwargs["other"].device
+    else:
+        if rest and isinstance(rest[0], (str, torch.device, int)) and not isinstance(rest[0], bool):
+            device = rest.pop(0)
+        elif rest and rest[0] is None:
+            rest.pop(0)
+        if rest and (isinstance(rest[0], torch.dtype) or rest[0] is None):
+            dtype = rest.pop(0)
+    if len(rest) > 1:
+        copy = rest[1]
+    result = cast(a, dtype, device)
+    return lang.clone(result) if result is a and (copy or _changes_layout(kwargs, a)) else result
+
+
+def _changes_layout(kwargs: dict[str, Any], a: TensorProxy) -> bool:
+    return kwargs.get("memory_format", torch.preserve_format) is not torch.preserve_format
+
+
+def _method(method: Any, dtype: torch.dtype) -> Symbol:
+    def convert(a: TensorProxy, memory_format: Any = None) -> TensorProxy:
+        return cast(a, dtype)
+
+    convert.__doc__ = f"Return ``a`` as ``{dtype}``."
+    return torchsymbol(method, tags=CAST, name=f"Tensor_{method.__name__}")(convert)
+
+
+bfloat16_method = _method(Tensor.bfloat16, torch.bfloat16)
+bool_method = _method(Tensor.bool, torch.bool)
+byte_method = _method(Tensor.byte, torch.uint8)
+cdouble_method = _method(Tensor.cdouble, torch.complex128)
+cfloat_method = _method(Tensor.cfloat, torch.complex64)
+char_method = _method(Tensor.char, torch.int8)
+double_method = _method(Tensor.double, torch.float64)
+float_method = _method(Tensor.float, torch.float32)
+half_method = _method(Tensor.half, torch.float16)
+int_method = _method(Tensor.int, torch.int32)
+long_method = _method(Tensor.long, torch.int64)
+short_method = _method(Tensor.short, torch.int16)
+
+
+@torchsymbol(Tensor.type_as, tags=CAST)
+def type_as(a: TensorProxy, other: TensorProxy) -> TensorProxy:
+    """Return ``a`` in the dtype and on the device of ``other``."""
+    return cast(a, other.dtype, other.device)
+
+
+@torchsymbol(Tensor.type, tags=CAST)
+def type(a: TensorProxy, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """Return ``a`` in another dtype."""
+    return cast(a, dtype) if isinstance(dtype, torch.dtype) else NotImplemented
+
+
+@torchsymbol(Tensor.cpu, tags=CAST)
+def cpu(a: TensorProxy, memory_format: Any = None) -> TensorProxy:
+    """Return ``a`` on the CPU."""
+    return cast(a, None, "cpu")
+
+
+@torchsymbol(Tensor.cuda, tags=CAST)
+def cuda(a: TensorProxy, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> TensorProxy:
+    """Return ``a`` on a CUDA device, by default the first."""
+    return cast(a, None, "cuda" if device is None else torch.device("cuda", device) if device.__class__ is int else device)
+
+
+@torchsymbol(torch.clone, Tensor.clone)
+def clone(a: TensorProxy, *, memory_format: Any = None) -> TensorProxy:
+    """Copy ``a`` to memory of its own."""
+    return lang.clone(a)
+
+
+@torchsymbol(Tensor.contiguous, tags=(OpTags.VIEW,))
+def contiguous(a: TensorProxy, memory_format: Any = torch.contiguous_format) -> TensorProxy:
+    """Return ``a`` laid out in memory in the order of its dimensions, or in another format."""
+    return lang.clone(a)
+
+
+@torchsymbol(torch.detach, Tensor.detach, tags=(OpTags.VIEW, OpTags.CONSTANT_FOR_DERIVATIVE))
+def detach(a: TensorProxy) -> Any:
+    """Return ``a`` as a constant for derivatives."""
+    return NotImplemented  # PyTorch's own is a view without a graph, which is what is wanted
+
+
+@torchsymbol(torch.is_floating_point, Tensor.is_floating_point)
+def is_floating_point(a: TensorProxy) -> bool:
+    """Whether the dtype is a real floating-point one."""
+    return a.dtype.is_floating
+
+
+@torchsymbol(torch.is_complex, Tensor.is_complex)
+def is_complex(a: TensorProxy) -> bool:
+    """Whether the dtype is complex."""
+    return a.dtype.is_complex
+
+
+@torchsymbol(torch.numel, Tensor.numel, Tensor.nelement)
+def numel(a: TensorProxy) -> Any:
+    """Return the number of elements."""
+    return a.numel
+
+
+@torchsymbol(Tensor.dim, Tensor.ndimension)
+def dim(a: TensorProxy) -> int:
+    """Return the number of dimensions."""
+    return a.ndim
+
+
+@torchsymbol(Tensor.size, meta=lambda a, dim=None: size_of(a, dim))
+def size(a: TensorProxy, dim: int | None = None) -> Any:
+    """Return the shape, or the length of one dimension."""
+    return size_of(a, dim)
+
+
+def size_of(a: TensorProxy, dim: int | None) -> Any:
+    """Return the shape, or the length of one dimension.
+
+    Raises:
+        IndexError: there is no such dimension.
+    """
+    if dim is None:
+        return tuple(a.shape)
+    if not -max(a.ndim, 1) <= dim < max(a.ndim, 1) or a.ndim == 0:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-a.ndim}, {a.ndim - 1}], but got {dim})"
+        )
+    return a.shape[dim]
+
+
+@torchsymbol(Tensor.item, meta=lambda a: lang.item(a), tags=(OpTags.DEVICE_SYNC,))
+def item(a: TensorProxy) -> Any:
+    """Return the only element as a number of the program."""
+    return lang.item(a)
+
+
+__all__ = [
+    "bfloat16_method", "bool_method", "byte_method", "cdouble_method", "cfloat_method", "char_method", "clone",
+    "contiguous", "cpu", "cuda", "detach", "dim", "double_method", "float_method", "half_method", "int_method",
+    "is_complex", "is_floating_point", "item", "long_method", "numel", "short_method", "size", "to", "type", "type_as",
+]  # fmt: skip

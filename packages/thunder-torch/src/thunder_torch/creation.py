@@ -1,0 +1,160 @@
+"""Functions that create tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder_lang as lang
+import torch
+from thunder_ir import DType, Device, NumberProxy, OpTags, TensorProxy, dtypes
+from torch import Tensor
+
+from thunder_torch.convert import from_torch_device, from_torch_dtype
+from thunder_torch.shape import sizes_of
+from thunder_torch.symbol import torchsymbol
+
+CREATES = (OpTags.CREATION, OpTags.CONSTANT_FOR_DERIVATIVE)
+
+
+def place_of(kwargs: dict[str, Any], like: TensorProxy | None = None) -> tuple[DType, Device]:
+    """Return the dtype and device that a factory function is asked for; by default those of ``like``, or PyTorch's."""
+    dtype, device = kwargs.get("dtype"), kwargs.get("device")
+    if dtype is None:
+        wanted = like.dtype if like is not None else from_torch_dtype(torch.get_default_dtype())
+    else:
+        wanted = from_torch_dtype(dtype)
+    if device is None:
+        return wanted, like.device if like is not None else from_torch_device(torch.get_default_device())
+    return wanted, from_torch_device(device)
+
+
+def _strided(kwargs: dict[str, Any]) -> bool:
+    return kwargs.get("layout") in (None, torch.strided) and not kwargs.get("pin_memory")
+
+
+@torchsymbol(torch.zeros, tags=CREATES)
+def zeros(*size: Any, **kwargs: Any) -> Any:
+    """Zeros."""
+    dtype, device = place_of(kwargs)
+    return lang.full(sizes_of(size, kwargs.get("size")), 0, dtype, device) if _strided(kwargs) else NotImplemented
+
+
+@torchsymbol(torch.ones, tags=CREATES)
+def ones(*size: Any, **kwargs: Any) -> Any:
+    """Ones."""
+    dtype, device = place_of(kwargs)
+    return lang.full(sizes_of(size, kwargs.get("size")), 1, dtype, device) if _strided(kwargs) else NotImplemented
+
+
+@torchsymbol(torch.empty, tags=CREATES)
+def empty(*size: Any, **kwargs: Any) -> Any:
+    """A tensor whose elements nobody has written yet."""
+    dtype, device = place_of(kwargs)
+    if not _strided(kwargs):
+        return NotImplemented
+    return lang.empty(sizes_of(size, kwargs.get("size")), dtype=dtype, device=device)
+
+
+def _dtype_of(value: Any) -> torch.dtype:
+    kind = value.python_type if isinstance(value, NumberProxy) else type(value)
+    if kind is complex:
+        return torch.get_default_dtype().to_complex()
+    return {bool: torch.bool, int: torch.int64}.get(kind, torch.get_default_dtype())
+
+
+@torchsymbol(torch.full)
+def full(size: Any, fill_value: Any, **kwargs: Any) -> Any:
+    """One value everywhere."""
+    if not _strided(kwargs):
+        return NotImplemented
+    if isinstance(fill_value, TensorProxy):
+        dtype, device = place_of({"dtype": kwargs.get("dtype") or fill_value.dtype, "device": kwargs.get("device")})
+    else:
+        dtype, device = place_of({**kwargs, "dtype": kwargs.get("dtype") or _dtype_of(fill_value)})
+    return lang.full(tuple(size), fill_value, dtype, device)
+
+
+@torchsymbol(torch.zeros_like, tags=CREATES)
+def zeros_like(a: TensorProxy, **kwargs: Any) -> Any:
+    """Zeros in the shape of ``a``."""
+    return lang.full(tuple(a.shape), 0, *place_of(kwargs, a)) if _strided(kwargs) else NotImplemented
+
+
+@torchsymbol(torch.ones_like, tags=CREATES)
+def ones_like(a: TensorProxy, **kwargs: Any) -> Any:
+    """Ones in the shape of ``a``."""
+    return lang.full(tuple(a.shape), 1, *place_of(kwargs, a)) if _strided(kwargs) else NotImplemented
+
+
+@torchsymbol(torch.empty_like, tags=CREATES)
+def empty_like(a: TensorProxy, **kwargs: Any) -> Any:
+    """A tensor like ``a`` whose elements nobody has written yet."""
+    return lang.empty_like(a, *place_of(kwargs, a)) if _strided(kwargs) else NotImplemented
+
+
+@torchsymbol(torch.full_like)
+def full_like(a: TensorProxy, fill_value: Any, **kwargs: Any) -> Any:
+    """One value everywhere, in the shape of ``a``."""
+    return lang.full(tuple(a.shape), fill_value, *place_of(kwargs, a)) if _strided(kwargs) else NotImplemented
+
+
+@torchsymbol(Tensor.new_zeros, tags=CREATES)
+def new_zeros(a: TensorProxy, *size: Any, **kwargs: Any) -> Any:
+    """Zeros of the dtype and on the device of ``a``."""
+    return lang.full(sizes_of(size, kwargs.get("size")), 0, *place_of(kwargs, a))
+
+
+@torchsymbol(Tensor.new_ones, tags=CREATES)
+def new_ones(a: TensorProxy, *size: Any, **kwargs: Any) -> Any:
+    """Ones of the dtype and on the device of ``a``."""
+    return lang.full(sizes_of(size, kwargs.get("size")), 1, *place_of(kwargs, a))
+
+
+@torchsymbol(Tensor.new_full)
+def new_full(a: TensorProxy, size: Any, fill_value: Any, **kwargs: Any) -> Any:
+    """One value everywhere, of the dtype and on the device of ``a``."""
+    return lang.full(tuple(size), fill_value, *place_of(kwargs, a))
+
+
+@torchsymbol(Tensor.new_empty, tags=CREATES)
+def new_empty(a: TensorProxy, *size: Any, **kwargs: Any) -> Any:
+    """A tensor of the dtype and on the device of ``a`` whose elements nobody has written yet."""
+    dtype, device = place_of(kwargs, a)
+    return lang.empty(sizes_of(size, kwargs.get("size")), dtype=dtype, device=device)
+
+
+@torchsymbol(torch.arange, tags=CREATES)
+def arange(*args: Any, **kwargs: Any) -> Any:
+    """``start, start + step, ...`` up to ``end``, which is not included."""
+    numbers = dict(zip(("end",) if len(args) == 1 else ("start", "end", "step"), args, strict=False))
+    numbers |= {k: kwargs[k] for k in ("start", "end", "step") if k in kwargs}
+    if not _strided(kwargs) or any(isinstance(n, TensorProxy) for n in numbers.values()):
+        return NotImplemented
+    values = (numbers.get("start", 0), numbers["end"], numbers.get("step", 1))
+    inferred = torch.int64 if all(_dtype_of(v) is torch.int64 for v in values) else torch.get_default_dtype()
+    dtype, device = place_of({**kwargs, "dtype": kwargs.get("dtype") or inferred})
+    if dtype is dtypes.bool8:
+        return NotImplemented
+    return lang.arange(*values, dtype=dtype, device=device)
+
+
+@torchsymbol(torch.eye, tags=CREATES)
+def eye(n: int, m: int | None = None, **kwargs: Any) -> Any:
+    """A matrix with ones on the diagonal."""
+    dtype, device = place_of(kwargs)
+    return lang.eye(n, m, dtype=dtype, device=device) if _strided(kwargs) else NotImplemented
+
+
+@torchsymbol(torch.tensor)
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+    """A tensor of the numbers in nested sequences."""
+    if not isinstance(data, (bool, int, float)) or dtype is not None:
+        return NotImplemented
+    wanted, where = place_of({"dtype": _dtype_of(data), "device": device})
+    return lang.full((), data, wanted, where)
+
+
+__all__ = [
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "new_empty", "new_full", "new_ones", "new_zeros", "ones",
+    "ones_like", "place_of", "tensor", "zeros", "zeros_like",
+]  # fmt: skip

@@ -1,0 +1,161 @@
+"""Reading and writing by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder_lang as lang
+import thunder_prims as prims
+import torch
+import torch.nn.functional as F  # noqa: N812
+from thunder_ir import OpTags, TensorProxy, dtypes
+from torch import Tensor
+
+from thunder_torch.inplace import setitem as setitem_by_torch
+from thunder_torch.symbol import torchsymbol
+
+
+def _by_torch(key: Any) -> bool:
+    """Whether an index holds what only PyTorch can say: real tensors, arrays, masks among other indices."""
+    keys = key if isinstance(key, (tuple, list)) else (key,)
+    for item in keys:
+        if isinstance(item, Tensor) or item.__class__.__module__ == "numpy":
+            return True
+        if isinstance(item, TensorProxy) and item.dtype in (dtypes.bool8, dtypes.uint8):
+            return True
+        if isinstance(item, (tuple, list)) and _by_torch(item):
+            return True
+        if isinstance(item, list) or isinstance(item, (range, str)):
+            return True
+    return isinstance(key, list)
+
+
+@torchsymbol(Tensor.__getitem__, name="getitem", tags=(OpTags.VIEW,))
+def getitem(a: TensorProxy, key: Any) -> Any:
+    """The elements that an index selects."""
+    return NotImplemented if _by_torch(key) else lang.getitem(a, key)
+
+
+@torchsymbol(setitem_by_torch, name="setitem")
+def setitem(a: TensorProxy, key: Any, value: Any) -> Any:
+    """What ``a`` holds after ``a[key] = value``."""
+    mask = isinstance(key, TensorProxy) and key.dtype.is_bool
+    if isinstance(value, Tensor) or (_by_torch(key) and not mask):
+        return NotImplemented
+    if isinstance(value, TensorProxy) and value.dtype is not a.dtype:
+        return NotImplemented
+    return lang.setitem(a, key, value)
+
+
+@torchsymbol(torch.index_select, Tensor.index_select)
+def index_select(a: TensorProxy, dim: Any, index: TensorProxy) -> Any:
+    """The slices of a dimension at the places in ``index``."""
+    if isinstance(dim, str) or a.ndim == 0 or index.ndim != 1:
+        return NotImplemented
+    return prims.take(a, _long(index), dim % a.ndim)
+
+
+def _long(index: TensorProxy) -> TensorProxy:
+    return index if index.dtype is dtypes.int64 else lang.to(index, dtypes.int64)
+
+
+def _scalar(*tensors: Any) -> bool:
+    return any(isinstance(t, TensorProxy) and t.ndim == 0 for t in tensors)
+
+
+@torchsymbol(torch.gather, Tensor.gather)
+def gather(a: TensorProxy, dim: Any, index: TensorProxy, *, sparse_grad: bool = False) -> Any:
+    """The elements along a dimension at the places in ``index``."""
+    if isinstance(dim, str) or _scalar(a, index):
+        return NotImplemented
+    return prims.gather(a, _long(index), dim % a.ndim)
+
+
+@torchsymbol(torch.take_along_dim, Tensor.take_along_dim)
+def take_along_dim(a: TensorProxy, indices: TensorProxy, dim: int | None = None) -> Any:
+    """The elements along a dimension at the places in ``indices``, broadcast in the others."""
+    if dim is None or _scalar(a, indices):
+        return NotImplemented
+    return lang.take_along_dim(a, indices, dim)
+
+
+@torchsymbol(torch.take, Tensor.take)
+def take(a: TensorProxy, index: TensorProxy) -> Any:
+    """The elements at places counted as if ``a`` had one dimension."""
+    if a.numel == 0:
+        return NotImplemented
+    flat = lang.reshape(a, (a.numel,))
+    return lang.reshape(lang.getitem(flat, lang.reshape(index, (index.numel,))), tuple(index.shape))
+
+
+@torchsymbol(torch.scatter_add, Tensor.scatter_add)
+def scatter_add(a: TensorProxy, dim: Any, index: TensorProxy, src: TensorProxy) -> Any:
+    """``a`` with the elements of ``src`` added at the places in ``index``."""
+    if isinstance(dim, str) or _scalar(a, index, src):
+        return NotImplemented
+    return prims.scatter_add(a, _long(index), src, dim % a.ndim)
+
+
+@torchsymbol(torch.scatter, Tensor.scatter)
+def scatter(a: TensorProxy, dim: Any, index: TensorProxy, *args: Any, **kwargs: Any) -> Any:
+    """``a`` with elements replaced at the places in ``index``."""
+    source = args[0] if args else kwargs.get("src", kwargs.get("value"))
+    if isinstance(dim, str) or "reduce" in kwargs or len(args) > 1 or _scalar(a, index, source):
+        return NotImplemented
+    if not isinstance(source, TensorProxy):
+        if isinstance(source, (bool, int, float)) and not a.dtype.is_complex:
+            return prims.scatter(a, _long(index), source, dim % a.ndim)
+        return NotImplemented
+    return prims.scatter(a, _long(index), source, dim % a.ndim)
+
+
+def _index_writes(a: TensorProxy, dim: Any, index: TensorProxy, source: Any) -> bool:
+    return not (isinstance(dim, str) or index.ndim != 1 or _scalar(a, source) or a.dtype is not source.dtype)
+
+
+@torchsymbol(torch.index_add, Tensor.index_add)
+def index_add(a: TensorProxy, dim: Any, index: TensorProxy, source: TensorProxy, *, alpha: Any = 1) -> Any:
+    """``a`` with slices of ``source`` added at the places in ``index``."""
+    if not _index_writes(a, dim, index, source):
+        return NotImplemented
+    return prims.index_add(a, _long(index), source if alpha == 1 else source * alpha, dim % a.ndim)
+
+
+@torchsymbol(torch.index_copy, Tensor.index_copy)
+def index_copy(a: TensorProxy, dim: Any, index: TensorProxy, source: TensorProxy) -> Any:
+    """``a`` with slices replaced at the places in ``index``."""
+    if not _index_writes(a, dim, index, source):
+        return NotImplemented
+    return prims.index_copy(a, _long(index), source, dim % a.ndim)
+
+
+@torchsymbol(torch.index_put, Tensor.index_put)
+def index_put(a: TensorProxy, indices: Any, values: TensorProxy, accumulate: bool = False) -> Any:
+    """``a`` with elements replaced by, or increased by, values at an index of tensors."""
+    plain = all(isinstance(i, TensorProxy) and i.dtype in (dtypes.int32, dtypes.int64) for i in indices)
+    if not plain or not hasattr(lang, "index_put"):
+        return NotImplemented
+    return lang.index_put(a, tuple(indices), values, accumulate)
+
+
+@torchsymbol(torch.index_fill, Tensor.index_fill)
+def index_fill(a: TensorProxy, dim: Any, index: TensorProxy, value: Any) -> Any:
+    """``a`` with slices filled with a number at the places in ``index``."""
+    if isinstance(dim, str) or isinstance(value, TensorProxy) or a.ndim == 0 or index.ndim != 1:
+        return NotImplemented
+    shape = list(a.shape)
+    shape[dim] = index.shape[0]
+    filled = lang.full(tuple(shape), value, a.dtype, a.device)
+    return prims.index_copy(a, _long(index), filled, dim % a.ndim)
+
+
+@torchsymbol(F.one_hot, torch._C._nn.one_hot, tags=(OpTags.CONSTANT_FOR_DERIVATIVE,))
+def one_hot(a: TensorProxy, num_classes: int = -1) -> Any:
+    """Vectors of zeros with a one at each place."""
+    return NotImplemented if num_classes <= 0 else prims.one_hot(a, num_classes)
+
+
+__all__ = [
+    "gather", "getitem", "index_add", "index_copy", "index_fill", "index_put", "index_select", "one_hot", "scatter",
+    "scatter_add", "setitem", "take", "take_along_dim",
+]  # fmt: skip

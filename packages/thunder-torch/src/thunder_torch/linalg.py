@@ -1,0 +1,204 @@
+"""Products of matrices and vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder_lang as lang
+import torch
+import torch.nn.functional as F  # noqa: N812
+from thunder_ir import OpTags, TensorProxy
+from torch import Tensor
+
+from thunder_torch.convert import contiguous_strides
+from thunder_torch.elementwise_binary import reflected
+from thunder_torch.symbol import composed, torchsymbol
+
+PRODUCT = (OpTags.MATMUL,)
+
+matmul = composed(
+    lang.matmul, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.linalg.matmul, tags=PRODUCT
+)
+rmatmul_operator = reflected(lang.matmul, Tensor.__rmatmul__, name="Tensor___rmatmul__")
+
+
+@torchsymbol(torch.mm, Tensor.mm, tags=PRODUCT)
+def mm(a: TensorProxy, mat2: TensorProxy) -> TensorProxy:
+    """The product of two matrices."""
+    return lang.mm(a, mat2)
+
+
+@torchsymbol(torch.bmm, Tensor.bmm, tags=PRODUCT)
+def bmm(a: TensorProxy, mat2: TensorProxy) -> TensorProxy:
+    """The products of two batches of matrices."""
+    return lang.bmm(a, mat2)
+
+
+@torchsymbol(torch.mv, Tensor.mv, tags=PRODUCT)
+def mv(a: TensorProxy, vec: TensorProxy) -> TensorProxy:
+    """The product of a matrix and a vector."""
+    return lang.mv(a, vec)
+
+
+@torchsymbol(torch.dot, Tensor.dot, tags=PRODUCT)
+def dot(a: TensorProxy, tensor: TensorProxy) -> TensorProxy:
+    """The product of two vectors."""
+    return lang.dot(a, tensor)
+
+
+@torchsymbol(torch.vdot, Tensor.vdot, tags=PRODUCT)
+def vdot(a: TensorProxy, other: TensorProxy) -> TensorProxy:
+    """The product of the conjugate of a vector and another vector."""
+    return lang.vdot(a, other)
+
+
+@torchsymbol(torch.inner, Tensor.inner, tags=PRODUCT)
+def inner(a: TensorProxy, other: TensorProxy) -> TensorProxy:
+    """The products along the last dimensions."""
+    return lang.inner(a, other)
+
+
+@torchsymbol(torch.outer, Tensor.outer, torch.ger, Tensor.ger, tags=PRODUCT)
+def outer(a: TensorProxy, vec2: TensorProxy) -> TensorProxy:
+    """The products of all pairs of elements of two vectors."""
+    return lang.outer(a, vec2)
+
+
+@torchsymbol(torch.linalg.vecdot, tags=PRODUCT, name="linalg_vecdot")
+def vecdot(x: TensorProxy, y: TensorProxy, *, dim: int = -1) -> TensorProxy:
+    """The products of vectors along a dimension."""
+    return lang.vecdot(x, y, dim)
+
+
+@torchsymbol(torch.kron, Tensor.kron, tags=PRODUCT)
+def kron(a: TensorProxy, other: TensorProxy) -> TensorProxy:
+    """The Kronecker product."""
+    return lang.kron(a, other)
+
+
+@torchsymbol(torch.tensordot, tags=PRODUCT)
+def tensordot(a: TensorProxy, b: TensorProxy, dims: Any = 2) -> Any:
+    """The sum of products over several dimensions."""
+    return NotImplemented if isinstance(dims, (TensorProxy, Tensor)) else lang.tensordot(a, b, dims)
+
+
+@torchsymbol(torch.einsum, tags=PRODUCT)
+def einsum(equation: Any, *operands: Any) -> Any:
+    """Sums of products as an equation says."""
+    if not isinstance(equation, str):
+        return NotImplemented
+    tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
+    return lang.einsum(equation, *tensors)
+
+
+@torchsymbol(torch.trace, Tensor.trace)
+def trace(a: TensorProxy) -> TensorProxy:
+    """The sum of the diagonal."""
+    result = lang.trace(a)
+    return lang.sum(result) if a.dtype.is_exact else result
+
+
+def _combined(a: TensorProxy, product: TensorProxy, beta: Any, alpha: Any) -> TensorProxy:
+    if alpha != 1:
+        product = product * alpha
+    if beta == 0:
+        return product
+    return (a if beta == 1 else a * beta) + product
+
+
+@torchsymbol(torch.addmm, Tensor.addmm, tags=PRODUCT)
+def addmm(a: TensorProxy, mat1: TensorProxy, mat2: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * a + alpha * mat1 @ mat2``."""
+    return _combined(a, lang.matmul(mat1, mat2), beta, alpha) if beta != 0 else NotImplemented
+
+
+@torchsymbol(torch.addmv, Tensor.addmv, tags=PRODUCT)
+def addmv(a: TensorProxy, mat: TensorProxy, vec: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * a + alpha * mat @ vec``."""
+    return _combined(a, lang.matmul(mat, vec), beta, alpha) if beta != 0 else NotImplemented
+
+
+@torchsymbol(torch.addr, Tensor.addr, tags=PRODUCT)
+def addr(a: TensorProxy, vec1: TensorProxy, vec2: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * a`` plus ``alpha`` times the outer product of two vectors."""
+    if beta == 0 or not a.dtype.is_inexact:
+        return NotImplemented
+    return _combined(a, lang.outer(vec1, vec2), beta, alpha)
+
+
+@torchsymbol(torch.baddbmm, Tensor.baddbmm, tags=PRODUCT)
+def baddbmm(a: TensorProxy, batch1: TensorProxy, batch2: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * a + alpha * batch1 @ batch2``, batch by batch."""
+    return _combined(a, lang.matmul(batch1, batch2), beta, alpha) if beta != 0 else NotImplemented
+
+
+@torchsymbol(torch.addbmm, Tensor.addbmm, tags=PRODUCT)
+def addbmm(a: TensorProxy, batch1: TensorProxy, batch2: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * a`` plus ``alpha`` times the sum of ``batch1 @ batch2`` over the batch."""
+    if beta == 0 or a.dtype.is_exact:
+        return NotImplemented
+    return _combined(a, lang.sum(lang.matmul(batch1, batch2), 0), beta, alpha)
+
+
+def _linear_meta(a: Any, weight: Any, bias: Any = None) -> Any:
+    """The metadata of the case that models are made of; PyTorch tells all others."""
+    if weight.__class__ is not TensorProxy or a.__class__ is not TensorProxy or weight.ndim != 2 or a.ndim < 2:
+        return NotImplemented
+    rows, inner = weight.shape
+    if inner.__class__ is not int or a.shape[-1].__class__ is not int or a.shape[-1] != inner:
+        return NotImplemented
+    if a.dtype is not weight.dtype or a.device != weight.device:
+        return NotImplemented
+    if bias is not None and (bias.__class__ is not TensorProxy or bias.shape != (rows,) or bias.dtype is not a.dtype):
+        return NotImplemented
+    shape = (*a.shape[:-1], rows)
+    for dimension in shape:
+        if dimension.__class__ is not int:
+            return NotImplemented
+    tracked = a.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    strides = contiguous_strides(shape) if a.strides is not None else None
+    return TensorProxy(shape, a.dtype, a.device, tracked and torch.is_grad_enabled(), strides)
+
+
+@torchsymbol(F.linear, torch._C._nn.linear, tags=PRODUCT, meta=_linear_meta)
+def linear(a: TensorProxy, weight: TensorProxy, bias: TensorProxy | None = None) -> Any:
+    """``a @ weight.T + bias``."""
+    return NotImplemented if weight.ndim != 2 else lang.linear(a, weight, bias)
+
+
+@torchsymbol(F.bilinear, torch.bilinear, tags=PRODUCT)
+def bilinear(input1: TensorProxy, input2: TensorProxy, weight: TensorProxy, bias: TensorProxy | None = None) -> Any:
+    """``input1 @ weight @ input2 + bias`` for each output."""
+    result = lang.einsum("...i,oij,...j->...o", input1, weight, input2)
+    return result if bias is None else result + bias
+
+
+@torchsymbol(torch.linalg.multi_dot, tags=PRODUCT, name="linalg_multi_dot")
+def multi_dot(tensors: Any) -> Any:
+    """The product of several matrices."""
+    result = tensors[0]
+    for tensor in tensors[1:]:
+        result = lang.matmul(result, tensor)
+    return result
+
+
+@torchsymbol(torch.chain_matmul, tags=PRODUCT)
+def chain_matmul(*matrices: Any) -> Any:
+    """The product of several matrices."""
+    result = matrices[0]
+    for matrix in matrices[1:]:
+        result = lang.matmul(result, matrix)
+    return result
+
+
+@torchsymbol(torch.linalg.cross, name="linalg_cross")
+def linalg_cross(a: TensorProxy, other: TensorProxy, *, dim: int = -1) -> TensorProxy:
+    """The cross product of vectors of three elements."""
+    return lang.cross(a, other, dim)
+
+
+__all__ = [
+    "addbmm", "addmm", "addmv", "addr", "baddbmm", "bilinear", "bmm", "chain_matmul", "dot", "einsum", "inner", "kron",
+    "linalg_cross", "linear", "matmul", "mm", "multi_dot", "mv", "outer", "rmatmul_operator", "tensordot", "trace",
+    "vdot", "vecdot",
+]  # fmt: skip

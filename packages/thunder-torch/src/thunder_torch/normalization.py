@@ -1,0 +1,208 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder_lang as lang
+import torch
+import torch.nn.functional as F  # noqa: N812
+from thunder_ir import TensorProxy, dtypes
+
+from thunder_torch.activation import narrow_to, wide
+from thunder_torch.convert import contiguous_strides
+from thunder_torch.inplace import batch_norm_updating
+from thunder_torch.reduction import root
+from thunder_torch.symbol import torchsymbol
+
+
+def _trailing(a: TensorProxy, shape: Any) -> tuple[int, ...]:
+    return tuple(range(a.ndim - len(tuple(shape)), a.ndim))
+
+
+def _affine(a: TensorProxy, weight: Any, bias: Any) -> TensorProxy:
+    if weight is not None:
+        a = a * wide(weight)
+    return a if bias is None else a + wide(bias)
+
+
+def _layer_norm_meta(a: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5) -> Any:
+    """The metadata of the case that models are made of; PyTorch tells all others."""
+    if a.__class__ is not TensorProxy or a.strides is None or not a.dtype.is_floating:
+        return NotImplemented
+    shape = tuple(normalized_shape) if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
+    for dimension in a.shape:
+        if dimension.__class__ is not int:
+            return NotImplemented
+    if not shape or a.shape[-len(shape) :] != shape or a.strides != contiguous_strides(a.shape):
+        return NotImplemented
+    tracked = a.requires_grad
+    for parameter in (weight, bias):
+        if parameter is not None:
+            if parameter.__class__ is not TensorProxy or parameter.shape != shape or parameter.dtype is not a.dtype:
+                return NotImplemented
+            tracked = tracked or parameter.requires_grad
+    return TensorProxy(a.shape, a.dtype, a.device, tracked and torch.is_grad_enabled(), a.strides)
+
+
+@torchsymbol(F.layer_norm, meta=_layer_norm_meta)
+def layer_norm(
+    a: TensorProxy, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> TensorProxy:
+    """Mean zero and variance one over the last dimensions, then scaled and shifted."""
+    x = wide(a)
+    dims = _trailing(a, normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,))
+    variance, mean = lang.var_mean(x, dims, True, correction=0)
+    return narrow_to(_affine((x - mean) * lang.rsqrt(variance + eps), weight, bias), a.dtype)
+
+
+@torchsymbol(F.rms_norm, torch.rms_norm)
+def rms_norm(a: TensorProxy, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """Mean square one over the last dimensions, then scaled."""
+    if not a.dtype.is_floating:
+        return NotImplemented
+    x = wide(a)
+    if eps is None:
+        eps = torch.finfo(getattr(torch, x.dtype.name)).eps
+    shape = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
+    normal = x * lang.rsqrt(lang.mean(x * x, _trailing(a, shape), True) + eps)
+    return narrow_to(_affine(normal, weight, None), a.dtype)
+
+
+def _per_channel(a: TensorProxy, parameter: Any) -> Any:
+    """Return a parameter of shape ``(channels,)`` so that it broadcasts over ``(batch, channels, ...)``."""
+    return None if parameter is None else lang.reshape(parameter, (1, a.shape[1]) + (1,) * (a.ndim - 2))
+
+
+@torchsymbol(F.group_norm)
+def group_norm(a: TensorProxy, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Mean zero and variance one over groups of channels, then scaled and shifted."""
+    if a.numel == 0:
+        return NotImplemented
+    batch, channels = a.shape[:2]
+    x = lang.reshape(wide(a), (batch, num_groups, a.numel // (batch * num_groups)))
+    variance, mean = lang.var_mean(x, 2, True, correction=0)
+    normal = lang.reshape((x - mean) * lang.rsqrt(variance + eps), tuple(a.shape))
+    return narrow_to(_affine(normal, _per_channel(a, weight), _per_channel(a, bias)), a.dtype)
+
+
+@torchsymbol(torch.group_norm, name="torch_group_norm")
+def torch_group_norm(
+    a: TensorProxy, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enabled: bool = True
+) -> Any:
+    """Mean zero and variance one over groups of channels, then scaled and shifted."""
+    return group_norm(a, num_groups, weight, bias, eps)
+
+
+@torchsymbol(torch.layer_norm, name="torch_layer_norm")
+def torch_layer_norm(
+    a: TensorProxy, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enable: bool = True
+) -> Any:
+    """Mean zero and variance one over the last dimensions, then scaled and shifted."""
+    return layer_norm(a, normalized_shape, weight, bias, eps)
+
+
+def _batch_statistics(a: TensorProxy) -> tuple[TensorProxy, TensorProxy, Any]:
+    dims = (0, *range(2, a.ndim))
+    variance, mean = lang.var_mean(a, dims, False, correction=0)
+    return variance, mean, a.numel // a.shape[1]
+
+
+def _batch_normal(a: TensorProxy, x: TensorProxy, mean: Any, variance: Any, weight: Any, bias: Any, eps: Any) -> Any:
+    normal = (x - _per_channel(a, mean)) * lang.rsqrt(_per_channel(a, variance) + eps)
+    return narrow_to(_affine(normal, _per_channel(a, weight), _per_channel(a, bias)), a.dtype)
+
+
+@torchsymbol(F.batch_norm)
+def batch_norm(
+    a: TensorProxy,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """Mean zero and variance one over the batch for each channel; the running statistics are only read."""
+    if a.numel == 0:
+        return NotImplemented
+    x = wide(a)
+    if training or running_mean is None:
+        variance, mean, _ = _batch_statistics(x)
+    else:
+        mean, variance = wide(running_mean), wide(running_var)
+    return _batch_normal(a, x, mean, variance, weight, bias, eps)
+
+
+@torchsymbol(batch_norm_updating, name="batch_norm_updating")
+def batch_norm_with_statistics(
+    a: TensorProxy,
+    running_mean: TensorProxy,
+    running_var: TensorProxy,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """The new running statistics, and the result of ``batch_norm`` in training."""
+    if a.numel == 0 or not training:
+        return NotImplemented
+    x = wide(a)
+    variance, mean, count = _batch_statistics(x)
+    unbiased = variance * (count / (count - 1)) if count > 1 else variance
+    means, variances = (
+        narrow_to(wide(old) * (1 - momentum) + lang.to(new, wide(old).dtype) * momentum, old.dtype)
+        for old, new in ((running_mean, mean), (running_var, unbiased))
+    )
+    return means, variances, _batch_normal(a, x, mean, variance, weight, bias, eps)
+
+
+@torchsymbol(F.instance_norm)
+def instance_norm(
+    a: TensorProxy,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """Mean zero and variance one over each channel of each element of the batch."""
+    if a.numel == 0 or a.ndim < 3:
+        return NotImplemented
+    x = wide(a)
+    if not use_input_stats:
+        return _batch_normal(a, x, wide(running_mean), wide(running_var), weight, bias, eps)
+    variance, mean = lang.var_mean(x, tuple(range(2, a.ndim)), True, correction=0)
+    normal = (x - mean) * lang.rsqrt(variance + eps)
+    return narrow_to(_affine(normal, _per_channel(a, weight), _per_channel(a, bias)), a.dtype)
+
+
+@torchsymbol(F.local_response_norm)
+def local_response_norm(a: TensorProxy, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+    """Each element divided by a power of the mean square of its neighbours in the channels."""
+    if a.numel == 0 or a.dtype in (dtypes.float16, dtypes.bfloat16):
+        return NotImplemented
+    square = lang.movedim(a * a, 1, -1)
+    padded = lang.pad(square, (size // 2, (size - 1) // 2))
+    mean = lang.movedim(lang.sum(lang.unfold(padded, a.ndim - 1, size, 1), -1), -1, 1) / size
+    return a / lang.pow(mean * alpha + k, beta)
+
+
+@torchsymbol(F.normalize)
+def normalize(a: TensorProxy, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
+    """Each vector along a dimension divided by its norm."""
+    if p != 2.0 or not a.dtype.is_floating or a.dtype in (dtypes.float16, dtypes.bfloat16):
+        return NotImplemented
+    norm = root(lang.sum(a * a, dim, True))
+    return a / lang.clamp(norm, eps, None)
+
+
+__all__ = [
+    "batch_norm", "batch_norm_with_statistics", "group_norm", "instance_norm",
+    "layer_norm", "local_response_norm", "normalize", "rms_norm",
+    "torch_group_norm", "torch_layer_norm",
+]  # fmt: skip

@@ -1,0 +1,231 @@
+"""Reductions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder_lang as lang
+import torch
+from thunder_ir import OpTags, TensorProxy, dtypes
+from torch import Tensor
+
+from thunder_torch.convert import from_torch_dtype
+from thunder_torch.symbol import torchsymbol
+
+REDUCES = (OpTags.REDUCTION,)
+CHOOSES = (OpTags.REDUCTION, OpTags.CONSTANT_FOR_DERIVATIVE)
+
+
+def dtype_of(dtype: Any) -> Any:
+    """Return PyTorch's dtype as one of programs; ``None`` stays."""
+    return None if dtype is None else from_torch_dtype(dtype)
+
+
+def _half(a: TensorProxy) -> bool:
+    return a.dtype in (dtypes.float16, dtypes.bfloat16)
+
+
+@torchsymbol(torch.sum, Tensor.sum, tags=REDUCES)
+def sum(a: TensorProxy, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> TensorProxy:
+    """The sum of elements."""
+    return lang.sum(a, dim, keepdim, dtype=dtype_of(dtype))
+
+
+@torchsymbol(torch.nansum, Tensor.nansum, tags=REDUCES)
+def nansum(a: TensorProxy, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The sum of the elements that are not NaN."""
+    if a.dtype.is_complex:
+        return NotImplemented
+    if a.dtype.is_floating:
+        a = lang.where(lang.isnan(a), lang.zeros_like(a), a)
+    return lang.sum(a, dim, keepdim, dtype=dtype_of(dtype))
+
+
+@torchsymbol(torch.mean, Tensor.mean, tags=REDUCES)
+def mean(a: TensorProxy, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> TensorProxy:
+    """The mean of elements."""
+    return lang.mean(a, dim, keepdim, dtype=dtype_of(dtype))
+
+
+@torchsymbol(torch.nanmean, Tensor.nanmean, tags=REDUCES)
+def nanmean(a: TensorProxy, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The mean of the elements that are not NaN."""
+    if not a.dtype.is_floating:
+        return NotImplemented
+    missing = lang.isnan(a)
+    total = lang.sum(lang.where(missing, lang.zeros_like(a), a), dim, keepdim, dtype=dtype_of(dtype))
+    return total / lang.sum(lang.logical_not(missing), dim, keepdim)
+
+
+@torchsymbol(torch.prod, Tensor.prod, tags=REDUCES)
+def prod(a: TensorProxy, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> TensorProxy:
+    """The product of elements."""
+    return lang.prod(a, dim, keepdim, dtype=dtype_of(dtype))
+
+
+@torchsymbol(torch.amax, Tensor.amax, tags=REDUCES)
+def amax(a: TensorProxy, dim: Any = (), keepdim: bool = False) -> TensorProxy:
+    """The greatest element, gradients shared among equal ones."""
+    return lang.amax(a, dim, keepdim)
+
+
+@torchsymbol(torch.amin, Tensor.amin, tags=REDUCES)
+def amin(a: TensorProxy, dim: Any = (), keepdim: bool = False) -> TensorProxy:
+    """The least element, gradients shared among equal ones."""
+    return lang.amin(a, dim, keepdim)
+
+
+@torchsymbol(torch.aminmax, Tensor.aminmax, tags=REDUCES)
+def aminmax(a: TensorProxy, *, dim: Any = None, keepdim: bool = False) -> Any:
+    """The least and the greatest element."""
+    return torch.return_types.aminmax((lang.amin(a, dim, keepdim), lang.amax(a, dim, keepdim)))
+
+
+def _extremum(a: TensorProxy, args: tuple[Any, ...], kwargs: dict[str, Any], largest: bool) -> Any:
+    """Return what ``max`` and ``min`` do: of all elements, along a dimension with places, or of two tensors."""
+    other = kwargs.get("other", args[0] if args and isinstance(args[0], TensorProxy) else None)
+    if other is not None:
+        return lang.maximum(a, other) if largest else lang.minimum(a, other)
+    if not args and "dim" not in kwargs:
+        return lang.amax(a) if largest else lang.amin(a)
+    dim = args[0] if args else kwargs["dim"]
+    if isinstance(dim, str):
+        return NotImplemented
+    keepdim = args[1] if len(args) > 1 else kwargs.get("keepdim", False)
+    place = lang.argmax(a, dim, True) if largest else lang.argmin(a, dim, True)
+    value = lang.take_along_dim(a, place, dim) if a.ndim else a
+    if not a.ndim:
+        place = lang.reshape(place, ())
+    elif not keepdim:
+        value, place = lang.squeeze(value, dim), lang.squeeze(place, dim)
+    return (torch.return_types.max if largest else torch.return_types.min)((value, place))
+
+
+@torchsymbol(torch.max, Tensor.max, tags=REDUCES)
+def max(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
+    """The greatest element; along a dimension with its place; of two tensors, element by element."""
+    return _extremum(a, args, kwargs, True)
+
+
+@torchsymbol(torch.min, Tensor.min, tags=REDUCES)
+def min(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
+    """The least element; along a dimension with its place; of two tensors, element by element."""
+    return _extremum(a, args, kwargs, False)
+
+
+@torchsymbol(torch.argmax, Tensor.argmax, tags=CHOOSES)
+def argmax(a: TensorProxy, dim: int | None = None, keepdim: bool = False) -> TensorProxy:
+    """The place of the greatest element."""
+    return lang.argmax(a, dim, keepdim)
+
+
+@torchsymbol(torch.argmin, Tensor.argmin, tags=CHOOSES)
+def argmin(a: TensorProxy, dim: int | None = None, keepdim: bool = False) -> TensorProxy:
+    """The place of the least element."""
+    return lang.argmin(a, dim, keepdim)
+
+
+@torchsymbol(torch.any, Tensor.any, tags=CHOOSES)
+def any(a: TensorProxy, dim: Any = None, keepdim: bool = False) -> TensorProxy:
+    """Whether an element is not zero."""
+    result = lang.any(a, dim, keepdim)
+    return lang.to(result, dtypes.uint8) if a.dtype is dtypes.uint8 else result
+
+
+@torchsymbol(torch.all, Tensor.all, tags=CHOOSES)
+def all(a: TensorProxy, dim: Any = None, keepdim: bool = False) -> TensorProxy:
+    """Whether no element is zero."""
+    result = lang.all(a, dim, keepdim)
+    return lang.to(result, dtypes.uint8) if a.dtype is dtypes.uint8 else result
+
+
+@torchsymbol(torch.count_nonzero, Tensor.count_nonzero, tags=CHOOSES)
+def count_nonzero(a: TensorProxy, dim: Any = None) -> TensorProxy:
+    """The number of elements that are not zero."""
+    return lang.count_nonzero(a, dim)
+
+
+def _spread_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, bool, Any]:
+    """Return dim, keepdim and correction of ``var(a, unbiased)``, ``var(a, dim, unbiased, keepdim)`` and the rest."""
+    rest = list(args)
+    dim, unbiased = kwargs.get("dim"), kwargs.get("unbiased")
+    keepdim, correction = kwargs.get("keepdim", False), kwargs.get("correction")
+    if rest and isinstance(rest[0], bool):
+        unbiased = rest.pop(0)
+    elif rest:
+        dim = rest.pop(0)
+        if rest:
+            unbiased = rest.pop(0)
+        if rest:
+            keepdim = rest.pop(0)
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    return dim, keepdim, correction
+
+
+@torchsymbol(torch.var, Tensor.var, tags=REDUCES)
+def var(a: TensorProxy, *args: Any, **kwargs: Any) -> TensorProxy:
+    """The variance."""
+    dim, keepdim, correction = _spread_arguments(args, kwargs)
+    return lang.var(a, dim, keepdim, correction=correction)
+
+
+@torchsymbol(torch.std, Tensor.std, tags=REDUCES)
+def std(a: TensorProxy, *args: Any, **kwargs: Any) -> TensorProxy:
+    """The standard deviation."""
+    dim, keepdim, correction = _spread_arguments(args, kwargs)
+    return lang.std(a, dim, keepdim, correction=correction)
+
+
+@torchsymbol(torch.var_mean, tags=REDUCES)
+def var_mean(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
+    """The variance and the mean."""
+    dim, keepdim, correction = _spread_arguments(args, kwargs)
+    return lang.var_mean(a, dim, keepdim, correction=correction)
+
+
+@torchsymbol(torch.std_mean, tags=REDUCES)
+def std_mean(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
+    """The standard deviation and the mean."""
+    dim, keepdim, correction = _spread_arguments(args, kwargs)
+    return lang.std_mean(a, dim, keepdim, correction=correction)
+
+
+@torchsymbol(torch.logsumexp, Tensor.logsumexp, torch.special.logsumexp, tags=REDUCES)
+def logsumexp(a: TensorProxy, dim: Any, keepdim: bool = False) -> TensorProxy:
+    """The logarithm of the sum of exponentials."""
+    return lang.logsumexp(a, dim, keepdim)
+
+
+def root(a: TensorProxy) -> TensorProxy:
+    """Return the square root, with derivative zero where ``a`` is zero, as norms have it."""
+    zero = lang.eq(a, 0)
+    return lang.where(zero, lang.zeros_like(a), lang.sqrt(lang.where(zero, lang.ones_like(a), a)))
+
+
+@torchsymbol(torch.linalg.vector_norm, tags=REDUCES, name="linalg_vector_norm")
+def vector_norm(a: TensorProxy, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The norm of order ``ord`` of vectors."""
+    if not a.dtype.is_floating or (dtype is not None and not from_torch_dtype(dtype).is_floating) or _half(a):
+        return NotImplemented
+    a = a if dtype is None else lang.to(a, from_torch_dtype(dtype))
+    if ord == 2:
+        return root(lang.sum(a * a, dim, keepdim))
+    if ord == 1:
+        return lang.sum(lang.abs(a), dim, keepdim)
+    if ord == 0:
+        return lang.to(lang.sum(lang.ne(a, 0), dim, keepdim), a.dtype)
+    if a.numel == 0:
+        return NotImplemented
+    if ord == float("inf"):
+        return lang.amax(lang.abs(a), dim, keepdim)
+    if ord == float("-inf"):
+        return lang.amin(lang.abs(a), dim, keepdim)
+    return lang.pow(lang.sum(lang.pow(lang.abs(a), ord), dim, keepdim), 1.0 / ord)
+
+
+__all__ = [
+    "CHOOSES", "REDUCES", "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "dtype_of",
+    "logsumexp", "max", "mean", "min", "nanmean", "nansum", "prod", "root", "std", "std_mean", "sum", "var", "var_mean",
+    "vector_norm",
+]  # fmt: skip

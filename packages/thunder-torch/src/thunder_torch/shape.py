@@ -1,0 +1,333 @@
+"""Functions that move elements: views, joins, cuts, padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder_lang as lang
+import torch
+import torch.nn.functional as F  # noqa: N812
+from thunder_ir import OpTags, TensorProxy
+from torch import Tensor
+
+from thunder_torch.symbol import composed, torchsymbol
+
+MOVES = (OpTags.SHAPE_OP,)
+VIEWS = (OpTags.SHAPE_OP, OpTags.VIEW)
+
+
+def sizes_of(sizes: tuple[Any, ...], given: Any = None) -> tuple[Any, ...]:
+    """Return what was given as ``f(2, 3)``, ``f((2, 3))`` or by keyword as one tuple."""
+    if not sizes:
+        return tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+
+
+@torchsymbol(Tensor.reshape, torch.reshape, tags=VIEWS)
+def reshape(a: TensorProxy, *sizes: Any, shape: Any = None) -> TensorProxy:
+    """Return the elements in another shape."""
+    return lang.reshape(a, sizes_of(sizes, shape))
+
+
+@torchsymbol(Tensor.view, tags=VIEWS)
+def view(a: TensorProxy, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
+    """Return the elements in another shape, or the memory in another dtype."""
+    if dtype is not None or (len(sizes) == 1 and isinstance(sizes[0], torch.dtype)):
+        return NotImplemented
+    return lang.reshape(a, sizes_of(sizes, size))
+
+
+@torchsymbol(Tensor.view_as, tags=VIEWS)
+def view_as(a: TensorProxy, other: TensorProxy) -> TensorProxy:
+    """Return the elements in the shape of ``other``."""
+    return lang.reshape(a, tuple(other.shape))
+
+
+@torchsymbol(Tensor.reshape_as, tags=VIEWS)
+def reshape_as(a: TensorProxy, other: TensorProxy) -> TensorProxy:
+    """Return the elements in the shape of ``other``."""
+    return lang.reshape(a, tuple(other.shape))
+
+
+@torchsymbol(Tensor.permute, torch.permute, tags=VIEWS)
+def permute(a: TensorProxy, *sizes: Any, dims: Any = None) -> TensorProxy:
+    """Reorder the dimensions."""
+    return lang.permute(a, sizes_of(sizes, dims))
+
+
+transpose = composed(
+    lang.transpose, torch.transpose, Tensor.transpose, torch.swapaxes, Tensor.swapaxes, torch.swapdims, Tensor.swapdims,
+    tags=VIEWS,
+)  # fmt: skip
+t = composed(lang.t, torch.t, Tensor.t, tags=VIEWS)
+mT = composed(lang.matrix_transpose, Tensor.mT.__get__, tags=VIEWS, name="mT")  # noqa: N816
+movedim = composed(lang.movedim, torch.movedim, Tensor.movedim, torch.moveaxis, Tensor.moveaxis, tags=VIEWS)
+unsqueeze = composed(lang.unsqueeze, torch.unsqueeze, Tensor.unsqueeze, tags=VIEWS)
+squeeze = composed(lang.squeeze, torch.squeeze, Tensor.squeeze, tags=VIEWS)
+flatten = composed(lang.flatten, torch.flatten, Tensor.flatten, tags=VIEWS)
+ravel = composed(lang.ravel, torch.ravel, Tensor.ravel, tags=VIEWS)
+diagonal = composed(lang.diagonal, torch.diagonal, Tensor.diagonal, tags=VIEWS)
+
+
+@torchsymbol(Tensor.T.__get__, tags=VIEWS)
+def T(a: TensorProxy) -> TensorProxy:  # noqa: N802
+    """Reverse the order of the dimensions."""
+    return lang.permute(a, tuple(reversed(range(a.ndim))))
+
+
+@torchsymbol(Tensor.unflatten, tags=VIEWS, name="Tensor_unflatten")
+def unflatten_method(a: TensorProxy, dim: Any, sizes: Any) -> Any:
+    """Make several dimensions of one."""
+    return NotImplemented if isinstance(dim, str) else lang.unflatten(a, dim, tuple(sizes))
+
+
+@torchsymbol(torch.unflatten, tags=VIEWS)
+def unflatten(a: TensorProxy, dim: Any, sizes: Any) -> Any:
+    """Make several dimensions of one."""
+    return NotImplemented if isinstance(dim, str) else lang.unflatten(a, dim, tuple(sizes))
+
+
+@torchsymbol(torch.linalg.diagonal, tags=VIEWS, name="linalg_diagonal")
+def linalg_diagonal(a: TensorProxy, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> TensorProxy:
+    """Return a diagonal of the matrices along two dimensions."""
+    return lang.diagonal(a, offset, dim1, dim2)
+
+
+@torchsymbol(torch.adjoint, Tensor.adjoint, Tensor.mH.__get__, tags=VIEWS)
+def adjoint(a: TensorProxy) -> Any:
+    """Swap the last two dimensions and conjugate."""
+    return NotImplemented if a.dtype.is_complex else lang.matrix_transpose(a)
+
+
+@torchsymbol(Tensor.expand, tags=VIEWS)
+def expand(a: TensorProxy, *sizes: Any, size: Any = None, implicit: bool = False) -> TensorProxy:
+    """Repeat dimensions of length 1 without copying."""
+    return lang.expand(a, sizes_of(sizes, size))
+
+
+@torchsymbol(torch.broadcast_to, Tensor.broadcast_to, tags=VIEWS)
+def broadcast_to(a: TensorProxy, size: Any = None, shape: Any = None) -> TensorProxy:
+    """Repeat dimensions of length 1 without copying."""
+    return lang.expand(a, tuple(size if size is not None else shape))
+
+
+@torchsymbol(Tensor.expand_as, tags=VIEWS)
+def expand_as(a: TensorProxy, other: TensorProxy) -> TensorProxy:
+    """Expand to the shape of ``other``."""
+    return lang.expand(a, tuple(other.shape))
+
+
+@torchsymbol(torch.broadcast_tensors, tags=VIEWS)
+def broadcast_tensors(*tensors: Any) -> Any:
+    """Expand tensors to one shape."""
+    return lang.broadcast_tensors(*sizes_of(tensors))
+
+
+@torchsymbol(torch.select, Tensor.select, tags=VIEWS)
+def select(a: TensorProxy, dim: int, index: Any) -> Any:
+    """Return the slice at ``index`` of a dimension, without that dimension."""
+    return NotImplemented if isinstance(index, TensorProxy) else lang.select(a, dim, index)
+
+
+@torchsymbol(torch.narrow, Tensor.narrow, tags=VIEWS)
+def narrow(a: TensorProxy, dim: int, start: Any, length: int) -> Any:
+    """Return ``length`` elements from ``start`` on along a dimension."""
+    return NotImplemented if isinstance(start, TensorProxy) else lang.narrow(a, dim, start, length)
+
+
+@torchsymbol(Tensor.unfold, tags=VIEWS)
+def unfold(a: TensorProxy, dimension: int, size: int, step: int) -> TensorProxy:
+    """Return all windows along a dimension."""
+    return lang.unfold(a, dimension, size, step)
+
+
+@torchsymbol(torch.cat, torch.concat, torch.concatenate, tags=MOVES)
+def cat(tensors: Any, dim: int = 0) -> TensorProxy:
+    """Join tensors along a dimension."""
+    return lang.cat(tensors, dim)
+
+
+@torchsymbol(torch.stack, tags=MOVES)
+def stack(tensors: Any, dim: int = 0) -> TensorProxy:
+    """Join tensors along a new dimension."""
+    return lang.stack(tensors, dim)
+
+
+hstack = composed(lang.hstack, torch.hstack, tags=MOVES)
+vstack = composed(lang.vstack, torch.vstack, torch.row_stack, tags=MOVES)
+dstack = composed(lang.dstack, torch.dstack, tags=MOVES)
+column_stack = composed(lang.column_stack, torch.column_stack, tags=MOVES)
+
+
+@torchsymbol(torch.split, tags=VIEWS)
+def split(tensor: TensorProxy, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """Cut into parts of one size, or of the sizes given."""
+    return lang.split(tensor, split_size_or_sections, dim)
+
+
+@torchsymbol(Tensor.split, tags=VIEWS, name="Tensor_split")
+def split_method(a: TensorProxy, split_size: Any, dim: int = 0) -> Any:
+    """Cut into parts of one size, or of the sizes given."""
+    return lang.split(a, split_size, dim)
+
+
+@torchsymbol(torch.split_with_sizes, Tensor.split_with_sizes, tags=VIEWS)
+def split_with_sizes(a: TensorProxy, split_sizes: Any, dim: int = 0) -> Any:
+    """Cut into parts of the sizes given."""
+    return lang.split(a, list(split_sizes), dim)
+
+
+@torchsymbol(torch.chunk, Tensor.chunk, tags=VIEWS)
+def chunk(a: TensorProxy, chunks: int, dim: int = 0) -> Any:
+    """Cut into at most ``chunks`` parts."""
+    return lang.chunk(a, chunks, dim)
+
+
+@torchsymbol(torch.tensor_split, Tensor.tensor_split, tags=VIEWS)
+def tensor_split(a: TensorProxy, *args: Any, sections: Any = None, indices: Any = None, dim: int = 0) -> Any:
+    """Cut into that many parts, or at the places given."""
+    where = args[0] if args else sections if sections is not None else indices
+    dim = args[1] if len(args) > 1 else dim
+    return NotImplemented if isinstance(where, (TensorProxy, Tensor)) else lang.tensor_split(a, where, dim)
+
+
+@torchsymbol(torch.unbind, Tensor.unbind, tags=VIEWS)
+def unbind(a: TensorProxy, dim: int = 0) -> Any:
+    """Return the slices along a dimension, without it."""
+    return lang.unbind(a, dim)
+
+
+@torchsymbol(Tensor.flip, torch.flip, tags=MOVES)
+def flip(a: TensorProxy, *sizes: Any, dims: Any = None) -> TensorProxy:
+    """Reverse the order of the elements along dimensions."""
+    return lang.clone(a) if not (places := sizes_of(sizes, dims)) else lang.flip(a, places)
+
+
+@torchsymbol(torch.fliplr, Tensor.fliplr, tags=MOVES)
+def fliplr(a: TensorProxy) -> TensorProxy:
+    """Reverse the second dimension."""
+    return lang.flip(a, (1,))
+
+
+@torchsymbol(torch.flipud, Tensor.flipud, tags=MOVES)
+def flipud(a: TensorProxy) -> TensorProxy:
+    """Reverse the first dimension."""
+    return lang.flip(a, (0,))
+
+
+@torchsymbol(torch.roll, Tensor.roll, tags=MOVES)
+def roll(a: TensorProxy, shifts: Any, dims: Any = None) -> TensorProxy:
+    """Shift the elements along dimensions, round the end."""
+    return lang.roll(a, shifts, dims if dims != () else None)
+
+
+@torchsymbol(torch.rot90, Tensor.rot90, tags=MOVES)
+def rot90(a: TensorProxy, k: int = 1, dims: Any = (0, 1)) -> TensorProxy:
+    """Turn by ``k`` times 90 degrees in the plane of two dimensions."""
+    return lang.clone(a) if k % 4 == 0 else lang.rot90(a, k, dims)
+
+
+@torchsymbol(Tensor.repeat, tags=MOVES)
+def repeat(a: TensorProxy, *sizes: Any, repeats: Any = None) -> TensorProxy:
+    """Repeat the whole tensor along each dimension."""
+    return lang.repeat(a, sizes_of(sizes, repeats))
+
+
+@torchsymbol(Tensor.tile, torch.tile, tags=MOVES)
+def tile(a: TensorProxy, *sizes: Any, dims: Any = None) -> TensorProxy:
+    """Repeat the whole tensor along the last dimensions."""
+    return lang.tile(a, sizes_of(sizes, dims))
+
+
+@torchsymbol(torch.repeat_interleave, Tensor.repeat_interleave, tags=MOVES)
+def repeat_interleave(a: TensorProxy, repeats: Any = None, dim: int | None = None, *, output_size: Any = None) -> Any:
+    """Repeat each element along a dimension, the copies side by side."""
+    if repeats.__class__ is not int:
+        return NotImplemented
+    return lang.repeat_interleave(a, repeats, dim)
+
+
+@torchsymbol(torch.tril, Tensor.tril)
+def tril(a: TensorProxy, diagonal: int = 0) -> TensorProxy:
+    """Return the matrices with zeros above a diagonal."""
+    return lang.tril(a, diagonal)
+
+
+@torchsymbol(torch.triu, Tensor.triu)
+def triu(a: TensorProxy, diagonal: int = 0) -> TensorProxy:
+    """Return the matrices with zeros below a diagonal."""
+    return lang.triu(a, diagonal)
+
+
+@torchsymbol(torch.meshgrid, tags=VIEWS)
+def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
+    """Return the grid of the combinations of vectors."""
+    return lang.meshgrid(*sizes_of(tensors), indexing=indexing or "ij")
+
+
+@torchsymbol(torch.atleast_1d, tags=VIEWS)
+def atleast_1d(*tensors: Any) -> Any:
+    """Return tensors with one dimension at least."""
+    return _each(lang.atleast_1d, tensors)
+
+
+@torchsymbol(torch.atleast_2d, tags=VIEWS)
+def atleast_2d(*tensors: Any) -> Any:
+    """Return tensors with two dimensions at least."""
+    return _each(lang.atleast_2d, tensors)
+
+
+@torchsymbol(torch.atleast_3d, tags=VIEWS)
+def atleast_3d(*tensors: Any) -> Any:
+    """Return tensors with three dimensions at least."""
+    return _each(lang.atleast_3d, tensors)
+
+
+def _each(function: Any, tensors: tuple[Any, ...]) -> Any:
+    if len(tensors) == 1 and isinstance(tensors[0], TensorProxy):
+        return function(tensors[0])
+    return tuple([function(t) for t in sizes_of(tensors)])
+
+
+@torchsymbol(F.pad, torch._C._nn.pad, tags=MOVES)
+def pad(a: TensorProxy, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """Add elements at the ends of the last dimensions."""
+    if mode != "constant" or a.dtype.is_bool:
+        return NotImplemented
+    return lang.pad(a, tuple(pad), 0 if value is None else value)
+
+
+@torchsymbol(torch.constant_pad_nd, tags=MOVES)
+def constant_pad_nd(a: TensorProxy, pad: Any, value: Any = 0) -> Any:
+    """Add elements of one value at the ends of the last dimensions."""
+    return NotImplemented if a.dtype.is_bool else lang.pad(a, tuple(pad), value)
+
+
+@torchsymbol(torch.nn.functional.pixel_shuffle, tags=MOVES)
+def pixel_shuffle(a: TensorProxy, upscale_factor: int) -> Any:
+    """Move elements from channels to a grid ``upscale_factor`` times as fine."""
+    r, batch, (c, h, w) = upscale_factor, tuple(a.shape[:-3]), a.shape[-3:]
+    n = len(batch)
+    parts = lang.reshape(a, (*batch, c // (r * r), r, r, h, w))
+    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return lang.reshape(lang.permute(parts, order), (*batch, c // (r * r), h * r, w * r))
+
+
+@torchsymbol(torch.nn.functional.pixel_unshuffle, tags=MOVES)
+def pixel_unshuffle(a: TensorProxy, downscale_factor: int) -> Any:
+    """Move elements from a grid to channels, undoing :func:`pixel_shuffle`."""
+    r, batch, (c, h, w) = downscale_factor, tuple(a.shape[:-3]), a.shape[-3:]
+    n = len(batch)
+    parts = lang.reshape(a, (*batch, c, h // r, r, w // r, r))
+    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return lang.reshape(lang.permute(parts, order), (*batch, c * r * r, h // r, w // r))
+
+
+__all__ = [
+    "MOVES", "T", "VIEWS", "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_to",
+    "cat", "chunk", "column_stack", "constant_pad_nd", "diagonal", "dstack", "expand", "expand_as", "flatten", "flip",
+    "fliplr", "flipud", "hstack", "linalg_diagonal", "mT", "meshgrid", "movedim", "narrow", "pad", "permute",
+    "pixel_shuffle", "pixel_unshuffle", "ravel", "repeat", "repeat_interleave", "reshape", "reshape_as", "roll", "rot90",
+    "select", "split", "split_method", "split_with_sizes", "squeeze", "stack", "t", "tensor_split", "tile", "transpose",
+    "tril", "triu", "unbind", "unflatten", "unflatten_method", "unfold", "unsqueeze", "view", "view_as", "vstack",
+]  # fmt: skip

@@ -1,0 +1,39 @@
+"""Sorting and selecting by order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder_lang as lang
+import torch
+from thunder_ir import OpTags, TensorProxy
+from torch import Tensor
+
+from thunder_torch.symbol import torchsymbol
+
+
+@torchsymbol(torch.sort, Tensor.sort)
+def sort(a: TensorProxy, dim: Any = -1, descending: bool = False, stable: bool | None = None) -> Any:
+    """The elements in order along a dimension, and where they were."""
+    return torch.return_types.sort(lang.sort(a, dim, descending, bool(stable)))
+
+
+@torchsymbol(torch.argsort, Tensor.argsort, tags=(OpTags.CONSTANT_FOR_DERIVATIVE,))
+def argsort(a: TensorProxy, dim: Any = -1, descending: bool = False, stable: bool = False) -> TensorProxy:
+    """The places of the elements in order along a dimension."""
+    return lang.argsort(a, dim, descending, stable)
+
+
+@torchsymbol(torch.msort, Tensor.msort)
+def msort(a: TensorProxy) -> Any:
+    """The elements in order along the first dimension."""
+    return lang.sort(a, 0)[0] if a.ndim else lang.clone(a)
+
+
+@torchsymbol(torch.topk, Tensor.topk)
+def topk(a: TensorProxy, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The greatest or least elements along a dimension, and where they were."""
+    return torch.return_types.topk(lang.topk(a, k, dim, largest, sorted))
+
+
+__all__ = ["argsort", "msort", "sort", "topk"]
