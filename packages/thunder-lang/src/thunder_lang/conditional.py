@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import DTypeError, ShapeError, TensorProxy
+from thunder_ir import DTypeError, ShapeError, TensorProxy, dtypes
+from thunder_ir.dtypes import Kind
 from thunder_lang.dims import need_tensor
 from thunder_lang.elementwise_binary import Operand
 from thunder_lang.language import core
@@ -52,7 +53,7 @@ def masked_fill(a: TensorProxy, mask: TensorProxy, value: Any) -> TensorProxy:
         value: a number, or a tensor without dimensions.
 
     Raises:
-        DTypeError: the mask is not ``bool8``, or the value is of a higher kind than ``a``.
+        DTypeError: the mask is not ``bool8``, or the value is complex and ``a`` is not.
         ShapeError: the value has dimensions.
     """
     a = need_tensor("masked_fill", a)
@@ -65,8 +66,9 @@ def masked_fill(a: TensorProxy, mask: TensorProxy, value: Any) -> TensorProxy:
         value = convert(value, a.dtype)
     else:
         kind = kind_of(value)
-    if kind > a.dtype.kind:
-        raise DTypeError(f"a value of kind {kind.name.lower()} cannot be put into {a.type_string} without overflow")
+        value = value if kind <= a.dtype.kind or kind is Kind.COMPLEX else dtypes.python_type(a.dtype)(value)
+    if kind is Kind.COMPLEX and not a.dtype.is_complex:
+        raise DTypeError(f"a complex value cannot be put into {a.type_string} without overflow")
     a, mask = broadcast(a, mask)
     value = broadcast_to(value, a.shape) if isinstance(value, TensorProxy) else value
     return prims.where(mask, value, a)  # type: ignore[no-any-return]
@@ -77,13 +79,13 @@ def clamp(a: TensorProxy, min: Operand | None = None, max: Operand | None = None
     """``a``, but ``min`` where it is below and ``max`` where it is above; ``max`` wins where they contradict.
 
     Raises:
-        TypeError: neither bound is given.
+        ShapeError: neither bound is given.
 
     Source:
         ``torch.clamp``.
     """
     if min is None and max is None:
-        raise TypeError("clamp needs at least one of min and max")
+        raise ShapeError("clamp needs at least one of min and max")
     operands = iter(matched("clamp", *[o for o in (a, min, max) if o is not None]))
     a = next(operands)
     low = None if min is None else next(operands)

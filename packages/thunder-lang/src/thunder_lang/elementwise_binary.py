@@ -73,7 +73,7 @@ def sub(a: Operand, b: Operand, *, alpha: Any = 1) -> Any:
         b = _scaled(b, alpha)
     if _no_tensor(a, b):
         return _numbers(operator.sub, a, b)
-    if _is_bool(a) and _is_bool(b):
+    if _is_bool(a) or _is_bool(b):
         raise DTypeError("subtraction, the `-` operator, with bool8 is not supported; use `^` or logical_xor")
     return elementwise(prims.sub, a, b)
 

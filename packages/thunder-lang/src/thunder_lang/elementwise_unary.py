@@ -17,7 +17,7 @@ __all__ = [
     "exp", "exp2", "expm1", "floor", "frac", "frexp", "imag",
     "isfinite", "isinf", "isnan", "isneginf", "isposinf", "log", "log10", "log1p", "log2", "logical_not",
     "neg", "nan_to_num", "positive", "rad2deg", "real", "reciprocal", "relu", "round", "rsqrt",
-    "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
+    "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
 ]  # fmt: skip
 
 
@@ -192,6 +192,8 @@ def relu(a: TensorProxy) -> TensorProxy:
 
 def _float(operation: str, a: Any) -> TensorProxy:
     a = need_tensor(operation, a)
+    if a.dtype.is_complex:
+        raise DTypeError(f"{operation} needs a real tensor, got {a.type_string}")
     return _result(a if a.dtype.is_inexact else convert(a, get_default_dtype()))
 
 
@@ -225,6 +227,15 @@ def positive(a: TensorProxy) -> TensorProxy:
 def sign(a: TensorProxy) -> TensorProxy:
     """-1, 0 or 1; of a boolean tensor, itself."""
     a = need_tensor("sign", a)
+    if a.dtype.is_complex:
+        raise DTypeError(f"sign needs a real tensor, got {a.type_string}; use sgn")
+    return a if a.dtype.is_bool else _result(prims.sign(a))
+
+
+@core.method("sgn")
+def sgn(a: TensorProxy) -> TensorProxy:
+    """``sign``; of complex numbers, the number of absolute value 1 in the same direction, or 0."""
+    a = need_tensor("sgn", a)
     return a if a.dtype.is_bool else _result(prims.sign(a))
 
 
@@ -356,6 +367,8 @@ def isinf(a: TensorProxy) -> TensorProxy:
 def isposinf(a: TensorProxy) -> TensorProxy:
     """Whether each element is positive infinity."""
     a = need_tensor("isposinf", a)
+    if a.dtype.is_complex:
+        raise DTypeError(f"isposinf needs a real tensor, got {a.type_string}")
     return _constant(a, False) if a.dtype.is_exact else _result(prims.eq(a, math.inf))
 
 
@@ -363,6 +376,8 @@ def isposinf(a: TensorProxy) -> TensorProxy:
 def isneginf(a: TensorProxy) -> TensorProxy:
     """Whether each element is negative infinity."""
     a = need_tensor("isneginf", a)
+    if a.dtype.is_complex:
+        raise DTypeError(f"isneginf needs a real tensor, got {a.type_string}")
     return _constant(a, False) if a.dtype.is_exact else _result(prims.eq(a, -math.inf))
 
 

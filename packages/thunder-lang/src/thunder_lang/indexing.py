@@ -86,7 +86,7 @@ def getitem(a: TensorProxy, key: Any) -> TensorProxy:
     """
     a = need_tensor("getitem", a)
     selection = _parse(a, key)
-    a, _ = _region(a, selection)
+    a = _region(a, selection)[-1]
     if not selection.indices:
         return a
     indices = _prepared(a, selection.indices)
@@ -96,13 +96,17 @@ def getitem(a: TensorProxy, key: Any) -> TensorProxy:
     return _tensor(prims.index(a, indices))
 
 
-def _region(a: TensorProxy, selection: _Selection) -> tuple[TensorProxy, TensorProxy]:
-    """What the slices and integers of a key select, with new dimensions in place; and the slice before that."""
+def _region(a: TensorProxy, selection: _Selection) -> list[TensorProxy]:
+    """What a key selects before its indices: the slice, then step by step without dimensions that tensors drop.
+
+    The last one is without dimensions that integers drop, and with new ones.
+    """
     if selection.slices(a):
         a = prims.slice(a, tuple(selection.starts), tuple(selection.stops), tuple(selection.steps))
-    sliced = a
+    steps = [a]
     for dim in sorted(selection.taken, reverse=True):
         a = prims.take(a, _wrapped(selection.taken[dim], a.shape[dim], a), dim)
+        steps.append(a)
     dropped = tuple([d - sum([t < d for t in selection.taken]) for d in selection.dropped])
     if dropped:
         a = prims.squeeze(a, dropped)
@@ -111,11 +115,11 @@ def _region(a: TensorProxy, selection: _Selection) -> tuple[TensorProxy, TensorP
         shape = tuple([1 if entry is None else next(lengths) for entry in selection.layout])
         kept = tuple([place for place, entry in enumerate(selection.layout) if entry is not None])
         a = prims.broadcast_in_dim(a, shape, kept)
-    return a, sliced
+    return [*steps, a]
 
 
 def _parse(a: TensorProxy, key: Any) -> _Selection:
-    keys = list(key) if isinstance(key, tuple) else [key]
+    keys = list(key) if isinstance(key, tuple) or _is_legacy_tuple(key) else [key]
     keys = [_as_key(k) for k in keys]
     used = sum([_consumed(k) for k in keys])
     if used > a.ndim:
@@ -132,6 +136,11 @@ def _parse(a: TensorProxy, key: Any) -> _Selection:
         else:
             _add(a, selection, k)
     return selection
+
+
+def _is_legacy_tuple(key: Any) -> bool:
+    """Whether a list counts as a tuple: PyTorch takes one so that holds more than numbers."""
+    return isinstance(key, list) and any([not isinstance(k, (int, IntegerProxy)) for k in key])
 
 
 def _as_key(key: Any) -> Any:
@@ -310,10 +319,7 @@ def setitem(a: TensorProxy, key: Any, value: Any) -> TensorProxy:
     if isinstance(mask, TensorProxy) and mask.dtype.is_bool:
         return _set_where(a, mask, value)
     selection = _parse(a, key)
-    if selection.taken:
-        key = _without_scalars(key)
-        selection = _parse(a, key)
-    region, sliced = _region(a, selection)
+    *steps, region = _region(a, selection)
     value = _value(a, value)
     if selection.indices:
         indices = _prepared(region, selection.indices)
@@ -321,12 +327,22 @@ def setitem(a: TensorProxy, key: Any, value: Any) -> TensorProxy:
         changed = prims.index_put(region, indices, wanted, False)
     else:
         changed = _fitted(value, region.shape)
+    changed = _put_back(changed, steps, selection)
     if not selection.slices(a):
-        return changed if changed.shape == a.shape else _tensor(prims.reshape(changed, a.shape))
-    if changed.shape != sliced.shape:
-        changed = prims.reshape(changed, sliced.shape)
-    starts, stops, steps = (tuple(x) for x in (selection.starts, selection.stops, selection.steps))
-    return _tensor(prims.slice_scatter(a, changed, starts, stops, steps))
+        return changed
+    bounds = [tuple(x) for x in (selection.starts, selection.stops, selection.steps)]
+    return _tensor(prims.slice_scatter(a, changed, *bounds))
+
+
+def _put_back(changed: TensorProxy, steps: list[TensorProxy], selection: _Selection) -> TensorProxy:
+    """The slice with what was selected of it changed: :func:`_region` backwards."""
+    if changed.shape != steps[-1].shape:
+        changed = prims.reshape(changed, steps[-1].shape)
+    for dim, before in zip(sorted(selection.taken), reversed(steps[:-1]), strict=True):
+        index = prims.reshape(_wrapped(selection.taken[dim], before.shape[dim], before), (1,))
+        lifted = prims.reshape(changed, (*before.shape[:dim], 1, *before.shape[dim + 1 :]))
+        changed = prims.index_copy(before, index, lifted, dim)
+    return changed
 
 
 def _value(a: TensorProxy, value: Any) -> TensorProxy:
@@ -364,12 +380,6 @@ def _set_where(a: TensorProxy, mask: TensorProxy, value: Any) -> TensorProxy:
         value = _tensor(prims.squeeze(value, (0,)))
     wide = _tensor(prims.broadcast_in_dim(mask, a.shape, tuple(range(mask.ndim)))) if rest else mask
     return _tensor(prims.where(wide, broadcast_to(value, a.shape), a))
-
-
-def _without_scalars(key: Any) -> Any:
-    """The key with tensors without dimensions as numbers of the program."""
-    keys = key if isinstance(key, tuple) else (key,)
-    return tuple([prims.item(k) if isinstance(k, TensorProxy) and not k.shape else k for k in keys])
 
 
 @core.method("take")

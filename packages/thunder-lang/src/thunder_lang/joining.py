@@ -80,12 +80,11 @@ def stack(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
     """Join tensors of one shape along a new dimension.
 
     Raises:
-        ValueError: there is none.
-        ShapeError: the shapes differ.
+        ShapeError: there is none, or the shapes differ.
     """
     tensors = [need_tensor("stack", t, "each item") for t in tensors]
     if not tensors:
-        raise ValueError("stack needs a non-empty sequence of tensors")
+        raise ShapeError("stack needs a non-empty sequence of tensors")
     first = tensors[0]
     for number, t in enumerate(tensors):
         if t.shape != first.shape:

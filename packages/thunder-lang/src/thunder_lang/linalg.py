@@ -207,6 +207,8 @@ def cross(a: TensorProxy, b: TensorProxy, dim: int = -1) -> TensorProxy:
     Raises:
         ShapeError: the dimension has another length.
     """
+    if a.ndim != b.ndim:
+        raise ShapeError(f"cross needs as many dimensions of each, got {a.type_string} and {b.type_string}")
     dtype = result_type(a, b)
     shape = broadcast_shapes(a.shape, b.shape)
     a, b = (broadcast_to(convert(x, dtype), shape) for x in (a, b))

@@ -67,8 +67,8 @@ def promote_types(a: DType, b: DType) -> DType:
         return a
     if "8_" in a.name or "8_" in b.name:
         raise DTypeError(f"eight-bit floats do not promote; convert {a} or {b}")
-    if (a in _FEW_PROMOTIONS or b in _FEW_PROMOTIONS) and not (a.is_inexact or b.is_inexact):
-        raise DTypeError(f"uint16, uint32 and uint64 promote with inexact types only; convert {a} or {b}")
+    if (a in _FEW_PROMOTIONS or b in _FEW_PROMOTIONS) and not (a.is_floating or b.is_floating):
+        raise DTypeError(f"uint16, uint32 and uint64 promote with floats only; convert {a} or {b}")
     return dtypes.join(a, b)
 
 
@@ -148,7 +148,9 @@ def _combine(higher: DType | None, lower: DType | None) -> DType | None:
         return higher
     if higher.is_floating:
         return dtypes.complex_of(higher) if lower.is_complex else higher
-    return promote_types(higher, lower) if higher.is_bool or lower.is_inexact else higher
+    if lower.is_complex:
+        return lower
+    return promote_types(higher, lower) if higher.is_bool or lower.is_floating else higher
 
 
 def compute_dtype(promotion: Promotion, *operands: Any) -> DType:

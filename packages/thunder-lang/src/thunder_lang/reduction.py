@@ -141,13 +141,18 @@ def _truth(a: TensorProxy) -> TensorProxy:
     return a if a.dtype.is_bool else _tensor(prims.ne(a, 0))
 
 
+def _as_truth(a: TensorProxy, found: TensorProxy) -> TensorProxy:
+    """``uint8`` was PyTorch's dtype of truth before there was ``bool8``, and stays it in ``any`` and ``all``."""
+    return convert(found, dtypes.uint8) if a.dtype is dtypes.uint8 else found
+
+
 @core.method("any")
 def any(a: TensorProxy, dim: Dims = None, keepdim: bool = False) -> TensorProxy:
     """Whether an element along dimensions is not zero; of none, none is."""
     a = need_tensor("any", a)
     dims = canonical_dims("any", a.ndim, dim)
     counted = prims.sum(convert(_truth(a), dtypes.int64), dims)
-    return _kept(_tensor(prims.ne(counted, 0)), dims, keepdim)
+    return _kept(_as_truth(a, prims.ne(counted, 0)), dims, keepdim)
 
 
 @core.method("all")
@@ -157,7 +162,7 @@ def all(a: TensorProxy, dim: Dims = None, keepdim: bool = False) -> TensorProxy:
     dims = canonical_dims("all", a.ndim, dim)
     zeros = prims.bitwise_not(a) if a.dtype.is_bool else prims.eq(a, 0)
     counted = prims.sum(convert(zeros, dtypes.int64), dims)
-    return _kept(_tensor(prims.eq(counted, 0)), dims, keepdim)
+    return _kept(_as_truth(a, prims.eq(counted, 0)), dims, keepdim)
 
 
 @core.method("count_nonzero")

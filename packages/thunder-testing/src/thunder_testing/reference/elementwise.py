@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ _FUNCTIONS: dict[Any, Any] = {
     prims.exp2: np.exp2, prims.expm1: np.expm1, prims.floor: np.floor, prims.frexp: np.frexp, prims.imag: np.imag,
     prims.log: np.log, prims.log10: np.log10, prims.log1p: np.log1p, prims.log2: np.log2, prims.neg: np.negative,
     prims.real: np.real, prims.reciprocal: np.reciprocal, prims.round: np.round, prims.rsqrt: lambda a: 1 / np.sqrt(a),
-    prims.sigmoid: special.expit, prims.sign: lambda a: np.sign(a), prims.sin: np.sin, prims.sinc: np.sinc,
+    prims.sigmoid: lambda a: 1 / (1 + np.exp(-a)), prims.sign: np.sign, prims.sin: np.sin, prims.sinc: np.sinc,
     prims.sinh: np.sinh, prims.sqrt: np.sqrt, prims.tan: np.tan, prims.tanh: np.tanh, prims.trunc: np.trunc,
     prims.add: np.add, prims.sub: np.subtract, prims.mul: np.multiply, prims.div: np.true_divide,
     prims.floor_divide: np.floor_divide, prims.remainder: np.remainder, prims.fmod: np.fmod, prims.pow: np.power,
@@ -32,6 +33,9 @@ _FUNCTIONS: dict[Any, Any] = {
     prims.signbit: np.signbit, prims.where: np.where,
     prims.lerp: lambda start, end, weight: start + weight * (end - start),
     prims.clone: np.copy, prims.shallow_copy: lambda a: a, prims.device_put: lambda a, device: a,
+    prims.number_abs: abs, prims.number_add: operator.add, prims.number_floordiv: operator.floordiv,
+    prims.number_mod: operator.mod, prims.number_mul: operator.mul, prims.number_neg: operator.neg,
+    prims.number_pow: operator.pow, prims.number_sub: operator.sub, prims.number_truediv: operator.truediv,
     prims.stride_order: lambda a, order: a, prims.item: lambda a: np.asarray(a).item(),
 }  # fmt: skip
 
@@ -43,8 +47,22 @@ _SPECIAL = {
     "scaled_modified_bessel_k1": "k1e", "xlog1py": "xlog1py", "xlogy": "xlogy", "zeta": "zeta",
 }  # fmt: skip
 
+
+def _fitting(function: Any) -> Any:
+    """The function with numbers as arrays of the other operand's dtype, wrapped around where they do not fit."""
+
+    def run(*operands: Any) -> Any:
+        arrays = [o for o in operands if isinstance(o, np.ndarray)]
+        if len(arrays) == len(operands) or not arrays:
+            return function(*operands)
+        dtype = arrays[-1].dtype
+        return function(*[o if isinstance(o, np.ndarray) else np.array(o).astype(dtype) for o in operands])
+
+    return run
+
+
 for _symbol, _function in _FUNCTIONS.items():
-    reference(_symbol)(_function)
+    reference(_symbol)(_fitting(_function))
 for _name, _theirs in _SPECIAL.items():
     reference(getattr(prims, _name))(getattr(special, _theirs))
 
