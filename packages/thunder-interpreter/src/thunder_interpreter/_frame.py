@@ -69,6 +69,8 @@ class Frame:
         namespace: the mapping of a class body, a module or ``exec``; ``None`` for functions.
         index: the step that is executing.
         handled: the exception that is being handled in this frame.
+        reraising: set while an exception is raised again, which leaves the traceback alone: the step it was first
+            raised at, or -1.
         finish: what a generator's frame does to its resumer when it returns.
     """
 
@@ -108,7 +110,7 @@ class Frame:
         self.stack: list[Any] = []
         self.index = -1
         self.handled: BaseException | None = None
-        self.reraising = False
+        self.reraising: int | None = None
         self.namespace: Any = None
 
     @property

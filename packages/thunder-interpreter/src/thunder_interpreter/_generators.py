@@ -168,6 +168,8 @@ def resume(frame: Frame, sent: Any, thrown: BaseException | None) -> Any:
     """Run a generator's frame from native code until it yields, returns or raises."""
     machine = frame.machine.run.machine()
     if frame.finished:
+        if frame.program.flags & CO_COROUTINE and not isinstance(thrown, GeneratorExit):
+            raise RuntimeError("cannot reuse already awaited coroutine")
         if thrown is not None:
             raise thrown
         return None

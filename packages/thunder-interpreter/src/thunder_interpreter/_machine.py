@@ -81,7 +81,9 @@ class Machine:
         code = function.__code__
         opaque = self.run.opaque
         found: Program | Opaque
-        if opaque is not None and opaque(function):
+        module = function.__globals__.get("__name__")
+        own = type(module) is str and module.startswith("thunder_interpreter.")
+        if own or (opaque is not None and opaque(function)):
             found = Opaque(code)
         else:
             found = decoded(code, self.run.features)
@@ -163,10 +165,11 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
     while True:
         kind = type(frame)
         if kind is Frame:
-            if frame.reraising:
-                frame.reraising = False
+            reraising = frame.reraising
+            if reraising is not None:
+                frame.reraising = None
             elif not frame.program.hidden:
-                traceback = _traceback.entry(frame, traceback)
+                traceback = _traceback.entry(frame, traceback, error)
             found = frame.program.exception_handler(frame.index) if frame.index >= 0 else None
             if found is not None:
                 target, depth, push_offset = found
@@ -179,6 +182,8 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 frame.index = target - 1
                 return frame
             back = frame.back
+            if reraising is not None and reraising >= 0:
+                frame.index = reraising
             if frame.program.resumable:
                 error, traceback = no_stop_iteration(frame, error, traceback)
                 frame.finished = True

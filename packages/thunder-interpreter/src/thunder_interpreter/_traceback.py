@@ -5,7 +5,7 @@ from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 from thunder_interpreter._decode import CO_GENERATOR, CO_NEWLOCALS, CO_OPTIMIZED
-from thunder_interpreter._frame import Frame, own
+from thunder_interpreter._frame import Frame, bound_variables, own
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 
 _RETURN_GENERATOR = bytes([dis.opmap["RETURN_GENERATOR"], 0])
@@ -18,12 +18,16 @@ def strip(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
-def entry(frame: Frame, rest: TracebackType | None) -> TracebackType:
+def entry(frame: Frame, rest: TracebackType | None, error: BaseException) -> TracebackType:
     """The traceback entry of an interpreted frame, in front of ``rest``."""
     program = frame.program
     index = frame.index
     offset = program.offsets[index] if index >= 0 else 0
-    return TracebackType(rest, stand_in(frame), offset, program.line(index) or program.code.co_firstlineno)
+    if rest is None and isinstance(error, NameError):
+        made = stand_in_with_variables(frame)
+    else:
+        made = stand_in(frame)
+    return TracebackType(rest, made, offset, program.line(index) or program.code.co_firstlineno)
 
 
 def stand_in(frame: Frame) -> FrameType:
@@ -42,20 +46,30 @@ def stand_in(frame: Frame) -> FrameType:
     return found
 
 
+def stand_in_with_variables(frame: Frame) -> FrameType:
+    """As ``stand_in``, with the frame's variables: Python suggests similar names out of them."""
+    variables = dict(frame.namespace) if frame.namespace is not None else bound_variables(frame)
+    names = tuple(name for name in variables if isinstance(name, str))
+    made: Any = FunctionType(frame_code(frame.program.code, names), frame.globals)(*(variables[n] for n in names))
+    found: FrameType = made.gi_frame
+    found.f_trace = frame  # type: ignore[assignment]
+    return found
+
+
 def interpreted_frame(found: FrameType) -> Any:
     """The interpreted frame that a frame of a traceback stands for, or the frame itself."""
     meant = found.f_trace
     return meant if type(meant) is Frame else found
 
 
-def frame_code(code: CodeType) -> CodeType:
-    """``code`` turned into that of a generator without parameters."""
+def frame_code(code: CodeType, names: tuple[str, ...] = ()) -> CodeType:
+    """``code`` turned into that of a generator which takes ``names``."""
     return code.replace(
-        co_argcount=0,
+        co_argcount=len(names),
         co_posonlyargcount=0,
         co_kwonlyargcount=0,
-        co_nlocals=0,
-        co_varnames=(),
+        co_nlocals=len(names),
+        co_varnames=names,
         co_cellvars=(),
         co_freevars=(),
         co_flags=CO_GENERATOR | CO_OPTIMIZED | CO_NEWLOCALS,

@@ -53,7 +53,7 @@ def raise_varargs(frame: Frame, stack: list[Any], count: int) -> Outcome:
         handled = handled_exception(frame)
         if handled is None:
             raise RuntimeError("No active exception to reraise")
-        frame.reraising = True
+        frame.reraising = -1
         raise handled
     cause = stack.pop() if count == 2 else frame
     error = stack.pop()
@@ -89,9 +89,9 @@ def raise_instance(frame: Frame, error: BaseException, cause: Any) -> None:
 
 
 @opcode("RERAISE")
-def reraise(frame: Frame, stack: list[Any], _: int) -> None:
-    """Raise the top again; its traceback has this frame already."""
-    frame.reraising = True
+def reraise(frame: Frame, stack: list[Any], depth: int) -> None:
+    """Raise the top again; its traceback has this frame already. Where it was raised may lie ``depth`` below."""
+    frame.reraising = stack[-depth - 1] if depth else -1
     raise stack.pop()
 
 

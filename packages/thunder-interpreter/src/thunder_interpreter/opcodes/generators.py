@@ -215,5 +215,5 @@ def end_async_for(frame: Frame, stack: list[Any], _: Any) -> None:
     if isinstance(error, StopAsyncIteration):
         stack.pop()
         return
-    frame.reraising = True
+    frame.reraising = -1
     raise error

@@ -80,7 +80,7 @@ def cleanup_throw(frame: Frame, stack: list[Any], _: Any) -> None:
     """``receiver, sent, error -> NULL, value`` of a ``StopIteration``; raises any other error again."""
     error = stack[-1]
     if not isinstance(error, StopIteration):
-        frame.reraising = True
+        frame.reraising = -1
         raise error
     stack[-3:] = [NULL, error.value]
 
