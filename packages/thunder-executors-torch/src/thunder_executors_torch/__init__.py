@@ -1,12 +1,15 @@
 """Runs every prim, and every function of the torch language, by calling PyTorch directly."""
 
 from thunder_executors_torch import (
+    activation,
+    attention,
     comparison,
     conditional,
     conversion,
     convolution,
     creation,
     debug,
+    dropout,
     elementwise_binary,
     elementwise_unary,
     factorization,
@@ -14,7 +17,9 @@ from thunder_executors_torch import (
     gathering,
     indexing,
     linalg,
+    loss,
     nn,
+    normalization,
     pooling,
     random,
     reduction,
@@ -27,7 +32,8 @@ from thunder_executors_torch._version import __version__
 from thunder_executors_torch.executor import TorchExecutor, executor
 
 __all__ = [
-    "TorchExecutor", "__version__", "comparison", "conditional", "conversion", "convolution", "creation", "debug",
-    "elementwise_binary", "elementwise_unary", "executor", "factorization", "fft", "gathering", "indexing", "linalg",
-    "nn", "pooling", "random", "reduction", "scan", "shape", "sort", "special",
+    "TorchExecutor", "__version__", "activation", "attention", "comparison", "conditional", "conversion",
+    "convolution", "creation", "debug", "dropout", "elementwise_binary", "elementwise_unary", "executor",
+    "factorization", "fft", "gathering", "indexing", "linalg", "loss", "nn", "normalization", "pooling", "random",
+    "reduction", "scan", "shape", "sort", "special",
 ]  # fmt: skip

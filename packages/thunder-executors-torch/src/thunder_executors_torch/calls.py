@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from thunder_executors_torch.executor import executor
-from thunder_ir import Device, DType, NumberProxy, TensorProxy, dtypes
+from thunder_ir import Device, DType, NumberProxy, OpTags, TensorProxy, dtypes
 from thunder_torch.convert import from_torch_device, from_torch_dtype, to_torch_device, to_torch_dtype
 
 
@@ -26,10 +26,10 @@ def _same(a: TensorProxy) -> TensorProxy:
     return a.like()
 
 
-view = executor.call("torch.Tensor.view", _shaped)
-expand = executor.call("torch.Tensor.expand", _shaped)
-reshape = executor.call("torch.reshape", _shaped)
-to_dtype = executor.call("torch.Tensor.to", _of_dtype)
+view = executor.call("torch.Tensor.view", _shaped, OpTags.VIEW)
+expand = executor.call("torch.Tensor.expand", _shaped, OpTags.VIEW)
+reshape = executor.call("torch.reshape", _shaped, OpTags.VIEW)
+to_dtype = executor.call("torch.Tensor.to", _of_dtype, OpTags.CAST)
 full_like_given = executor.call("torch.full", _full)
 clone = executor.call("torch.clone", _same)
 
@@ -63,3 +63,6 @@ def long(indices: TensorProxy) -> TensorProxy:
         return indices
     converted: TensorProxy = to_dtype(indices, to_torch_dtype(dtypes.int64))
     return converted
+
+
+contiguous = executor.call("torch.Tensor.contiguous", _same, OpTags.VIEW)

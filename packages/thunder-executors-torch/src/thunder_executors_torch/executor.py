@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 
+from thunder_autograd import vjp_rule
 from thunder_executors import Implementation, OperatorExecutor
-from thunder_ir import Symbol
+from thunder_ir import OpTags, Symbol, TensorProxy
+from thunder_torch import opaque_call, symbol_of
+from thunder_torch.names import path_of
+from thunder_torch.opaque import call_of
 
-MODULES = ("torch", "torch.nn.functional", "torch.special", "torch.linalg", "torch.fft", "torch.Tensor", "torch._C._nn")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def by_autograd(function: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
+    """Return the rule of a function of PyTorch by PyTorch's autograd, which runs the function again."""
+    through = vjp_rule[opaque_call]
+
+    def rule(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        call, values = call_of(function, args, kwargs)
+        output, pull = through(call, *values)
+
+        def pullback(*cotangents: Any) -> tuple[Any, ...]:
+            of_values = {v.name: g for v, g in zip(values, pull(*cotangents)[1:], strict=True)}
+            return tuple([of_values.get(a.name) if isinstance(a, TensorProxy) else None for a in args])
+
+        return output, pullback
+
+    return rule
 
 
 class TorchExecutor(OperatorExecutor):
@@ -22,17 +44,42 @@ class TorchExecutor(OperatorExecutor):
             self._implementations[symbol] = found
         return found
 
-    def call(self, path: str, meta: Any) -> Symbol:
-        """Return an operator for use in execution transforms: the function at ``path``.
+    def operator(self, function: Callable[..., Any], name: str = "", path: str = "") -> Symbol:
+        return super().operator(function, name, path or path_of(function))
+
+    def call(self, path: str, meta: Callable[..., Any], *tags: OpTags) -> Symbol:
+        """Return an operator for transforms and rules: the function of PyTorch at ``path``.
+
+        Higher derivatives go through it by PyTorch's autograd.
 
         Args:
-            path: dotted, below ``torch``.
+            path: dotted, from ``torch`` on.
             meta: proxies in, proxies out.
+            tags: traits that passes rely on.
         """
         function: Any = torch
         for name in path.split(".")[1:]:
             function = getattr(function, name)
-        return self.register_operator(path.rpartition(".")[2], meta=meta, fn=function, path=path)
+
+        symbol = Symbol(
+            path.removesuffix(".default").rpartition(".")[2],
+            self.name,
+            meta=meta,
+            tags=frozenset(tags),
+            implementation=function,
+            path=path,
+            executor=self,
+            origin=function,
+        )
+        self.opmap[symbol.name] = symbol
+        vjp_rule(symbol)(by_autograd(function))
+        return symbol
+
+    def differentiates_torch(
+        self, *functions: Callable[..., Any], when: Callable[..., Any] | None = None
+    ) -> Callable[[F], F]:
+        """Let the decorated rule be that of functions of PyTorch; see :meth:`OperatorExecutor.differentiates`."""
+        return self.differentiates(*dict.fromkeys(symbol_of(f) for f in functions), when=when)
 
 
-executor = TorchExecutor("torch", version=torch.__version__, always=True, priority=-100, checks=False, modules=MODULES)
+executor = TorchExecutor("torch", version=torch.__version__, always=True, priority=-100, checks=False)

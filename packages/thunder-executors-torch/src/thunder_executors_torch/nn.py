@@ -11,14 +11,19 @@ import thunder_prims as prims
 from thunder_executors import arguments
 from thunder_executors_torch.calls import long
 from thunder_executors_torch.executor import executor
-from thunder_ir import BoundSymbol, TensorProxy, dtypes
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, dtypes
+
+
+def narrow(indices: TensorProxy) -> bool:
+    """Whether PyTorch does not take the dtype as that of indices."""
+    return indices.dtype not in (dtypes.int32, dtypes.int64)
 
 
 def narrow_indices(position: int) -> Any:
     """Return a checker for integer dtypes, of a positional argument, that PyTorch does not take as indices."""
 
     def when(bound: BoundSymbol) -> bool:
-        return bound.args[position].dtype not in (dtypes.int32, dtypes.int64)
+        return narrow(bound.args[position])
 
     return when
 
@@ -96,3 +101,48 @@ def grouped_mm(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Te
         return torch.cat([*rows, a.new_zeros(a.shape[0] - stops[-1], b.shape[-1])])
     columns = [a[g] @ b[:, i:j] for g, (i, j) in enumerate(parts)]
     return torch.cat([*columns, a.new_zeros(a.shape[-2], b.shape[1] - stops[-1])], -1)
+
+
+def _looked_up(weight: TensorProxy, indices: TensorProxy) -> TensorProxy:
+    return weight.like(shape=(*indices.shape, weight.shape[1]))
+
+
+def _dense_backward(dy: TensorProxy, indices: TensorProxy, rows: Any, padding_index: int, scale: bool) -> TensorProxy:
+    return dy.like(shape=(rows, dy.shape[-1]))
+
+
+_embedding_forward = executor.call("torch.embedding", _looked_up, OpTags.DONT_RECOMPUTE)
+_embedding_backward = executor.call("torch.ops.aten.embedding_dense_backward.default", _dense_backward)
+
+
+def looked_up(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> bool:
+    """Whether an embedding is a mere look-up, with a dense gradient."""
+    return max_norm is None and not sparse and weight.dtype.is_floating and not narrow(input)
+
+
+@executor.differentiates_torch(torch.nn.functional.embedding, when=looked_up)
+def functional_embedding(
+    input: TensorProxy,
+    weight: TensorProxy,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    """Save the indices."""
+    rows = weight.shape[0]
+    row = -1 if padding_idx is None else padding_idx if padding_idx >= 0 else rows + padding_idx
+
+    def pullback(dy: TensorProxy) -> tuple[Any, ...]:
+        return None, _embedding_backward(dy, input, rows, row, scale_grad_by_freq)
+
+    return _embedding_forward(weight, input), pullback

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from thunder_executors.checked import checked_meta
@@ -250,10 +251,17 @@ class OperatorExecutor(Executor):
 
         return register
 
-    def differentiates(self, *symbols: Symbol) -> Callable[[F], F]:
+    def differentiates(self, *symbols: Symbol, when: Callable[..., Any] | None = None) -> Callable[[F], F]:
         """Let the decorated rule be that by which derivatives go through ``symbols`` where this executor runs them.
 
         The rule takes the symbol's arguments and returns the output and the pullback.
+
+        Args:
+            symbols: operations that it runs already.
+            when: takes the arguments of a call; whether the rule is for it. Others use the symbol's own rule.
+
+        Raises:
+            ValueError: this executor does not run one of them.
         """
 
         def register(rule: F) -> F:
@@ -261,7 +269,7 @@ class OperatorExecutor(Executor):
                 filed = self.implementations(symbol)
                 if not filed:
                     raise ValueError(f"executor {self.name} does not run {symbol.id}: implement it first")
-                self._implementations[symbol] = [_with_rule(i, rule) for i in filed]
+                self._implementations[symbol] = [replace(i, grad_transform=rule, differentiable=when) for i in filed]
             return rule
 
         return register
@@ -296,14 +304,3 @@ class OperatorExecutor(Executor):
             self, operator, when, transform=execution_transform, grad_transform=grad_transform
         )
         self._implementations[symbol] = [implementation]
-
-
-def _with_rule(implementation: Implementation, rule: Callable[..., Any]) -> Implementation:
-    return Implementation(
-        implementation.executor,
-        implementation.operator,
-        implementation.when,
-        implementation.arrange,
-        implementation.transform,
-        rule,
-    )

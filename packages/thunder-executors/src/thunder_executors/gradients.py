@@ -26,7 +26,7 @@ def grad_rule(bound: BoundSymbol, executors: Sequence[Executor]) -> Callable[...
             continue
         found = executor.find(bound)
         if not isinstance(found, Declined):
-            return found.grad_transform
+            return found.rule(bound)
         if isinstance(executor, FusionExecutor):
             return None
     return None

@@ -53,6 +53,7 @@ class Implementation:
         arrange: from the symbol's arguments to those of ``operator``; ``None``: the very same.
         transform: records in other operations what runs the call, and returns the output.
         grad_transform: the rule with which derivatives go through a call that this implementation runs.
+        differentiable: whether ``grad_transform`` is for this call, asked with its arguments. ``None``: always.
     """
 
     executor: Executor
@@ -61,6 +62,13 @@ class Implementation:
     arrange: Callable[..., Arguments] | None = None
     transform: Callable[..., Any] | None = None
     grad_transform: Callable[..., Any] | None = None
+    differentiable: Callable[..., Any] | None = None
+
+    def rule(self, bound: BoundSymbol) -> Callable[..., Any] | None:
+        """Return the rule with which derivatives go through this call, or ``None``."""
+        if self.grad_transform is None or self.differentiable is None:
+            return self.grad_transform
+        return self.grad_transform if self.differentiable(*bound.args, **bound.kwargs) else None
 
     def accepts(self, bound: BoundSymbol) -> Any:
         """Return something true if it runs this call, else a :class:`Declined`.

@@ -1,0 +1,224 @@
+"""Derivatives of activations by PyTorch's kernels: one call each way, and one tensor saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import thunder_prims as prims
+from thunder_executors_torch.executor import executor
+from thunder_executors_torch.normalization import floating
+from thunder_ir import DType, OpTags, Symbol, TensorProxy
+from thunder_torch import from_torch_dtype, to_torch_dtype
+
+functional = torch.nn.functional
+Rule = tuple[Any, Any]
+
+
+def _like_first(a: TensorProxy, *rest: Any, **kwargs: Any) -> TensorProxy:
+    return a.like()
+
+
+def _forward(path: str) -> Symbol:
+    return executor.call(path, _like_first, OpTags.ELEMENTWISE)
+
+
+def _backward(name: str) -> Symbol:
+    return executor.call(f"torch.ops.aten.{name}.default", _like_first, OpTags.ELEMENTWISE)
+
+
+def of_input(forward: Symbol, backward: Symbol) -> Callable[..., Rule]:
+    """Return the rule of a function without parameters whose kernel reads the input."""
+
+    def rule(input: TensorProxy, inplace: bool = False) -> Rule:
+        return forward(input), lambda dy: backward(dy, input)
+
+    return rule
+
+
+def of_output(forward: Symbol, backward: Symbol) -> Callable[..., Rule]:
+    """Return the rule of a function without parameters whose kernel reads the output."""
+
+    def rule(input: TensorProxy, *ignored: Any, **also_ignored: Any) -> Rule:
+        y = forward(input)
+        return y, lambda dy: backward(dy, y)
+
+    return rule
+
+
+tanh_rule = of_output(_forward("torch.tanh"), _backward("tanh_backward"))
+sigmoid_rule = of_output(_forward("torch.sigmoid"), _backward("sigmoid_backward"))
+
+
+def one_floating(a: Any, *rest: Any, **kwargs: Any) -> bool:
+    """Whether the one argument is a floating-point tensor."""
+    return isinstance(a, TensorProxy) and a.dtype.is_floating
+
+
+executor.differentiates(prims.tanh, when=one_floating)(tanh_rule)
+executor.differentiates(prims.sigmoid, when=one_floating)(sigmoid_rule)
+executor.differentiates_torch(torch.tanh, functional.tanh, when=one_floating)(tanh_rule)
+executor.differentiates_torch(torch.sigmoid, functional.sigmoid, torch.special.expit, when=one_floating)(sigmoid_rule)
+executor.differentiates_torch(functional.silu, when=floating)(
+    of_input(_forward("torch._C._nn.silu"), _backward("silu_backward"))
+)
+executor.differentiates_torch(functional.mish, when=floating)(
+    of_input(_forward("torch._C._nn.mish"), _backward("mish_backward"))
+)
+executor.differentiates_torch(functional.hardswish, when=floating)(
+    of_input(_forward("torch._C._nn.hardswish"), _backward("hardswish_backward"))
+)
+executor.differentiates_torch(functional.hardsigmoid, when=floating)(
+    of_input(_forward("torch._C._nn.hardsigmoid"), _backward("hardsigmoid_backward"))
+)
+
+_relu = _forward("torch.relu")
+_threshold_backward = _backward("threshold_backward")
+
+
+@executor.differentiates_torch(functional.relu, torch.relu, when=floating)
+def relu(input: TensorProxy, inplace: bool = False) -> Rule:
+    """Save the output."""
+    y = _relu(input)
+    return y, lambda dy: _threshold_backward(dy, y, 0)
+
+
+_gelu = _forward("torch._C._nn.gelu")
+_gelu_backward = _backward("gelu_backward")
+
+
+@executor.differentiates_torch(functional.gelu, when=floating)
+def gelu(input: TensorProxy, approximate: str = "none") -> Rule:
+    """Save the input."""
+    return _gelu(input, approximate=approximate), lambda dy: _gelu_backward(dy, input, approximate=approximate)
+
+
+_leaky_relu = _forward("torch._C._nn.leaky_relu")
+_leaky_relu_backward = _backward("leaky_relu_backward")
+
+
+@executor.differentiates_torch(functional.leaky_relu, when=floating)
+def leaky_relu(input: TensorProxy, negative_slope: float = 0.01, inplace: bool = False) -> Rule:
+    """Save the input."""
+    return _leaky_relu(input, negative_slope), lambda dy: _leaky_relu_backward(dy, input, negative_slope, False)
+
+
+_elu = _forward("torch._C._nn.elu")
+
+
+def _elu_backward_meta(dy: TensorProxy, *rest: Any) -> TensorProxy:
+    return dy.like()
+
+
+_elu_backward = executor.call("torch.ops.aten.elu_backward.default", _elu_backward_meta)
+
+
+@executor.differentiates_torch(functional.elu, when=floating)
+def elu(input: TensorProxy, alpha: float = 1.0, inplace: bool = False) -> Rule:
+    """Save the input."""
+    return _elu(input, alpha), lambda dy: _elu_backward(dy, alpha, 1, 1, False, input)
+
+
+_softplus = _forward("torch._C._nn.softplus")
+_softplus_backward = _backward("softplus_backward")
+
+
+@executor.differentiates_torch(functional.softplus, when=floating)
+def softplus(input: TensorProxy, beta: float = 1.0, threshold: float = 20.0) -> Rule:
+    """Save the input."""
+    return _softplus(input, beta, threshold), lambda dy: _softplus_backward(dy, input, beta, threshold)
+
+
+_hardtanh = _forward("torch._C._nn.hardtanh")
+_hardtanh_backward = _backward("hardtanh_backward")
+
+
+@executor.differentiates_torch(functional.hardtanh, when=floating)
+def hardtanh(input: TensorProxy, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Rule:
+    """Save the input."""
+    return _hardtanh(input, min_val, max_val), lambda dy: _hardtanh_backward(dy, input, min_val, max_val)
+
+
+def _glu_meta(a: TensorProxy, dim: int = -1) -> TensorProxy:
+    shape = list(a.shape)
+    shape[dim] = shape[dim] // 2
+    return a.like(shape=tuple(shape))
+
+
+def _glu_backward_meta(dy: TensorProxy, a: TensorProxy, dim: int) -> TensorProxy:
+    return a.like()
+
+
+_glu = executor.call("torch._C._nn.glu", _glu_meta)
+_glu_backward = executor.call("torch.ops.aten.glu_backward.default", _glu_backward_meta)
+
+
+def even(a: Any, dim: int = -1) -> bool:
+    """Whether ``glu`` can halve the dimension."""
+    return floating(a) and -a.ndim <= dim < a.ndim and isinstance(a.shape[dim], int) and a.shape[dim] % 2 == 0
+
+
+@executor.differentiates_torch(functional.glu, when=even)
+def glu(input: TensorProxy, dim: int = -1) -> Rule:
+    """Save the input."""
+    return _glu(input, dim), lambda dy: _glu_backward(dy, input, dim)
+
+
+def _softmax_meta(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
+    return a.like(dtype=a.dtype if dtype is None else from_torch_dtype(dtype))
+
+
+_softmax = executor.call("torch.softmax", _softmax_meta, OpTags.DONT_RECOMPUTE)
+_log_softmax = executor.call("torch.log_softmax", _softmax_meta, OpTags.DONT_RECOMPUTE)
+_softmax_backward = executor.call("torch._softmax_backward_data", _like_first)
+_log_softmax_backward = executor.call("torch._log_softmax_backward_data", _like_first)
+
+
+def _dtype_of(a: TensorProxy, dtype: Any) -> DType:
+    return a.dtype if dtype is None else from_torch_dtype(dtype)
+
+
+def _normalised(forward: Symbol, backward: Symbol, a: TensorProxy, dim: int, dtype: Any) -> Rule:
+    """Return the rule of both softmaxes: save the output; the gradient is converted back to the input's dtype."""
+    wanted = _dtype_of(a, dtype)
+    y = forward(a, dim) if wanted is a.dtype else forward(a, dim, to_torch_dtype(wanted))
+
+    def pullback(dy: TensorProxy) -> TensorProxy:
+        da = backward(dy, y, dim, to_torch_dtype(wanted))
+        return da if wanted is a.dtype else prims.convert_element_type(da, a.dtype)  # type: ignore[no-any-return]
+
+    return y, pullback
+
+
+def softmax_of_floats(input: Any, dim: Any = None, *rest: Any, **kwargs: Any) -> bool:
+    """Whether the input is floating-point and stays so, and the dimension is given."""
+    dtype = kwargs.get("dtype", rest[-1] if rest else None)
+    return isinstance(dim, int) and floating(input) and _dtype_of(input, dtype).is_floating
+
+
+@executor.differentiates_torch(torch.softmax, torch.Tensor.softmax, torch.special.softmax, when=softmax_of_floats)
+def softmax(input: TensorProxy, dim: int, dtype: Any = None) -> Rule:
+    """Save the output."""
+    return _normalised(_softmax, _softmax_backward, input, dim, dtype)
+
+
+@executor.differentiates_torch(functional.softmax, when=softmax_of_floats)
+def functional_softmax(input: TensorProxy, dim: int, _stacklevel: int = 3, dtype: Any = None) -> Rule:
+    """As :func:`softmax`."""
+    return softmax(input, dim, dtype)
+
+
+@executor.differentiates_torch(
+    torch.log_softmax, torch.Tensor.log_softmax, torch.special.log_softmax, when=softmax_of_floats
+)
+def log_softmax(input: TensorProxy, dim: int, dtype: Any = None) -> Rule:
+    """Save the output."""
+    return _normalised(_log_softmax, _log_softmax_backward, input, dim, dtype)
+
+
+@executor.differentiates_torch(functional.log_softmax, when=softmax_of_floats)
+def functional_log_softmax(input: TensorProxy, dim: int, _stacklevel: int = 3, dtype: Any = None) -> Rule:
+    """As :func:`log_softmax`."""
+    return log_softmax(input, dim, dtype)

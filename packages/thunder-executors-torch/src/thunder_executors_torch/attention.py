@@ -1,0 +1,272 @@
+"""Attention by PyTorch's fused kernels: flash on the CPU; flash, efficient and cuDNN on CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import thunder_prims as prims
+from thunder_executors_torch import calls
+from thunder_executors_torch.executor import executor
+from thunder_ir import OpTags, TensorProxy, dtypes
+from thunder_torch import to_torch_device, to_torch_dtype
+
+FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
+Masks = TensorProxy | None
+Rule = tuple[Any, Any]
+
+
+def _lse(query: TensorProxy) -> TensorProxy:
+    dtype = dtypes.float32 if query.dtype.bits < 32 else query.dtype
+    return query.like(shape=query.shape[:-1], dtype=dtype, requires_grad=False)
+
+
+def _out(query: TensorProxy, value: TensorProxy) -> TensorProxy:
+    return query.like(shape=(*query.shape[:-1], value.shape[-1]))
+
+
+def _state(query: TensorProxy, *shape: int) -> TensorProxy:
+    return query.like(shape=shape, dtype=dtypes.int64, requires_grad=False)
+
+
+def _cpu_meta(
+    query: TensorProxy, key: TensorProxy, value: TensorProxy, dropout_p: float, is_causal: bool, **options: Any
+) -> tuple[TensorProxy, TensorProxy]:
+    return _out(query, value), _lse(query)
+
+
+def _backward_meta(
+    dy: TensorProxy, query: TensorProxy, key: TensorProxy, value: TensorProxy, *rest: Any, **options: Any
+) -> Any:
+    return query.like(), key.like(), value.like()
+
+
+def _flash_meta(
+    query: TensorProxy,
+    key: TensorProxy,
+    value: TensorProxy,
+    dropout_p: float,
+    is_causal: bool,
+    debug: bool,
+    **options: Any,
+) -> tuple[Any, ...]:
+    state = _state(query, 2).like(dtype=dtypes.uint64)
+    lengths = (query.shape[2], key.shape[2])
+    return (_out(query, value), _lse(query), None, None, *lengths, state, _state(query), query.like(shape=(0,)))
+
+
+def _efficient_meta(
+    query: TensorProxy, key: TensorProxy, value: TensorProxy, bias: Any, compute_lse: bool, *rest: Any, **options: Any
+) -> tuple[TensorProxy, ...]:
+    length = query.shape[2]
+    padded = (length + 31) // 32 * 32
+    lse = query.like(shape=(*query.shape[:2], padded), dtype=dtypes.float32, requires_grad=False)
+    return _out(query, value), lse, _state(query), _state(query)
+
+
+def _efficient_backward_meta(
+    dy: TensorProxy, query: TensorProxy, key: TensorProxy, value: TensorProxy, *rest: Any, **options: Any
+) -> tuple[Any, ...]:
+    return query.like(), key.like(), value.like(), None
+
+
+def _cudnn_meta(
+    query: TensorProxy, key: TensorProxy, value: TensorProxy, bias: Any, compute_lse: bool, *rest: Any, **options: Any
+) -> tuple[Any, ...]:
+    lse = query.like(shape=(*query.shape[:-1], 1), dtype=dtypes.float32, requires_grad=False)
+    state = _state(query)
+    return _out(query, value), lse, None, None, query.shape[2], key.shape[2], state, _state(query), None
+
+
+HEAVY = (OpTags.MATMUL, OpTags.DONT_RECOMPUTE)
+flash_on_cpu = executor.call("torch._scaled_dot_product_flash_attention_for_cpu", _cpu_meta, *HEAVY)
+flash_on_cpu_backward = executor.call(
+    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default", _backward_meta, *HEAVY
+)
+flash = executor.call("torch.ops.aten._scaled_dot_product_flash_attention.default", _flash_meta, *HEAVY, OpTags.RANDOM)
+flash_backward = executor.call(
+    "torch.ops.aten._scaled_dot_product_flash_attention_backward.default", _backward_meta, *HEAVY
+)
+efficient = executor.call(
+    "torch.ops.aten._scaled_dot_product_efficient_attention.default", _efficient_meta, *HEAVY, OpTags.RANDOM
+)
+efficient_backward = executor.call(
+    "torch.ops.aten._scaled_dot_product_efficient_attention_backward.default", _efficient_backward_meta, *HEAVY
+)
+cudnn = executor.call("torch.ops.aten._scaled_dot_product_cudnn_attention.default", _cudnn_meta, *HEAVY, OpTags.RANDOM)
+cudnn_backward = executor.call(
+    "torch.ops.aten._scaled_dot_product_cudnn_attention_backward.default", _backward_meta, *HEAVY
+)
+
+
+def fused(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> bool:
+    """Whether a fused kernel is for this call."""
+    return _kernel(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) is not None
+
+
+def _kernel(
+    query: Any, key: Any, value: Any, mask: Any, dropout_p: Any, is_causal: Any, scale: Any, gqa: Any
+) -> Callable[..., Rule] | None:
+    """Return the rule of the kernel that PyTorch would choose; ``None`` where it composes attention of matmuls."""
+    tensors = (query, key, value)
+    if not all(isinstance(t, TensorProxy) and t.ndim == 4 and 0 not in t.shape for t in tensors):
+        return None
+    if any(t.dtype is not query.dtype or t.dtype not in FLOATS for t in tensors):
+        return None
+    same_heads = query.shape[1] == key.shape[1] == value.shape[1]
+    if not same_heads and (not gqa or key.shape[1] != value.shape[1]):
+        return None
+    if isinstance(mask, TensorProxy) and (mask.requires_grad or mask.ndim not in (2, 4) or is_causal):
+        return None
+    if query.device.type == "cpu":
+        same_width = query.shape[3] == key.shape[3] == value.shape[3]
+        on = torch.backends.cuda.flash_sdp_enabled()
+        return _flash_on_cpu if on and same_width and dropout_p == 0 else None
+    if query.device.type == "cuda" and torch.cuda.is_available():
+        return _ON_CUDA.get(_choice_on_cuda(query, key, value, mask, dropout_p, is_causal, scale))
+    return None
+
+
+def _choice_on_cuda(
+    query: TensorProxy, key: TensorProxy, value: TensorProxy, mask: Masks, dropout_p: float, is_causal: bool, scale: Any
+) -> int:
+    """Ask PyTorch, which wants tensors: those of one batch, which nobody reads, share what memory they need."""
+    heads = query.shape[1]
+
+    def probe(shape: tuple[Any, ...], like: TensorProxy) -> torch.Tensor:
+        return torch.empty(shape, dtype=to_torch_dtype(like.dtype), device=to_torch_device(like.device))
+
+    tensors = [probe((1, heads, *t.shape[2:]), t).requires_grad_() for t in (query, key, value)]
+    bias = None if mask is None else probe((1, 1, query.shape[2], key.shape[2]), mask)
+    return int(torch._fused_sdp_choice(*tensors, bias, dropout_p, is_causal, scale=scale))
+
+
+def _additive(mask: Masks, query: TensorProxy) -> Masks:
+    """Return the mask as what is added to the scores."""
+    if mask is None:
+        return None
+    if not mask.dtype.is_bool:
+        return mask if mask.dtype is query.dtype else calls.to_dtype(mask, to_torch_dtype(query.dtype))
+    scores = prims.where(mask, 0.0, calls.full((), float("-inf"), query.dtype, query.device))
+    return scores  # type: ignore[no-any-return]
+
+
+def _flash_on_cpu(
+    query: TensorProxy, key: TensorProxy, value: TensorProxy, mask: Masks, dropout_p: float, is_causal: bool, scale: Any
+) -> Rule:
+    options = {"attn_mask": _additive(mask, query), "scale": scale}
+    out, lse = flash_on_cpu(query, key, value, dropout_p, is_causal, **options)
+
+    def pullback(dy: TensorProxy) -> Any:
+        return flash_on_cpu_backward(dy, query, key, value, out, lse, dropout_p, is_causal, **options)
+
+    return out, pullback
+
+
+def _flash(
+    query: TensorProxy, key: TensorProxy, value: TensorProxy, mask: Masks, dropout_p: float, is_causal: bool, scale: Any
+) -> Rule:
+    out, lse, cum_q, cum_k, max_q, max_k, state, unused, _ = flash(
+        query, key, value, dropout_p, is_causal, False, scale=scale
+    )
+
+    def pullback(dy: TensorProxy) -> Any:
+        saved = (out, lse, cum_q, cum_k, max_q, max_k)
+        return flash_backward(dy, query, key, value, *saved, dropout_p, is_causal, state, unused, scale=scale)
+
+    return out, pullback
+
+
+def _efficient(
+    query: TensorProxy, key: TensorProxy, value: TensorProxy, mask: Masks, dropout_p: float, is_causal: bool, scale: Any
+) -> Rule:
+    bias = _expanded(_additive(mask, query), query, key)
+    out, lse, seed, offset = efficient(query, key, value, bias, True, dropout_p, is_causal, scale=scale)
+
+    def pullback(dy: TensorProxy) -> Any:
+        saved = (bias, out, lse, seed, offset, dropout_p, (True, True, True, False), is_causal)
+        return efficient_backward(dy, query, key, value, *saved, scale=scale)[:3]
+
+    return out, pullback
+
+
+def _cudnn(
+    query: TensorProxy, key: TensorProxy, value: TensorProxy, mask: Masks, dropout_p: float, is_causal: bool, scale: Any
+) -> Rule:
+    bias = _expanded(_additive(mask, query), query, key)
+    out, lse, cum_q, cum_k, max_q, max_k, seed, offset, _ = cudnn(
+        query, key, value, bias, True, dropout_p, is_causal, False, scale=scale
+    )
+
+    def pullback(dy: TensorProxy) -> Any:
+        saved = (out, lse, seed, offset, bias, cum_q, cum_k, max_q, max_k, dropout_p, is_causal)
+        return cudnn_backward(dy, query, key, value, *saved, scale=scale)
+
+    return out, pullback
+
+
+def _expanded(bias: Masks, query: TensorProxy, key: TensorProxy) -> Masks:
+    """Return what is added to the scores for every head, without taking memory for it."""
+    if bias is None:
+        return None
+    expanded: TensorProxy = calls.expand(bias, (*query.shape[:3], key.shape[2]))
+    return expanded
+
+
+_ON_CUDA = {1: _flash, 2: _efficient, 3: _cudnn}  # the numbers are those of torch.nn.attention.SDPBackend
+
+
+@executor.differentiates_torch(torch.nn.functional.scaled_dot_product_attention, when=fused)
+def scaled_dot_product_attention(
+    query: TensorProxy,
+    key: TensorProxy,
+    value: TensorProxy,
+    attn_mask: Masks = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Rule:
+    """Save the operands, the result, and the logarithm of the sum of exponentials of each row."""
+    rule = _kernel(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    assert rule is not None
+    heads = query.shape[1]
+    many_key, many_value = _for_all_heads(key, heads), _for_all_heads(value, heads)
+    out, pull = rule(query, many_key, many_value, attn_mask, dropout_p, is_causal, scale)
+
+    def pullback(dy: TensorProxy) -> tuple[Any, ...]:
+        dquery, dkey, dvalue = pull(dy)
+        return dquery, _summed_heads(dkey, key), _summed_heads(dvalue, value)
+
+    return out, pullback
+
+
+def _for_all_heads(a: TensorProxy, heads: int) -> TensorProxy:
+    """Repeat each head of keys or values for the group of query heads that share it."""
+    batch, groups, length, width = a.shape
+    if groups == heads:
+        return a
+    each = prims.broadcast_in_dim(a, (batch, groups, heads // groups, length, width), (0, 1, 3, 4))
+    repeated: TensorProxy = prims.reshape(each, (batch, heads, length, width))
+    return repeated
+
+
+def _summed_heads(gradient: TensorProxy, a: TensorProxy) -> TensorProxy:
+    """Add up the gradients of a head over the query heads that shared it."""
+    batch, groups, length, width = a.shape
+    if gradient.shape[1] == groups:
+        return gradient
+    shape = (batch, groups, gradient.shape[1] // groups, length, width)
+    summed: TensorProxy = prims.sum(prims.reshape(gradient, shape), (2,))
+    return summed

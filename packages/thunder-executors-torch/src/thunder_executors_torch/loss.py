@@ -1,0 +1,154 @@
+"""Derivatives of losses by PyTorch's kernels."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from thunder_executors_torch.activation import log_softmax
+from thunder_executors_torch.executor import executor
+from thunder_executors_torch.normalization import floating
+from thunder_ir import OpTags, TensorProxy
+
+functional = torch.nn.functional
+Rule = tuple[Any, Any]
+REDUCTIONS = MappingProxyType({"none": 0, "mean": 1, "sum": 2})
+
+
+def _nll_loss(
+    a: TensorProxy, target: TensorProxy, weight: Any, reduction: int, ignore_index: int
+) -> tuple[TensorProxy, TensorProxy]:
+    shape = target.shape if reduction == 0 else ()
+    return a.like(shape=shape), a.like(shape=(), requires_grad=False)
+
+
+def _nll_loss_backward(dy: TensorProxy, a: TensorProxy, *rest: Any) -> TensorProxy:
+    return a.like()
+
+
+nll_loss_forward = executor.call("torch.ops.aten.nll_loss_forward.default", _nll_loss, OpTags.DONT_RECOMPUTE)
+nll_loss2d_forward = executor.call("torch.ops.aten.nll_loss2d_forward.default", _nll_loss, OpTags.DONT_RECOMPUTE)
+nll_loss_backward = executor.call("torch.ops.aten.nll_loss_backward.default", _nll_loss_backward)
+nll_loss2d_backward = executor.call("torch.ops.aten.nll_loss2d_backward.default", _nll_loss_backward)
+
+
+def of_classes(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> bool:
+    """Whether the kernels are for this call: classes as integers, one per row or per pixel, none of them smoothed."""
+    return (
+        floating(input)
+        and isinstance(target, TensorProxy)
+        and target.dtype.name in ("int64", "uint8")
+        and input.ndim in (2, 4)
+        and target.ndim == input.ndim - 1
+        and size_average is None
+        and reduce is None
+        and reduction in REDUCTIONS
+        and label_smoothing == 0.0
+        and (weight is None or not weight.requires_grad)
+    )
+
+
+@executor.differentiates_torch(functional.nll_loss, when=of_classes)
+def nll_loss(
+    input: TensorProxy,
+    target: TensorProxy,
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Rule:
+    """Save input, target and the sum of weights."""
+    flat = input.ndim == 2
+    forward = nll_loss_forward if flat else nll_loss2d_forward
+    backward = nll_loss_backward if flat else nll_loss2d_backward
+    how = REDUCTIONS[reduction]
+    y, total_weight = forward(input, target, weight, how, ignore_index)
+    return y, lambda dy: backward(dy, input, target, weight, how, ignore_index, total_weight)
+
+
+@executor.differentiates_torch(functional.cross_entropy, when=of_classes)
+def cross_entropy(
+    input: TensorProxy,
+    target: TensorProxy,
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Rule:
+    """Save the logarithms of the probabilities, target and the sum of weights."""
+    logarithms, to_input = log_softmax(input, 1)
+    y, to_logarithms = nll_loss(logarithms, target, weight, None, ignore_index, None, reduction)
+    return y, lambda dy: to_input(to_logarithms(dy))
+
+
+def _loss(a: TensorProxy, target: TensorProxy, reduction: int, *rest: Any) -> TensorProxy:
+    return a.like(shape=a.shape if reduction == 0 else ())
+
+
+def _loss_backward(dy: TensorProxy, a: TensorProxy, *rest: Any) -> TensorProxy:
+    return a.like()
+
+
+mse_loss_forward = executor.call("torch.ops.aten.mse_loss.default", _loss)
+mse_loss_backward = executor.call("torch.ops.aten.mse_loss_backward.default", _loss_backward)
+smooth_l1_forward = executor.call("torch.ops.aten.smooth_l1_loss.default", _loss)
+smooth_l1_backward = executor.call("torch.ops.aten.smooth_l1_loss_backward.default", _loss_backward)
+
+
+def alike(input: Any, target: Any, *rest: Any, **kwargs: Any) -> bool:
+    """Whether input and target have one shape and dtype, and the arguments are none of the deprecated ones."""
+    if not (floating(input) and isinstance(target, TensorProxy)):
+        return False
+    same = input.shape == target.shape and input.dtype is target.dtype
+    plain = not rest and kwargs.get("size_average") is None and kwargs.get("reduce") is None
+    return same and plain and kwargs.get("weight") is None and kwargs.get("reduction", "mean") in REDUCTIONS
+
+
+@executor.differentiates_torch(functional.mse_loss, when=alike)
+def mse_loss(
+    input: TensorProxy,
+    target: TensorProxy,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Rule:
+    """Save input and target."""
+    how = REDUCTIONS[reduction]
+
+    def pullback(dy: TensorProxy) -> tuple[Any, Any]:
+        return mse_loss_backward(dy, input, target, how), mse_loss_backward(dy, target, input, how)
+
+    return mse_loss_forward(input, target, how), pullback
+
+
+@executor.differentiates_torch(functional.smooth_l1_loss, when=alike)
+def smooth_l1_loss(
+    input: TensorProxy,
+    target: TensorProxy,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Rule:
+    """Save input and target."""
+    how = REDUCTIONS[reduction]
+
+    def pullback(dy: TensorProxy) -> tuple[Any, Any]:
+        return smooth_l1_backward(dy, input, target, how, beta), smooth_l1_backward(dy, target, input, how, beta)
+
+    return smooth_l1_forward(input, target, how, beta), pullback

@@ -1,0 +1,144 @@
+"""Derivatives of normalisations by PyTorch's fused kernels, which save the input and two numbers per group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from thunder_executors_torch.calls import contiguous
+from thunder_executors_torch.executor import executor
+from thunder_ir import DType, OpTags, TensorProxy, dtypes
+
+Shape = Sequence[Any]
+Rule = tuple[Any, Any]
+
+
+def statistics_dtype(a: TensorProxy, weight: TensorProxy | None) -> DType:
+    """Return the dtype in which PyTorch keeps mean and deviation: on CUDA that of sums, on the CPU the weight's."""
+    if a.device.type == "cuda":
+        return dtypes.float32 if a.dtype.bits < 32 else a.dtype
+    return a.dtype if weight is None else weight.dtype
+
+
+def _layer_norm(a: TensorProxy, shape: Shape, weight: Any, bias: Any, eps: float) -> tuple[TensorProxy, ...]:
+    kept = a.shape[: a.ndim - len(shape)] + (1,) * len(shape)
+    statistics = a.like(shape=kept, dtype=statistics_dtype(a, weight))
+    return a.like(), statistics, statistics.like()
+
+
+def _like_or_none(a: TensorProxy | None) -> TensorProxy | None:
+    return None if a is None else a.like()
+
+
+def _layer_norm_backward(
+    dy: TensorProxy, a: TensorProxy, shape: Shape, mean: Any, rstd: Any, weight: Any, bias: Any, mask: Any
+) -> tuple[Any, ...]:
+    return a.like(), _like_or_none(weight), _like_or_none(bias)
+
+
+native_layer_norm = executor.call("torch.native_layer_norm", _layer_norm, OpTags.DONT_RECOMPUTE)
+layer_norm_backward = executor.call("torch.ops.aten.native_layer_norm_backward.default", _layer_norm_backward)
+
+
+def floating(a: Any, *rest: Any, **kwargs: Any) -> bool:
+    """Whether the first argument is a floating-point tensor with elements."""
+    return isinstance(a, TensorProxy) and a.dtype.is_floating and 0 not in a.shape
+
+
+@executor.differentiates_torch(torch.nn.functional.layer_norm, when=floating)
+def layer_norm(
+    input: TensorProxy, normalized_shape: Shape, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Rule:
+    """Save the input, its means and the inverse of its deviations."""
+    shape = tuple(normalized_shape)
+    y, mean, rstd = native_layer_norm(input, shape, weight, bias, eps)
+
+    def pullback(dy: TensorProxy) -> tuple[Any, ...]:
+        mask = (True, weight is not None, bias is not None)
+        da, dweight, dbias = layer_norm_backward(dy, input, shape, mean, rstd, weight, bias, mask)
+        return da, None, dweight, dbias
+
+    return y, pullback
+
+
+@executor.differentiates_torch(torch.layer_norm, when=floating)
+def torch_layer_norm(
+    input: TensorProxy,
+    normalized_shape: Shape,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Rule:
+    """As :func:`layer_norm`."""
+    return layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def _rms_norm(a: TensorProxy, shape: Shape, weight: Any, eps: Any) -> tuple[TensorProxy, TensorProxy]:
+    kept = a.shape[: a.ndim - len(shape)] + (1,) * len(shape)
+    return a.like(), a.like(shape=kept, dtype=dtypes.float32 if a.dtype.bits < 32 else a.dtype)
+
+
+def _rms_norm_backward(
+    dy: TensorProxy, a: TensorProxy, shape: Shape, rstd: Any, weight: Any, mask: Any
+) -> tuple[Any, Any]:
+    return a.like(), _like_or_none(weight)
+
+
+fused_rms_norm = executor.call("torch._fused_rms_norm", _rms_norm, OpTags.DONT_RECOMPUTE)
+rms_norm_backward = executor.call("torch.ops.aten._fused_rms_norm_backward.default", _rms_norm_backward)
+
+
+def floating_on_cuda(a: Any, *rest: Any, **kwargs: Any) -> bool:
+    """Whether the first argument is a floating-point tensor on a CUDA device, where the backward kernel is."""
+    return floating(a) and a.device.type == "cuda"
+
+
+@executor.differentiates_torch(torch.nn.functional.rms_norm, torch.rms_norm, when=floating_on_cuda)
+def rms_norm(input: TensorProxy, normalized_shape: Shape, weight: Any = None, eps: float | None = None) -> Rule:
+    """Save the input and the inverse of its root mean square."""
+    shape = tuple(normalized_shape)
+    y, rstd = fused_rms_norm(input, shape, weight, eps)
+
+    def pullback(dy: TensorProxy) -> tuple[Any, ...]:
+        da, dweight = rms_norm_backward(dy, input, shape, rstd, weight, (True, weight is not None))
+        return da, None, dweight
+
+    return y, pullback
+
+
+def _group_norm(
+    a: TensorProxy, weight: Any, bias: Any, n: Any, c: Any, size: Any, groups: int, eps: float
+) -> tuple[TensorProxy, ...]:
+    statistics = a.like(shape=(n, groups), dtype=a.dtype if weight is None else weight.dtype)
+    return a.like(), statistics, statistics.like()
+
+
+def _group_norm_backward(
+    dy: TensorProxy, a: TensorProxy, mean: Any, rstd: Any, weight: Any, n: Any, c: Any, *rest: Any
+) -> tuple[Any, ...]:
+    vector = a.like(shape=(c,), dtype=a.dtype if weight is None else weight.dtype)
+    return a.like(), vector if rest[-1][1] else None, vector.like() if rest[-1][2] else None
+
+
+native_group_norm = executor.call("torch.native_group_norm", _group_norm, OpTags.DONT_RECOMPUTE)
+group_norm_backward = executor.call("torch.ops.aten.native_group_norm_backward.default", _group_norm_backward)
+
+
+@executor.differentiates_torch(torch.nn.functional.group_norm, when=floating)
+def group_norm(input: TensorProxy, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Rule:
+    """Save the input, and mean and inverse deviation of each group."""
+    a = contiguous(input)
+    n, c = a.shape[:2]
+    sizes = (n, c, math.prod(a.shape[2:]), num_groups)
+    y, mean, rstd = native_group_norm(a, weight, bias, *sizes, eps)
+
+    def pullback(dy: TensorProxy) -> tuple[Any, ...]:
+        mask = (True, weight is not None, bias is not None)
+        da, dweight, dbias = group_norm_backward(contiguous(dy), a, mean, rstd, weight, *sizes, mask)
+        return da, None, dweight, dbias
+
+    return y, pullback

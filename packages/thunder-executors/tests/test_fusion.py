@@ -1,0 +1,146 @@
+"""Regions: as large as they can be, and never in a circle."""
+
+import random
+
+import numpy as np
+import pytest
+from numpy_executor import executor as numpy_executor
+
+import thunder_prims as prims
+from thunder_executors import FusionExecutor, Region, claim, execution_traces, partition, to_callable
+from thunder_ir import BoundSymbol, OpTags, Symbol, Tensor, trace_of
+from thunder_ir.passes import verifying
+
+
+class Interpreter(FusionExecutor):
+    """Fuses regions by running them with NumPy."""
+
+    def fuse(self, region, name):
+        return self.fused(region, name, to_callable(region.trace(name), [numpy_executor]))
+
+
+def fuser(*symbols, **options):
+    made = Interpreter("fuser", **options)
+    for symbol in symbols:
+        made.register_supported(symbol)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def verified():
+    with verifying():
+        yield
+
+
+def regions(program, ex, *examples):
+    parts = partition(claim(trace_of(program, *examples), [ex, numpy_executor]), ex)
+    return [[b.symbol.name for b in p.bound_symbols] for p in parts if isinstance(p, Region)]
+
+
+ELEMENTWISE = (prims.add, prims.mul, prims.exp, prims.sin, prims.neg)
+
+
+def test_producers_and_consumers_are_merged():
+    def program(x):
+        return prims.neg(prims.sin(prims.exp(x)))
+
+    assert regions(program, fuser(*ELEMENTWISE), Tensor((2,))) == [["exp", "sin", "neg"]]
+
+
+def test_readers_of_one_value_are_merged_and_strangers_are_not():
+    def program(x, y):
+        return prims.exp(x), prims.sin(x), prims.exp(y)
+
+    assert regions(program, fuser(*ELEMENTWISE), Tensor((2,)), Tensor((2,))) == [["exp", "sin"], ["exp"]]
+
+
+def test_a_path_through_another_executor_is_not_closed_to_a_circle():
+    def program(x):
+        y = prims.exp(x)
+        return prims.add(y, prims.tanh(y))
+
+    assert regions(program, fuser(*ELEMENTWISE), Tensor((2,))) == [["exp"], ["add"]]
+
+
+def test_a_region_reads_and_returns_only_what_crosses_its_border():
+    def program(x, y):
+        a = prims.exp(x)
+        b = prims.add(a, y)
+        return prims.tanh(b), prims.neg(b)
+
+    ex = fuser(*ELEMENTWISE)
+    parts = partition(claim(trace_of(program, Tensor((2,)), Tensor((2,))), [ex, numpy_executor]), ex)
+    (region,) = [p for p in parts if isinstance(p, Region)]
+
+    assert [p.name for p in region.inputs] == ["x", "y"]
+    assert [p.name for p in region.outputs] == ["t1", "t3"]
+
+
+def test_small_regions_go_to_the_others():
+    def program(x):
+        return prims.tanh(prims.exp(x))
+
+    trace = execution_traces(trace_of(program, Tensor((2,))), [fuser(*ELEMENTWISE), numpy_executor])[-1]
+
+    assert [b.symbol.id for b in trace.bound_symbols if b.symbol.executor] == ["numpy.exp", "numpy.tanh"]
+
+
+def test_a_region_that_the_executor_does_not_want_goes_to_the_others():
+    class Unwilling(Interpreter):
+        def fuse(self, region, name):
+            return None
+
+    ex = Unwilling("unwilling")
+    for symbol in ELEMENTWISE:
+        ex.register_supported(symbol)
+    run = to_callable(trace_of(lambda x: prims.sin(prims.exp(x)), Tensor((2,), "float64")), [ex, numpy_executor])
+
+    np.testing.assert_allclose(run(np.ones(2)), np.sin(np.e))
+
+
+def test_effects_and_draws_keep_their_order():
+    keep = Symbol("keep", "mine", meta=lambda a: None, tags=frozenset({OpTags.DONT_DCE}))
+    draw = Symbol("draw", "mine", meta=lambda a: a.like(), tags=frozenset({OpTags.RANDOM}))
+
+    def program(x):
+        a = draw(x)
+        keep(prims.exp(x))
+        b = draw(x)
+        return prims.add(a, b)
+
+    trace = trace_of(program, Tensor((2,)))
+    ex = fuser(*ELEMENTWISE, draw)
+    marked = trace.replace(
+        bound_symbols=tuple([b.replace(tags=b.tags | {ex.mark}) if ex.can_fuse(b) else b for b in trace.bound_symbols])
+    )
+    flat = [
+        b.symbol.name for p in partition(marked, ex) for b in ([p] if isinstance(p, BoundSymbol) else p.bound_symbols)
+    ]
+
+    assert [name for name in flat if name in ("draw", "keep")] == ["draw", "keep", "draw"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_program_runs_after_partition_as_before(seed):
+    choose = random.Random(seed)
+
+    def program(*inputs):
+        values = list(inputs)
+        for _ in range(40):
+            symbol = choose.choice([prims.add, prims.mul, prims.sin, prims.tanh, prims.cos])
+            operands = [choose.choice(values[-12:]) for _ in range(2 if symbol in (prims.add, prims.mul) else 1)]
+            values.append(symbol(*operands))
+        return tuple(values[-3:])
+
+    examples = [Tensor((3,), "float64")] * 3
+
+    def of_three(x, y, z):
+        return program(x, y, z)
+
+    trace = trace_of(of_three, *examples)
+    x = [np.linspace(-1, 1, 3) + i for i in range(3)]
+    ex = fuser(*ELEMENTWISE)
+    fused = to_callable(trace, [ex, numpy_executor])(*x)
+    plain = to_callable(trace, [numpy_executor])(*x)
+
+    np.testing.assert_allclose(fused, plain)
