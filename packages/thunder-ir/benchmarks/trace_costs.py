@@ -1,0 +1,110 @@
+"""What a trace costs per operation, whether that grows with the program, and what the imports cost.
+
+    python packages/thunder-ir/benchmarks/trace_costs.py [--operations 10000] [--repeat 3]
+
+Records a program of elementwise operations, products and reductions in the core language, then runs dead code
+elimination, common subexpressions, printing and compilation over it; and the same for twice as many operations. CPU
+time, the best of the repetitions; microseconds per operation of the program as recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import thunder_lang as lang
+from thunder_ir import Names, Tensor, TensorProxy, Trace, record
+from thunder_ir.passes import common_subexpressions, dead_code_elimination
+
+IMPORTS = ("thunder_ir", "thunder_prims", "thunder_lang")
+
+
+def network(operations: int) -> Callable[[Any, Any], Any]:
+    """Return a program that records about that many operations: one in ten is never read, one in ten comes twice."""
+
+    def program(x: Any, y: Any) -> Any:
+        for _ in range(operations // 10):
+            z = lang.mul(x, y)
+            again = lang.mul(x, y)
+            lang.exp(z)
+            z = lang.add(z, again)
+            z = lang.tanh(z)
+            z = lang.mul(z, 0.5)
+            z = lang.transpose(z, 0, 1)
+            z = lang.sub(z, 1)
+            x = lang.maximum(lang.transpose(z, 0, 1), x)
+        return x
+
+    return program
+
+
+def steps(operations: int) -> tuple[dict[str, float], int]:
+    """Return the CPU seconds of each step, and the number of operations recorded."""
+    spent: dict[str, float] = {}
+    program = network(operations)
+    inputs = [named(name) for name in ("x", "y")]
+
+    def timed(step: str, function: Callable[..., Any], *args: Any) -> Any:
+        start = time.process_time()
+        made = function(*args)
+        spent[step] = time.process_time() - start
+        return made
+
+    recorded: Trace = timed("record", lambda: record(program, inputs, language=lang.core, names=Names(["x", "y"])))
+    alive = timed("dead code", dead_code_elimination, recorded)
+    merged = timed("cse", common_subexpressions, alive)
+    source = timed("print", merged.source)
+    timed("compile", source.compile)
+    return spent, len(recorded.bound_symbols)
+
+
+def named(name: str) -> TensorProxy:
+    """Return an input of the program."""
+    proxy = Tensor((4, 4))
+    proxy.name = name
+    return proxy
+
+
+def best(operations: int, repeat: int) -> dict[str, float]:
+    """Return the least microseconds per operation of each step."""
+    lowest: dict[str, float] = {}
+    for _ in range(repeat):
+        gc.collect()
+        spent, count = steps(operations)
+        for step, seconds in spent.items():
+            per_operation = seconds / count * 1e6
+            lowest[step] = min(per_operation, lowest.get(step, per_operation))
+    return lowest
+
+
+def import_seconds(module: str, repeat: int) -> float:
+    """Return the CPU seconds that importing a module takes in a fresh interpreter, without starting it."""
+    program = f"import time; start = time.process_time(); import {module}; print(time.process_time() - start)"
+    runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, check=True) for _ in range(repeat)]
+    return min([float(run.stdout) for run in runs])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--operations", type=int, default=10_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    arguments = parser.parse_args()
+    count = arguments.operations
+    once, twice = best(count, arguments.repeat), best(2 * count, arguments.repeat)
+    print(f"{'step':<12}{count:>12}{2 * count:>12}   microseconds per operation")
+    for step in once:
+        print(f"{step:<12}{once[step]:>12.1f}{twice[step]:>12.1f}")
+    total, double = sum(once.values()), sum(twice.values())
+    print(f"{'total':<12}{total:>12.1f}{double:>12.1f}")
+    print(f"{2 * count} operations take {2 * double / total:.2f} times as long as {count}")
+    for module in IMPORTS:
+        print(f"import {module:<14} {import_seconds(module, arguments.repeat):.3f} s of CPU time")
+
+
+if __name__ == "__main__":
+    main()
