@@ -2,6 +2,7 @@
 # ruff: noqa: F403  (each family says in its __all__ what its prims are)
 
 from thunder_prims._version import __version__ as __version__
+from thunder_prims.attention import *
 from thunder_prims.comparison import *
 from thunder_prims.complex_numbers import *
 from thunder_prims.conditional import *

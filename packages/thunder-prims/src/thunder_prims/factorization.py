@@ -243,13 +243,11 @@ def qr_vjp(a: TensorProxy) -> tuple[Any, Pullback]:
 
 
 def _qr_pullback(q: Any, r: Any, dq: Any, dr: Any) -> Any:
-    inner = None if dr is None else matmul(dr, adjoint(r))
+    inner = matmul(dr, adjoint(r)) if dr is not None else filled(r, 0)
     if dq is not None:
-        overlap = matmul(adjoint(q), dq)
-        inner = -overlap if inner is None else inner - overlap
+        inner = inner - matmul(adjoint(q), dq)
     upper = triangle(inner, "strictly upper")
-    hermitian = upper + adjoint(upper) + diagonal_matrix(of_dtype(_real_diagonal(inner), inner.dtype))
-    left = matmul(q, hermitian)
+    left = matmul(q, upper + adjoint(upper) + diagonal_matrix(of_dtype(_real_diagonal(inner), inner.dtype)))
     return triangular_solve(adjoint(r), left if dq is None else left + dq, False, False, False)
 
 
