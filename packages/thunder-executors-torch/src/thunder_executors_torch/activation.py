@@ -38,29 +38,6 @@ def of_input(forward: Symbol, backward: Symbol) -> Callable[..., Rule]:
     return rule
 
 
-def of_output(forward: Symbol, backward: Symbol) -> Callable[..., Rule]:
-    """Return the rule of a function without parameters whose kernel reads the output."""
-
-    def rule(input: TensorProxy, *ignored: Any, **also_ignored: Any) -> Rule:
-        y = forward(input)
-        return y, lambda dy: backward(dy, y)
-
-    return rule
-
-
-tanh_rule = of_output(_forward("torch.tanh"), _backward("tanh_backward"))
-sigmoid_rule = of_output(_forward("torch.sigmoid"), _backward("sigmoid_backward"))
-
-
-def one_floating(a: Any, *rest: Any, **kwargs: Any) -> bool:
-    """Whether the one argument is a floating-point tensor."""
-    return isinstance(a, TensorProxy) and a.dtype.is_floating
-
-
-executor.differentiates(prims.tanh, when=one_floating)(tanh_rule)
-executor.differentiates(prims.sigmoid, when=one_floating)(sigmoid_rule)
-executor.differentiates_torch(torch.tanh, functional.tanh, when=one_floating)(tanh_rule)
-executor.differentiates_torch(torch.sigmoid, functional.sigmoid, torch.special.expit, when=one_floating)(sigmoid_rule)
 executor.differentiates_torch(functional.silu, when=floating)(
     of_input(_forward("torch._C._nn.silu"), _backward("silu_backward"))
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ import torch
 import thunder_prims as prims
 from thunder_executors import arguments
 from thunder_executors_torch.executor import executor
-from thunder_ir import TensorProxy
+from thunder_ir import OpTags, TensorProxy
 
 for _prim, _function in (
     (prims.abs, torch.abs),
@@ -54,3 +55,32 @@ for _prim, _function in (
 @executor.calls(torch.conj_physical, prims.conj)
 def conj(a: TensorProxy) -> Any:
     return arguments(a)
+
+
+def _like_first(a: TensorProxy, *rest: Any) -> TensorProxy:
+    return a.like()
+
+
+def of_output(path: str, backward_path: str) -> Callable[..., tuple[Any, Any]]:
+    """Return the rule of a function whose derivative PyTorch computes from its output, in one call."""
+    forward = executor.call(path, _like_first, OpTags.ELEMENTWISE)
+    backward = executor.call(backward_path, _like_first, OpTags.ELEMENTWISE)
+
+    def rule(input: TensorProxy, *ignored: Any, **also_ignored: Any) -> tuple[Any, Any]:
+        y = forward(input)
+        return y, lambda dy: backward(dy, y)
+
+    return rule
+
+
+def floating(a: Any, *rest: Any, **kwargs: Any) -> bool:
+    """Whether the first argument is a floating-point tensor."""
+    return isinstance(a, TensorProxy) and a.dtype.is_floating
+
+
+tanh = of_output("torch.tanh", "torch.ops.aten.tanh_backward.default")
+sigmoid = of_output("torch.sigmoid", "torch.ops.aten.sigmoid_backward.default")
+executor.differentiates(prims.tanh, when=floating)(tanh)
+executor.differentiates(prims.sigmoid, when=floating)(sigmoid)
+executor.differentiates_torch(torch.tanh, torch.nn.functional.tanh, when=floating)(tanh)
+executor.differentiates_torch(torch.sigmoid, torch.nn.functional.sigmoid, torch.special.expit, when=floating)(sigmoid)
