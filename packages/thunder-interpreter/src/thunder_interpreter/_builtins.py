@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thunder_interpreter import _attributes, _classes, _iteration, _operators
-from thunder_interpreter._calls import TYPE_CALL, Outcome, Special, call, call_native, call_type
+from thunder_interpreter._calls import HEAP_TYPE, TYPE_CALL, Outcome, Special, call, call_native, call_type
 from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, local_mapping, start, user_frames
 from thunder_interpreter._machine import handled_exception
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
@@ -442,6 +442,23 @@ def as_operation(native: Any, count: int, operation: Callable[..., Outcome]) -> 
 # ---- callables and iterables handed to C
 
 
+class BridgedIterable:
+    """An iterable that C code may use: the ``__iter__`` of a user-defined one is run interpreted."""
+
+    __slots__ = ("_iterable", "_run")
+
+    def __init__(self, run: Any, iterable: Any) -> None:
+        self._run = run
+        self._iterable = iterable
+
+    def __iter__(self) -> Any:
+        iterator = self._run.bridge(ITER)(self._iterable)
+        return BridgedIterator(self._run, iterator) if type(iterator).__flags__ & HEAP_TYPE else iterator
+
+    def __length_hint__(self) -> int:
+        return operator.length_hint(self._iterable)
+
+
 class BridgedIterator:
     """An iterator that C code may use: it runs a Python iterator interpreted."""
 
@@ -456,6 +473,17 @@ class BridgedIterator:
 
     def __next__(self) -> Any:
         return self._run.bridge(NEXT)(self._iterator)
+
+    def __length_hint__(self) -> int:
+        return operator.length_hint(self._iterator)
+
+    def __reduce__(self) -> Any:
+        return iter, (self._iterator,)
+
+
+def ITER(iterable: Any) -> Any:  # noqa: N802
+    """Stands for ``iter`` in a bridge."""
+    return iter(iterable)
 
 
 def NEXT(iterator: Any) -> Any:  # noqa: N802
@@ -481,25 +509,13 @@ def handing_over(native: Any, positions: tuple[int, ...], names: tuple[str, ...]
         for name in names:
             if name in kwargs:
                 kwargs = {**kwargs, name: run.bridge(kwargs[name])}
-        if iterables is not None and any(_iteration.needs_interpreting(frame.machine, arg) for arg in args[iterables]):
-            return start(frame, handing_iterables(frame, native, args, kwargs, iterables))
+        if iterables is not None:
+            for index in range(*iterables.indices(len(args))):
+                if _iteration.needs_interpreting(frame.machine, args[index]):
+                    args[index] = BridgedIterable(run, args[index])
         return call_native(frame, native, args, kwargs)
 
     return special
-
-
-def handing_iterables(
-    frame: AnyFrame, native: Any, args: list[Any], kwargs: dict[str, Any], iterables: slice
-) -> Protocol:
-    """Call ``native`` with user-defined iterables turned into iterators that run interpreted."""
-    for index in range(*iterables.indices(len(args))):
-        if _iteration.needs_interpreting(frame.machine, args[index]):
-            iterator = yield Call(iter, args[index])
-            if _iteration.needs_interpreting(frame.machine, iterator):
-                iterator = BridgedIterator(frame.machine.run, iterator)
-            args[index] = iterator
-    frame.machine.frame = frame
-    return native(*args, **kwargs)
 
 
 FIRST, ALL, REST = slice(0, 1), slice(0, None), slice(1, None)
@@ -544,6 +560,7 @@ SPECIALS: dict[Any, Special] = {
     containers.GET_ITEM: lambda frame, args, kwargs: _operators.subscript(frame, *args),
     _classes.RUN: _classes.run_in_namespace,
     NEXT: _iteration.special_next,
+    ITER: _iteration.special_iter,
     builtins.__build_class__: _classes.special_build_class,
     super: _classes.special_super,
     TYPE_CALL: _classes.special_type_call,

@@ -193,6 +193,28 @@ class ProtocolFrame:
         self.index = -1
 
 
+def raise_pending(frame: "RaiseFrame", stack: list[Any], _: Any) -> None:
+    """Raise what the frame was made for."""
+    raise frame.error
+
+
+class RaiseFrame:
+    """Raises an exception in the frame behind it, once the dispatch loop has come to that frame."""
+
+    __slots__ = ("back", "depth", "error", "index", "machine", "stack")
+
+    program = Steps(raise_pending)
+    handled: BaseException | None = None
+
+    def __init__(self, back: "AnyFrame", error: BaseException) -> None:
+        self.machine = back.machine
+        self.back = back
+        self.error = error
+        self.depth = back.depth
+        self.stack: list[Any] = []
+        self.index = -1
+
+
 class BaseFrame:
     """Where native code entered the interpreter: a result that reaches it ends the dispatch loop."""
 

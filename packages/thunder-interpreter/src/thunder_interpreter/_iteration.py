@@ -1,11 +1,11 @@
 """Iteration: over builtin containers (reported), interpreted generators (resumed) and user-defined iterators."""
 
-from types import CoroutineType, FunctionType, GeneratorType
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter import _generators
 from thunder_interpreter._calls import Outcome, Special, call_native
-from thunder_interpreter._frame import NOTHING, NULL, AnyFrame, Call, Frame, Protocol, start, steer
+from thunder_interpreter._frame import NOTHING, NULL, AnyFrame, Call, Frame, Protocol, RaiseFrame, start, steer
 from thunder_interpreter._operators import is_plain
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._types import python_function, raw_attribute
@@ -149,8 +149,7 @@ def special_next(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
 
 def finish_next(back: AnyFrame, value: Any) -> Outcome:
     """Raise the ``StopIteration`` of a generator that has returned."""
-    back.machine.frame = back
-    return _generators.unwind(back.machine, back, StopIteration() if value is None else StopIteration(value))
+    return RaiseFrame(back, StopIteration() if value is None else StopIteration(value))
 
 
 def resuming(native: Any) -> Special:
@@ -224,7 +223,6 @@ def needs_interpreting(machine: "Machine", iterable: Any) -> bool:
     if cls in machine.plain:
         return False
     method = raw_attribute(cls, "__iter__")
-    return python_function(machine, method) or python_function(machine, raw_attribute(cls, "__next__"))
-
-
-__all__ = ["CoroutineType", "FunctionType", "iterate"]
+    return method is not None and (
+        python_function(machine, method) or python_function(machine, raw_attribute(cls, "__next__"))
+    )

@@ -10,7 +10,16 @@ from thunder_interpreter import _traceback
 from thunder_interpreter._callbacks import NAMES
 from thunder_interpreter._calls import Opaque, Special, call, construct
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, Program
-from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame, Leave, ProtocolFrame, advance
+from thunder_interpreter._frame import (
+    ENTRY_CODES,
+    AnyFrame,
+    BaseFrame,
+    Frame,
+    Leave,
+    ProtocolFrame,
+    RaiseFrame,
+    advance,
+)
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 
 if TYPE_CHECKING:
@@ -191,6 +200,8 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 frame.stack.clear()
             if isinstance(error, AttributeError) and error.name is None and error.obj is None:
                 complete_attribute_error(frame, back, error)
+        elif kind is RaiseFrame:
+            back = frame.back
         elif kind is ProtocolFrame:
             error.__traceback__ = traceback
             try:

@@ -7,8 +7,8 @@ from thunder_interpreter._attributes import DELETE, STORE
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import name
 from thunder_interpreter._frame import NOTHING, NULL, Call, Frame, Protocol, steer
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._machine import ATTRIBUTE_LOADS
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import opcode
 
 

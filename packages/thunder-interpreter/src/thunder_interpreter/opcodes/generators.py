@@ -1,6 +1,6 @@
 """Generators, coroutines, ``yield from``, ``await`` and ``async for``."""
 
-from types import CoroutineType, FunctionType, GeneratorType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from thunder_interpreter import _generators
@@ -10,6 +10,7 @@ from thunder_interpreter._frame import NOTHING, Call, Frame, Protocol, calling, 
 from thunder_interpreter._generators import AsyncYield
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import opcode
+from thunder_interpreter._traceback import strip
 from thunder_interpreter._types import python_function, raw_attribute
 
 
@@ -189,17 +190,15 @@ def next_asynchronously(frame: Frame, iterator: Any) -> Protocol:
     method = raw_attribute(cls, "__anext__")
     if method is None:
         raise TypeError(f"'async for' requires an iterator with __anext__ method, got {cls.__name__}")
-    if type(method) is not FunctionType:
-        awaitable = yield calling(method, iterator)
-        if not hasattr(type(awaitable), "__await__"):
-            raise invalid_anext(awaitable)
-        return (yield from awaiting(frame, awaitable, 0))
-    awaitable = yield Call(method, iterator)
+    awaitable = yield calling(method, iterator)
+    if cls is AsyncGeneratorType:
+        return awaitable
     try:
         return (yield from awaiting(frame, awaitable, 0))
-    except TypeError as error:
+    except BaseException as error:
+        error.__traceback__ = strip(error.__traceback__)
         failure = invalid_anext(awaitable)
-        failure.__cause__ = error
+        failure.__cause__ = failure.__context__ = error
     raise failure
 
 

@@ -10,8 +10,8 @@ from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction, constant, fast_name
 from thunder_interpreter._frame import NULL, Call, Frame, builtins_of, local_mapping, start, steer
 from thunder_interpreter._generators import AsyncYield
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._machine import ATTRIBUTE_LOADS
+from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import Handler, drop, opcode
 from thunder_interpreter.opcodes.exceptions import left_to_raise
 from thunder_interpreter.opcodes.flow import leave
