@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import thunder_lang as lang
 import torch
 import torch.nn.functional as F  # noqa: N812
-from thunder_ir import OpTags, TensorProxy, dtypes
 from torch import Tensor
 
+import thunder_lang as lang
+from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.symbol import torchsymbol

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import thunder_lang as lang
-import thunder_prims as prims
 import torch
 import torch.nn.functional as F  # noqa: N812
-from thunder_ir import OpTags, TensorProxy, dtypes
 
+import thunder_lang as lang
+import thunder_prims as prims
+from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch.activation import softmax_of
 from thunder_torch.random import drop
 from thunder_torch.symbol import torchsymbol

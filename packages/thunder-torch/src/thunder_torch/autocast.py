@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from thunder_ir import DType, Symbol, TensorProxy, dtypes
 
+from thunder_ir import DType, Symbol, TensorProxy, dtypes
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.metadata import map_tensors, tensors_of
 from thunder_torch.names import last_name
@@ -27,9 +27,9 @@ LOWER = {
     }),
     "cpu": frozenset({
         "__matmul__", "__rmatmul__", "addbmm", "addmm", "baddbmm", "bmm", "conv1d", "conv2d", "conv3d", "conv_tbc",
-        "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "einsum", "gru_cell", "linalg_vecdot",
-        "linear", "lstm_cell", "matmul", "mkldnn_rnn_layer", "mm", "multi_dot", "linalg_multi_dot", "rnn_relu_cell",
-        "rnn_tanh_cell", "scaled_dot_product_attention", "vecdot", "_native_multi_head_attention",
+        "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "einsum", "gru_cell",
+        "linalg_vecdot", "linear", "lstm_cell", "matmul", "mkldnn_rnn_layer", "mm", "multi_dot", "linalg_multi_dot",
+        "rnn_relu_cell", "rnn_tanh_cell", "scaled_dot_product_attention", "vecdot", "_native_multi_head_attention",
     }),
 }  # fmt: skip
 """Cast to the lower precision that autocast is set to."""
@@ -107,7 +107,9 @@ class AutocastState:
         """Whether autocast may cast this argument: a floating-point tensor of its device, no float64."""
         if not isinstance(tensor, TensorProxy):
             return False
-        return tensor.dtype.is_floating and tensor.dtype is not dtypes.float64 and tensor.device.type == self.device_type
+        return (
+            tensor.dtype.is_floating and tensor.dtype is not dtypes.float64 and tensor.device.type == self.device_type
+        )
 
 
 def cast_arguments(
@@ -133,7 +135,7 @@ def cast_arguments(
     kind = state.device_type
     if name in BANNED[kind]:
         raise RuntimeError(
-            f"torch.nn.functional.{name} is unsafe to autocast; use torch.nn.functional.binary_cross_entropy_with_logits"
+            f"torch.nn.functional.{name} is unsafe to autocast; use binary_cross_entropy_with_logits, which is not"
         )
     if name in LOWER[kind]:
         return _cast_all(state.dtype, args, kwargs, state, convert)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
 import torch
-from thunder_ir import OpTags, Symbol, TensorProxy
 from torch import Tensor
 
+import thunder_lang as lang
+from thunder_ir import OpTags, Symbol, TensorProxy
 from thunder_torch.convert import from_torch_device, from_torch_dtype
 from thunder_torch.symbol import torchsymbol
 
@@ -93,7 +93,9 @@ def cpu(a: TensorProxy, memory_format: Any = None) -> TensorProxy:
 @torchsymbol(Tensor.cuda, tags=CAST)
 def cuda(a: TensorProxy, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> TensorProxy:
     """Return ``a`` on a CUDA device, by default the first."""
-    return cast(a, None, "cuda" if device is None else torch.device("cuda", device) if device.__class__ is int else device)
+    return cast(
+        a, None, "cuda" if device is None else torch.device("cuda", device) if device.__class__ is int else device
+    )
 
 
 @torchsymbol(torch.clone, Tensor.clone)

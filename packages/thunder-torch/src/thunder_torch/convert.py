@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from thunder_ir import Device, DeviceType, DType, DTypeError, TensorProxy, dtypes, value_of
-from thunder_ir import device as make_device
 from torch._subclasses.fake_tensor import FakeTensorMode
+
+from thunder_ir import Device, DType, DTypeError, TensorProxy, dtypes, value_of
+from thunder_ir import device as make_device
 
 _TORCH_OF = {d: getattr(torch, d.name) for d in dtypes.STRONG if hasattr(torch, d.name)}
 _TORCH_OF[dtypes.bool8] = torch.bool

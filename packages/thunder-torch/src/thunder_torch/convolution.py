@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 import thunder_lang as lang
 import thunder_prims as prims
-import torch
 from thunder_ir import OpTags, TensorProxy
-
 from thunder_torch.symbol import torchsymbol
 
 PRODUCT = (OpTags.MATMUL,)
@@ -41,9 +41,7 @@ def _convolve(
             padding = 0
         else:
             padding = [low for low, _ in sides]
-    y = prims.convolution(
-        x, weight, bias, stride, spread_to(padding, count), dilation, False, (0,) * count, groups
-    )
+    y = prims.convolution(x, weight, bias, stride, spread_to(padding, count), dilation, False, (0,) * count, groups)
     return y if batched else lang.squeeze(y, 0)
 
 
@@ -161,5 +159,6 @@ def convolution(
 
 
 __all__ = [
-    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "spread_to",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
+    "spread_to",
 ]  # fmt: skip

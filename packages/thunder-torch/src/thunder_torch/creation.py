@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
 import torch
-from thunder_ir import DType, Device, NumberProxy, OpTags, TensorProxy, dtypes
 from torch import Tensor
 
+import thunder_lang as lang
+from thunder_ir import Device, DType, NumberProxy, OpTags, TensorProxy, dtypes
 from thunder_torch.convert import from_torch_device, from_torch_dtype
 from thunder_torch.shape import sizes_of
 from thunder_torch.symbol import torchsymbol
@@ -146,7 +146,9 @@ def eye(n: int, m: int | None = None, **kwargs: Any) -> Any:
 
 
 @torchsymbol(torch.tensor)
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Any:
     """A tensor of the numbers in nested sequences."""
     if not isinstance(data, (bool, int, float)) or dtype is not None:
         return NotImplemented
@@ -155,6 +157,6 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
 
 
 __all__ = [
-    "arange", "empty", "empty_like", "eye", "full", "full_like", "new_empty", "new_full", "new_ones", "new_zeros", "ones",
-    "ones_like", "place_of", "tensor", "zeros", "zeros_like",
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "new_empty", "new_full", "new_ones", "new_zeros",
+    "ones", "ones_like", "place_of", "tensor", "zeros", "zeros_like",
 ]  # fmt: skip

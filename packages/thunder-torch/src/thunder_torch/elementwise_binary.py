@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
 import torch
-from thunder_ir import Symbol, TensorProxy
 from torch import Tensor
 
+import thunder_lang as lang
+from thunder_ir import Symbol, TensorProxy
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.symbol import composed, torchsymbol
@@ -137,7 +137,7 @@ __all__ = [
     "add", "addcdiv", "addcmul", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "copysign", "div", "float_power", "floor_divide", "fmax", "fmin", "fmod", "gcd", "hypot", "igamma",
     "igammac", "lcm", "ldexp", "lerp", "logaddexp", "logaddexp2", "logical_and", "logical_or", "logical_xor", "maximum",
-    "minimum", "mul", "nextafter", "pow", "remainder", "reflected", "rfloordiv_operator", "rlshift_operator", "rmod_operator",
-    "rpow_operator", "rrshift_operator", "rsub", "rsub_operator", "rtruediv_operator", "special_xlog1py",
-    "special_zeta", "sub", "true_divide", "xlogy",
+    "minimum", "mul", "nextafter", "pow", "remainder", "reflected", "rfloordiv_operator", "rlshift_operator",
+    "rmod_operator", "rpow_operator", "rrshift_operator", "rsub", "rsub_operator", "rtruediv_operator",
+    "special_xlog1py", "special_zeta", "sub", "true_divide", "xlogy",
 ]  # fmt: skip

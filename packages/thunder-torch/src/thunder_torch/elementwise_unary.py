@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
 import torch
-from thunder_ir import OpTags, Symbol, TensorProxy, dtypes
 from torch import Tensor
 
+import thunder_lang as lang
+from thunder_ir import OpTags, Symbol, TensorProxy, dtypes
 from thunder_torch.symbol import composed, torchsymbol
 
 POINTWISE = (OpTags.ELEMENTWISE,)
@@ -68,9 +68,7 @@ square = _unary(lang.square, torch.square, Tensor.square)
 tan = _unary(lang.tan, torch.tan, Tensor.tan)
 tanh = _unary(lang.tanh, torch.tanh, Tensor.tanh, torch.nn.functional.tanh)
 trunc = _unary(lang.trunc, torch.trunc, Tensor.trunc, torch.fix, Tensor.fix)
-sigmoid = _unary(
-    lang.sigmoid, torch.sigmoid, Tensor.sigmoid, torch.special.expit, torch.nn.functional.sigmoid
-)
+sigmoid = _unary(lang.sigmoid, torch.sigmoid, Tensor.sigmoid, torch.special.expit, torch.nn.functional.sigmoid)
 frexp = composed(lang.frexp, torch.frexp, Tensor.frexp)
 real = composed(lang.real, torch.real, Tensor.real.__get__, tags=(OpTags.VIEW,))
 imag = composed(lang.imag, torch.imag, Tensor.imag.__get__, tags=(OpTags.VIEW,))
@@ -117,10 +115,11 @@ def angle(a: TensorProxy) -> Any:
 
 
 __all__ = [
-    "POINTWISE", "abs", "acos", "acosh", "angle", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh",
-    "deg2rad", "digamma", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "frac", "frexp", "i0", "imag",
-    "isfinite", "isinf", "isnan", "isneginf", "isposinf", "lgamma", "log", "log10", "log1p", "log2", "logical_not",
-    "logit", "nan_to_num", "ndtri", "neg", "polygamma", "polygamma_method", "positive", "rad2deg", "real", "reciprocal",
-    "round", "rsqrt", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "special_erfcx", "special_i0e",
-    "special_i1", "special_i1e", "special_log_ndtr", "special_ndtr", "sqrt", "square", "tan", "tanh", "trunc",
+    "POINTWISE", "abs", "acos", "acosh", "angle", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos",
+    "cosh", "deg2rad", "digamma", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "frac", "frexp", "i0",
+    "imag", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "lgamma", "log", "log10", "log1p", "log2",
+    "logical_not", "logit", "nan_to_num", "ndtri", "neg", "polygamma", "polygamma_method", "positive", "rad2deg",
+    "real", "reciprocal", "round", "rsqrt", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh",
+    "special_erfcx", "special_i0e", "special_i1", "special_i1e", "special_log_ndtr", "special_ndtr", "sqrt", "square",
+    "tan", "tanh", "trunc",
 ]  # fmt: skip

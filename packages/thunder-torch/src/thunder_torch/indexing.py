@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
-import thunder_prims as prims
 import torch
 import torch.nn.functional as F  # noqa: N812
-from thunder_ir import OpTags, TensorProxy, dtypes
 from torch import Tensor
 
+import thunder_lang as lang
+import thunder_prims as prims
+from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch.inplace import setitem as setitem_by_torch
 from thunder_torch.symbol import torchsymbol
 

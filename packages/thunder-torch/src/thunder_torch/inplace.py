@@ -128,8 +128,10 @@ _DUNDERS = {
     f"__i{n}__": f"__{n}__"
     for n in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
 } | {"__idiv__": "__truediv__"}
-_RESIZING = frozenset({"resize_", "resize_as_", "set_", "swap_", "t_", "transpose_", "squeeze_", "unsqueeze_", "swapdims_",
-                       "swapaxes_", "as_strided_"})  # fmt: skip
+_RESIZING = frozenset({
+    "as_strided_", "resize_", "resize_as_", "set_", "squeeze_", "swap_", "swapaxes_", "swapdims_", "t_", "transpose_",
+    "unsqueeze_",
+})  # fmt: skip
 """In-place methods that change the metadata of their target rather than its values."""
 
 

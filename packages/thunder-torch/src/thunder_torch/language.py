@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from thunder_ir import Language, TensorProxy
 from thunder_lang import core
-
 from thunder_torch.opaque import opaque
 from thunder_torch.symbol import find_symbol
 

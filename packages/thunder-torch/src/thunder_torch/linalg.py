@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
 import torch
 import torch.nn.functional as F  # noqa: N812
-from thunder_ir import OpTags, TensorProxy
 from torch import Tensor
 
+import thunder_lang as lang
+from thunder_ir import OpTags, TensorProxy
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.elementwise_binary import reflected
 from thunder_torch.symbol import composed, torchsymbol
 
 PRODUCT = (OpTags.MATMUL,)
 
-matmul = composed(
-    lang.matmul, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.linalg.matmul, tags=PRODUCT
-)
+matmul = composed(lang.matmul, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.linalg.matmul, tags=PRODUCT)
 rmatmul_operator = reflected(lang.matmul, Tensor.__rmatmul__, name="Tensor___rmatmul__")
 
 

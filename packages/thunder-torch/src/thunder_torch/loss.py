@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch.nn.functional as F  # noqa: N812
+
 import thunder_lang as lang
 import thunder_prims as prims
-import torch
-import torch.nn.functional as F  # noqa: N812
 from thunder_ir import TensorProxy, dtypes
-
 from thunder_torch.activation import log_softmax_of
 from thunder_torch.symbol import torchsymbol
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -14,7 +13,14 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 
-from thunder_torch.convert import fake_mode, fake_of, from_torch_device, from_torch_dtype, to_torch_device, to_torch_dtype
+from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy
+from thunder_torch.convert import (
+    fake_mode,
+    fake_of,
+    from_torch_device,
+    from_torch_dtype,
+    to_torch_device,
+)
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
 
 LARGEST_TRIAL = 1 << 22  # elements in all arguments together up to which a call is tried on real memory

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
 import torch
 import torch.nn.functional as F  # noqa: N812
-from thunder_ir import TensorProxy, dtypes
 
+import thunder_lang as lang
+from thunder_ir import TensorProxy, dtypes
 from thunder_torch.activation import narrow_to, wide
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.inplace import batch_norm_updating
@@ -96,7 +96,12 @@ def torch_group_norm(
 
 @torchsymbol(torch.layer_norm, name="torch_layer_norm")
 def torch_layer_norm(
-    a: TensorProxy, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enable: bool = True
+    a: TensorProxy,
+    normalized_shape: Any,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
 ) -> Any:
     """Mean zero and variance one over the last dimensions, then scaled and shifted."""
     return layer_norm(a, normalized_shape, weight, bias, eps)

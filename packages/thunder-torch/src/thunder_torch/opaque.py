@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+
 from thunder_autograd import jvp_rule, vjp_rule
 from thunder_ir import Namespace, OpTags, Proxy, Symbol, TensorProxy
-from thunder_vmap import batching_rule
-
 from thunder_torch.metadata import map_tensors, meta_for, metadata_of
 from thunder_torch.names import name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
+from thunder_vmap import batching_rule
 
 LTORCH = Namespace("ltorch", "thunder_torch")
 
@@ -121,7 +121,7 @@ opaque_call = Symbol(
     LTORCH,
     meta=_opaque_call_meta,
     origin=run,
-    doc="Run a call that only PyTorch knows. Args: ``call``, a callable of tensors with a method ``metadata``; its values.",
+    doc="Run a call that only PyTorch knows: a callable of tensors with a method ``metadata``, and its values.",
 )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
-import thunder_prims as prims
 import torch
 import torch.nn.functional as F  # noqa: N812
-from thunder_ir import TensorProxy
 
+import thunder_lang as lang
+import thunder_prims as prims
+from thunder_ir import TensorProxy
 from thunder_torch.convolution import spread_to
 from thunder_torch.symbol import torchsymbol
 
@@ -40,7 +40,12 @@ def _define_max_pool(count: int, plain: Any, functional: Any, with_indices: Any)
     what = f"The largest element of each window over the last {count} dimensions"
 
     def pool(
-        a: TensorProxy, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+        a: TensorProxy,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
     ) -> Any:
         return _max_pool(a, kernel_size, stride, padding, dilation, ceil_mode, count)[0]
 

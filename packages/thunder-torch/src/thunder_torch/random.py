@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
 import torch
 import torch.nn.functional as F  # noqa: N812
-from thunder_ir import OpTags, TensorProxy
 
+import thunder_lang as lang
+from thunder_ir import OpTags, TensorProxy
 from thunder_torch.creation import place_of
 from thunder_torch.opaque import opaque
 from thunder_torch.shape import sizes_of
@@ -19,7 +19,7 @@ CREATES = (OpTags.RANDOM, OpTags.CREATION, OpTags.CONSTANT_FOR_DERIVATIVE)
 
 
 def dropout_noise(a: torch.Tensor, p: float) -> torch.Tensor:
-    """Draw by what dropout multiplies: zero with probability ``p``, else ``1 / (1 - p)``, as PyTorch's dropout draws."""
+    """Draw by what dropout multiplies, as PyTorch does: zero with probability ``p``, else ``1 / (1 - p)``."""
     if a.is_cuda and 0 < p < 1:
         return torch.native_dropout(torch.ones_like(a), p, True)[0]
     return torch.empty_like(a).bernoulli_(1 - p).div_(1 - p)

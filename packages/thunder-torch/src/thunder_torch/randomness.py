@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from thunder_ir import TensorProxy, dtypes
 from torch._ops import OpOverload, OpOverloadPacket
 
+from thunder_ir import TensorProxy, dtypes
 from thunder_torch.names import last_name, name_of, path_of
 
 DRAWING = frozenset({

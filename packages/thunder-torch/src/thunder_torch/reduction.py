@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
 import torch
-from thunder_ir import OpTags, TensorProxy, dtypes
 from torch import Tensor
 
+import thunder_lang as lang
+from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.symbol import torchsymbol
 

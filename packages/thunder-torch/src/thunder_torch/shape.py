@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
 import torch
 import torch.nn.functional as F  # noqa: N812
-from thunder_ir import OpTags, TensorProxy
 from torch import Tensor
 
+import thunder_lang as lang
+from thunder_ir import OpTags, TensorProxy
 from thunder_torch.symbol import composed, torchsymbol
 
 MOVES = (OpTags.SHAPE_OP,)
@@ -327,7 +327,8 @@ __all__ = [
     "MOVES", "T", "VIEWS", "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_to",
     "cat", "chunk", "column_stack", "constant_pad_nd", "diagonal", "dstack", "expand", "expand_as", "flatten", "flip",
     "fliplr", "flipud", "hstack", "linalg_diagonal", "mT", "meshgrid", "movedim", "narrow", "pad", "permute",
-    "pixel_shuffle", "pixel_unshuffle", "ravel", "repeat", "repeat_interleave", "reshape", "reshape_as", "roll", "rot90",
-    "select", "split", "split_method", "split_with_sizes", "squeeze", "stack", "t", "tensor_split", "tile", "transpose",
-    "tril", "triu", "unbind", "unflatten", "unflatten_method", "unfold", "unsqueeze", "view", "view_as", "vstack",
+    "pixel_shuffle", "pixel_unshuffle", "ravel", "repeat", "repeat_interleave", "reshape", "reshape_as", "roll",
+    "rot90", "select", "split", "split_method", "split_with_sizes", "squeeze", "stack", "t", "tensor_split", "tile",
+    "transpose", "tril", "triu", "unbind", "unflatten", "unflatten_method", "unfold", "unsqueeze", "view", "view_as",
+    "vstack",
 ]  # fmt: skip

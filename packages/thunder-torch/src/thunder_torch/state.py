@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from thunder_ir import DType, OpTags, Symbol, TensorProxy, current_builder
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from thunder_ir import DType, OpTags, Symbol, TensorProxy, current_builder
 from thunder_torch.autocast import AutocastState, cast_arguments, is_listed
 from thunder_torch.convert import to_torch_dtype
 from thunder_torch.metadata import default_device_name, tensors_of
@@ -24,9 +24,9 @@ from thunder_torch.opaque import opaque
 from thunder_torch.symbol import find_symbol
 
 FACTORIES = frozenset({
-    "arange", "bartlett_window", "blackman_window", "empty", "empty_permuted", "empty_strided", "eye", "fftfreq", "full",
-    "hamming_window", "hann_window", "kaiser_window", "linspace", "logspace", "ones", "rand", "randint", "randn",
-    "randperm", "range", "rfftfreq", "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros",
+    "arange", "bartlett_window", "blackman_window", "empty", "empty_permuted", "empty_strided", "eye", "fftfreq",
+    "full", "hamming_window", "hann_window", "kaiser_window", "linspace", "logspace", "ones", "rand", "randint",
+    "randn", "randperm", "range", "rfftfreq", "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros",
 })  # fmt: skip
 """Names of what creates a tensor on the default device."""
 

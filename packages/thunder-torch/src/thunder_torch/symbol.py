@@ -8,9 +8,9 @@ from functools import wraps
 from typing import Any
 
 import torch
+
 from thunder_ir import DuplicateRuleError, IntegerProxy, Language, OpTags, Symbol, TensorProxy, current_builder
 from thunder_lang import core, default_dtype
-
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.metadata import metadata_of
 from thunder_torch.opaque import LTORCH, call_of, drawing_call, opaque_call

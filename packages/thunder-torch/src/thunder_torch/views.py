@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 import torch
-from thunder_ir import Symbol, TensorProxy
 
+from thunder_ir import Symbol, TensorProxy
 from thunder_torch.metadata import TensorSpec, spec_of, tensors_of
 from thunder_torch.names import last_name, path_of, schemas_of
 
@@ -16,7 +16,8 @@ OF_FIRST = frozenset({
     "T", "mT", "H", "mH", "real", "imag", "data", "__getitem__", "atleast_1d", "atleast_2d", "atleast_3d", "unflatten",
     "split", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "broadcast_tensors", "meshgrid", "pixel_shuffle",
     "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cdouble", "cfloat", "cpu",
-    "cuda", "type", "type_as", "to", "contiguous", "reshape", "reshape_as", "flatten", "ravel", "dropout", "requires_grad_",
+    "cuda", "type", "type_as", "to", "contiguous", "reshape", "reshape_as", "flatten", "ravel", "dropout",
+    "requires_grad_",
 })  # fmt: skip
 """Names of those that may return a view of their first argument but whose schema does not say so, or that have none."""
 
@@ -51,7 +52,9 @@ def view_argument(what: Symbol | Callable[..., Any]) -> int | None:
     return None
 
 
-def viewed(what: Symbol | Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[TensorProxy | None]:
+def viewed(
+    what: Symbol | Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[TensorProxy | None]:
     """Return for each output tensor of a call the argument whose memory it shares, or ``None``.
 
     This is exact, as far as the strides of the arguments are known: ``reshape`` of a contiguous tensor is a view and

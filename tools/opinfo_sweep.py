@@ -1,0 +1,373 @@
+"""Compare every operation of PyTorch's own database of operations with eager execution, and say what came out.
+
+python tools/opinfo_sweep.py                       all operations, float32, two samples each
+python tools/opinfo_sweep.py softmax --samples 99  one operation, all its samples
+python tools/opinfo_sweep.py --decomposed          run what the functions decompose into
+python tools/opinfo_sweep.py --gradients           compare gradients, too
+python tools/opinfo_sweep.py --errors              compare what wrong arguments raise
+python tools/opinfo_sweep.py --jit                 through thunder.jit, rather than by recording one call
+python tools/opinfo_sweep.py --table docs/operators.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import io
+import json
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import thunder_torch as ltorch
+from thunder_autograd import grad_transform_on_trace
+from thunder_executors import to_callable
+from thunder_executors_torch import executor
+from thunder_ir import TensorProxy, Trace, record
+from thunder_ir.passes import expand
+from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
+from thunder_torch.metadata import map_tensors, tensors_of
+
+REFUSALS = (DataDependentShapeError, UnknownMetadataError)
+LOOSE = {"rtol": 1e-3, "atol": 1e-3}  # of float32 through other arithmetic
+
+
+@dataclass
+class Report:
+    """What the samples of one operation came to.
+
+    Args:
+        name: of the operation, with its variant.
+        right, wrong, raised, refused: numbers of samples; refused are those that raise clearly by design.
+        metadata: samples for which shape, dtype or strides were told otherwise than they came out.
+        kind: composed or opaque.
+        first: the first problem, as text.
+    """
+
+    name: str
+    right: int = 0
+    wrong: int = 0
+    raised: int = 0
+    refused: int = 0
+    metadata: int = 0
+    kind: str = "opaque"
+    first: str = ""
+    seconds: float = 0.0
+    errors: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def outcome(self) -> str:
+        """``right`` if all samples are, else the worst that happened."""
+        for outcome in ("wrong", "raised", "refused"):
+            if getattr(self, outcome):
+                return outcome
+        return "right" if self.right else "no samples"
+
+
+def named(op: Any) -> str:
+    """Return an operation's name with its variant."""
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+
+
+def proxies_of(args: Any, kwargs: Any) -> tuple[Any, Any, list[TensorProxy], list[torch.Tensor]]:
+    """Return the arguments with a named proxy for each tensor, these proxies, and the tensors."""
+    proxies: list[TensorProxy] = []
+    tensors: list[torch.Tensor] = []
+
+    def stand_in(tensor: torch.Tensor) -> TensorProxy:
+        proxies.append(ltorch.proxy_of(tensor, f"a{len(proxies)}"))
+        tensors.append(tensor)
+        return proxies[-1]
+
+    return map_tensors(stand_in, args), map_tensors(stand_in, kwargs), proxies, tensors
+
+
+def traced(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Trace, list[torch.Tensor]]:
+    """Record one call; return the trace and the tensors that it takes."""
+    given, named_, proxies, tensors = proxies_of(args, kwargs)
+    trace = record(lambda *_: ltorch.call(function, given, named_), proxies, language=ltorch.torch_language)
+    return trace, tensors
+
+
+def copied(value: Any) -> Any:
+    """Return arguments with tensors copied, strides kept."""
+
+    def copy(tensor: torch.Tensor) -> torch.Tensor:
+        detached = tensor.detach()
+        if detached.layout is not torch.strided or detached.is_contiguous():
+            return detached.clone().requires_grad_(tensor.requires_grad)
+        fresh = torch.empty_strided(detached.shape, detached.stride(), dtype=detached.dtype)
+        if any(s == 0 for s in detached.stride()):
+            return detached.clone().expand_as(detached).requires_grad_(tensor.requires_grad)
+        return fresh.copy_(detached).requires_grad_(tensor.requires_grad)
+
+    return map_tensors(copy, value)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep warnings and output of operations to themselves."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def difference(expected: Any, actual: Any, exact: bool) -> str:
+    """Return how two results differ, or ``""``."""
+    if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
+        if expected.dtype != actual.dtype or expected.shape != actual.shape:
+            return f"{actual.dtype}{tuple(actual.shape)} for {expected.dtype}{tuple(expected.shape)}"
+        if exact and expected.layout is torch.strided and expected.stride() != actual.stride():
+            return f"strides {actual.stride()} for {expected.stride()}"
+        try:
+            kind = {} if exact or not expected.dtype.is_floating_point else LOOSE
+            torch.testing.assert_close(actual, expected, equal_nan=True, check_stride=False, **kind)
+        except AssertionError as error:
+            return str(error).replace("\n", " ")
+        return ""
+    if isinstance(expected, (tuple, list)) and isinstance(actual, (tuple, list)):
+        if len(expected) != len(actual):
+            return f"{len(actual)} items for {len(expected)}"
+        return next((d for e, a in zip(expected, actual, strict=True) if (d := difference(e, a, exact))), "")
+    return "" if expected == actual or expected is actual else f"{actual!r} for {expected!r}"
+
+
+def metadata_difference(trace: Trace, actual: Any) -> str:
+    """Return how the proxies of a trace's output differ from the tensors that came out."""
+    told = tensors_of((trace.output,), {})
+    found = tensors_of((actual,), {})
+    if len(told) != len(found):
+        return f"{len(told)} tensors told, {len(found)} found"
+    for proxy, tensor in zip(told, found, strict=True):
+        expected = (tuple(tensor.shape), ltorch.from_torch_dtype(tensor.dtype))
+        if (tuple(proxy.shape), proxy.dtype) != expected:
+            return f"told {proxy.type_string}, found {tensor.dtype}{tuple(tensor.shape)}"
+        if proxy.strides is not None and tensor.numel() > 1 and tuple(proxy.strides) != tuple(tensor.stride()):
+            return f"told strides {proxy.strides}, found {tuple(tensor.stride())}"
+    return ""
+
+
+class Sweep:
+    """One run over operations.
+
+    Args:
+        options: of the command line.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.dtype = getattr(torch, options.dtype)
+
+    def run(self, function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, str]:
+        """Return what the program of one call returns, and how its metadata were wrong."""
+        if self.options.jit:
+            thunder = importlib.import_module("thunder")  # only here: recording one call needs no front end
+            return thunder.jit(function)(*args, **kwargs), ""
+        trace, tensors = traced(function, args, kwargs)
+        if self.options.decomposed:
+            trace = expand(trace)
+        run = to_callable(trace, [executor])
+        torch.manual_seed(0)
+        with torch.no_grad():
+            actual = run(*tensors)
+        return actual, metadata_difference(trace, actual) if not self.options.decomposed else ""
+
+    def sample(self, report: Report, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        """Compare one sample."""
+        try:
+            torch.manual_seed(0)
+            expected = function(*copied(args), **copied(kwargs))
+        except Exception:
+            return
+        try:
+            actual, metadata = self.run(function, copied(args), copied(kwargs))
+        except REFUSALS as error:
+            report.refused += 1
+            report.first = report.first or f"{type(error).__name__}: {error}"
+            return
+        except Exception as error:
+            report.raised += 1
+            report.first = report.first or f"{type(error).__name__}: {error}"
+            return
+        found = difference(expected, actual, exact=not self.options.decomposed)
+        if not found and self.options.gradients:
+            found = self.gradients(function, args, kwargs)
+        if found:
+            report.wrong += 1
+            report.first = report.first or found
+        else:
+            report.right += 1
+        if metadata:
+            report.metadata += 1
+            report.first = report.first or f"metadata: {metadata}"
+
+    def gradients(self, function: Callable[..., Any], args: Any, kwargs: Any) -> str:
+        """Return how gradients differ from PyTorch's autograd, or ``""``."""
+        args, kwargs = (map_tensors(_tracked, copied(v)) for v in (args, kwargs))
+        torch.manual_seed(0)
+        expected = function(*args, **kwargs)
+        outputs = [t for t in tensors_of((expected,), {}) if t.requires_grad]
+        inputs = [t for t in tensors_of(args, kwargs) if t.requires_grad]
+        if not outputs or not inputs:
+            return ""
+        seeds = [torch.ones_like(t) for t in outputs]
+        wanted = torch.autograd.grad(outputs, inputs, seeds, allow_unused=True, materialize_grads=True)
+        trace, tensors = traced(function, args, kwargs)
+        if self.options.decomposed:
+            trace = expand(trace)
+        flat = [p for p in tensors_of((trace.output,), {}) if p.dtype.is_inexact and p.requires_grad]
+        joint = grad_transform_on_trace(trace.replace(output=tuple(flat)))
+        torch.manual_seed(0)
+        with torch.no_grad():
+            result = to_callable(joint, [executor])(*[t.detach() for t in tensors], *seeds)
+        found = [g for g, t in zip(_gradients_of(result), tensors, strict=False) if t.requires_grad]
+        zeros = [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
+        return difference(list(wanted), zeros, exact=False)
+
+    def operation(self, op: Any) -> Report:
+        """Compare the samples of one operation."""
+        report = Report(named(op), kind="composed" if ltorch.find_symbol(op.op) is not None else "opaque")
+        start = time.process_time()
+        try:
+            samples = list(self.samples(op))
+        except Exception as error:
+            report.first = f"no samples: {type(error).__name__}: {error}"
+            return report
+        with quiet():
+            for sample in samples:
+                self.sample(report, op.op, (sample.input, *sample.args), sample.kwargs)
+        report.seconds = time.process_time() - start
+        return report
+
+    def samples(self, op: Any) -> Iterator[Any]:
+        """Yield the samples of an operation, up to the number asked for."""
+        torch.manual_seed(0)
+        for i, sample in enumerate(op.sample_inputs("cpu", self.dtype, requires_grad=False)):
+            if i >= self.options.samples:
+                return
+            yield sample
+
+    def errors(self, op: Any) -> Report:
+        """Compare what wrong arguments raise."""
+        report = Report(named(op))
+        if op.error_inputs_func is None:
+            return report
+        with quiet():
+            for wrong in op.error_inputs("cpu"):
+                sample = wrong.sample_input
+                args, kwargs = (sample.input, *sample.args), sample.kwargs
+                expected = _raised(lambda a=args, k=kwargs: op.op(*copied(a), **copied(k)))
+                actual = _raised(lambda a=args, k=kwargs: self.run(op.op, copied(a), copied(k)))
+                if expected is None:
+                    continue
+                if actual is not None and isinstance(actual, (type(expected), *type(expected).__mro__[:1])):
+                    report.right += 1
+                else:
+                    report.wrong += 1
+                    report.errors[f"{type(expected).__name__} -> {type(actual).__name__}"] += 1
+                    report.first = report.first or f"{expected!r} -> {actual!r}"[:300]
+        return report
+
+
+def _tracked(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.requires_grad_() if tensor.is_floating_point() or tensor.is_complex() else tensor
+
+
+def _gradients_of(result: Any) -> tuple[Any, ...]:
+    """Return the gradients of a joint program's output: what follows the outputs."""
+    return tuple(result[1]) if isinstance(result, (tuple, list)) else ()
+
+
+def _raised(function: Callable[[], Any]) -> Exception | None:
+    try:
+        function()
+    except Exception as error:
+        return error
+    return None
+
+
+def table(reports: list[Report], command: str) -> str:
+    """Return the reports as a page."""
+    counts = Counter(r.outcome for r in reports)
+    lines = [
+        "# Operators",
+        "",
+        f"What `{command}` found on PyTorch {torch.__version__.partition('+')[0]}: every operation of PyTorch's own",
+        "database, compared with eager execution in value, dtype, shape and strides.",
+        "",
+        "".join(
+            f"- {outcome}: {counts[outcome]}\n" for outcome in ("right", "wrong", "raised", "refused", "no samples")
+        )
+        + f"- all: {len(reports)}",
+        "",
+        "*Composed* functions decompose into prims; *opaque* ones are called as they are and differentiated by",
+        "PyTorch. Both have derivatives of any order, jvp and batching. *Refused* are those whose result has a shape",
+        "that depends on values.",
+        "",
+        "| operation | kind | outcome | samples right | remark |",
+        "|---|---|---|---|---|",
+    ]
+    for report in reports:
+        samples = report.right + report.wrong + report.raised + report.refused
+        remark = report.first.replace("|", "\\|").replace("\n", " ")[:120] if report.outcome != "right" else ""
+        lines.append(f"| `{report.name}` | {report.kind} | {report.outcome} | {report.right}/{samples} | {remark} |")
+    return "\n".join(lines) + "\n"
+
+
+def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="operations; all if none is named")
+    parser.add_argument("--samples", type=int, default=2)
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--decomposed", action="store_true")
+    parser.add_argument("--gradients", action="store_true")
+    parser.add_argument("--errors", action="store_true")
+    parser.add_argument("--jit", action="store_true")
+    parser.add_argument("--table", type=Path)
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args(arguments)
+
+
+def chosen(names: list[str]) -> list[Any]:
+    """Return the operations of these names, in order; all if there are none."""
+    return [op for op in op_db if not names or op.name in names or named(op) in names]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parsed(arguments)
+    sweep = Sweep(options)
+    reports = []
+    for op in chosen(options.names):
+        report = sweep.errors(op) if options.errors else sweep.operation(op)
+        reports.append(report)
+        bad = report.wrong if options.errors else report.outcome != "right" or report.metadata
+        if bad or options.names:
+            text = (
+                f"{report.name:45} {report.outcome:8} right {report.right} wrong {report.wrong} raised {report.raised}"
+            )
+            print(f"{text} refused {report.refused} metadata {report.metadata}  {report.first[:220]}", flush=True)
+    if options.errors:
+        right, wrong = sum(r.right for r in reports), sum(r.wrong for r in reports)
+        print(f"error inputs: {right} of {right + wrong} raise PyTorch's exception type")
+    else:
+        print(dict(Counter(r.outcome for r in reports)), f"of {len(reports)}")
+    if options.json:
+        options.json.write_text(json.dumps([asdict(r) for r in reports]))
+    if options.table:
+        flags = [a for a in (arguments or sys.argv[1:]) if a != "--table" and a != str(options.table)]
+        options.table.write_text(table(reports, " ".join(["python tools/opinfo_sweep.py", *flags])))
+    return 1 if any(r.wrong for r in reports) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
