@@ -222,8 +222,14 @@ def atan2(a: Operand, b: Operand) -> TensorProxy:
 
 @derivatives(atan2)
 def atan2_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
-    """``d * b / (a**2 + b**2) and -d * a / (a**2 + b**2)``."""
-    return lambda d: d * b / (a * a + b * b), lambda d: -d * a / (a * a + b * b)
+    """``d * b / (a**2 + b**2)`` and ``-d * a / (a**2 + b**2)``, 0 at the origin."""
+    return lambda d: _over_square(d * b, a, b), lambda d: _over_square(-d * a, a, b)
+
+
+def _over_square(d: TensorProxy, a: Any, b: Any) -> TensorProxy:
+    square = a * a + b * b
+    origin = square == 0
+    return where(origin, 0, d / where(origin, 1, square))  # type: ignore[no-any-return]
 
 
 batches_elementwise(atan2)
