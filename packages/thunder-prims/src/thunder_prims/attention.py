@@ -25,7 +25,7 @@ def _check(query: TensorProxy, key: TensorProxy, value: TensorProxy, mask: Tenso
     check_operands("attention", query, key, value)
     check_accepts("attention", query, FLOATING)
     if (
-        query.ndim < 2
+        not 2 <= query.ndim == key.ndim == value.ndim
         or not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
         or query.shape[-1] != key.shape[-1]
         or key.shape[-2] != value.shape[-2]
