@@ -43,17 +43,17 @@ class Network:
         self._weights.append(capacity)
 
     def sink_side(self) -> set[int]:
-        """Return the nodes on the sink's side of a minimum cut, of the one with the fewest of them."""
+        """Return the nodes on the sink's side of a minimum cut, of the one with the most of them."""
         count = len(self._nodes) + 2
         tails, heads = np.array(self._tails, np.int32), np.array(self._heads, np.int32)
         graph = csr_array((self._capacities(), (tails, heads)), shape=(count, count))
         graph.sum_duplicates()
         graph.data = np.minimum(graph.data, LARGEST).astype(np.int32)
-        flow = maximum_flow(graph, self.source, self.sink).flow
-        residual = graph - flow
+        residual = graph - maximum_flow(graph, self.source, self.sink).flow
         residual.data = (residual.data > 0).astype(np.int32)
         residual.eliminate_zeros()
-        return set(breadth_first_order(residual.T.tocsr(), self.sink, return_predecessors=False).tolist())
+        reached = breadth_first_order(residual.tocsr(), self.source, return_predecessors=False)
+        return set(range(count)).difference(reached.tolist())
 
     def _capacities(self) -> np.ndarray:
         """Scale capacities to integers so that all finite ones together stay below what counts as infinite."""
