@@ -31,13 +31,6 @@ def test_importing_leaves_torch_unloaded():
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("name", [name for name, symbol in PRIMS.items() if ">>>" in symbol.doc])
-def test_the_example_of_a_prim_runs(name):
-    runner = doctest.DocTestRunner()
-    runner.run(doctest.DocTestParser().get_doctest(PRIMS[name].doc, {}, name, None, None))
-    assert runner.summarize(verbose=False) == doctest.TestResults(failed=0, attempted=runner.tries)
-
-
 def test_the_examples_of_the_readme_run():
     result = doctest.testfile(str(Path(__file__).parents[1] / "README.md"), module_relative=False)
     assert result.attempted and not result.failed

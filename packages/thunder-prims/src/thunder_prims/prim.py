@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from thunder_ir import BoundSymbol, Language, Namespace, OpTags, Symbol, provide_default_language
@@ -19,7 +20,7 @@ provide_default_language(strict)
 
 
 class Prim(Symbol):
-    """A symbol whose calls are recorded with positional arguments only, however they are written.
+    """A symbol whose calls are recorded with all arguments, positional ones only, however they are written.
 
     So rules, executors and passes find every argument at its place.
     """
@@ -32,15 +33,25 @@ class Prim(Symbol):
         Raises:
             TypeError: an argument is missing, given twice or not known.
         """
-        return super().__call__(*_positional(self, args, kwargs)) if kwargs else super().__call__(*args)
+        assert self.meta is not None, "a prim has a meta function"
+        if kwargs or len(args) != _count_parameters(self.meta):
+            args = _positional(self.name, self.meta, args, kwargs)
+        return super().__call__(*args)
 
 
-def _positional(symbol: Symbol, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    assert symbol.meta is not None, "a prim has a meta function"
+@cache
+def _count_parameters(meta: Callable[..., Any]) -> int:
+    return len(inspect.signature(meta).parameters)
+
+
+def _positional(
+    operation: str, meta: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
     try:
-        bound = inspect.signature(symbol.meta).bind(*args, **kwargs)
+        bound = inspect.signature(meta).bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"{symbol.name}: {error}") from None
+        raise TypeError(f"{operation}: {error}") from None
+    bound.apply_defaults()
     return bound.args
 
 

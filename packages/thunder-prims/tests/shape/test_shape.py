@@ -127,6 +127,17 @@ def test_a_slice_lies_inside(starts, ends, strides):
     refused(ShapeError, words, lambda x: prims.slice(x, starts, ends, strides), Tensor((2, 3)))
 
 
+def test_what_is_left_out_is_recorded_as_it_is_meant():
+    assert_text(
+        trace_of(lambda x: prims.slice(x, (0,), (1,)), Tensor((2,))),
+        """
+        def program(x: "float32[2]"):
+            t0 = prims.slice(x, (0,), (1,), None)  # float32[1]
+            return t0
+        """,
+    )
+
+
 def test_a_slice_says_all_dimensions():
     words = r"slice of float32\[2, 3\] needs 2 starts, ends and strides"
     refused(ShapeError, words, lambda x: prims.slice(x, (0,), (1,)), Tensor((2, 3)))
