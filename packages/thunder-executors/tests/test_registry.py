@@ -46,9 +46,7 @@ def test_an_executor_need_not_be_registered_to_be_used(registry):
 
 
 def test_an_unknown_name_says_how_to_install_it(registry):
-    with pytest.raises(
-        UnavailableError, match=r"no executor is named 'nvfuser'.*first, second.*pip install"
-    ):
+    with pytest.raises(UnavailableError, match=r"no executor is named 'nvfuser'.*first, second.*pip install"):
         registry.resolve(["nvfuser"])
 
 

@@ -158,8 +158,8 @@ def _additive(mask: Masks, query: TensorProxy) -> Masks:
         return None
     if not mask.dtype.is_bool:
         return mask if mask.dtype is query.dtype else calls.to_dtype(mask, to_torch_dtype(query.dtype))
-    scores = prims.where(mask, 0.0, calls.full((), float("-inf"), query.dtype, query.device))
-    return scores  # type: ignore[no-any-return]
+    scores: TensorProxy = calls.where(mask, calls.full((), 0.0, query.dtype, query.device), float("-inf"))
+    return scores
 
 
 def _flash_on_cpu(

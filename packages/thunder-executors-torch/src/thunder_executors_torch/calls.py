@@ -66,3 +66,10 @@ def long(indices: TensorProxy) -> TensorProxy:
 
 
 contiguous = executor.call("torch.Tensor.contiguous", _same, OpTags.VIEW)
+
+
+def _chosen(mask: TensorProxy, a: TensorProxy, b: Any) -> TensorProxy:
+    return a.like(shape=mask.shape)
+
+
+where = executor.call("torch.where", _chosen)

@@ -50,8 +50,6 @@ class TorchExecutor(OperatorExecutor):
     def call(self, path: str, meta: Callable[..., Any], *tags: OpTags) -> Symbol:
         """Return an operator for transforms and rules: the function of PyTorch at ``path``.
 
-        Higher derivatives go through it by PyTorch's autograd.
-
         Args:
             path: dotted, from ``torch`` on.
             meta: proxies in, proxies out.
@@ -60,7 +58,14 @@ class TorchExecutor(OperatorExecutor):
         function: Any = torch
         for name in path.split(".")[1:]:
             function = getattr(function, name)
+        return self.function(function, meta, *tags, path=path)
 
+    def function(self, function: Callable[..., Any], meta: Callable[..., Any], *tags: OpTags, path: str = "") -> Symbol:
+        """Return an operator for transforms and rules that calls ``function``, which computes with PyTorch.
+
+        Higher derivatives go through it by PyTorch's autograd.
+        """
+        path = path or f"{function.__module__}.{function.__qualname__}"
         symbol = Symbol(
             path.removesuffix(".default").rpartition(".")[2],
             self.name,

@@ -92,19 +92,36 @@ fused_rms_norm = executor.call("torch._fused_rms_norm", _rms_norm, OpTags.DONT_R
 rms_norm_backward = executor.call("torch.ops.aten._fused_rms_norm_backward.default", _rms_norm_backward)
 
 
-def floating_on_cuda(a: Any, *rest: Any, **kwargs: Any) -> bool:
-    """Whether the first argument is a floating-point tensor on a CUDA device, where the backward kernel is."""
-    return floating(a) and a.device.type == "cuda"
+def _sum_to(a: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    return a.sum(tuple(range(a.ndim - len(shape)))) if a.ndim > len(shape) else a
 
 
-@executor.differentiates_torch(torch.nn.functional.rms_norm, torch.rms_norm, when=floating_on_cuda)
+def rms_norm_backward_by_hand(
+    dy: torch.Tensor, a: torch.Tensor, shape: Sequence[int], rstd: torch.Tensor, weight: Any, mask: Sequence[bool]
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """``da = rstd * (g - n * mean(g * n))`` with ``n = a * rstd`` and ``g = dy * weight``; for the CPU."""
+    dims = tuple(range(a.ndim - len(shape), a.ndim))
+    wide = rstd.dtype
+    normal = a.to(wide) * rstd
+    dy = dy.to(wide)
+    dweight = _sum_to(dy * normal, shape).to(weight.dtype) if weight is not None else None
+    g = dy if weight is None else dy * weight.to(wide)
+    correction = (g * normal).mean(dims, keepdim=True)
+    return torch.addcmul(g, normal, correction, value=-1).mul_(rstd).to(a.dtype), dweight
+
+
+rms_norm_backward_on_cpu = executor.function(rms_norm_backward_by_hand, _rms_norm_backward)
+
+
+@executor.differentiates_torch(torch.nn.functional.rms_norm, torch.rms_norm, when=floating)
 def rms_norm(input: TensorProxy, normalized_shape: Shape, weight: Any = None, eps: float | None = None) -> Rule:
     """Save the input and the inverse of its root mean square."""
     shape = tuple(normalized_shape)
     y, rstd = fused_rms_norm(input, shape, weight, eps)
+    backward = rms_norm_backward if input.device.type == "cuda" else rms_norm_backward_on_cpu
 
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
-        da, dweight = rms_norm_backward(dy, input, shape, rstd, weight, (True, weight is not None))
+        da, dweight = backward(dy, input, shape, rstd, weight, (True, weight is not None))
         return da, None, dweight
 
     return y, pullback
@@ -124,11 +141,16 @@ def _group_norm_backward(
     return a.like(), vector if rest[-1][1] else None, vector.like() if rest[-1][2] else None
 
 
+def with_channels(a: Any, *rest: Any, **kwargs: Any) -> bool:
+    """Whether the first argument is a floating-point tensor that has channels."""
+    return floating(a) and a.ndim > 1
+
+
 native_group_norm = executor.call("torch.native_group_norm", _group_norm, OpTags.DONT_RECOMPUTE)
 group_norm_backward = executor.call("torch.ops.aten.native_group_norm_backward.default", _group_norm_backward)
 
 
-@executor.differentiates_torch(torch.nn.functional.group_norm, when=floating)
+@executor.differentiates_torch(torch.nn.functional.group_norm, when=with_channels)
 def group_norm(input: TensorProxy, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Rule:
     """Save the input, and mean and inverse deviation of each group."""
     a = contiguous(input)

@@ -116,13 +116,14 @@ class _Claimer:
         self.descend(bound)
 
     def run(self, bound: BoundSymbol, implementation: Implementation) -> None:
-        operator = implementation.operator
         if implementation.transform is not None:
             calls, output = self.transformed(bound, implementation.executor, implementation.transform)
             self.underway.append(implementation)
             self.splice(bound, calls, output)
             self.underway.pop()
-        elif operator is not None:
+            return
+        operator = implementation.execution_symbol()
+        if operator is not None:
             args, kwargs = bound.args, bound.kwargs
             if implementation.arrange is not None:
                 arranged = implementation.arrange(*args, **kwargs)

@@ -207,8 +207,7 @@ class OperatorExecutor(Executor):
         """
 
         def register(function: F) -> F:
-            operator = self.operator(function, path=path)
-            self.add_implementation(symbol, Implementation(self, operator, when))
+            self.add_implementation(symbol, Implementation(self, None, when, function=function, path=path))
             return function
 
         return register
@@ -226,8 +225,8 @@ class OperatorExecutor(Executor):
         """
 
         def register(arrange: Callable[..., Arguments]) -> Callable[..., Arguments]:
-            operator = self.operator(function, path=path)
-            self.add_implementation(symbol, Implementation(self, operator, when, arrange))
+            made = Implementation(self, None, when, arrange, function=function, path=path)
+            self.add_implementation(symbol, made)
             return arrange
 
         return register

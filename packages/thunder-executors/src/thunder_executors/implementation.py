@@ -48,11 +48,13 @@ class Implementation:
 
     Args:
         executor: whose it is.
-        operator: the execution symbol that runs it; ``None`` where a transform does.
+        operator: the execution symbol that runs it; ``None`` where a function or a transform does.
+        function: what runs it, if no ``operator`` is given.
         when: whether it runs this call, asked with the bound symbol. ``None``: always.
         arrange: from the symbol's arguments to those of ``operator``; ``None``: the very same.
         transform: records in other operations what runs the call, and returns the output.
         grad_transform: the rule with which derivatives go through a call that this implementation runs.
+        path: dotted path of ``function``; found out if not given.
         differentiable: whether ``grad_transform`` is for this call, asked with its arguments. ``None``: always.
     """
 
@@ -63,6 +65,17 @@ class Implementation:
     transform: Callable[..., Any] | None = None
     grad_transform: Callable[..., Any] | None = None
     differentiable: Callable[..., Any] | None = None
+    function: Callable[..., Any] | None = None
+    path: str = ""
+
+    def execution_symbol(self) -> Symbol | None:
+        """Return the symbol that runs it; ``None`` where a transform does.
+
+        It is made when it is first used, as a function that is being decorated is not yet found under its name.
+        """
+        if self.operator is None and self.function is not None:
+            return self.executor.operator(self.function, path=self.path)
+        return self.operator
 
     def rule(self, bound: BoundSymbol) -> Callable[..., Any] | None:
         """Return the rule with which derivatives go through this call, or ``None``."""

@@ -18,8 +18,11 @@ def resolve(path: str) -> Any:
         >>> resolve("operator.add") is operator.add, resolve("operator.nothing")
         (True, None)
     """
-    root, *names = path.split(".")
-    found: Any = sys.modules.get(root)
+    home, names = path, []
+    while home not in sys.modules and "." in home:
+        home, _, name = home.rpartition(".")
+        names.insert(0, name)
+    found: Any = sys.modules.get(home)
     for name in names:
         found = getattr(found, name, _MISSING)
         if found is _MISSING:
