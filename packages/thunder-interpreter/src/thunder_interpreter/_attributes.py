@@ -208,8 +208,7 @@ def store(frame: AnyFrame, obj: Any, name: str, value: Any) -> Outcome:
         if not isinstance(obj, type):
             known.native_set.add(name)
         else:
-            machine.types.clear()
-            machine.plain.clear()
+            machine.run.forget_types()
     if machine.store_attribute is not None:
         machine.store_attribute(obj, name, value)
     setattr(obj, name, value)
@@ -226,8 +225,7 @@ def delete(frame: AnyFrame, obj: Any, name: str) -> Outcome:
         fn, owner = setter
         return call(frame, fn, [obj, name] if owner is None else [*owner, obj], {})
     if isinstance(obj, type):
-        machine.types.clear()
-        machine.plain.clear()
+        machine.run.forget_types()
     if machine.delete_attribute is not None:
         machine.delete_attribute(obj, name)
     delattr(obj, name)
@@ -392,8 +390,7 @@ def special_object_delete(frame: AnyFrame, args: list[Any], kwargs: dict[str, An
 def special_type_set(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``type.__setattr__`` and ``type.__delattr__``: what is known about classes no longer holds."""
     machine = frame.machine
-    machine.types.clear()
-    machine.plain.clear()
+    machine.run.forget_types()
     if machine.store_attribute is not None and len(args) == 3:
         machine.store_attribute(*args)
     return call_native(frame, TYPE_SET if len(args) == 3 else TYPE_DELETE, args, kwargs)

@@ -13,7 +13,7 @@ from types import (
 from typing import Any, TypeAlias
 
 from thunder_interpreter._decode import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, Program
-from thunder_interpreter._frame import NULL, AnyFrame, Call, Frame, Protocol, start
+from thunder_interpreter._frame import NULL, AnyFrame, Call, Frame, InitFrame, Protocol, start
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._types import python_function, raw_attribute
 
@@ -179,6 +179,10 @@ def call_partial(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, An
 def call_type(frame: AnyFrame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Call a class: the metaclass' ``__call__``, or ``__new__`` and ``__init__``."""
     machine = frame.machine
+    init = machine.constructors.get(cls)
+    if init is not None:
+        args.insert(0, OBJECT_NEW(cls))
+        return call_function(InitFrame(frame, args[0]), init, args, kwargs)
     meta = type(cls)
     if meta is not type:
         calling = raw_attribute(meta, "__call__")
@@ -201,6 +205,10 @@ def construct(frame: AnyFrame, cls: type, args: list[Any], kwargs: dict[str, Any
         new = new.__func__
     interpreted_new = python_function(machine, new)
     init = raw_attribute(cls, "__init__")
+    if new is OBJECT_NEW and python_function(machine, init) and id(init) not in machine.table:
+        if not cls.__flags__ & ABSTRACT and machine.consults is None:
+            if type(cls) is type or raw_attribute(type(cls), "__call__") is TYPE_CALL:
+                machine.constructors[cls] = init
     if not interpreted_new and not python_function(machine, init):
         special = machine.table.get(id(new)) if cls.__flags__ & HEAP_TYPE else None
         if special is None:
@@ -209,6 +217,7 @@ def construct(frame: AnyFrame, cls: type, args: list[Any], kwargs: dict[str, Any
 
 
 HEAP_TYPE = 1 << 9
+ABSTRACT = 1 << 20
 
 
 def constructing(cls: type, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Protocol:

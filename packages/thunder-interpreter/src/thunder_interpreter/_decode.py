@@ -4,8 +4,9 @@ import dis
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import Any, TypeAlias
 
+from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import Entry, UnsupportedOpcode, registry
 
@@ -67,6 +68,7 @@ class Program:
         "free",
         "handlers",
         "hidden",
+        "lines",
         "local_names",
         "nlocals",
         "offsets",
@@ -75,6 +77,7 @@ class Program:
         "resumable",
         "simple",
         "steps",
+        "unbound",
     )
 
     def __init__(self, code: CodeType, watched: frozenset[str]) -> None:
@@ -90,11 +93,13 @@ class Program:
         self.simple = not flags & (CO_VARARGS | CO_VARKEYWORDS) and not code.co_kwonlyargcount
         total = code.co_argcount + code.co_kwonlyargcount + bool(flags & CO_VARARGS) + bool(flags & CO_VARKEYWORDS)
         self.padding = len(self.local_names) - total
+        self.unbound = [NULL] * self.padding
         self.cell_arguments = frozenset(code.co_cellvars) & frozenset(code.co_varnames)
         self.binder: Any = None
         self.driver: Any = None
         self.frame_code: CodeType | None = None
         self.hidden = False
+        self.lines: list[int | None] | None = None
         self.handlers: dict[int, tuple[int, int, bool] | None] = {}
         self.bytecode = code.co_code
         self._decode(watched)
@@ -124,7 +129,7 @@ class Program:
                 index_of[offset] = len(kept)
             pending.clear()
             if name not in entries:
-                entries[name] = registry.entry(name, watched)
+                entries[name] = registry.entry(name, watched, self.resumable)
             kept.append(instruction)
         self.offsets = [instruction.offset for instruction in kept]
         target = index_of.__getitem__
@@ -137,7 +142,7 @@ class Program:
             instruction.target = target
             instruction.index = index
             steps.append((entry.handler, entry.decode(instruction)))
-        self.steps = steps
+        self.steps = fuse(kept, steps) if not watched & UNFUSED else steps
 
     def exception_handler(self, index: int) -> tuple[int, int, bool] | None:
         """``(step, stack depth, push the offset)`` of the handler that covers step ``index``, or ``None``."""
@@ -167,11 +172,45 @@ class Program:
         """The source line of step ``index``."""
         if index < 0:
             return self.code.co_firstlineno
-        offset = self.offsets[index]
-        for start, end, line in self.code.co_lines():
-            if start <= offset < end:
-                return line
-        return None
+        if self.lines is None:
+            by_offset: dict[int, int | None] = {}
+            for start, end, line in self.code.co_lines():
+                for offset in range(start, end, 2):
+                    by_offset[offset] = line
+            self.lines = [by_offset.get(offset) for offset in self.offsets]
+        return self.lines[index]
+
+
+Fusion: TypeAlias = "Callable[[list[Instruction], list[tuple[Any, Any]], int], tuple[Any, Any] | None]"
+FUSIONS: dict[str, Fusion] = {}
+UNFUSED = frozenset({"opaque_call", "opaque_result", "constant", "provenance"})
+
+
+def fusion(*names: str) -> Callable[[Fusion], Fusion]:
+    """Register what may fuse an instruction of one of ``names`` with those that follow it.
+
+    It is called as ``fuse(instructions, steps, index)`` and returns the step to put in place of that at ``index``, or
+    ``None``. The steps after it stay, for jumps that lead there.
+    """
+
+    def register(fuse: Fusion) -> Fusion:
+        for name in names:
+            FUSIONS[name] = fuse
+        return fuse
+
+    return register
+
+
+def fuse(kept: list[Instruction], steps: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Steps in which frequent sequences are done by one handler."""
+    fused = list(steps)
+    for index, instruction in enumerate(kept):
+        candidate = FUSIONS.get(instruction.name)
+        if candidate is not None:
+            found = candidate(kept, steps, index)
+            if found is not None:
+                fused[index] = found
+    return fused
 
 
 def instructions(code: CodeType, bytecode: bytes) -> Iterator[Instruction]:

@@ -3,26 +3,14 @@
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping
 from types import CellType, CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from thunder_interpreter._decode import CO_OPTIMIZED, Program
+from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
-
-
-class Null:
-    """The absence of a value: an unbound local, or the empty slot below a callable."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "<NULL>"
-
-
-NULL: Final = Null()
-NOTHING: Final = Null()  # what a protocol returns that has put its effect in place itself, and pushes nothing
 
 
 class Leave:
@@ -210,6 +198,33 @@ class RaiseFrame:
         self.machine = back.machine
         self.back = back
         self.error = error
+        self.depth = back.depth
+        self.stack: list[Any] = []
+        self.index = -1
+
+
+def initialised(frame: "InitFrame", stack: list[Any], _: Any) -> Any:
+    """Give the new instance to the frame that called the class."""
+    result = stack.pop()
+    if result is not None:
+        raise TypeError(f"__init__() should return None, not '{type(result).__name__}'")
+    back = frame.back
+    back.stack.append(frame.created)
+    return back
+
+
+class InitFrame:
+    """Waits for ``__init__`` of a new instance."""
+
+    __slots__ = ("back", "created", "depth", "index", "machine", "stack")
+
+    program = Steps(initialised)
+    handled: BaseException | None = None
+
+    def __init__(self, back: "AnyFrame", created: Any) -> None:
+        self.machine = back.machine
+        self.back = back
+        self.created = created
         self.depth = back.depth
         self.stack: list[Any] = []
         self.index = -1

@@ -5,6 +5,7 @@ interpreted ``finally`` blocks. Interpreted code resumes the interpreted frame d
 """
 
 import sys
+import threading
 import types
 import warnings
 import weakref
@@ -166,7 +167,9 @@ async def drive_async(frame: Frame) -> Any:
 
 def resume(frame: Frame, sent: Any, thrown: BaseException | None) -> Any:
     """Run a generator's frame from native code until it yields, returns or raises."""
-    machine = frame.machine.run.machine()
+    machine = frame.machine
+    if machine.thread != threading.get_ident():
+        machine = machine.run.machine()
     if frame.finished:
         if frame.program.flags & CO_COROUTINE and not isinstance(thrown, GeneratorExit):
             raise RuntimeError("cannot reuse already awaited coroutine")

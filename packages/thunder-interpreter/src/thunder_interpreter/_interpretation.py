@@ -116,6 +116,7 @@ class Interpretation:
         self.programs: dict[int, Any] = {}
         self.types: dict[Any, Any] = {}
         self.plain: set[type] = set()
+        self.constructors: dict[type, Any] = {}
         self.generators: dict[int, weakref.ref[Frame]] = {}
         self.table: dict[int, Special] = {id(key): special for key, special in SPECIALS.items()}
         self._kept: list[Any] = []
@@ -131,8 +132,7 @@ class Interpretation:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         machine = self.machine()
         if machine.frame is None:
-            self.types.clear()
-            self.plain.clear()
+            self.forget_types()
         try:
             return machine.enter(self.fn, [*args], kwargs)
         except BaseException as error:
@@ -146,6 +146,12 @@ class Interpretation:
         except AttributeError:
             found = self._threads.machine = Machine(self)
         return found
+
+    def forget_types(self) -> None:
+        """Drop what is known about classes, since one may have changed."""
+        self.types.clear()
+        self.plain.clear()
+        self.constructors.clear()
 
     def bridge(self, fn: Any) -> Any:
         """``fn`` as C code should get it to call it interpreted; what is not Python stays as it is."""

@@ -82,10 +82,27 @@ def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
     iterator = stack[-1]
     machine = frame.machine
     cls = type(iterator)
+    if cls in BUILTIN_ITERATORS and not machine.iterations:
+        value = next(iterator, NULL)
+        if value is NULL:
+            stack.pop()
+            return target
+        stack.append(value)
+        return None
     if cls is GeneratorType:
-        resumed = _generators.interpreted(machine, iterator)
-        if resumed is not None:
-            return _generators.resume_for(frame, resumed, None, finish_loop)
+        reference = machine.generators.get(id(iterator))
+        if reference is not None:
+            resumed = reference()
+            if resumed.finished is False and resumed.back is None:
+                resumed.back = frame
+                resumed.machine = machine
+                resumed.depth = frame.depth + 1
+                resumed.finish = finish_loop
+                resumed.stack.append(None)
+                return resumed
+            resumed = _generators.interpreted(machine, iterator)
+            if resumed is not None:
+                return _generators.resume_for(frame, resumed, None, finish_loop)
     elif cls not in machine.plain and not is_plain(machine, cls):
         method = raw_attribute(cls, "__next__")
         if python_function(machine, method):
@@ -102,6 +119,17 @@ def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
         value = reported_element(machine, iteration, value)
     stack.append(value)
     return None
+
+
+BUILTIN_ITERATORS = frozenset(
+    {
+        *(type(iter(made)) for made in ([], (), "", "é", b"", {}, {}.values(), {}.items(), set(), range(0))),
+        type(iter(range(1 << 70))),
+        type(reversed([])),
+        enumerate,
+        zip,
+    }
+)
 
 
 def finish_loop(back: Frame, _: Any) -> Outcome:

@@ -1,6 +1,7 @@
 """The dispatch loop, and what happens when an exception leaves a handler."""
 
 import sys
+import threading
 import weakref
 from collections.abc import Callable
 from types import CodeType, FunctionType, TracebackType
@@ -15,6 +16,7 @@ from thunder_interpreter._frame import (
     AnyFrame,
     BaseFrame,
     Frame,
+    InitFrame,
     Leave,
     ProtocolFrame,
     RaiseFrame,
@@ -53,6 +55,8 @@ class Machine:
         self.types: dict[Any, Any] = run.types
         self.generators: dict[int, weakref.ref[Frame]] = run.generators
         self.plain: set[type] = run.plain
+        self.constructors: dict[type, Any] = run.constructors
+        self.thread = threading.get_ident()
         self.iterations: dict[int, Any] = {}
         for name in NAMES:
             if name != "call":
@@ -61,6 +65,7 @@ class Machine:
         self.on_return = run.watchers.get("returned")
         self.watches_iteration = self.iterate is not None or self.iterated is not None
         self.log = run.log
+        self.quick = self.consults is None and self.on_call is None and self.log is None
 
     load_global: Any
     load_closure: Any
@@ -200,7 +205,7 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 frame.stack.clear()
             if isinstance(error, AttributeError) and error.name is None and error.obj is None:
                 complete_attribute_error(frame, back, error)
-        elif kind is RaiseFrame:
+        elif kind is RaiseFrame or kind is InitFrame:
             back = frame.back
         elif kind is ProtocolFrame:
             error.__traceback__ = traceback

@@ -33,11 +33,13 @@ class Entry:
         handler: called as ``handler(frame, stack, argument)``.
         decode: makes the handler's argument out of the raw instruction, once per code object.
         watch: names of the callbacks that this handler reports to; it is used only when one of them is overridden.
+        resumable: whether it is the one for generators and coroutines.
     """
 
     handler: Handler
     decode: Decoder
     watch: frozenset[str]
+    resumable: bool = False
 
 
 class Registry:
@@ -47,19 +49,24 @@ class Registry:
         self.version = version
         self._plain: dict[str, Entry] = {}
         self._watched: dict[str, list[Entry]] = {}
+        self._resumable: dict[str, Entry] = {}
         self.dropped: set[str] = set()
 
     def add(self, name: str, entry: Entry) -> None:
         """Register ``entry`` for the opcode ``name``; a second plain handler is refused."""
-        if entry.watch:
+        if entry.resumable:
+            self._resumable[name] = entry
+        elif entry.watch:
             self._watched.setdefault(name, []).append(entry)
         elif name in self._plain:
             raise ValueError(f"opcode {name} has two handlers on Python {self.version}")
         else:
             self._plain[name] = entry
 
-    def entry(self, name: str, watched: frozenset[str]) -> Entry | None:
-        """The handler of ``name`` when the callbacks ``watched`` are overridden."""
+    def entry(self, name: str, watched: frozenset[str], resumable: bool) -> Entry | None:
+        """The handler of ``name`` when the callbacks ``watched`` are overridden, in a generator if ``resumable``."""
+        if resumable and name in self._resumable:
+            return self._resumable[name]
         for entry in self._watched.get(name, ()):
             if entry.watch & watched:
                 return entry
@@ -67,7 +74,7 @@ class Registry:
 
     def names(self) -> set[str]:
         """Every opcode that can be run."""
-        return set(self._plain) | self.dropped
+        return set(self._plain) | self.dropped | {"KW_NAMES"}
 
 
 registry = Registry(RUNNING)
@@ -90,6 +97,7 @@ def opcode(
     until: Version | None = None,
     decode: Decoder = raw,
     watch: Iterable[str] = (),
+    resumable: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register a handler for the opcode ``name`` (CPython's name).
 
@@ -102,11 +110,12 @@ def opcode(
         until: first version that is no longer served.
         decode: makes ``argument`` from the instruction, when a code object is first seen.
         watch: the callbacks this handler serves; without them it is the plain handler.
+        resumable: it serves generators and coroutines only, in place of the plain one.
     """
 
     def register(handler: Handler) -> Handler:
         if serves(since, until):
-            registry.add(name, Entry(handler, decode, frozenset(watch)))
+            registry.add(name, Entry(handler, decode, frozenset(watch), resumable))
         return handler
 
     return register

@@ -1,5 +1,6 @@
 """Calls."""
 
+from types import FunctionType, MethodType
 from typing import Any
 
 from thunder_interpreter import _iteration
@@ -30,8 +31,32 @@ def call_op(frame: Frame, stack: list[Any], counts: tuple[int, tuple[str, ...]])
         args.insert(0, fn)
         fn = method
     if not keywords:
-        return call(frame, fn, args, {})
+        return call_positional(frame, fn, args)
     return call_named(frame, fn, args, keywords)
+
+
+def call_positional(frame: Frame, fn: Any, args: list[Any]) -> Outcome:
+    """Call without keywords; what is frequent is done here, the rest in ``call``."""
+    kind = type(fn)
+    if kind is MethodType:
+        args.insert(0, fn.__self__)
+        fn = fn.__func__
+        kind = type(fn)
+    machine = frame.machine
+    if kind is FunctionType:
+        program = machine.programs.get(id(fn.__code__))
+        if (
+            program is not None
+            and program.simple
+            and len(args) == program.argcount
+            and machine.quick
+            and id(fn) not in machine.table
+            and frame.depth < machine.limit
+        ):
+            if program.padding:
+                args += program.unbound
+            return Frame(machine, program, fn, args, frame)
+    return call(frame, fn, args, {})
 
 
 def call_named(frame: Frame, fn: Any, args: list[Any], keywords: tuple[str, ...]) -> Outcome:

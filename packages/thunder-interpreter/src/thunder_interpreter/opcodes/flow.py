@@ -99,6 +99,15 @@ def for_iter(frame: Frame, stack: list[Any], target: int) -> Outcome:
 @opcode("RETURN_VALUE")
 def return_value(frame: Frame, stack: list[Any], _: Any) -> Outcome:
     """``value ->``; goes on in the calling frame."""
+    back = frame.back
+    back.stack.append(stack.pop())  # type: ignore[union-attr]
+    return back
+
+
+@opcode("RETURN_VALUE", watch=("returned",))
+@opcode("RETURN_VALUE", resumable=True)
+def return_value_watched(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+    """``value ->``; goes on in the calling frame."""
     return leave(frame, stack.pop())
 
 

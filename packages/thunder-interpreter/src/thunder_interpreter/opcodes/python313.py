@@ -12,7 +12,7 @@ from thunder_interpreter._machine import ATTRIBUTE_LOADS
 from thunder_interpreter._operators import COMPARE, COMPARE_NAMES
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
 from thunder_interpreter._registry import drop, opcode
-from thunder_interpreter.opcodes.calls import call_named, call_spread
+from thunder_interpreter.opcodes.calls import call_named, call_positional, call_spread
 from thunder_interpreter.opcodes.containers import CONVERSIONS, formatted, merge_keywords
 from thunder_interpreter.opcodes.functions import annotate
 from thunder_interpreter.opcodes.operators import compare_slow
@@ -184,7 +184,7 @@ def end_for(frame: Frame, stack: list[Any], _: Any) -> None:
 def call_op(frame: Frame, stack: list[Any], argc: int) -> Outcome:
     """``fn, NULL, *args -> result``, or ``fn, self, *args -> result``."""
     args = pop_arguments(stack, argc)
-    return call(frame, stack.pop(), args, {})
+    return call_positional(frame, stack.pop(), args)
 
 
 def pop_arguments(stack: list[Any], argc: int) -> list[Any]:
