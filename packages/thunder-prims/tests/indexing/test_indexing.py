@@ -8,29 +8,29 @@ def shape_of(program, *examples):
     return trace_of(program, *examples).output.shape
 
 
-X, I, PAIRS = Tensor((2, 3, 4)), Tensor((5,), "int64"), Tensor((5, 6), "int32")
+X, LIST, PAIRS = Tensor((2, 3, 4)), Tensor((5,), "int64"), Tensor((5, 6), "int32")
 
 
 def test_indices_take_the_place_of_dimensions():
     assert shape_of(lambda x, i: prims.take(x, i, 1), X, PAIRS) == (2, 5, 6, 4)
-    assert shape_of(lambda x, i: prims.index(x, (None, i)), X, I) == (2, 5, 4)
-    assert shape_of(lambda x, i: prims.index(x, (None, i, i)), X, I) == (2, 5)
+    assert shape_of(lambda x, i: prims.index(x, (None, i)), X, LIST) == (2, 5, 4)
+    assert shape_of(lambda x, i: prims.index(x, (None, i, i)), X, LIST) == (2, 5)
     assert shape_of(lambda x, i: prims.index(x, (i, None, i)), X, PAIRS) == (5, 6, 3)
     assert shape_of(lambda x, i: prims.gather(x, i, 2), X, Tensor((2, 1, 9), "int64")) == (2, 1, 9)
     assert shape_of(lambda x, i: prims.take_along_axis(x, i, 2), X, Tensor((2, 3, 9), "int64")) == (2, 3, 9)
 
 
 def test_writing_keeps_the_shape():
-    assert shape_of(lambda x, i, v: prims.index_add(x, i, v, 1), X, I, Tensor((2, 5, 4))) == (2, 3, 4)
-    assert shape_of(lambda x, i, v: prims.index_copy(x, i, v, 0), X, I, Tensor((5, 3, 4))) == (2, 3, 4)
-    assert shape_of(lambda x, i, v: prims.index_put(x, (None, i), v, True), X, I, Tensor((2, 5, 4))) == (2, 3, 4)
+    assert shape_of(lambda x, i, v: prims.index_add(x, i, v, 1), X, LIST, Tensor((2, 5, 4))) == (2, 3, 4)
+    assert shape_of(lambda x, i, v: prims.index_copy(x, i, v, 0), X, LIST, Tensor((5, 3, 4))) == (2, 3, 4)
+    assert shape_of(lambda x, i, v: prims.index_put(x, (None, i), v, True), X, LIST, Tensor((2, 5, 4))) == (2, 3, 4)
     assert shape_of(lambda x, i: prims.scatter(x, i, 1.0, 0), X, Tensor((1, 2, 3), "int64")) == (2, 3, 4)
     assert shape_of(lambda x, v: prims.slice_scatter(x, v, (0, 1, 0), (2, 3, 4), (1, 2, 3)), X, Tensor((2, 1, 2)))
 
 
 def test_derivatives_are_wanted_if_any_operand_wants_them():
     values = Tensor((2, 5, 4), requires_grad=True)
-    trace = trace_of(lambda x, i, v: prims.index_add(x, i, v, 1), X, I, values)
+    trace = trace_of(lambda x, i, v: prims.index_add(x, i, v, 1), X, LIST, values)
     assert trace.output.requires_grad
 
 
@@ -59,7 +59,7 @@ REFUSALS = [
 @pytest.mark.parametrize(("program", "error", "words"), REFUSALS, ids=[words for _, _, words in REFUSALS])
 def test_what_does_not_fit_is_refused(program, error, words):
     with pytest.raises(error, match=words):
-        trace_of(program, X, I)
+        trace_of(program, X, LIST)
 
 
 def test_indices_on_another_device_are_refused():

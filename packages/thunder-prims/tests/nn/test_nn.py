@@ -93,7 +93,7 @@ def test_groups_are_rows_columns_or_summed_over():
     assert shape((3, 8), (8, 2)) == (5, 3, 2)
 
 
-X, I = Tensor((6, 7)), Tensor((5,), "int64")
+X, LIST = Tensor((6, 7)), Tensor((5,), "int64")
 REFUSALS = [
     (lambda x, i: prims.embedding(x, x), DTypeError, "embedding needs indices of an integer dtype"),
     (lambda x, i: prims.embedding(i, prims.sum(x, (0,))), ShapeError, r"embedding needs a weight of shape \(n, k\)"),
@@ -120,4 +120,4 @@ REFUSALS = [
 @pytest.mark.parametrize(("program", "error", "words"), REFUSALS, ids=[words for _, _, words in REFUSALS])
 def test_what_does_not_fit_is_refused(program, error, words):
     with pytest.raises(error, match=words):
-        trace_of(program, X, I)
+        trace_of(program, X, LIST)

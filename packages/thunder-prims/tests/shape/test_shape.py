@@ -52,6 +52,16 @@ def test_sizes_may_be_symbolic():
     assert all(constraint.holds for constraint in trace.constraints if constraint.relation in ("eq", "le"))
 
 
+def test_nothing_need_be_known_of_a_size_that_a_reshape_keeps():
+    def program(n):
+        x = prims.full((2, n, 3), 1.0, Tensor(()).dtype, Tensor(()).device)
+        return prims.reshape(prims.slice(x, (0, 0, 0), (2, n, 2)), (n, 4))
+
+    trace = trace_of(program, number_proxy(4))
+    assert [(c.relation, c.right) for c in trace.constraints if c.relation != "ge"] == []
+    assert "number_mul" not in str(trace)
+
+
 def test_the_shape_of_a_tensor_names_its_symbolic_sizes():
     trace = trace_of(lambda x: prims.shape_of(x), Tensor((IntegerProxy(4), 3)))
     assert_text(

@@ -6,6 +6,7 @@ import pytest
 from prims_machine import check_batching, check_jvp, check_rules, check_vjp, close, pulled_back, run
 
 import thunder_prims as prims
+from thunder_autograd import jvp_rule
 from thunder_ir import MissingRuleError, ShapeError, Tensor, trace_of
 
 GENERATOR = np.random.default_rng(10)
@@ -69,6 +70,12 @@ def test_a_wanted_derivative_for_the_first_argument_is_refused(name):
 
     with pytest.raises(MissingRuleError, match=f"{name} has no derivative with respect to its first argument"):
         trace_of(program, Tensor((2,), requires_grad=True), Tensor((2,)), Tensor((2,)))
+
+
+@pytest.mark.parametrize("name", ["zeta", "igamma", "igammac"])
+def test_a_tangent_of_the_first_argument_is_refused(name):
+    with pytest.raises(MissingRuleError, match=f"{name} has no derivative with respect to its first argument"):
+        run(lambda a, b: jvp_rule[getattr(prims, name)](a, b, a, None), POSITIVE, POSITIVE)
 
 
 @pytest.mark.parametrize("name", ["zeta", "igamma", "igammac"])
