@@ -205,7 +205,7 @@ TRANSFORMS = {
         prims.fft_c2c, lambda a, d, n, _: torch.fft.fftn(a, dim=d, norm=NORMS[n]), mixed(3, 4, 5), (0, 2), "root", True,
     ),
     "fft_r2c": (prims.fft_r2c, lambda a, d, n: torch.fft.rfftn(a, dim=d, norm=NORMS[n]), A, (0, 2), "none"),
-    "fft_r2c of even length": (prims.fft_r2c, lambda a, d, n: torch.fft.rfftn(a, dim=d, norm=NORMS[n]), A, (2, 1), "full"),
+    "even fft_r2c": (prims.fft_r2c, lambda a, d, n: torch.fft.rfftn(a, dim=d, norm=NORMS[n]), A, (2, 1), "full"),
     "fft_c2r": (
         prims.fft_c2r, lambda a, d, n, m: torch.fft.irfftn(a, s=(3, m), dim=d, norm="forward"), mixed(3, 4, 3),
         (0, 2), "none", 5,
