@@ -19,7 +19,7 @@ from thunder_ir.errors import (
     VerificationError,
 )
 from thunder_ir.languages import Language
-from thunder_ir.literals import Context, literal
+from thunder_ir.literals import Context, literal, register_literal
 from thunder_ir.locations import Location
 from thunder_ir.names import Names
 from thunder_ir.proxies import (
@@ -38,9 +38,11 @@ from thunder_ir.proxies import (
     value_of,
 )
 from thunder_ir.rules import RuleTable
+from thunder_ir.saving import load_trace, register_codec, save_trace
 from thunder_ir.symbols import BoundSymbol, Namespace, OpTags, Symbol, bind
 from thunder_ir.trace import Provenance, Trace, provide_default_language, record, trace_of
 from thunder_ir.trees import flat_proxies, substitute, tree_map
+from thunder_ir.verifier import verify
 
 __all__ = [
     "AnyProxy", "BoolProxy", "BoundSymbol", "Builder", "CollectionProxy", "ComplexProxy", "Constraint", "Context",
@@ -49,6 +51,6 @@ __all__ = [
     "OutsideTraceError", "Provenance", "Proxy", "RuleTable", "ShapeError", "Source", "StringProxy", "Symbol", "Tensor",
     "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "VerificationError", "__version__", "bind",
     "current_builder", "device", "devices", "dtype", "dtypes", "find_builder", "flat_proxies", "literal",
-    "number_proxy", "print_function", "provide_default_language", "record", "recording", "speaking", "substitute",
-    "trace_of", "tree_map", "value_of",
+    "load_trace", "number_proxy", "print_function", "provide_default_language", "record", "recording", "register_codec",
+    "register_literal", "save_trace", "speaking", "substitute", "trace_of", "tree_map", "value_of", "verify",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import keyword
 import linecache
 import sys
 from collections.abc import Callable, Mapping
@@ -66,9 +67,9 @@ def print_function(trace: Trace, *, decompositions: bool = False, locations: boo
         decompositions: with the decomposition of each composite as comments below it.
         locations: with the user's source line, as a comment, above what came from it.
     """
-    reserved = Names([p.name for p in trace.inputs] + [p.name for b in trace.bound_symbols for p in b.outputs])
-    context = Context(reserved)
-    lines = [f"def {trace.name}({', '.join([_parameter(p) for p in trace.inputs])}):"]
+    context = Context(trace.names())
+    name = Names().take(trace.name)
+    lines = [f"def {name}({', '.join([_parameter(p) for p in trace.inputs])}):"]
     place: Any = None
     for bound in trace.bound_symbols:
         if locations and bound.location is not None:
@@ -77,18 +78,25 @@ def print_function(trace: Trace, *, decompositions: bool = False, locations: boo
         if decompositions and not bound.symbol.is_prim:
             _print_decomposition(bound, context, lines, "# ")
     lines.append(f"{INDENT}return {literal(trace.output, context)}")
-    return Source(trace.name, "\n".join(lines) + "\n", context)
+    return Source(name, "\n".join(lines) + "\n", context)
 
 
 def _parameter(proxy: Proxy) -> str:
-    return f'{proxy.name}: "{proxy.type_string}"'
+    text = proxy.type_string
+    quoted = f'"{text}"' if text.isprintable() and '"' not in text and "\\" not in text else ascii(text)
+    return f"{proxy.name}: {quoted}"
+
+
+def comment(text: str) -> str:
+    """Return text that can stand in a comment: nothing in it ends the line."""
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _print_location(location: Any, before: Any, lines: list[str]) -> Any:
     here = str(location)
     if here != before:
         text = getattr(location, "text", "")
-        lines.append(f"{INDENT}# {ascii(here)[1:-1]}{':  ' + text if text.isprintable() and text else ''}")
+        lines.append(f"{INDENT}# {comment(here)}{':  ' + comment(text) if text else ''}")
     return here
 
 
@@ -106,17 +114,27 @@ def print_bound(bound: BoundSymbol, context: Context) -> list[str]:
         return symbol.printer(bound, context)
     args = [literal(a, context) for a in bound.args]
     if bound.kwargs:
-        args += [f"{key}={literal(value, context)}" for key, value in bound.kwargs.items()]
+        args += _keywords(bound.kwargs, context)
     call = f"{callee(symbol, context)}({', '.join(args)})"
     output = bound.output
     if output is None:
         return [call]
     if isinstance(output, Proxy):
-        return [f"{output.name} = {call}  # {output.type_string}"]
+        return [f"{output.name} = {call}  # {comment(output.type_string)}"]
     proxies = bound.outputs
     if not proxies:
         return [call]
-    return [f"{pattern(output)} = {call}  # {', '.join([p.type_string for p in proxies])}"]
+    return [f"{pattern(output)} = {call}  # {comment(', '.join([p.type_string for p in proxies]))}"]
+
+
+def _keywords(kwargs: dict[str, Any], context: Context) -> list[str]:
+    """Keyword arguments; names that are no identifiers are passed in a dict."""
+    plain = {key: value for key, value in kwargs.items() if key.isidentifier() and not keyword.iskeyword(key)}
+    args = [f"{key}={literal(value, context)}" for key, value in plain.items()]
+    if len(plain) < len(kwargs):
+        others = {key: value for key, value in kwargs.items() if key not in plain}
+        args.append(f"**{literal(others, context)}")
+    return args
 
 
 def pattern(output: Any) -> str:
@@ -134,12 +152,11 @@ def callee(symbol: Symbol, context: Context) -> str:
         namespace = symbol.namespace
         if isinstance(namespace, str):
             return context.object(symbol, f"{namespace}_{symbol.name}")
-        if namespace.alias not in context.globals:
-            context.imported(namespace.alias, namespace.import_line, importlib.import_module(namespace.module))
-        return f"{namespace.alias}.{symbol.name}"
+        if not symbol.name.isidentifier():
+            return context.object(symbol, f"{namespace.alias}_{symbol.name}")
+        module = sys.modules.get(namespace.module) or importlib.import_module(namespace.module)
+        return f"{context.imported(namespace.alias, namespace.import_line, module)}.{symbol.name}"
     if symbol.path:
-        root = symbol.path.partition(".")[0]
-        if root not in context.globals:
-            context.imported(root, f"import {root}", sys.modules[root])
-        return symbol.path
+        root, dot, rest = symbol.path.partition(".")
+        return f"{context.imported(root, f'import {root}', sys.modules[root])}{dot}{rest}"
     return context.object(symbol.implementation, f"{symbol.module}_{symbol.name}")

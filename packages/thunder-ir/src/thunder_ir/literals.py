@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import math
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 from thunder_ir import devices, dtypes
 from thunder_ir.devices import Device
 from thunder_ir.dtypes import DType
+from thunder_ir.errors import DuplicateRuleError
 from thunder_ir.names import Names
 from thunder_ir.proxies import Proxy
 
@@ -21,22 +23,42 @@ class Context:
     """The names that a generated program uses, and what they stand for.
 
     Everything that is not a literal is referred to by a name handed out here, never by text taken from the user,
-    so that no string of the user's can become code.
+    so that no string of the user's can become code; and no value of the program that happens to be called ``float`` or
+    ``prims`` can take the place of what is meant.
+
+    Args:
+        reserved: the names of the program's values.
     """
 
-    __slots__ = ("_by_identity", "globals", "imports", "names")
+    __slots__ = ("_aliases", "_by_identity", "globals", "imports", "names")
 
     def __init__(self, reserved: Names | None = None) -> None:
         self.globals: dict[str, Any] = {}
         self.imports: dict[str, str] = {}
         self.names = reserved if reserved is not None else Names()
         self._by_identity: dict[int, str] = {}
+        self._aliases: dict[str, str] = {}
 
     def imported(self, alias: str, line: str, module: Any) -> str:
-        """Refer to an imported module: ``line`` is what the printed program says to import it."""
-        self.imports.setdefault(alias, line)
-        self.globals.setdefault(alias, module)
-        return alias
+        """Refer to what an import brings.
+
+        Args:
+            alias: the name for it, unless a value of the program has that name already.
+            line: what the printed program says to import it under ``alias``.
+            module: what the name stands for.
+        """
+        name = self._aliases.get(alias)
+        if name is None:
+            name = self._aliases[alias] = self.names.take(alias)
+            self.imports[name] = line if name == alias else f"{line.removesuffix(f' as {alias}')} as {name}"
+            self.globals[name] = module
+        return name
+
+    def builtin(self, name: str) -> str:
+        """Refer to a builtin of Python, which needs an import only where a value of the program has its name."""
+        if name not in self.names:
+            return name
+        return self.imported(name, f"from builtins import {name}", getattr(builtins, name))
 
     def object(self, value: Any, hint: str = "object") -> str:
         """Refer to any object by a name of its own."""
@@ -46,6 +68,21 @@ class Context:
             self._by_identity[id(value)] = name
             self.globals[name] = value
         return name
+
+
+def register_literal(cls: type, printer: Callable[[Any, Context], str]) -> None:
+    """Teach generated programs to write values of a class.
+
+    Args:
+        cls: the class, not its subclasses.
+        printer: takes a value and the context; returns source. What it refers to by name it must get from the context:
+            ``f"{context.imported('torch', 'import torch', torch)}.float32"``.
+
+    Raises:
+        DuplicateRuleError: the class has another printer already.
+    """
+    if _PRINTERS.setdefault(cls, printer) is not printer:
+        raise DuplicateRuleError(f"values of {cls.__qualname__} have a printer already: {_PRINTERS[cls]}")
 
 
 def literal(value: Any, context: Context) -> str:
@@ -69,11 +106,11 @@ def _int(value: int, context: Context) -> str:
 
 
 def _float(value: float, context: Context) -> str:
-    return repr(value) if math.isfinite(value) else f"float('{value}')"
+    return repr(value) if math.isfinite(value) else f"{context.builtin('float')}('{value}')"
 
 
 def _complex(value: complex, context: Context) -> str:
-    return f"complex({_float(value.real, context)}, {_float(value.imag, context)})"
+    return f"{context.builtin('complex')}({_float(value.real, context)}, {_float(value.imag, context)})"
 
 
 def _repr(value: Any, context: Context) -> str:
@@ -101,12 +138,14 @@ def _dict(value: dict[Any, Any], context: Context) -> str:
 def _set(value: set[Any] | frozenset[Any], context: Context) -> str:
     items = sorted([literal(v, context) for v in value])
     if isinstance(value, frozenset):
-        return f"frozenset([{', '.join(items)}])"
-    return "{" + ", ".join(items) + "}" if items else "set()"
+        return f"{context.builtin('frozenset')}([{', '.join(items)}])"
+    return "{" + ", ".join(items) + "}" if items else f"{context.builtin('set')}()"
 
 
 def _slice(value: slice, context: Context) -> str:
-    return f"slice({', '.join([literal(v, context) for v in (value.start, value.stop, value.step)])})"
+    return (
+        f"{context.builtin('slice')}({', '.join([literal(v, context) for v in (value.start, value.stop, value.step)])})"
+    )
 
 
 def _ellipsis(value: Any, context: Context) -> str:

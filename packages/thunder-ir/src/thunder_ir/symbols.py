@@ -35,6 +35,7 @@ class OpTags(Enum):
     DONT_RECOMPUTE = auto()
     PROLOGUE = auto()  # unpacks or guards
     COLLECTIVE = auto()
+    FREES = auto()  # its arguments cannot be read any more after it
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,8 @@ import optree
 from thunder_ir.proxies import Proxy
 
 NAMESPACE = "thunder"
+_ORDERED = contextlib.ExitStack()  # never closed: in this namespace, dicts keep their order
+_ORDERED.enter_context(optree.dict_insertion_ordered(True, namespace=NAMESPACE))
 
 
 def flat_proxies(value: Any) -> list[Proxy]:
@@ -82,8 +85,49 @@ def _is(a: Any, b: Any) -> bool:
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """Return the leaves of a pytree and its structure; ``None`` is a leaf, dicts keep their order."""
-    return optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    """Return the leaves of a pytree and its structure.
+
+    Tuples, lists, dicts (in the order of their keys), the containers that optree knows and dataclasses are nodes;
+    ``None`` is a leaf.
+
+    Example:
+        >>> from thunder_ir.trees import flatten, unflatten
+        >>> leaves, structure = flatten({"b": (1, None), "a": [2]})
+        >>> leaves
+        [1, None, 2]
+        >>> unflatten(structure, "xyz")
+        {'b': ('x', 'y'), 'a': ['z']}
+    """
+    while True:
+        leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+        unknown = {leaf.__class__ for leaf in leaves if _is_node(leaf)}
+        if not unknown:
+            return leaves, structure
+        for cls in unknown:
+            _register(cls)
+
+
+def _is_node(leaf: Any) -> bool:
+    """Whether a leaf is a dataclass, of which optree has to be told."""
+    cls = leaf.__class__
+    return hasattr(cls, "__dataclass_fields__") and not cls.__module__.startswith("thunder_ir.")
+
+
+def _register(cls: Any) -> None:
+    """Make instances of a dataclass nodes, whose children are its fields."""
+    names = tuple([field.name for field in dataclasses.fields(cls)])
+
+    def take_apart(value: Any) -> tuple[list[Any], None, tuple[str, ...]]:
+        return [getattr(value, name) for name in names], None, names
+
+    def put_together(_: Any, children: Any) -> Any:
+        made = cls.__new__(cls)
+        for name, child in zip(names, children, strict=True):
+            object.__setattr__(made, name, child)
+        return made
+
+    with contextlib.suppress(ValueError):  # another thread was faster
+        optree.register_pytree_node(cls, take_apart, put_together, namespace=NAMESPACE)
 
 
 def unflatten(structure: Any, leaves: Any) -> Any:
@@ -92,5 +136,7 @@ def unflatten(structure: Any, leaves: Any) -> Any:
 
 
 def tree_map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """Return the pytree with ``function`` applied to each leaf."""
-    return optree.tree_map(function, tree, *rest, none_is_leaf=True, namespace=NAMESPACE)
+    """Return the pytree with ``function`` applied to each leaf, and to what stands at its place in ``rest``."""
+    leaves, structure = flatten(tree)
+    others = [structure.flatten_up_to(other) for other in rest]
+    return unflatten(structure, [function(*values) for values in zip(leaves, *others, strict=True)])

@@ -4,16 +4,20 @@ from thunder_ir.passes.common_subexpressions import common_subexpressions, memor
 from thunder_ir.passes.dataflow import consumers, dependencies, producers, topological_order
 from thunder_ir.passes.dead_code import dead_code_elimination
 from thunder_ir.passes.decorator import trace_pass, verifying
+from thunder_ir.passes.difference import difference
 from thunder_ir.passes.evaluation import evaluate
 from thunder_ir.passes.expansion import expand
+from thunder_ir.passes.folding import constant_folding
 from thunder_ir.passes.pairing import pair_outputs
+from thunder_ir.passes.patterns import Call, Hole, Match, match, matches, replace_patterns
 from thunder_ir.passes.rewriting import KEEP, renamed, rewrite
 from thunder_ir.passes.traits import has_effect, is_random, is_repeatable, writes
 
 flatten_composites = expand
 
 __all__ = [
-    "KEEP", "common_subexpressions", "consumers", "dead_code_elimination", "dependencies", "evaluate", "expand",
-    "flatten_composites", "has_effect", "is_random", "is_repeatable", "memory_behind", "pair_outputs", "producers",
-    "renamed", "rewrite", "topological_order", "trace_pass", "verifying", "writes",
+    "KEEP", "Call", "Hole", "Match", "common_subexpressions", "constant_folding", "consumers", "dead_code_elimination",
+    "dependencies", "difference", "evaluate", "expand", "flatten_composites", "has_effect", "is_random",
+    "is_repeatable", "match", "matches", "memory_behind", "pair_outputs", "producers", "renamed", "replace_patterns",
+    "rewrite", "topological_order", "trace_pass", "verifying", "writes",
 ]  # fmt: skip

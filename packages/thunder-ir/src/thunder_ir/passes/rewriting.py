@@ -68,6 +68,9 @@ def rewrite(trace: Trace, visit: Visitor) -> Trace:
                 del done[start:]
                 done.append(bound)
             else:
+                if replaced:  # what the visitor has kept of earlier values may have been replaced since
+                    done[start:] = [new.substituted(replaced) for new in done[start:]]
+                    made = substitute(made, replaced)
                 pair_outputs(bound.output, made, replaced)
                 defined.update([p.name for new in done[start:] for p in new.outputs])
     if not replaced:
