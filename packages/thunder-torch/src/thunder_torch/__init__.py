@@ -22,6 +22,7 @@ from thunder_torch.reduction import *
 from thunder_torch.scan import *
 from thunder_torch.shape import *
 from thunder_torch.sort import *
+from thunder_torch.truth import *
 from thunder_torch._version import __version__
 from thunder_torch.autocast import AutocastState, cast_arguments
 from thunder_torch.convert import (

@@ -10,7 +10,7 @@ from torch import Tensor
 import thunder_lang as lang
 from thunder_ir import OpTags, Symbol, TensorProxy
 from thunder_torch.convert import from_torch_device, from_torch_dtype
-from thunder_torch.symbol import torchsymbol
+from thunder_torch.symbol import BY_DECOMPOSITION, torchsymbol
 
 CAST = (OpTags.CAST,)
 
@@ -140,7 +140,7 @@ def dim(a: TensorProxy) -> int:
     return a.ndim
 
 
-@torchsymbol(Tensor.size, meta=lambda a, dim=None: size_of(a, dim))
+@torchsymbol(Tensor.size, meta=BY_DECOMPOSITION)
 def size(a: TensorProxy, dim: int | None = None) -> Any:
     """Return the shape, or the length of one dimension."""
     return size_of(a, dim)
@@ -161,14 +161,8 @@ def size_of(a: TensorProxy, dim: int | None) -> Any:
     return a.shape[dim]
 
 
-@torchsymbol(Tensor.item, meta=lambda a: lang.item(a), tags=(OpTags.DEVICE_SYNC,))
-def item(a: TensorProxy) -> Any:
-    """Return the only element as a number of the program."""
-    return lang.item(a)
-
-
 __all__ = [
     "bfloat16_method", "bool_method", "byte_method", "cdouble_method", "cfloat_method", "char_method", "clone",
     "contiguous", "cpu", "cuda", "detach", "dim", "double_method", "float_method", "half_method", "int_method",
-    "is_complex", "is_floating_point", "item", "long_method", "numel", "short_method", "size", "to", "type", "type_as",
+    "is_complex", "is_floating_point", "long_method", "numel", "short_method", "size", "to", "type", "type_as",
 ]  # fmt: skip

@@ -12,6 +12,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from thunder_ir import Device, DType, DTypeError, TensorProxy, dtypes, value_of
 from thunder_ir import device as make_device
 
+from thunder_torch.errors import UnknownMetadataError
+
 _TORCH_OF = {d: getattr(torch, d.name) for d in dtypes.STRONG if hasattr(torch, d.name)}
 _TORCH_OF[dtypes.bool8] = torch.bool
 _OF_TORCH = {t: d for d, t in _TORCH_OF.items()}
@@ -110,19 +112,23 @@ def fake_of(proxy: TensorProxy) -> torch.Tensor:
 def proxy_of(tensor: torch.Tensor, name: str = "") -> TensorProxy:
     """Return a proxy with the metadata of ``tensor``.
 
+    Raises:
+        UnknownMetadataError: it is sparse.
+
     Example:
         >>> import torch
         >>> from thunder_torch.convert import proxy_of
         >>> proxy_of(torch.zeros(2, 3, dtype=torch.int8), "x")
         <TensorProxy x: int8[2, 3]>
     """
-    strides: Any = tuple(tensor.stride()) if tensor.layout is torch.strided else None
+    if tensor.layout is not torch.strided:
+        raise UnknownMetadataError(f"a tensor of layout {tensor.layout} cannot enter a program; pass tensor.to_dense()")
     return TensorProxy(
         tuple(tensor.shape),
         from_torch_dtype(tensor.dtype),
         from_torch_device(tensor.device),
         tensor.requires_grad,
-        strides,
+        tuple(tensor.stride()),
         name=name,
     )
 

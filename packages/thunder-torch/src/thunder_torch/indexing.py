@@ -66,7 +66,7 @@ def _scalar(*tensors: Any) -> bool:
 @torchsymbol(torch.gather, Tensor.gather)
 def gather(a: TensorProxy, dim: Any, index: TensorProxy, *, sparse_grad: bool = False) -> Any:
     """The elements along a dimension at the places in ``index``."""
-    if isinstance(dim, str) or _scalar(a, index):
+    if isinstance(dim, str) or _scalar(a, index) or a.ndim != index.ndim:
         return NotImplemented
     return prims.gather(a, _long(index), dim % a.ndim)
 
@@ -76,7 +76,7 @@ def take_along_dim(a: TensorProxy, indices: TensorProxy, dim: int | None = None)
     """The elements along a dimension at the places in ``indices``, broadcast in the others."""
     if dim is None or _scalar(a, indices):
         return NotImplemented
-    return lang.take_along_dim(a, indices, dim)
+    return lang.take_along_dim(a, lang.where(indices < 0, indices + a.shape[dim], indices), dim)
 
 
 @torchsymbol(torch.take, Tensor.take)
@@ -91,7 +91,7 @@ def take(a: TensorProxy, index: TensorProxy) -> Any:
 @torchsymbol(torch.scatter_add, Tensor.scatter_add)
 def scatter_add(a: TensorProxy, dim: Any, index: TensorProxy, src: TensorProxy) -> Any:
     """``a`` with the elements of ``src`` added at the places in ``index``."""
-    if isinstance(dim, str) or _scalar(a, index, src):
+    if isinstance(dim, str) or _scalar(a, index, src) or a.ndim != index.ndim:
         return NotImplemented
     return prims.scatter_add(a, _long(index), src, dim % a.ndim)
 
@@ -100,7 +100,7 @@ def scatter_add(a: TensorProxy, dim: Any, index: TensorProxy, src: TensorProxy) 
 def scatter(a: TensorProxy, dim: Any, index: TensorProxy, *args: Any, **kwargs: Any) -> Any:
     """``a`` with elements replaced at the places in ``index``."""
     source = args[0] if args else kwargs.get("src", kwargs.get("value"))
-    if isinstance(dim, str) or "reduce" in kwargs or len(args) > 1 or _scalar(a, index, source):
+    if isinstance(dim, str) or "reduce" in kwargs or len(args) > 1 or _scalar(a, index, source) or a.ndim != index.ndim:
         return NotImplemented
     if not isinstance(source, TensorProxy):
         if isinstance(source, (bool, int, float)) and not a.dtype.is_complex:

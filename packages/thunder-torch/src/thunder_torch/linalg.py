@@ -77,7 +77,13 @@ def kron(a: TensorProxy, other: TensorProxy) -> TensorProxy:
 @torchsymbol(torch.tensordot, tags=PRODUCT)
 def tensordot(a: TensorProxy, b: TensorProxy, dims: Any = 2) -> Any:
     """The sum of products over several dimensions."""
-    return NotImplemented if isinstance(dims, (TensorProxy, Tensor)) else lang.tensordot(a, b, dims)
+    if isinstance(dims, (TensorProxy, Tensor)):
+        return NotImplemented
+    if not isinstance(dims, int):
+        first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+        if any(a.shape[m] != b.shape[n] for m, n in zip(first, second, strict=False)):  # one of length 1 broadcasts
+            return NotImplemented
+    return lang.tensordot(a, b, dims)
 
 
 @torchsymbol(torch.einsum, tags=PRODUCT)

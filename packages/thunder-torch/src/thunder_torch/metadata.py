@@ -21,7 +21,8 @@ from thunder_torch.convert import (
     from_torch_dtype,
     to_torch_device,
 )
-from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
+from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError, UnsupportedMutationError
+from thunder_torch.names import name_of
 
 LARGEST_TRIAL = 1 << 22  # elements in all arguments together up to which a call is tried on real memory
 CAPACITY = 1 << 16  # calls remembered
@@ -208,6 +209,11 @@ def _plain_numbers(value: Any) -> Any:
     return value
 
 
+_NO_KERNEL = (UnsupportedFakeTensorException, UnsupportedOperatorException)
+SHAPED_BY_METADATA = frozenset({"combinations", "corrcoef", "cov", "ctc_loss", "gaussian_nll_loss", "linalg_lstsq"})
+"""Names of operations that look at values, to check them or to choose a way, but shape their results by metadata."""
+
+
 def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the specification of the result, by running the call on fake tensors."""
     args, kwargs = _plain_numbers(args), _plain_numbers(kwargs)
@@ -221,60 +227,93 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
     with torch._C._DisableAutocast():
         fake_args, fake_kwargs = map_tensors(fake, args), map_tensors(fake, kwargs)
+        versions = _versions(fakes)
         try:
             with fake_mode():
                 output = function(*fake_args, **fake_kwargs)
         except (DynamicOutputShapeException, DataDependentOutputException) as error:
-            raise data_dependent(function, error) from None
+            if name_of(function) not in SHAPED_BY_METADATA:
+                raise data_dependent(function, error) from None
+            return _on_real_tensors(function, args, kwargs, error, known)
         except Exception as error:
-            output, fakes = _on_real_tensors(function, args, kwargs, error)
+            return _on_real_tensors(function, args, kwargs, error, known)
+        if _versions(fakes) != versions:
+            raise UnsupportedMutationError(
+                f"{name_of(function)} writes to its arguments; operations of a program return values. Use an "
+                f"out-of-place form, or make it a torch.library.custom_op that declares mutates_args"
+            )
         return _spec(output, fakes, known)
+
+
+def _versions(tensors: list[torch.Tensor]) -> list[int]:
+    """Return how often each tensor was written to."""
+    return [] if torch.is_inference_mode_enabled() else [t._version for t in tensors]
 
 
 def data_dependent(function: Callable[..., Any], error: Exception) -> DataDependentShapeError:
     """Return the error to raise for an operation whose result's metadata depend on values."""
-    name = getattr(function, "__name__", str(function))
     return DataDependentShapeError(
-        f"what {name} returns depends on the values in its tensors, which are not known while a program is traced; "
+        f"what {name_of(function)} returns depends on the values in its tensors, which are not known while a program is traced; "
         f"compute it outside, pass it in, or use a form with a static shape "
         f"(torch.where for masked selection, torch.nonzero_static for nonzero). PyTorch says: {error}"
     )
 
 
 def _on_real_tensors(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
-) -> tuple[Any, list[torch.Tensor]]:
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception, known: bool
+) -> Any:
     """Try a call that failed on fake tensors on real ones, which have PyTorch's own checks and every kernel.
 
     Fake kernels check in other words, and some operations have none. What the eager call raises is what the user
-    shall see; if it returns, its metadata are the answer.
+    shall see; if it returns the same metadata for different values, they are the answer.
     """
     proxies = [p for p in tensors_of(args, kwargs) if isinstance(p, TensorProxy)]
-    unsupported = isinstance(error, (UnsupportedFakeTensorException, UnsupportedOperatorException))
     on_cpu = all(to_torch_device(p.device).type == "cpu" for p in proxies)
     if not on_cpu or sum(torch.Size(p.shape).numel() for p in proxies) > LARGEST_TRIAL:
-        if unsupported:
-            name = getattr(function, "__name__", str(function))
+        if isinstance(error, _NO_KERNEL):
             raise UnknownMetadataError(
-                f"PyTorch cannot tell the metadata of {name} without running it ({error}); register a fake kernel "
-                f"with torch.library.register_fake"
+                f"PyTorch cannot tell the metadata of {name_of(function)} without running it ({error}); register a "
+                f"fake kernel with torch.library.register_fake"
             ) from error
         raise error
+    told = []
+    refused: Exception | None = None
+    with torch.random.fork_rng(devices=[]):
+        for low in (0, 1):
+            try:
+                told.append(_trial(function, args, kwargs, low, known))
+            except Exception as raised:
+                refused = refused or raised
+    if not told:
+        raise refused or error
+    trusted = isinstance(error, _NO_KERNEL) or name_of(function) in SHAPED_BY_METADATA
+    if told[0] != told[-1] or not (len(told) == 2 or trusted):
+        raise data_dependent(function, error)
+    return told[0]
+
+
+def _trial(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], low: int, known: bool) -> Any:
+    """Return the specification of what a call returns for real tensors of some values."""
     reals: list[torch.Tensor] = []
 
     def real(value: Any) -> torch.Tensor:
-        tensor = _real_of(value) if isinstance(value, TensorProxy) else value.detach().clone()
+        tensor = _real_of(value, low) if isinstance(value, TensorProxy) else value.detach().clone()
         reals.append(tensor)
         return tensor
 
-    with torch.random.fork_rng(devices=[]):
-        return function(*map_tensors(real, args), **map_tensors(real, kwargs)), reals
+    torch.manual_seed(low)
+    return _spec(function(*map_tensors(real, args), **map_tensors(real, kwargs)), reals, known)
 
 
-def _real_of(proxy: TensorProxy) -> torch.Tensor:
+def _real_of(proxy: TensorProxy, low: int) -> torch.Tensor:
+    """Return a tensor of that metadata: integers are all ``low``, others random between 0 and 1."""
     fake = fake_of(proxy)
-    tensor = torch.zeros(fake.untyped_storage().nbytes() // max(fake.element_size(), 1), dtype=fake.dtype)
-    tensor = tensor.as_strided(fake.shape, fake.stride())
+    length = fake.untyped_storage().nbytes() // max(fake.element_size(), 1)
+    if fake.dtype.is_floating_point and fake.element_size() > 1:
+        memory = torch.rand(length, dtype=fake.dtype)
+    else:
+        memory = torch.full((length,), low, dtype=torch.uint8).to(fake.dtype)
+    tensor = memory.as_strided(fake.shape, fake.stride())
     return tensor.requires_grad_() if proxy.requires_grad else tensor
 
 

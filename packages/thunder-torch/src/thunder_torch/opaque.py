@@ -18,6 +18,7 @@ from thunder_ir import Namespace, OpTags, Proxy, Symbol, TensorProxy
 from thunder_torch.metadata import map_tensors, meta_for, metadata_of
 from thunder_torch.names import name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
+from thunder_torch.running import run
 from thunder_vmap import batching_rule
 
 LTORCH = Namespace("ltorch", "thunder_torch")
@@ -105,11 +106,6 @@ def call_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
     template = Call(function, emptied(args), emptied(kwargs))
     return template, values
-
-
-def run(call: Callable[..., Any], *values: Any) -> Any:
-    """Run a call: what executes :data:`opaque_call`."""
-    return call(*values)
 
 
 def _opaque_call_meta(call: Any, *values: Any) -> Any:

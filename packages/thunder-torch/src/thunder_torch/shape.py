@@ -9,7 +9,8 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 import thunder_lang as lang
-from thunder_ir import OpTags, TensorProxy
+import thunder_prims as prims
+from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch.symbol import composed, torchsymbol
 
 MOVES = (OpTags.SHAPE_OP,)
@@ -129,10 +130,23 @@ def select(a: TensorProxy, dim: int, index: Any) -> Any:
     return NotImplemented if isinstance(index, TensorProxy) else lang.select(a, dim, index)
 
 
-@torchsymbol(torch.narrow, Tensor.narrow, tags=VIEWS)
+def _narrow_meta(a: Any, dim: Any, start: Any, length: Any) -> Any:
+    """The metadata where the start is a tensor, whose value PyTorch would ask for."""
+    if not isinstance(start, TensorProxy):
+        return NotImplemented
+    shape = list(a.shape)
+    shape[dim] = length
+    return a.like(shape=tuple(shape))
+
+
+@torchsymbol(torch.narrow, Tensor.narrow, tags=VIEWS, meta=_narrow_meta)
 def narrow(a: TensorProxy, dim: int, start: Any, length: int) -> Any:
     """Return ``length`` elements from ``start`` on along a dimension."""
-    return NotImplemented if isinstance(start, TensorProxy) else lang.narrow(a, dim, start, length)
+    if not isinstance(start, TensorProxy):
+        return lang.narrow(a, dim, start, length)
+    first = lang.where(start < 0, start + a.shape[dim], start)
+    places = lang.arange(0, length, dtype=dtypes.int64, device=a.device) + first
+    return prims.take(a, lang.to(places, dtypes.int64), dim % a.ndim)
 
 
 @torchsymbol(Tensor.unfold, tags=VIEWS)

@@ -29,6 +29,11 @@ class _Symbols(dict[Any, Symbol]):
 SYMBOLS = _Symbols()
 
 
+def BY_DECOMPOSITION(*args: Any, **kwargs: Any) -> Any:  # noqa: N802  (a mark that is passed as a meta function)
+    """Mark a symbol whose metadata its decomposition tells, PyTorch's fake tensors not knowing them."""
+    raise NotImplementedError("a mark, not a meta function")
+
+
 def torchsymbol(
     *callables: Any,
     name: str = "",
@@ -44,7 +49,7 @@ def torchsymbol(
         name: of the symbol, if not the decorated function's.
         tags: traits that passes rely on.
         meta: computes metadata more cheaply than PyTorch does. It may return ``NotImplemented`` for calls that it does
-            not know.
+            not know. With :func:`BY_DECOMPOSITION` only the decomposition is asked.
         language: what operators mean inside the decomposition.
 
     Returns:
@@ -137,8 +142,8 @@ def _meta(
     origin: Any, decomposition: Callable[..., Any], quick: Callable[..., Any] | None, language: Language
 ) -> Callable[..., Any] | None:
     """Return the meta function: the quick one if it knows, the decomposition for symbolic shapes, else PyTorch."""
-    if origin is None:
-        return quick
+    if origin is None or quick is BY_DECOMPOSITION:
+        return None if quick is BY_DECOMPOSITION else quick
 
     def meta(*args: Any, **kwargs: Any) -> Any:
         if quick is not None:
@@ -192,4 +197,4 @@ def find_symbol(function: Any) -> Symbol | None:
         return None
 
 
-__all__ = ["SYMBOLS", "composed", "find_symbol", "torchsymbol"]
+__all__ = ["BY_DECOMPOSITION", "SYMBOLS", "composed", "find_symbol", "torchsymbol"]

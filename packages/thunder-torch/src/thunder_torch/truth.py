@@ -1,0 +1,37 @@
+"""Questions about all elements that Python gets an answer to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thunder_lang as lang
+import torch
+from thunder_ir import OpTags, TensorProxy
+from torch import Tensor
+
+from thunder_torch.symbol import BY_DECOMPOSITION, torchsymbol
+
+ANSWERS = (OpTags.DEVICE_SYNC, OpTags.CONSTANT_FOR_DERIVATIVE)
+
+
+@torchsymbol(torch.equal, Tensor.equal, tags=ANSWERS, meta=BY_DECOMPOSITION)
+def equal(a: TensorProxy, other: TensorProxy) -> Any:
+    """Whether two tensors have one shape and equal elements."""
+    return tuple(a.shape) == tuple(other.shape) and lang.item(lang.all(lang.eq(a, other)))
+
+
+@torchsymbol(torch.allclose, Tensor.allclose, tags=ANSWERS, meta=BY_DECOMPOSITION)
+def allclose(
+    a: TensorProxy, other: TensorProxy, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Any:
+    """Whether all elements of two tensors are close."""
+    return lang.item(lang.all(lang.isclose(a, other, rtol, atol, equal_nan)))
+
+
+@torchsymbol(Tensor.item, tags=ANSWERS, meta=BY_DECOMPOSITION)
+def item(a: TensorProxy) -> Any:
+    """Return the only element as a number of the program."""
+    return lang.item(a)
+
+
+__all__ = ["allclose", "equal", "item"]
