@@ -57,7 +57,7 @@ def complex_jvp(
 batches_elementwise(complex)
 
 
-@prim(ELEMENTWISE, method="conj")
+@prim(ELEMENTWISE, OpTags.VIEW, method="conj")
 def conj(a: TensorProxy) -> TensorProxy:
     """Complex conjugate of ``a``; a real ``a`` itself."""
     return unary("conj", ANY, a) if not isinstance(a, TensorProxy) or a.dtype.is_complex else a
@@ -78,7 +78,7 @@ def conj_jvp(a: TensorProxy, da: TensorProxy | None) -> tuple[TensorProxy, Tenso
 batches_elementwise(conj)
 
 
-@prim(ELEMENTWISE)
+@prim(ELEMENTWISE, OpTags.VIEW)
 def imag(a: TensorProxy) -> TensorProxy:
     """Imaginary part of a complex ``a``, in the dtype of its parts."""
     return unary("imag", COMPLEX, a, part_dtype(a))
@@ -94,7 +94,7 @@ linear(imag)
 batches_elementwise(imag)
 
 
-@prim(ELEMENTWISE)
+@prim(ELEMENTWISE, OpTags.VIEW)
 def real(a: TensorProxy) -> TensorProxy:
     """Real part of a complex ``a``, in the dtype of its parts; a real ``a`` itself."""
     return unary("real", ANY, a, part_dtype(a)) if not isinstance(a, TensorProxy) or a.dtype.is_complex else a

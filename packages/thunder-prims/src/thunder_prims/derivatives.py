@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from thunder_autograd import jvp_rule, vjp_rule
-from thunder_ir import Symbol, TensorProxy
+from thunder_ir import MissingRuleError, Symbol, TensorProxy
+from thunder_prims.creation import full
 
 Map = Callable[[TensorProxy], Any]
 """From the tangent of one operand to what it adds to the tangent of the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoFormula:
+    """Stands in place of a map for an operand with a derivative that nobody can write down.
+
+    Args:
+        operation: for the message.
+        operand: which one of its operands, ``"first"``.
+    """
+
+    operation: str
+    operand: str
+
+    def refused(self) -> MissingRuleError:
+        """Return the error to raise where the derivative is wanted."""
+        return MissingRuleError(
+            f"{self.operation} has no derivative with respect to its {self.operand} argument; detach it first"
+        )
+
 
 Maps = Callable[..., Any]
 """Takes the operands and then the result of an elementwise operation; returns a :data:`Map` for each operand."""
@@ -20,9 +43,9 @@ def derivatives(*symbols: Symbol) -> Callable[[Maps], Maps]:
 
     The decorated function takes the operation's arguments and its result ``y``, and returns for each argument the map
     ``d -> d * dy/da``, as one function for one argument and as a tuple for several; ``None`` stands for an argument
-    without derivative. The tangent of the result is the sum of what the maps make of the tangents. As each element
-    depends only on its own place, a map is its own transpose, so the pullback applies it too, to conjugates where
-    the dtype is complex.
+    without derivative, :class:`NoFormula` for one whose derivative is refused. The tangent of the result is the sum of
+    what the maps make of the tangents. As each element depends only on its own place, a map is its own transpose, so
+    the pullback applies it too, to conjugates where the dtype is complex.
     """
 
     def register(maps: Maps) -> Maps:
@@ -39,9 +62,7 @@ def _register(symbol: Symbol, maps: Maps) -> None:
 
         def pullback(dy: TensorProxy) -> tuple[Any, ...]:
             of = _as_tuple(maps(*args, y))
-            return tuple(
-                _transposed(f, dy) if f is not None and _is_inexact(a) else None for f, a in zip(of, args, strict=False)
-            )
+            return tuple([_pulled_back(f, a, dy) if _is_inexact(a) else None for f, a in zip(of, args, strict=False)])
 
         return y, pullback
 
@@ -51,8 +72,11 @@ def _register(symbol: Symbol, maps: Maps) -> None:
         of = _as_tuple(maps(*args, y))
         total: Any = None
         for f, d in zip(of, tangents, strict=False):
-            if f is not None and d is not None:
-                total = f(d) if total is None else total + f(d)
+            if f is None or d is None:
+                continue
+            if isinstance(f, NoFormula):
+                raise f.refused()
+            total = f(d) if total is None else total + f(d)
         return y, total
 
     vjp.__name__ = vjp.__qualname__ = f"{symbol.name}_vjp"
@@ -62,11 +86,17 @@ def _register(symbol: Symbol, maps: Maps) -> None:
     jvp_rule(symbol)(jvp)
 
 
-def _transposed(f: Map, dy: TensorProxy) -> Any:
+def _pulled_back(f: Map | NoFormula | None, a: TensorProxy, dy: TensorProxy) -> Any:
+    if isinstance(f, NoFormula):
+        if a.requires_grad:
+            raise f.refused()
+        return full(a.shape, math.nan, a.dtype, a.device)  # dropped where nobody wants it, and loud where somebody does
+    if f is None:
+        return None
     return f(dy.conj()).conj() if dy.dtype.is_complex else f(dy)
 
 
-def _as_tuple(maps: Any) -> tuple[Map | None, ...]:
+def _as_tuple(maps: Any) -> tuple[Map | NoFormula | None, ...]:
     return maps if isinstance(maps, tuple) else (maps,)
 
 

@@ -208,10 +208,23 @@ def reshape_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy
 def _reshaped(operation: str, a: TensorProxy, shape: Sequence[Dimension]) -> TensorProxy:
     check_tensor(operation, a)
     check_shape(operation, shape)
-    have, want = count(a.shape), count(shape)
-    if have != want:
-        raise ShapeError(f"{operation} of {a.type_string} with {have} elements to {tuple(shape)} with {want}")
+    have, want = _without_shared(a.shape, shape)
+    if count(have) != count(want):
+        raise ShapeError(
+            f"{operation} of {a.type_string} with {count(a.shape)} elements to {tuple(shape)} with {count(shape)}"
+        )
     return a.like(shape=tuple(shape))
+
+
+def _without_shared(a: Sequence[Dimension], b: Sequence[Dimension]) -> tuple[list[Dimension], list[Dimension]]:
+    """Two shapes without the symbolic sizes that are in both: nothing need be known of those to compare the rest."""
+    rest, others = list(a), []
+    for size in b:
+        if isinstance(size, int) or not any([size is s for s in rest]):
+            others.append(size)
+        else:
+            rest = [*rest[: (i := [size is s for s in rest].index(True))], *rest[i + 1 :]]
+    return rest, others
 
 
 @prim(OpTags.SHAPE_OP, OpTags.VIEW)
@@ -275,12 +288,13 @@ def slice(
         )
     sizes = []
     for size, start, end, step in zip(a.shape, starts, ends, steps, strict=True):
-        if not (0 <= start and start <= end and end <= size) or step < 1:
+        if not (0 <= start and start <= end and (end is size or end <= size)) or step < 1:
             raise ShapeError(
                 f"slice of {a.type_string} from {tuple(starts)} to {tuple(ends)} by {tuple(steps)} needs "
                 "0 <= start <= end <= size and a positive stride in each dimension"
             )
-        sizes.append(end - start if step == 1 else (end - start + step - 1) // step)
+        taken = end if isinstance(start, int) and start == 0 else end - start
+        sizes.append(taken if step == 1 else (taken + step - 1) // step)
     return a.like(shape=tuple(sizes))
 
 
@@ -399,7 +413,7 @@ def cat(tensors: Sequence[TensorProxy], dim: int) -> TensorProxy:
         check_tensor("cat", tensor)
         check_same("cat", first, tensor, shape=False)
         if tensor.ndim != first.ndim or any(
-            [i != dim and m != n for i, (m, n) in enumerate(zip(first.shape, tensor.shape, strict=True))]
+            [i != dim and m is not n and m != n for i, (m, n) in enumerate(zip(first.shape, tensor.shape, strict=True))]
         ):
             raise ShapeError(
                 f"cat of {first.type_string} and {tensor.type_string} along {dim} needs equal sizes in all other "

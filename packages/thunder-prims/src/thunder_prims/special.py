@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from thunder_ir import MissingRuleError, OpTags, ShapeError, TensorProxy
+from thunder_ir import OpTags, ShapeError, TensorProxy
 from thunder_ir.proxies import Number
 from thunder_prims.batching import batches_elementwise
 from thunder_prims.checks import FLOATING, INEXACT, check_integer, elementwise, unary
 from thunder_prims.conditional import where
 from thunder_prims.creation import full
-from thunder_prims.derivatives import Map, derivatives
+from thunder_prims.derivatives import Map, NoFormula, derivatives
 from thunder_prims.elementwise_unary import abs, cos, exp, log, sign
 from thunder_prims.prim import prim
 
@@ -418,20 +418,9 @@ def zeta(a: Operand, b: Operand) -> TensorProxy:
 
 
 @derivatives(zeta)
-def zeta_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+def zeta_maps(a: Any, b: Any, y: TensorProxy) -> tuple[NoFormula, Map]:
     """``-d * a * zeta(a + 1, b)`` for ``b``; for ``a`` no formula is known."""
-    return lambda d: _unknown("zeta", a), lambda d: -d * a * zeta(a + 1, b)
-
-
-def _unknown(operation: str, a: TensorProxy) -> TensorProxy:
-    """Refuse a derivative that is surely wanted, and make it nan where it may be dropped.
-
-    Raises:
-        MissingRuleError: ``a`` requires its gradient.
-    """
-    if a.requires_grad:
-        raise MissingRuleError(f"{operation} has no derivative with respect to its first argument; detach it first")
-    return full(a.shape, math.nan, a.dtype, a.device)  # type: ignore[no-any-return]
+    return NoFormula("zeta", "first"), lambda d: -d * a * zeta(a + 1, b)
 
 
 batches_elementwise(zeta)
@@ -444,9 +433,9 @@ def igamma(a: Operand, b: Operand) -> TensorProxy:
 
 
 @derivatives(igamma)
-def igamma_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+def igamma_maps(a: Any, b: Any, y: TensorProxy) -> tuple[NoFormula, Map]:
     """``d * exp(-b) * b**(a-1) / gamma(a)`` for ``b``; for ``a`` no formula is known."""
-    return lambda d: _unknown("igamma", a), lambda d: d * _gamma_density(a, b)
+    return NoFormula("igamma", "first"), lambda d: d * _gamma_density(a, b)
 
 
 def _gamma_density(a: Any, b: TensorProxy) -> TensorProxy:
@@ -464,9 +453,9 @@ def igammac(a: Operand, b: Operand) -> TensorProxy:
 
 
 @derivatives(igammac)
-def igammac_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
+def igammac_maps(a: Any, b: Any, y: TensorProxy) -> tuple[NoFormula, Map]:
     """``-d * exp(-b) * b**(a-1) / gamma(a)`` for ``b``; for ``a`` no formula is known."""
-    return lambda d: _unknown("igammac", a), lambda d: -d * _gamma_density(a, b)
+    return NoFormula("igammac", "first"), lambda d: -d * _gamma_density(a, b)
 
 
 batches_elementwise(igammac)
