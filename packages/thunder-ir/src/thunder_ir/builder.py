@@ -44,7 +44,7 @@ class Builder:
         recording: whether calls of symbols are kept. Without it only metadata are computed.
     """
 
-    __slots__ = ("bound_symbols", "constraints", "language", "locate", "names", "recording", "tags")
+    __slots__ = ("_constrained", "bound_symbols", "constraints", "language", "locate", "names", "recording", "tags")
 
     def __init__(
         self,
@@ -59,11 +59,15 @@ class Builder:
         self.recording = recording
         self.bound_symbols: list[BoundSymbol] = []
         self.constraints: list[Constraint] = []
+        self._constrained: set[Any] = set()
         self.tags: frozenset[Any] = frozenset()
 
     def constrain(self, relation: str, left: Any, right: Any, holds: bool) -> bool:
-        """Record that ``left <relation> right`` came out as ``holds``; return ``holds``."""
-        self.constraints.append(Constraint(relation, left, right, holds))
+        """Record, once, that ``left <relation> right`` came out as ``holds``; return ``holds``."""
+        key = (relation, _mention(left), _mention(right), holds)
+        if key not in self._constrained:
+            self._constrained.add(key)
+            self.constraints.append(Constraint(relation, left, right, holds))
         return holds
 
     @contextmanager
@@ -75,6 +79,12 @@ class Builder:
             yield
         finally:
             self.tags = before
+
+
+def _mention(number: Any) -> Any:
+    """A proxy by its name, a number by type and value."""
+    name = getattr(number, "name", None)
+    return name or id(number) if name is not None else (type(number), number)
 
 
 def current_builder() -> Builder:

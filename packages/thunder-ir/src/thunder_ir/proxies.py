@@ -91,12 +91,20 @@ class StringProxy(Proxy):
         return "str"
 
 
+_NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1}  # what leaves an integer as it is
+_COMMUTATIVE = frozenset({"add", "mul"})
+
+
 def _arithmetic(operation: str, reflected: bool = False) -> Callable[..., Any]:
     """A number's operator: a new symbolic number, recorded by the language's ``number_<operation>``."""
 
     def operator(self: NumberProxy, other: Any) -> Any:
         if not isinstance(other, (int, float, complex, NumberProxy)):
             return NotImplemented
+        known = _NEUTRAL.get(operation)
+        if known is not None and other.__class__ is int and other == known and isinstance(self, IntegerProxy):
+            if not reflected or operation in _COMMUTATIVE:
+                return self
         method = _method(f"number_{operation}")
         return method(other, self) if reflected else method(self, other)
 
@@ -109,6 +117,8 @@ def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[
     def operator(self: NumberProxy, other: Any) -> Any:
         if not isinstance(other, (int, float, complex, NumberProxy)):
             return NotImplemented
+        if other is self or (isinstance(other, NumberProxy) and other.name and other.name == self.name):
+            return compare(self.value, self.value)  # holds for every value: nothing to guard
         return current_builder().constrain(relation, self, other, compare(self.value, value_of(other)))
 
     return operator

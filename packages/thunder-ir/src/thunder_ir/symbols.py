@@ -11,7 +11,7 @@ from thunder_ir.builder import Builder, current_builder, recording
 from thunder_ir.errors import OutsideTraceError
 from thunder_ir.languages import Language
 from thunder_ir.names import Names
-from thunder_ir.proxies import Proxy
+from thunder_ir.proxies import NumberProxy, Proxy, TensorProxy
 from thunder_ir.trees import flat_proxies, substitute
 
 
@@ -109,7 +109,9 @@ class Symbol:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         builder = current_builder()
         output = self.evaluate(builder, args, kwargs)
-        return bind(builder, self, args, kwargs, output) if builder.recording else output
+        if builder.recording or (output.__class__ is not TensorProxy and _is_arithmetic(args, output)):
+            return bind(builder, self, args, kwargs, output)
+        return output
 
     def evaluate(self, builder: Builder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the output proxies of a call, recording nothing."""
@@ -126,6 +128,14 @@ class Symbol:
 
     def __repr__(self) -> str:
         return f"<Symbol {self.id}>"
+
+
+def _is_arithmetic(args: tuple[Any, ...], output: Any) -> bool:
+    """Whether a call makes a number of numbers. It is recorded even while only metadata are computed.
+
+    The number may become a dimension of the metadata, and the program must then say what it is.
+    """
+    return isinstance(output, NumberProxy) and all([isinstance(p, NumberProxy) for p in flat_proxies(args)])
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -147,12 +147,14 @@ def trace_of(function: Callable[..., Any], *examples: Any, language: Language | 
     wanted = list(code.co_varnames[: code.co_argcount]) if code is not None else []
     names = Names()
     inputs: list[Proxy] = []
+    known: dict[int, Proxy] = {}  # by identity: one symbolic number may be an argument and a dimension of others
 
     def name_all(value: Any, hint: str) -> Any:
         if isinstance(value, Proxy):
-            named = value.renamed(names.take(hint))
-            inputs.append(named)
-            return named
+            if id(value) not in known:
+                known[id(value)] = named = _with_dimensions(value.renamed(names.take(hint)), name_all, hint)
+                inputs.append(named)
+            return known[id(value)]
         if isinstance(value, (tuple, list)):
             items = [name_all(v, f"{hint}_{i}") for i, v in enumerate(value)]
             return type(value)(items)
@@ -165,6 +167,14 @@ def trace_of(function: Callable[..., Any], *examples: Any, language: Language | 
     with recording(builder):
         output = function(*args)
     return Trace("program", tuple(inputs), tuple(builder.bound_symbols), output, tuple(builder.constraints))
+
+
+def _with_dimensions(value: Proxy, name_all: Callable[[Any, str], Any], hint: str) -> Proxy:
+    """Name the symbolic dimensions of an input; they become inputs, too."""
+    if isinstance(value, TensorProxy):
+        lengths = enumerate(value.shape)
+        value.shape = tuple([name_all(n, f"{hint}_{i}") if isinstance(n, Proxy) else n for i, n in lengths])
+    return value
 
 
 class _Default:

@@ -55,7 +55,7 @@ def reshape(a: TensorProxy, *shape: Any) -> TensorProxy:
     a = need_tensor("reshape", a)
     wanted = spread(shape)
     wanted = _with_computed(a, wanted) if -1 in wanted else wanted
-    return a if a.shape == wanted else _tensor(prims.reshape(a, wanted))
+    return a if a.ndim == len(wanted) and a.shape == wanted else _tensor(prims.reshape(a, wanted))
 
 
 def _with_computed(a: TensorProxy, shape: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -10,7 +10,8 @@ from thunder_ir.passes.expansion import expand
 from thunder_ir.passes.folding import constant_folding
 from thunder_ir.passes.pairing import pair_outputs
 from thunder_ir.passes.patterns import Call, Hole, Match, match, matches, replace_patterns
-from thunder_ir.passes.rewriting import KEEP, renamed, rewrite
+from thunder_ir.passes.renaming import renamed
+from thunder_ir.passes.rewriting import KEEP, rewrite
 from thunder_ir.passes.traits import has_effect, is_random, is_repeatable, writes
 
 flatten_composites = expand

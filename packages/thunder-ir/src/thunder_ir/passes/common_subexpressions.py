@@ -7,6 +7,7 @@ from typing import Any
 
 from thunder_ir.keys import key_of
 from thunder_ir.passes.decorator import trace_pass
+from thunder_ir.passes.dimensions import follow_numbers
 from thunder_ir.passes.traits import is_repeatable, writes
 from thunder_ir.symbols import BoundSymbol, OpTags
 from thunder_ir.trace import Trace
@@ -48,7 +49,8 @@ def common_subexpressions(trace: Trace) -> Trace:
             replaced.update({new.name: old for new, old in zip(bound.outputs, first.outputs, strict=True)})
     if not replaced:
         return trace
-    return trace.replace(bound_symbols=tuple(kept), output=substitute(trace.output, replaced))
+    merged = trace.replace(bound_symbols=tuple(kept), output=substitute(trace.output, replaced))
+    return follow_numbers(merged, replaced)
 
 
 def _key(bound: BoundSymbol) -> Any:

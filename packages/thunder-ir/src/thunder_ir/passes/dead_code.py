@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thunder_ir.passes.decorator import trace_pass
 from thunder_ir.passes.traits import has_effect
+from thunder_ir.proxies import Proxy, TensorProxy
 from thunder_ir.trace import Trace
 
 
@@ -21,12 +22,22 @@ def dead_code_elimination(trace: Trace) -> Trace:
         >>> len(dead_code_elimination(trace_of(program, Tensor((2,)))).bound_symbols)
         1
     """
-    read = {p.name for p in trace.outputs}
+    read = _read_by(trace.outputs)
     kept = []
     for bound in reversed(trace.bound_symbols):
-        if not read.isdisjoint([p.name for p in bound.outputs]) or has_effect(bound):
+        outputs = bound.outputs
+        if not read.isdisjoint([p.name for p in outputs]) or has_effect(bound):
             kept.append(bound)
-            read.update([p.name for p in bound.inputs])
+            read.update(_read_by(outputs), _read_by(bound.inputs))
     if len(kept) == len(trace.bound_symbols):
         return trace
     return trace.replace(bound_symbols=tuple(reversed(kept)))
+
+
+def _read_by(proxies: list[Proxy]) -> set[str]:
+    """The names of values, and those of their symbolic dimensions."""
+    names = {p.name for p in proxies}
+    for p in proxies:
+        if p.__class__ is TensorProxy:
+            names.update([d.name for d in p.shape if d.__class__ is not int])  # type: ignore[union-attr]
+    return names

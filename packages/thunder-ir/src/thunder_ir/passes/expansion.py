@@ -7,8 +7,8 @@ from typing import Any
 
 from thunder_ir.names import Names
 from thunder_ir.passes.decorator import trace_pass
-from thunder_ir.passes.pairing import pair_outputs, renaming
-from thunder_ir.passes.rewriting import renamed
+from thunder_ir.passes.pairing import pair_outputs
+from thunder_ir.passes.rewriting import with_old_names
 from thunder_ir.symbols import BoundSymbol
 from thunder_ir.trace import Trace
 from thunder_ir.trees import substitute
@@ -46,7 +46,7 @@ def expand(trace: Trace, keep: Callable[[BoundSymbol], bool] = _keeps_nothing) -
     for bound in trace.bound_symbols:
         expansion.add(bound)
     new = trace.replace(bound_symbols=tuple(expansion.done), output=substitute(trace.output, expansion.replaced))
-    return renamed(new, renaming(expansion.replaced, expansion.defined))
+    return with_old_names(new, expansion.replaced, expansion.defined)
 
 
 class _Expansion:

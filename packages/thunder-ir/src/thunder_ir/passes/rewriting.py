@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from thunder_ir.builder import Builder, recording
+from thunder_ir.passes.dimensions import follow_numbers
 from thunder_ir.passes.pairing import pair_outputs, renaming
+from thunder_ir.passes.renaming import renamed
 from thunder_ir.symbols import BoundSymbol
 from thunder_ir.trace import Trace
 from thunder_ir.trees import substitute
@@ -77,7 +79,7 @@ def rewrite(trace: Trace, visit: Visitor) -> Trace:
         return trace
     constraints = (*trace.constraints, *builder.constraints)
     new = trace.replace(bound_symbols=tuple(done), output=substitute(trace.output, replaced), constraints=constraints)
-    return renamed(new, renaming(replaced, defined))
+    return with_old_names(new, replaced, defined)
 
 
 def _visited(builder: Builder, bound: BoundSymbol, visit: Visitor) -> Any:
@@ -88,13 +90,13 @@ def _visited(builder: Builder, bound: BoundSymbol, visit: Visitor) -> Any:
     return visit(bound)
 
 
-def renamed(trace: Trace, names: dict[str, Any]) -> Trace:
-    """Return the trace with the values in ``names`` replaced everywhere, where they are defined included."""
-    if not names:
-        return trace
-    bound_symbols = tuple([bound.substituted(names, outputs=True) for bound in trace.bound_symbols])
-    return trace.replace(
-        inputs=tuple([names.get(p.name, p) for p in trace.inputs]),
-        bound_symbols=bound_symbols,
-        output=substitute(trace.output, names),
-    )
+def with_old_names(trace: Trace, replaced: dict[str, Any], defined: set[str]) -> Trace:
+    """Return the trace in which values that took the place of one old value have its name.
+
+    Args:
+        trace: with the new values.
+        replaced: for the names of old values, what took their place.
+        defined: the names of new values that nobody else refers to.
+    """
+    names = renaming(replaced, defined)
+    return follow_numbers(follow_numbers(renamed(trace, names), replaced), names)

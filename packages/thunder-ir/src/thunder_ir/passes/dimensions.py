@@ -1,0 +1,37 @@
+"""Keeping metadata true where the numbers that they mention are replaced."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from thunder_ir.passes.renaming import renamed
+from thunder_ir.proxies import NumberProxy, Proxy, TensorProxy
+from thunder_ir.trace import Trace
+
+
+def follow_numbers(trace: Trace, replaced: dict[str, Any]) -> Trace:
+    """Return the trace with the numbers in ``replaced`` replaced in symbolic dimensions and in constraints, too."""
+    numbers = {name: value for name, value in replaced.items() if isinstance(value, (int, NumberProxy))}
+    if not numbers:
+        return trace
+    changed: dict[str, Proxy] = {}
+    for proxy in [*trace.inputs, *[p for bound in trace.bound_symbols for p in bound.outputs]]:
+        if isinstance(proxy, TensorProxy) and any([d.__class__ is not int for d in proxy.shape]):
+            shape = tuple([_replaced(d, numbers) for d in proxy.shape])
+            if any([new is not old for new, old in zip(shape, proxy.shape, strict=True)]):
+                changed[proxy.name] = _reshaped(proxy, shape)
+    constraints = tuple(
+        [replace(c, left=_replaced(c.left, numbers), right=_replaced(c.right, numbers)) for c in trace.constraints]
+    )
+    return renamed(trace.replace(constraints=constraints), changed)
+
+
+def _reshaped(proxy: TensorProxy, shape: tuple[Any, ...]) -> Proxy:
+    other: Any = proxy.renamed(proxy.name)
+    other.shape = shape
+    return other  # type: ignore[no-any-return]
+
+
+def _replaced(value: Any, numbers: dict[str, Any]) -> Any:
+    return numbers.get(value.name, value) if isinstance(value, Proxy) else value
