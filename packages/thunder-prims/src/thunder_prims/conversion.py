@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
@@ -184,7 +185,8 @@ def stride_order_batching(size: Dimension, args: Any, dims: Any) -> tuple[Tensor
     return stride_order(batch_first(a, batch, size), (len(order), *order)), 0
 
 
-_EXAMPLES = {bool: False, int: 0, float: 0.0, complex: 0j}
+# What stands for a value that nobody knows yet: no arithmetic on it while recording raises for the value's sake.
+_UNKNOWN = {bool: True, int: 1, float: math.nan, complex: complex(math.nan, math.nan)}
 
 
 @prim(OpTags.DEVICE_SYNC, OpTags.DONT_FUSE, OpTags.CONSTANT_FOR_DERIVATIVE)
@@ -192,7 +194,7 @@ def item(a: TensorProxy) -> NumberProxy:
     """Return the only element of ``a`` as a number, waiting for it to be computed.
 
     Returns:
-        a number of the dtype's kind, whose value nobody knows while recording (it stands at 0).
+        a number of the dtype's kind, whose value nobody knows while recording: it stands at nan, 1 or ``True``.
 
     Raises:
         ShapeError: ``a`` has not exactly one element.
@@ -200,4 +202,4 @@ def item(a: TensorProxy) -> NumberProxy:
     check_tensor("item", a)
     if a.numel != 1:
         raise ShapeError(f"item of {a.type_string} needs exactly one element")
-    return number_proxy(_EXAMPLES[python_type(a.dtype)])
+    return number_proxy(_UNKNOWN[python_type(a.dtype)])

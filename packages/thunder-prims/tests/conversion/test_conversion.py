@@ -101,6 +101,15 @@ def test_an_item_is_a_number_of_the_kind_of_the_dtype():
     assert [type(p) for p in trace.outputs] == [FloatProxy, IntegerProxy]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool8", "complex64"])
+def test_arithmetic_with_an_item_does_not_stumble_over_its_unknown_value(dtype):
+    def program(x):
+        n = prims.item(x)
+        return 1 / n, 2**n, n * 3 - 1
+
+    assert len(trace_of(program, Tensor((), dtype)).bound_symbols) == 5
+
+
 def test_many_elements_are_no_item():
     with pytest.raises(ShapeError, match=r"item of float32\[2\] needs exactly one element"):
         trace_of(prims.item, Tensor((2,)))
