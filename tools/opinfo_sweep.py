@@ -21,7 +21,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +207,13 @@ class Sweep:
             expected, actual = torch.zeros_like(expected), torch.zeros_like(actual)
         found = difference(expected, actual, exact=not self.options.decomposed)
         if not found and self.options.gradients:
-            found = self.gradients(function, args, kwargs)
+            try:
+                found = self.gradients(function, args, kwargs)
+            except Exception as error:
+                report.raised += 1
+                report.first = report.first or f"gradient: {type(error).__name__}: {error}"
+                return
+            found = found and f"gradient: {found}"
         if found:
             report.wrong += 1
             report.first = report.first or found
@@ -221,13 +227,16 @@ class Sweep:
         """Return how gradients differ from PyTorch's autograd, or ``""``."""
         args, kwargs = (map_tensors(_tracked, copied(v)) for v in (args, kwargs))
         torch.manual_seed(0)
-        expected = function(*args, **kwargs)
-        outputs = [t for t in tensors_of((expected,), {}) if t.requires_grad]
-        inputs = [t for t in tensors_of(args, kwargs) if t.requires_grad]
-        if not outputs or not inputs:
+        try:
+            expected = function(*args, **kwargs)
+            outputs = [t for t in tensors_of((expected,), {}) if t.requires_grad]
+            inputs = [t for t in tensors_of(args, kwargs) if t.requires_grad]
+            if not outputs or not inputs:
+                return ""
+            seeds = [torch.ones_like(t) for t in outputs]
+            wanted = torch.autograd.grad(outputs, inputs, seeds, allow_unused=True, materialize_grads=True)
+        except (RuntimeError, NotImplementedError):  # PyTorch has no derivative
             return ""
-        seeds = [torch.ones_like(t) for t in outputs]
-        wanted = torch.autograd.grad(outputs, inputs, seeds, allow_unused=True, materialize_grads=True)
         trace, tensors = traced(function, args, kwargs)
         if self.options.decomposed:
             trace = expand(trace)
@@ -370,7 +379,7 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         print(dict(Counter(r.outcome for r in reports)), f"of {len(reports)}")
     if options.json:
-        options.json.write_text(json.dumps([asdict(r) for r in reports]))
+        options.json.write_text(json.dumps([{k: str(v) for k, v in vars(r).items()} for r in reports]))
     if options.table:
         flags = [a for a in (arguments or sys.argv[1:]) if a != "--table" and a != str(options.table)]
         options.table.write_text(table(reports, " ".join(["python tools/opinfo_sweep.py", *flags])))

@@ -8,6 +8,7 @@ import doctest
 import linecache
 import re
 import textwrap
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,7 +58,9 @@ class MarkdownBlocks(pytest.Item):
             failure = excinfo.value
             where = f"{self.path}:{failure.test.lineno + failure.example.lineno + 1}"
             return f"{where}\n{textwrap.indent(failure.example.source, '    ')}{failure.exc_info[1]!r}"
-        return str(super().repr_failure(excinfo))
+        inside = [entry for entry in excinfo.traceback if str(entry.path).startswith("<")]  # from the block on
+        first = inside[0]._rawentry if inside else excinfo.tb
+        return "".join(traceback.format_exception(excinfo.type, excinfo.value, first))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, self.blocks[0][0] - 1, "python blocks"
