@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from thunder_interpreter import interpret
-from thunder_ir import Builder, TensorProxy, Trace, flat_proxies, recording
-from thunder_torch import torch_language
-from thunder_torch.convert import proxy_of
 
-from thunder_frontend.errors import SharpEdgeError, SharpEdgeWarning
+from thunder_frontend.custom_functions import CustomFunctions
+from thunder_frontend.errors import AcquisitionError, SharpEdgeError, SharpEdgeWarning
 from thunder_frontend.examples import Examples
-from thunder_frontend.guards import EnvironmentGuard, SameTensorGuard, TensorMetadata, metadata_of
+from thunder_frontend.guards import DistinctTensorsGuard, EnvironmentGuard, SameTensorGuard, TensorGuard, metadata_of
+from thunder_frontend.guards.storages import PlaceInStorageGuard, SharedStorageGuard
+from thunder_frontend.inner_gradients import inner_gradients
 from thunder_frontend.journal import MISSING, Write
 from thunder_frontend.lookasides import lookasides, runs_natively
-from thunder_frontend.outputs import Outside, template
+from thunder_frontend.memory import place_in_storage, storage_key, whole_storage
+from thunder_frontend.outputs import Built, Outside, proxies_of, template
 from thunder_frontend.program import Effect, Input, Program
 from thunder_frontend.sources import Source, held
-from thunder_frontend.storage import current_value, own_storage
+from thunder_frontend.storage import View, current_value, own_storage, share_storage
 from thunder_frontend.torch_calls import TorchCalls
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
 from thunder_frontend.world import World
+from thunder_interpreter import interpret
+from thunder_ir import Builder, Trace, flat_proxies, recording
+from thunder_torch import torch_language
+from thunder_torch.convert import proxy_of
 
 ARGS = Source(None, "root", "args")
 KWARGS = Source(None, "root", "kwargs")
@@ -36,16 +41,22 @@ class Acquisition(TorchCalls):
 
     Args:
         sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that a compiled program does not repeat.
+        bases: storages to which the program writes and which several inputs share: these inputs become views of one
+            tensor that covers the storage.
     """
 
-    def __init__(self, sharp_edges: str = "allow") -> None:
+    def __init__(self, sharp_edges: str = "allow", bases: Collection[int] = ()) -> None:
         self.world = World(self.input)
         super().__init__(Builder(language=torch_language), self._input_of)
         self.inputs: list[Input] = []
         self._tensors: dict[int, TracedTensor] = {}
         self._sharp_edges = sharp_edges
         self._examples = Examples(self.builder, self.inputs)
-        self._interpretation: Any = None
+        self._bridge: Callable[[Any], Callable[..., Any]] | None = None
+        self.custom_functions = CustomFunctions(self, self.interpreted)
+        self._bases = frozenset(bases)
+        self._base_tensors: dict[int, TracedTensor] = {}
+        self._sharing: dict[int, list[TracedTensor]] = {}
 
     # --- tensors ---------------------------------------------------------------------------------------------------
 
@@ -61,13 +72,45 @@ class Acquisition(TorchCalls):
     def _new_input(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         if isinstance(tensor, TracedTensor):
             return tensor
+        storage = storage_key(tensor)
+        if storage in self._bases:
+            traced = self._view_of_base(tensor, storage, source)
+        else:
+            traced = self._root(tensor, source, slot)
+        self._sharing.setdefault(storage, []).append(traced)
+        self._tensors[id(tensor)] = traced
+        return traced
+
+    def _root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         proxy = proxy_of(tensor, self.builder.names.take(_input_name(source)))
         traced = TracedTensor(proxy, type(tensor))
-        traced._is_leaf_outside = tensor.is_leaf
         own_storage(traced, outside=True)
         traced._input = Input(proxy, source, slot, metadata_of(tensor), tensor)
         self.inputs.append(traced._input)
-        self._tensors[id(tensor)] = traced
+        return traced
+
+    def _view_of_base(self, tensor: torch.Tensor, storage: int, source: Source) -> TracedTensor:
+        """Take in a tensor that shares its storage, which the program writes to, with another."""
+        self.world.require(TensorGuard(source, metadata_of(tensor)), str(source), "metadata")
+        self.world.require(PlaceInStorageGuard(source, place_in_storage(tensor)), str(source), "place in storage")
+        base = self._base_tensors.get(storage)
+        if base is None:
+            flat = whole_storage(tensor)
+            base = self._base_tensors[storage] = self._root(flat, Source(source, "whole storage", None), None)
+            self._sharing.setdefault(storage, []).append(base)
+        else:
+            first = base._input.source.base
+            self.world.require(SharedStorageGuard(source, first), str(source), str(first), "shared storage")
+        if tensor.requires_grad or tensor.dtype != base._input.example.dtype:
+            raise AcquisitionError(
+                f"{source} shares memory with another input, and the program writes to it; that is not supported for tensors "
+                "that require grad or view one memory as two dtypes: pass a clone of one of them"
+            )
+        args = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+        proxy = self.on_values(torch.as_strided, (base._proxy, *args), {})
+        traced = TracedTensor(proxy, type(tensor))
+        share_storage(traced, View(base, torch.as_strided, args, {}, None))
+        traced._argument = source
         return traced
 
     def _require_same(self, known: TracedTensor, source: Source) -> None:
@@ -85,6 +128,23 @@ class Acquisition(TorchCalls):
         outside = getattr(tensor, "_input", None)
         return outside is not None and tensor._memory.version == 0 and outside.example.is_leaf
 
+    def shared_and_written(self) -> frozenset[int]:
+        """Return the storages to which the program writes and which several inputs share, not yet under one tensor."""
+        return frozenset(
+            storage
+            for storage, tensors in self._sharing.items()
+            if len(tensors) > 1 and storage not in self._bases and any(t._memory.version for t in tensors)
+        )
+
+    def _require_apart(self) -> None:
+        """If the program writes to an input, guard that inputs which do not share memory now never do."""
+        if not any(i._memory.version for group in self._sharing.values() for i in group):
+            return
+        sources = [group[0]._input.source for group in self._sharing.values() if hasattr(group[0], "_input")]
+        sources += [base._input.source for base in self._base_tensors.values() if base._input.source not in sources]
+        if len(sources) > 1:
+            self.world.require(DistinctTensorsGuard(sources[0], tuple(sources[1:]), storages=True), "apart")
+
     def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
         """Return the strides that the tensor will have."""
         return self._examples.of(self.value(tensor)).stride()
@@ -95,6 +155,15 @@ class Acquisition(TorchCalls):
 
     # --- running ---------------------------------------------------------------------------------------------------
 
+    def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``function`` such that it runs interpreted when it is called from here."""
+        assert self._bridge is not None
+        return self._bridge(function)
+
+    def inner_gradients(self, *args: Any, **kwargs: Any) -> Any:
+        """Do what ``torch.autograd.grad`` does."""
+        return inner_gradients(self, lambda bound: self.custom_functions.rules.get(bound.symbol), *args, **kwargs)
+
     def sharp(self, what: str) -> None:
         """Deal with an effect that the compiled program will not repeat."""
         message = f"the program has a sharp edge: {what}, which happens while it is compiled and not on later calls"
@@ -103,44 +172,40 @@ class Acquisition(TorchCalls):
         if self._sharp_edges == "warn":
             warnings.warn(message, SharpEdgeWarning, stacklevel=2)
 
-    def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Program:
+    def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], log: bool = False) -> Program:
         """Interpret a call and return it as a program. The outside world is left as it was."""
         now = EnvironmentGuard()
+        self._log = log
         self.world.hold(function, getattr(function, "__name__", "function"))
-        traced_args = tuple(self.world.argument(a, Source(ARGS, "item", i)) for i, a in enumerate(args))
-        traced_kwargs = {k: self.world.argument(a, Source(KWARGS, "item", k)) for k, a in kwargs.items()}
         run = interpret(
             function,
             lookasides=lookasides(self),
             callbacks=Watch(self.world, self.sharp),
             opaque=runs_natively,
+            log=log,
         )
+        self._bridge = run.bridge
         self.builder.locate = run.location
         with ExitStack() as stack:
             stack.callback(self.world.journal.undo)
             stack.enter_context(recording(self.builder))
+            traced_args = tuple(self.world.argument(a, Source(ARGS, "item", i)) for i, a in enumerate(args))
+            traced_kwargs = {k: self.world.argument(a, Source(KWARGS, "item", k)) for k, a in kwargs.items()}
             stack.enter_context(AcquisitionMode(self))
             result = run(*traced_args, **traced_kwargs)
             with torch._C.DisableTorchFunction():
-                return self._program(now, result)
+                self._require_apart()
+                return self._program(now, result, run.log if self._log else None)
 
     # --- what came out ---------------------------------------------------------------------------------------------
 
-    def _program(self, now: Any, result: Any) -> Program:
+    def _program(self, now: Any, result: Any, log: Any) -> Program:
         effects = self._tensor_effects()
-        mutated = {e.target.name for e in effects}
-
-        def tensor(value: torch.Tensor) -> Any:
-            traced = self.traced(value)
-            outside = getattr(traced, "_input", None)
-            if outside is not None and (traced._memory.version == 0 or outside.proxy.name in mutated):
-                return outside.proxy
-            return current_value(traced, self.on_values)
-
+        tensor = self._tensor_template
         shaped = template(result, tensor, self.world)
         for write in self.world.journal.writes():
             effects += self._object_effect(write, tensor)
-        needed = _unique(flat_proxies(_proxies_of(shaped)) + [p for e in effects for p in flat_proxies(_proxies_of(e.value))])
+        needed = _unique(proxies_of(shaped) + [p for e in effects for p in proxies_of(e.value)])
         inputs = {i.proxy.name for i in self.inputs}
         outputs = tuple(p for p in needed if p.name not in inputs)
         computation = Trace(
@@ -150,11 +215,30 @@ class Acquisition(TorchCalls):
             outputs,
             tuple(self.builder.constraints),
         )
-        return Program(tuple(self.inputs), tuple(self.world.guards), now, computation, shaped, tuple(effects))
+        return Program(tuple(self.inputs), tuple(self.world.guards), now, computation, shaped, tuple(effects), self.custom_functions.rules, log)
+
+    def _tensor_template(self, value: torch.Tensor) -> Any:
+        """What stands for a tensor that leaves the program.
+
+        One that came from outside is that very tensor. A view of one is made by the epilogue from that very tensor, so
+        that it shares its memory, and its history in autograd, as eager's does. All others are computed.
+        """
+        traced = self.traced(value)
+        if hasattr(traced, "_input"):
+            return traced._input.proxy
+        if hasattr(traced, "_argument"):
+            return Outside(traced._argument)
+        view = traced._viewed_as
+        if view is not None and traced._memory.outside and not flat_proxies((view.args, view.kwargs)):
+            parent = view.parent
+            if self.value(traced).requires_grad == self.value(parent).requires_grad:
+                remade = RemadeView(view.function, view.args, view.kwargs, view.index)
+                return Built(remade, (self._tensor_template(parent),))
+        return current_value(traced, self.on_values)
 
     def _tensor_effects(self) -> list[Effect]:
         effects = []
-        for traced in self._tensors.values():
+        for traced in (*self._tensors.values(), *self._base_tensors.values()):
             if traced._memory.version and traced._viewed_as is None:
                 value = current_value(traced, self.on_values)
                 effects.append(Effect("tensor", traced._input.proxy, None, value))
@@ -173,24 +257,30 @@ class Acquisition(TorchCalls):
         return [Effect(write.kind, target, write.key, template(now, tensor, self.world))]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RemadeView:
+    """Makes a view of a tensor as the program did."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    index: int | None
+
+    @property
+    def __name__(self) -> str:
+        return f"view_by_{getattr(self.function, '__name__', 'call').strip('_')}"
+
+    def __call__(self, tensor: torch.Tensor) -> Any:
+        """Return the view."""
+        made = self.function(tensor, *self.args, **self.kwargs)
+        return made if self.index is None else made[self.index]
+
+
 def _copied(container: Any) -> Any:
     """The contents of a container as a plain one, which the world does not know."""
     if isinstance(container, dict):
         return dict(container)
     return list(container)
-
-
-def _proxies_of(tree: Any) -> Any:
-    """The parts of a template that can hold proxies, in plain containers."""
-    if hasattr(tree, "parts"):
-        return [_proxies_of(p) for p in tree.parts]
-    if isinstance(tree, Outside):
-        return None
-    if isinstance(tree, (tuple, list)):
-        return [_proxies_of(p) for p in tree]
-    if isinstance(tree, dict):
-        return [_proxies_of(p) for p in tree.values()]
-    return tree if isinstance(tree, TensorProxy) or flat_proxies(tree) else None
 
 
 def _unique(proxies: list[Any]) -> list[Any]:
@@ -209,4 +299,18 @@ def _input_name(source: Source) -> str:
     return "_".join(reversed(steps)) or str(source.key)
 
 
-__all__ = ["Acquisition", "TensorMetadata"]
+def acquire(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], sharp_edges: str = "allow", log: bool = False
+) -> Program:
+    """Return a call as a program.
+
+    Args:
+        function: what is called.
+        args, kwargs: of the call.
+        sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``.
+        log: keep what the interpreter saw.
+    """
+    attempt = Acquisition(sharp_edges)
+    program = attempt.run(function, args, kwargs, log)
+    shared = attempt.shared_and_written()
+    return Acquisition(sharp_edges, shared).run(function, args, kwargs, log) if shared else program

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.acquire import Acquisition
+from thunder_frontend.acquire import acquire
 from thunder_frontend.dispatch import Dispatcher
+from thunder_frontend.lazy_modules import settle_lazy_parameters
 from thunder_frontend.options import Options
 from thunder_frontend.pipeline import Compiled, compile_program
 from thunder_frontend.stats import CompileStats, Timer
@@ -45,6 +46,10 @@ class CompiledFunction:
         """How many calls were served by a specialisation compiled earlier."""
         return self._dispatch.calls - self.stats.cache_misses
 
+    def compiles(self) -> Callable[..., Any]:
+        """Return what is compiled: inside of another compiled program, that is what runs."""
+        return self.function
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -64,8 +69,9 @@ class CompiledFunction:
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
         timer = Timer()
+        settle_lazy_parameters(self.function, args, kwargs)
         with timer("acquisition"):
-            program = Acquisition(self.options.sharp_edges).run(self.function, args, kwargs)
+            program = acquire(self.function, args, kwargs, self.options.sharp_edges, bool(self.options.extra.get("log")))
         with torch.no_grad():
             compiled = compile_program(program, self.options, timer)
         self.stats.phases.append(timer.seconds)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy, flat_proxies
-from thunder_torch.convert import fake_mode
 
 from thunder_frontend.program import Input
+from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy, flat_proxies
+from thunder_torch.convert import fake_mode
 
 
 class Examples:

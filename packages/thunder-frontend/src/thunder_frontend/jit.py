@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from thunder_ir import Trace
 
 from thunder_frontend.compiled import CompiledFunction
 from thunder_frontend.module import ThunderModule
 from thunder_frontend.options import Options
 from thunder_frontend.pipeline import Compiled
 from thunder_frontend.stats import CompileStats
+from thunder_ir import Trace
 
 
 def jit(

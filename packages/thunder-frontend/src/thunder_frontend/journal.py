@@ -32,20 +32,28 @@ class Journal:
     def __init__(self) -> None:
         self._writes: dict[tuple[int, str, Any], Write] = {}
         self._containers: set[int] = set()
+        self._earlier: list[Write] = []
 
     def __bool__(self) -> bool:
         return bool(self._writes)
 
     def note(self, kind: str, target: Any, key: Any, before: Any) -> None:
         """Remember what is at a place that is about to be written, the first time."""
-        self._writes.setdefault((id(target), kind, key), Write(kind, target, key, before))
+        if not self.wrote(target):
+            self._writes.setdefault((id(target), kind, key), Write(kind, target, key, before))
 
     def note_container(self, container: Any) -> None:
         """Remember the contents of a container that is about to be changed."""
         if id(container) not in self._containers:
             self._containers.add(id(container))
+            self._unwrite_items(container)
             copy = container.copy() if hasattr(container, "copy") else type(container)(container)
             self._writes[(id(container), "container", None)] = Write("container", container, None, copy)
+
+    def _unwrite_items(self, container: Any) -> None:
+        """Fold writes to single items into the write of the whole container, whose copy is of before them."""
+        for place in [p for p, w in self._writes.items() if w.kind == "item" and w.target is container]:
+            self._earlier.append(self._writes.pop(place))
 
     def wrote(self, container: Any) -> bool:
         """Whether the program changed this container as a whole."""
@@ -74,6 +82,8 @@ class Journal:
     def undo(self) -> None:
         """Put everything back, last write first."""
         for write in reversed(self._writes.values()):
+            _restore(write)
+        for write in reversed(self._earlier):
             _restore(write)
 
 

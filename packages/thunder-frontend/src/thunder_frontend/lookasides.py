@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from thunder_interpreter import Interpreted
 
 from thunder_frontend.module_calls import call_module, runs_forward_alone
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
+from thunder_interpreter import Interpreted
 
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
@@ -41,8 +39,8 @@ def runs_natively(function: Any) -> bool:
     return module.startswith(("optree", "numpy"))
 
 
-def lookasides(acquisition: Any) -> Callable[[Any], Any]:
-    """Return what the interpreter asks about each callable: what to run in its place, or ``None``."""
+def lookasides(acquisition: Any) -> list[Any]:
+    """Return what is run in place of which callables."""
     world = acquisition.world
 
     def module_getattr(self: torch.nn.Module, name: str) -> Any:
@@ -93,15 +91,14 @@ def lookasides(acquisition: Any) -> Callable[[Any], Any]:
         torch.nn.Module.__call__: Interpreted(call_module),
         runs_forward_alone: no_hooks,
         type: type_of,
+        torch.autograd.Function.apply.__func__: acquisition.custom_functions.apply,
+        torch.autograd.grad: acquisition.inner_gradients,
         torch.compiler.is_compiling: compiling,
         torch.compiler.is_dynamo_compiling: compiling,
     }
 
-    def find(function: Any) -> Any:
-        if isinstance(function, (types.FunctionType, type)):
-            found = table.get(function)
-            if found is not None:
-                return found
-        return None
+    def compiled_before(function: Any) -> Any:
+        inner = getattr(type(function), "compiles", None)
+        return Interpreted(inner(function)) if inner is not None else None
 
-    return find
+    return [table, compiled_before]

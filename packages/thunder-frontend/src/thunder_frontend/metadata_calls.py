@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from thunder_ir import IntegerProxy
 
-from thunder_frontend.errors import DataDependentError
+from thunder_frontend.errors import AcquisitionError, DataDependentError
 from thunder_frontend.traced_tensor import TracedTensor
+from thunder_ir import IntegerProxy
 
 T = torch.Tensor
 
@@ -19,9 +19,9 @@ def _getter(name: str) -> Any:
 
 
 NATIVE = frozenset(
-    [_getter(n) for n in ("dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_mps",
+    [_getter(n) for n in ("dtype", "device", "layout", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_mps",
                           "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "names", "is_sparse_csr") if hasattr(T, n)]
-    + [T.dim, T.ndimension, T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.is_conj, T.is_neg,
+    + [T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.is_conj, T.is_neg,
        T.is_inference, T.__repr__, T.__hash__, T.__format__, T.is_same_size,
        torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_conj, torch.is_same_size]
 )  # fmt: skip
@@ -79,6 +79,11 @@ def _size(calls: Any, tensor: T, dim: int | None = None) -> Any:
     return shape[dim]
 
 
+@answers(_getter("ndim"), T.dim, T.ndimension)
+def _ndim(calls: Any, tensor: T) -> int:
+    return len(calls.traced(tensor)._proxy.shape)
+
+
 @answers(T.numel, T.nelement, torch.numel)
 def _numel(calls: Any, tensor: T) -> Any:
     return calls.traced(tensor)._proxy.numel
@@ -124,6 +129,22 @@ def _grad_fn(calls: Any, tensor: T) -> Any:
     if not calls.value(tensor).requires_grad or calls.is_leaf(calls.traced(tensor)):
         return None
     raise DataDependentError("grad_fn of a tensor inside a compiled program does not exist; the program is differentiated as a whole")
+
+
+@answers(_getter("data"))
+def _data(calls: Any, tensor: T) -> Any:
+    return calls(T.detach, (tensor,), {})
+
+
+@answers(T.requires_grad_)
+def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -> Any:
+    traced = calls.traced(tensor)
+    if calls.value(traced).requires_grad == requires_grad:
+        return tensor
+    raise AcquisitionError(
+        "requires_grad_() inside of a compiled program would begin or end a derivative there, which is not supported; "
+        "call it before, on what is passed in, or use detach()"
+    )
 
 
 _VALUE = (

@@ -58,6 +58,10 @@ class ThunderModule(torch.nn.Module):
             return getattr(object.__getattribute__(self, "_original"), name)
         return object.__getattribute__(self, name)
 
+    def compiles(self) -> torch.nn.Module:
+        """Return what is compiled: inside of another compiled program, that is what runs."""
+        return self._original
+
     def train(self, mode: bool = True) -> ThunderModule:
         """Set the original's training mode; return the compiled module."""
         self._original.train(mode)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from thunder_ir import NumberProxy, Proxy
 
 from thunder_frontend.sources import Source
 from thunder_frontend.world import CODE, SCALARS, World
+from thunder_ir import NumberProxy, Proxy
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +126,19 @@ class Rebuild:
     @property
     def __name__(self) -> str:
         return f"new_{self.cls.__name__}"
+
+
+def proxies_of(tree: Any) -> list[Proxy]:
+    """Return the proxies in a template, in order."""
+    if isinstance(tree, Built):
+        return [p for part in tree.parts for p in proxies_of(part)]
+    if isinstance(tree, Proxy):
+        return [tree]
+    if isinstance(tree, (tuple, list)):
+        return [p for part in tree for p in proxies_of(part)]
+    if isinstance(tree, dict):
+        return [p for part in tree.values() for p in proxies_of(part)]
+    return []
 
 
 def is_plain(tree: Any) -> bool:

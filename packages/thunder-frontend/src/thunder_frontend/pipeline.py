@@ -6,17 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from thunder_autograd import Split, forward_and_backward
 from thunder_executors import execution_traces, grad_rule, resolve_executors, transform_for_execution
-from thunder_ir import TensorProxy, Trace
-from thunder_ir.passes import dead_code_elimination
-from thunder_torch.bridge import connect_autograd
-
 from thunder_frontend.options import Options
 from thunder_frontend.outputs import is_plain
 from thunder_frontend.program import Program
 from thunder_frontend.specialise import Specialisation, ordered, specialise
 from thunder_frontend.stats import Timer
+from thunder_ir import Builder, OpTags, TensorProxy, Trace, recording, substitute
+from thunder_ir.passes import dead_code_elimination
+from thunder_torch import symbol_of
+from thunder_torch.bridge import connect_autograd
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +51,7 @@ def compile_program(program: Program, options: Options, timer: Timer) -> Compile
             traces.append(trace)
     needs_grad = options.differentiate and any(isinstance(p, TensorProxy) and p.requires_grad for p in trace.outputs)
     if needs_grad:
-        run = _differentiated(trace, options, timer, traces, backward_traces)
+        run = _differentiated(program, trace, options, timer, traces, backward_traces)
         returns_result = False
     else:
         returns_result = not program.effects and is_plain(program.result)
@@ -59,30 +61,61 @@ def compile_program(program: Program, options: Options, timer: Timer) -> Compile
             traces += execution_traces(trace, options.executors)
         with timer("code generation"):
             run = traces[-1].python_callable()
+        if program.environment.environment.grad_enabled and any(i.metadata.requires_grad for i in program.inputs):
+            run = without_gradients(run)
     with timer("code generation"):
         specialisation = specialise(program, run, returns_result)
     return Compiled(specialisation, traces, backward_traces)
 
 
+def keep_written_inputs(program: Program, trace: Trace) -> Trace:
+    """Return the program with a copy in place of each input that the epilogue writes to.
+
+    The backward program may read what such an input held before the write, and runs after it.
+    """
+    written = [e.target for e in program.effects if e.kind == "tensor" and isinstance(e.target, TensorProxy)]
+    if not written:
+        return trace
+    builder = Builder(trace.names())
+    with recording(builder):
+        copies = {p.name: symbol_of(torch.clone)(p) for p in written}
+    for proxy in written:
+        copies[proxy.name].requires_grad = proxy.requires_grad
+    kept = frozenset({OpTags.DONT_RECOMPUTE})
+    head = [b.replace(tags=b.tags | kept) for b in builder.bound_symbols]
+    rest = [b.substituted(copies) for b in trace.bound_symbols]
+    return trace.replace(bound_symbols=(*head, *rest), output=substitute(trace.output, copies))
+
+
+def without_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``run`` such that autograd records nothing of it, for programs whose results are constants to it."""
+
+    def quiet(*inputs: Any) -> Any:
+        with torch.no_grad():
+            return run(*inputs)
+
+    return quiet
+
+
 def _differentiated(
-    trace: Trace, options: Options, timer: Timer, traces: list[Trace], backward_traces: list[Trace]
+    program: Program, trace: Trace, options: Options, timer: Timer, traces: list[Trace], backward_traces: list[Trace]
 ) -> Callable[..., Any]:
     executors = resolve_executors(options.executors)
 
-    def differentiate(program: Trace, wanted: Any = None) -> Split:
+    def differentiate(differentiated: Trace, wanted: Any = None) -> Split:
         return forward_and_backward(
-            program,
-            rule_of=lambda bound: grad_rule(bound, executors),
+            differentiated,
+            rule_of=lambda bound: program.rules.get(bound.symbol) or grad_rule(bound, executors),
             wanted=wanted,
             partition=options.extra.get("partition", "min-cut"),
             memory_budget=options.extra.get("memory_budget"),
         )
 
-    def compile_trace(program: Trace) -> Callable[..., Any]:
-        return transform_for_execution(program, options.executors).python_callable()
+    def compile_trace(made: Trace) -> Callable[..., Any]:
+        return transform_for_execution(made, options.executors).python_callable()
 
     with timer("autograd"):
-        split = differentiate(trace)
+        split = differentiate(keep_written_inputs(program, trace))
     traces.append(split.forward)
     backward_traces.append(split.backward)
     with timer("executors"):

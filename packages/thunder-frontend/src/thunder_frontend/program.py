@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from thunder_ir import TensorProxy, Trace
 
 from thunder_frontend.guards import EnvironmentGuard, Guard, TensorMetadata
 from thunder_frontend.sources import Source
+from thunder_ir import Symbol, TensorProxy, Trace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +60,7 @@ class Program:
         computation: from input tensors to every tensor that the result or an effect needs.
         result: template of what is returned; its proxies are outputs of the computation, or inputs.
         effects: writes to make after the computation, in order.
+        rules: derivatives that the program brings along: of custom functions.
         log: what the interpreter saw, if asked for.
     """
 
@@ -68,4 +70,5 @@ class Program:
     computation: Trace
     result: Any
     effects: tuple[Effect, ...]
+    rules: Mapping[Symbol, Callable[..., Any]] = field(default_factory=dict)
     log: Any = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from thunder_frontend.memory import whole_storage
 from thunder_ir import Context, literal
 
 
@@ -38,8 +39,8 @@ class Source:
                 return f"{base}.{self.key}" if str(self.key).isidentifier() else f"getattr({base}, {self.key!r})"
             case "cell":
                 return f"{base}.cell_contents"
-            case "dictkeys":
-                return f"tuple({base})"
+            case "whole storage":
+                return f"{context.object(whole_storage, 'whole_storage')}({base})"
             case _:
                 return f"{base}[{literal(self.key, context)}]"
 
@@ -55,6 +56,8 @@ class Source:
                 return getattr(base, self.key)
             case "cell":
                 return base.cell_contents
+            case "whole storage":
+                return whole_storage(base)
             case _:
                 return base[self.key]
 
@@ -64,7 +67,7 @@ class Source:
         match self.kind:
             case "attribute":
                 return f"{self.base}.{self.key}"
-            case "cell":
+            case "cell" | "whole storage":
                 return f"{self.base}"
             case _:
                 return f"{self.base}[{self.key!r}]"

@@ -14,12 +14,12 @@ from operator import contains, getitem, is_
 from typing import Any
 
 import torch
-from thunder_ir import Context, Names, NumberProxy, Proxy, flat_proxies, literal
 
 from thunder_frontend.guards import EmptyGuard, Guard, IdentityGuard, MembershipGuard, TensorGuard, ValueGuard, checker
 from thunder_frontend.journal import MISSING, refill
-from thunder_frontend.outputs import Built, Outside
+from thunder_frontend.outputs import Built, Outside, proxies_of
 from thunder_frontend.program import Effect, Input, Program
+from thunder_ir import Context, Names, NumberProxy, Proxy, flat_proxies, literal
 
 _NUMBERS = itertools.count()
 INDENT = "    "
@@ -140,6 +140,7 @@ def specialise(program: Program, computation: Callable[..., Any], returns_result
         tail = [f"{INDENT}return computation({inputs})"]
     else:
         outputs = _outputs(program)
+        head += _unpacked_for_epilogue(program)
         tail = [f"{INDENT}{outputs}computation({inputs})", *epilogue.lines]
     context = prologue.context
     context.globals.update(epilogue.context.globals)
@@ -160,6 +161,13 @@ def _passed(inputs: Sequence[Input]) -> str:
     """The arguments of the computation: those unpacked one by one, then those taken from held containers."""
     names = [i.proxy.name for i in inputs if i.slot is None]
     return ", ".join([*names, "*held"] if any(i.slot is not None for i in inputs) else names)
+
+
+def _unpacked_for_epilogue(program: Program) -> list[str]:
+    """Lines that name those of the held tensors that the epilogue writes to or returns."""
+    used = {p.name for p in proxies_of([program.result, *((e.target, e.value) for e in program.effects)])}
+    slotted = [i for i in program.inputs if i.slot is not None]
+    return [f"{INDENT}{i.proxy.name} = held[{k}]" for k, i in enumerate(slotted) if i.proxy.name in used]
 
 
 def ordered(inputs: Sequence[Input]) -> list[Input]:

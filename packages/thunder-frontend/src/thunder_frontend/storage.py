@@ -8,12 +8,11 @@ computed again from its parent when it is next read.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from thunder_ir import TensorProxy
-
 from thunder_frontend.traced_tensor import TracedTensor
+from thunder_ir import TensorProxy
 
 
 @dataclass(slots=True, eq=False)
@@ -24,11 +23,13 @@ class Storage:
         root: the tensor that covers all of it.
         version: how many writes there were.
         outside: whether the caller can see it, because its root came from outside of the program.
+        views: the views of it that were made, in order.
     """
 
     root: TracedTensor
     version: int = 0
     outside: bool = False
+    views: list[TracedTensor] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +64,20 @@ def share_storage(tensor: TracedTensor, view: View) -> None:
     """Make the tensor a view that shares its parent's storage."""
     tensor._viewed_as = view
     tensor._memory = view.parent._memory
+    tensor._memory.views.append(tensor)
     tensor._seen = tensor._memory.version
+
+
+def replace_in_storage(tensor: TracedTensor, other: TracedTensor) -> None:
+    """Put ``other`` in the place of ``tensor`` as a root or a view, and as the parent of its views."""
+    memory = other._memory = tensor._memory
+    other._viewed_as, other._seen = tensor._viewed_as, tensor._seen
+    if memory.root is tensor:
+        memory.root = other
+    memory.views = [other if v is tensor else v for v in memory.views]
+    for view in memory.views:
+        if view._viewed_as is not None and view._viewed_as.parent is tensor:
+            view._viewed_as = replace(view._viewed_as, parent=other)
 
 
 def current_value(tensor: TracedTensor, replay: Replay) -> TensorProxy:

@@ -7,14 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from thunder_ir import BoundSymbol, Builder, IntegerProxy, OpTags, TensorProxy
-from thunder_torch import Mutation, call, functionalise, view_argument, viewed
 
 from thunder_frontend.errors import AcquisitionError, UnknownTensorError
 from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED
-from thunder_frontend.storage import View, current_value, own_storage, share_storage, write
+from thunder_frontend.storage import View, current_value, own_storage, replace_in_storage, share_storage, write
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.view_writes import scatter_into_parent
+from thunder_ir import BoundSymbol, Builder, IntegerProxy, OpTags, TensorProxy
+from thunder_torch import Mutation, call, functionalise, view_argument, viewed
+
+T = torch.Tensor
+METADATA_WRITES = {
+    T.t_: T.t, T.transpose_: T.transpose, T.squeeze_: T.squeeze, T.unsqueeze_: T.unsqueeze, T.swapaxes_: T.swapaxes,
+    T.swapdims_: T.swapdims,
+}  # fmt: skip
+"""Methods that change the shape of their target in place, and the views that they amount to."""
+
 
 class TorchCalls:
     """Records torch functions called on traced tensors.
@@ -41,6 +49,10 @@ class TorchCalls:
         refusal = REFUSED.get(function)
         if refusal is not None:
             raise AcquisitionError(refusal)
+        metadata_write = METADATA_WRITES.get(function)
+        if metadata_write is not None:
+            with torch._C.DisableTorchFunctionSubclass():
+                return self.metadata_write(metadata_write, self.traced(args[0]), args[1:], kwargs)
         with torch._C.DisableTorchFunctionSubclass():
             mutation = functionalise(function, args, kwargs)
             if mutation is not None:
@@ -138,11 +150,27 @@ class TorchCalls:
         for target in targets:
             self.check_writable(target)
         output = self.on_values(mutation.function, self.values(mutation.args), self.values(mutation.kwargs))
-        for target, value in zip(targets, mutation.values(output), strict=True):
+        values = mutation.values(output)
+        if mutation.written is not None:  # what an operator writes by itself, such as running statistics, has no derivative
+            values = tuple(self.on_values(torch.Tensor.detach, (v,), {}) for v in values)
+        for target, value in zip(targets, values, strict=True):
             self.assign(target, value, mutation.resizes)
         if not mutation.returns_targets:
             return self._wrap_all(mutation.result(output), ()) if mutation.written is not None else None
         return targets[0] if mutation.written is None else tuple(targets)
+
+    def metadata_write(self, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedTensor:
+        """Do what ``t_`` and its like do: the tensor becomes a view of what it was."""
+        if target._memory.outside and target._viewed_as is None:
+            raise AcquisitionError(
+                f"{view.__name__}_() on an input changes the caller's tensor in shape, which is not supported; use {view.__name__}()"
+            )
+        before = TracedTensor(self.value(target), target._stands_for)
+        replace_in_storage(target, before)
+        proxy = self.on_values(view, (before._proxy, *args), kwargs)
+        share_storage(target, View(before, view, args, kwargs, None))
+        target._proxy = proxy
+        return target
 
     def assign(self, target: TracedTensor, value: TensorProxy, resizes: bool = False) -> None:
         """Make ``value`` what ``target`` holds, converted to its dtype and shape as an in-place operation does."""
@@ -159,12 +187,16 @@ class TorchCalls:
     def _scatter(self, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
         return scatter_into_parent(self.on_values, view, parent, value)
 
+    def is_leaf(self, tensor: TracedTensor) -> bool:
+        """Whether eager would call the tensor a leaf."""
+        return not self.value(tensor).requires_grad
+
     def check_writable(self, target: TracedTensor) -> None:
         """Refuse what autograd refuses."""
         if not torch.is_grad_enabled() or not target._proxy.requires_grad:
             return
         root = target._memory.root
-        if root._memory.outside and root._memory.version == 0 and is_leaf(root):
+        if root._memory.outside and self.is_leaf(root):
             what = "a leaf Variable" if root is target else "a view of a leaf Variable"
             raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
 
@@ -177,11 +209,6 @@ def _map_items(output: Any, wrap: Callable[[Any, int], Any]) -> Any:
     if isinstance(output, dict):
         return {key: wrap(item, index) for index, (key, item) in enumerate(output.items())}
     return output
-
-
-def is_leaf(tensor: TracedTensor) -> bool:
-    """Whether autograd would call the tensor a leaf."""
-    return getattr(tensor, "_is_leaf_outside", False) if tensor._proxy.requires_grad else True
 
 
 def target_dtype(target: TracedTensor) -> torch.dtype:

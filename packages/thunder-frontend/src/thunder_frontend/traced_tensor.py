@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.overrides import TorchFunctionMode
+
 from thunder_ir import IntegerProxy, TensorProxy
 from thunder_torch.convert import to_torch_device, to_torch_dtype
-from torch.overrides import TorchFunctionMode
 
 if TYPE_CHECKING:
     from thunder_frontend.storage import Storage

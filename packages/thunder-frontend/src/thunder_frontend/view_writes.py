@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from thunder_ir import TensorProxy
 
 from thunder_frontend.storage import View
+from thunder_ir import TensorProxy
 
 Call = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 Inverse = Callable[[Call, View, TensorProxy, TensorProxy], TensorProxy]

@@ -8,15 +8,15 @@ import random
 import time
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from thunder_interpreter import Callbacks
-
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.guards import DistinctTensorsGuard
 from thunder_frontend.journal import MISSING
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import DICTS, LISTS, SETS, World
+from thunder_interpreter import Callbacks
 
 CONTAINERS = frozenset({list, tuple, deque, dict, OrderedDict, defaultdict, types.MappingProxyType, set, frozenset})
 MUTATORS = frozenset(
@@ -85,10 +85,22 @@ class Watch(Callbacks):
     def store_item(self, container: Any, key: Any, value: Any) -> None:
         if isinstance(container, TracedTensor) or self.world.source_of(container) is None:
             return
-        self.world.journal.note_container(container)
+        if isinstance(key, slice) or isinstance(container, deque):
+            self.world.contents(container)
+            self.world.journal.note_container(container)
+        elif isinstance(container, dict):
+            self.world.membership(container, key, key in container)
+            self.world.journal.note("item", container, key, container.get(key, MISSING))
+        else:
+            self.world.length(container)
+            self.world.journal.note("item", container, key, container[key])
 
     def delete_item(self, container: Any, key: Any) -> None:
-        self.store_item(container, key, None)
+        if isinstance(container, dict) or isinstance(container, TracedTensor):
+            self.store_item(container, key, None)
+        elif self.world.source_of(container) is not None:
+            self.world.contents(container)
+            self.world.journal.note_container(container)
 
     def store_global(self, globals_dict: dict[str, Any], name: str, value: Any) -> None:
         self.sharp(f"it writes the global {name!r}")
@@ -101,7 +113,10 @@ class Watch(Callbacks):
     # --- opaque calls ----------------------------------------------------------------------------------------------
 
     def opaque_call(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        if fn in PRECISE:
+        if fn is operator.is_ or fn is operator.is_not:
+            self.identity(*args)
+            return
+        if _hashable_in(fn, PRECISE):
             return
         name = getattr(fn, "__name__", "")
         owner = getattr(fn, "__self__", None)
@@ -116,6 +131,13 @@ class Watch(Callbacks):
         for value in (*args, *kwargs.values()):
             if value.__class__ in CONTAINERS and value is not owner:
                 self.world.contents(value)
+
+    def identity(self, a: Any, b: Any) -> None:
+        """Take in that two tensors are not the same one."""
+        if isinstance(a, TracedTensor) and isinstance(b, TracedTensor) and a is not b:
+            sources = [t._input.source for t in (a, b) if hasattr(t, "_input")]
+            if len(sources) == 2:
+                self.world.require(DistinctTensorsGuard(sources[0], (sources[1],), storages=False), *map(str, sources))
 
     def _method(self, owner: Any, name: str, fn: Any) -> None:
         if name in MUTATORS or (_hashable_in(fn, INPLACE_OPERATORS)):
@@ -146,7 +168,7 @@ def _hashable(fn: Any) -> bool:
     return type(fn).__hash__ is not None
 
 
-def _hashable_in(fn: Any, table: frozenset[Any]) -> bool:
+def _hashable_in(fn: Any, table: Container[Any]) -> bool:
     return _hashable(fn) and fn in table
 
 

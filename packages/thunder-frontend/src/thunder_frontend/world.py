@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+import functools
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -72,8 +73,19 @@ class World:
             self._alive.append(value)
 
     def hold(self, value: Any, name: str) -> None:
-        """Note an object that the compiled function itself holds, such as the function's own or its module."""
+        """Note an object that the compiled function itself holds, such as the function's own or its module.
+
+        What a bound method or a ``functools.partial`` is made of is held with it.
+        """
         self.know(value, held(value, name))
+        if isinstance(value, types.MethodType):
+            self.hold(value.__self__, f"{name}.__self__")
+            self.hold(value.__func__, name)
+        elif isinstance(value, functools.partial):
+            self.hold(value.func, name)
+            for part, what in ((value.args, "args"), (value.keywords, "keywords")):
+                self.know(part, held(part, f"{name}.{what}"))
+                self.contents(part)
 
     def require(self, guard: Guard, *fact: Any) -> None:
         """Add a guard, unless the same fact is guarded already."""
@@ -108,6 +120,8 @@ class World:
         elif isinstance(value, CODE) or slot is not None or isinstance(value, torch.nn.Module):
             self.guards.append(IdentityGuard(source, value, slot))
             self.know(value, Source(source.base, source.kind, source.key, value, True))
+            if isinstance(value, functools.partial):
+                self.hold(value, str(source))
         elif isinstance(value, types.MethodType):
             self.guards.append(TypeGuard(source, types.MethodType))
             self.read(source, "attribute", "__func__", value.__func__)
@@ -132,6 +146,8 @@ class World:
         if isinstance(obj, type):
             return self._class_attribute(obj, name, value)
         if isinstance(obj, types.ModuleType):
+            if name not in obj.__dict__:
+                return self.read(source, "attribute", name, value)
             return self.read(source, "attribute", name, value, (obj.__dict__, name))
         own = getattr(obj, "__dict__", None)
         if name == "__dict__":
@@ -155,10 +171,10 @@ class World:
         if isinstance(value, types.MethodType):
             self._class_slot(owner, name, raw)
             self.know(value, Source(source, "attribute", name))
-            return value
-        if isinstance(raw, (types.GetSetDescriptorType, types.MemberDescriptorType)):
+        elif raw is value or isinstance(raw, CODE) and not isinstance(raw, types.GetSetDescriptorType):
+            self._class_slot(owner, name, raw)
+        else:  # a slot, or another descriptor written in C, which computed the value
             return self.read(source, "attribute", name, value)
-        self._class_slot(owner, name, raw)
         return value
 
     def _not_shadowed(self, obj: Any, source: Source, own: dict[str, Any], name: str) -> None:
@@ -218,10 +234,12 @@ class World:
     def item(self, container: Any, key: Any, value: Any) -> Any:
         """Take in ``container[key]``."""
         source = self._sources.get(id(container))
-        if source is None or isinstance(container, (str, bytes, torch.Size, range)) or self._was_written(container, key):
+        if source is None or isinstance(container, (str, bytes, torch.Size, range)):
             return value
         if isinstance(key, slice):
             self.contents(container)
+            return value
+        if self._was_written(container, key):
             return value
         if isinstance(container, (list, tuple, deque)):
             if not isinstance(key, int):
@@ -231,7 +249,7 @@ class World:
         return self.read(source, "item", key, value, (container, key) if source.is_held else None)
 
     def _was_written(self, container: Any, key: Any) -> bool:
-        return self.journal.wrote(container) or self.journal.written_at(container, "item", _hashable(key))
+        return self.journal.wrote(container) or self.journal.written_at(container, "item", key)
 
     def length(self, container: Any) -> None:
         """Take in how many items an outside container has."""

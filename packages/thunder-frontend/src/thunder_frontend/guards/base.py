@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from thunder_ir import Context
-
 from thunder_frontend.sources import Source
+from thunder_ir import Context
 
 
 class Guard(ABC):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from thunder_ir import Context, literal
-
 from thunder_frontend.guards.base import Guard, shown
 from thunder_frontend.guards.values import same_value
 from thunder_frontend.sources import Source
+from thunder_ir import Context, literal
 
 
 class LengthGuard(Guard):

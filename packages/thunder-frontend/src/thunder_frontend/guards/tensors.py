@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.guards.base import Guard
+from thunder_frontend.memory import storage_key
 from thunder_frontend.sources import Source
 
 try:
@@ -178,4 +179,4 @@ def distinct(*tensors: torch.Tensor) -> bool:
 
 def apart_in_memory(*tensors: torch.Tensor) -> bool:
     """Whether no two tensors share a storage."""
-    return len({t.untyped_storage()._cdata for t in tensors}) == len(tensors)
+    return len({storage_key(t) for t in tensors}) == len(tensors)

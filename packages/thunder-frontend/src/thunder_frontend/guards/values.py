@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from thunder_ir import Context, literal
-
 from thunder_frontend.guards.base import Guard, shown
 from thunder_frontend.sources import Source
+from thunder_ir import Context, literal
 
 
 def same_value(a: Any, b: Any) -> bool:

@@ -1,0 +1,50 @@
+"""Guards of memory that several inputs share, for programs that write to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thunder_frontend.guards.base import Guard
+from thunder_frontend.memory import place_in_storage, storage_key
+from thunder_frontend.sources import Source
+
+
+class PlaceInStorageGuard(Guard):
+    """A tensor lies where it lay in its storage."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, source: Source, place: tuple[int, int]) -> None:
+        super().__init__(source)
+        self.place = place
+
+    def condition(self, context: Any) -> str:
+        return f"{context.object(place_in_storage, 'place_in_storage')}({self.source.expression(context)}) == {self.place}"
+
+    def problem(self, value: Any) -> str | None:
+        now = place_in_storage(value)
+        return None if now == self.place else f"lies at {now} (offset, storage bytes), compiled for {self.place}"
+
+
+class SharedStorageGuard(Guard):
+    """Two tensors share a storage, as they did."""
+
+    __slots__ = ("other",)
+
+    def __init__(self, source: Source, other: Source) -> None:
+        super().__init__(source)
+        self.other = other
+
+    def condition(self, context: Any) -> str:
+        key = context.object(storage_key, "storage_key")
+        return f"{key}({self.source.expression(context)}) == {key}({self.other.expression(context)})"
+
+    def failure(self, roots: Any) -> str | None:
+        try:
+            same = storage_key(self.source.evaluate(dict(roots))) == storage_key(self.other.evaluate(dict(roots)))
+        except (LookupError, AttributeError) as error:
+            return f"{self.source} is gone ({error})"
+        return None if same else f"{self.source} and {self.other} no longer share memory"
+
+    def problem(self, value: Any) -> str | None:
+        return None

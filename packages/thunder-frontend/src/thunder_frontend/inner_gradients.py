@@ -1,0 +1,97 @@
+"""``torch.autograd.grad`` inside of a program: the gradients become part of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from thunder_autograd import grad_transform_on_trace, gradient_trace
+from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.torch_calls import TorchCalls
+from thunder_ir import BoundSymbol, OpTags, Trace, flat_proxies
+from thunder_torch import call
+
+RuleOf = Callable[[BoundSymbol], Any]
+
+
+def inner_gradients(
+    calls: TorchCalls,
+    rule_of: RuleOf,
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """Record the gradients of ``outputs`` with respect to ``inputs``; the arguments are ``torch.autograd.grad``'s."""
+    if is_grads_batched:
+        raise AcquisitionError("torch.autograd.grad(is_grads_batched=True) inside of a compiled program is not supported")
+    with torch._C.DisableTorchFunction():
+        wanted = [calls.value(t) for t in _listed(inputs)]
+        results = [calls.value(t) for t in _listed(outputs)]
+        given = [None] * len(results) if grad_outputs is None else _listed(grad_outputs)
+        cotangents = [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)]
+        gradients = _gradients(calls, rule_of, wanted, results, cotangents, create_graph)
+        made = []
+        for tensor, gradient in zip(_listed(inputs), gradients, strict=True):
+            if gradient is None and materialize_grads:
+                gradient = calls.on_values(torch.zeros_like, (calls.value(tensor),), {})
+            if gradient is None and not allow_unused:
+                raise RuntimeError(
+                    "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+                    "this is the desired behavior."
+                )
+            made.append(None if gradient is None else calls.wrap(gradient))
+        return tuple(made)
+
+
+def _listed(tensors: Any) -> list[Any]:
+    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+
+
+def _cotangent(calls: TorchCalls, result: Any, given: Any) -> Any:
+    if given is not None:
+        return calls.value(given)
+    if result.numel != 1:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    return call(torch.ones_like, (result,), {})
+
+
+def _gradients(
+    calls: TorchCalls, rule_of: RuleOf, wanted: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any], create_graph: bool
+) -> list[Any]:
+    builder = calls.builder
+    before = list(builder.bound_symbols)
+    names = {p.name for p in wanted}
+    inner, defined = [], {p.name for b in before for p in b.outputs}
+    for bound in before:
+        if not any(p.name in names for p in bound.outputs):
+            inner.append(bound)
+    outside = {p.name: p for b in inner for p in b.inputs if p.name not in defined}
+    outside.update({p.name: p for p in wanted})
+    joint = grad_transform_on_trace(
+        Trace("inner", tuple(outside.values()), tuple(inner), tuple(results)), rule_of=rule_of, wanted=names
+    )
+    takes = list(joint.inputs[len(outside) :])
+    differentiable = [c for r, c in zip(results, cotangents, strict=True) if r.dtype.is_inexact]
+    known = {p.name: c for p, c in zip(takes, differentiable, strict=True)}
+    tags = frozenset() if create_graph else frozenset({OpTags.CONSTANT_FOR_DERIVATIVE})
+    for bound in gradient_trace(joint).bound_symbols:
+        if all(p.name in defined for p in bound.outputs):
+            continue
+        fresh = {p.name: p.renamed(builder.names.fresh(p.prefix)) for p in bound.outputs}
+        known.update(fresh)
+        emitted = bound.substituted(known).substituted(fresh, outputs=True)
+        builder.bound_symbols.append(emitted.replace(tags=emitted.tags | tags))
+        for proxy in emitted.outputs:
+            if hasattr(proxy, "requires_grad"):
+                proxy.requires_grad = create_graph and proxy.dtype.is_inexact
+    by_name = dict(zip(outside, joint.output[1], strict=True))
+    found = [by_name.get(p.name) for p in wanted]
+    return [None if g is None else known.get(flat_proxies(g)[0].name, g) for g in found]
