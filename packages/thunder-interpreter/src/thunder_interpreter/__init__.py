@@ -2,6 +2,7 @@
 
 from thunder_interpreter._callbacks import Callbacks, Interpreted
 from thunder_interpreter._interpretation import Interpretation, Location, interpret
+from thunder_interpreter._provenance import Provenance
 from thunder_interpreter._registry import UnsupportedOpcode, UnsupportedPython, opcode
 from thunder_interpreter._version import __version__
 
@@ -10,6 +11,7 @@ __all__ = [
     "Interpretation",
     "Interpreted",
     "Location",
+    "Provenance",
     "UnsupportedOpcode",
     "UnsupportedPython",
     "__version__",

@@ -51,7 +51,8 @@ class Program:
     """A decoded code object.
 
     Attributes:
-        steps: ``(handler, argument)`` by step index.
+        steps: ``(handler, argument)`` by step index, as they are run: possibly fused, or with provenance.
+        plain: the same with neither.
         offsets: byte offset in the code object, by step index.
         cells: ``(index of the argument or -1)`` for each cell variable, in order.
     """
@@ -73,11 +74,13 @@ class Program:
         "nlocals",
         "offsets",
         "padding",
+        "plain",
         "ranges",
         "resumable",
         "simple",
         "steps",
         "unbound",
+        "unbound_records",
     )
 
     def __init__(self, code: CodeType, watched: frozenset[str]) -> None:
@@ -93,6 +96,7 @@ class Program:
         self.simple = not flags & (CO_VARARGS | CO_VARKEYWORDS) and not code.co_kwonlyargcount
         total = code.co_argcount + code.co_kwonlyargcount + bool(flags & CO_VARARGS) + bool(flags & CO_VARKEYWORDS)
         self.padding = len(self.local_names) - total
+        self.unbound_records: list[Any] | None = None
         self.unbound = [NULL] * self.padding
         self.cell_arguments = frozenset(code.co_cellvars) & frozenset(code.co_varnames)
         self.binder: Any = None
@@ -102,8 +106,8 @@ class Program:
         self.lines: list[int | None] | None = None
         self.handlers: dict[int, tuple[int, int, bool] | None] = {}
         self.bytecode = code.co_code
-        self._decode(watched)
         self.ranges: list[tuple[int, int, int, int, bool]] | None = None
+        self._decode(watched)
 
     def _decode(self, watched: frozenset[str]) -> None:
         kept: list[Instruction] = []
@@ -142,7 +146,12 @@ class Program:
             instruction.target = target
             instruction.index = index
             steps.append((entry.handler, entry.decode(instruction)))
-        self.steps = fuse(kept, steps) if not watched & UNFUSED else steps
+        self.plain = steps
+        self.steps = steps
+        if PROVENANCE in watched:
+            self.steps = [TRACKERS[0](instruction, step) for instruction, step in zip(kept, steps, strict=True)]
+        if not watched & UNFUSED:
+            self.steps = fuse(kept, steps, self.steps, PROVENANCE in watched)
 
     def exception_handler(self, index: int) -> tuple[int, int, bool] | None:
         """``(step, stack depth, push the offset)`` of the handler that covers step ``index``, or ``None``."""
@@ -181,16 +190,19 @@ class Program:
         return self.lines[index]
 
 
-Fusion: TypeAlias = "Callable[[list[Instruction], list[tuple[Any, Any]], int], tuple[Any, Any] | None]"
+Fusion: TypeAlias = "Callable[[list[Instruction], list[tuple[Any, Any]], int], tuple[Any, ...] | None]"
 FUSIONS: dict[str, Fusion] = {}
-UNFUSED = frozenset({"opaque_call", "opaque_result", "constant", "provenance"})
+TRACKED_FUSIONS: dict[Any, Any] = {}
+PROVENANCE = "provenance"
+TRACKERS: list[Callable[[Instruction, tuple[Any, Any]], tuple[Any, Any]]] = []
+UNFUSED = frozenset({"opaque_call", "opaque_result", "constant"})
 
 
 def fusion(*names: str) -> Callable[[Fusion], Fusion]:
     """Register what may fuse an instruction of one of ``names`` with those that follow it.
 
-    It is called as ``fuse(instructions, steps, index)`` and returns the step to put in place of that at ``index``, or
-    ``None``. The steps after it stay, for jumps that lead there.
+    It is called as ``fuse(instructions, steps, index)`` and returns ``(handler, symbol, *what the handler needs)``, or
+    ``None``. The handler's argument has the original step appended. The steps after it stay, for jumps that lead there.
     """
 
     def register(fuse: Fusion) -> Fusion:
@@ -201,15 +213,21 @@ def fusion(*names: str) -> Callable[[Fusion], Fusion]:
     return register
 
 
-def fuse(kept: list[Instruction], steps: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Steps in which frequent sequences are done by one handler."""
+def fuse(
+    kept: list[Instruction], plain: list[tuple[Any, Any]], steps: list[tuple[Any, Any]], provenance: bool
+) -> list[tuple[Any, Any]]:
+    """``steps`` with frequent sequences done by one handler."""
     fused = list(steps)
     for index, instruction in enumerate(kept):
         candidate = FUSIONS.get(instruction.name)
-        if candidate is not None:
-            found = candidate(kept, steps, index)
-            if found is not None:
-                fused[index] = found
+        found = None if candidate is None or (provenance and index == 0) else candidate(kept, plain, index)
+        if found is None:
+            continue
+        handler, symbol, *parts = found
+        if not provenance:
+            fused[index] = handler, (*parts, steps[index])
+        elif handler in TRACKED_FUSIONS:
+            fused[index] = TRACKED_FUSIONS[handler], (*parts, steps[index], symbol)
     return fused
 
 

@@ -83,6 +83,7 @@ class Frame:
         "reraising",
         "stack",
         "trace",
+        "track",
     )
 
     def __init__(

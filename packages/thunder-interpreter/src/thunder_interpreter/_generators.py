@@ -209,7 +209,7 @@ def attach(frame: Frame, back: AnyFrame, sent: Any, thrown: BaseException | None
     if frame.finished is None:
         frame.finished = False
     elif thrown is not None:
-        if frame.program.steps[frame.index][1] is True:
+        if frame.program.plain[frame.index][1] is True:
             return delegate(machine, frame, back, thrown)
     if thrown is None:
         frame.stack.append(sent)
@@ -233,7 +233,7 @@ def delegate(machine: "Machine", frame: Frame, back: AnyFrame, thrown: BaseExcep
         value = machine.enter(throw, [thrown], {})
     except StopIteration as stop:
         frame.index -= 1  # the SEND before the yield knows what to do with the value
-        finished: AnyFrame = frame.program.steps[frame.index][1][1](frame, stop.value)
+        finished: AnyFrame = frame.program.plain[frame.index][1][1](frame, stop.value)
         return finished
     except BaseException as error:
         if error is thrown and isinstance(thrown, GeneratorExit):
@@ -297,7 +297,7 @@ def attribute(generator: Any, name: str) -> Any:
     if what == "suspended":
         return suspended
     if what in ("yieldfrom", "await"):
-        return frame.stack[-1] if suspended and frame.program.steps[frame.index][1] is True else None
+        return frame.stack[-1] if suspended and frame.program.plain[frame.index][1] is True else None
     return getattr(generator, name)
 
 

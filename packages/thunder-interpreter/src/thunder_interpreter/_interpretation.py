@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, MethodType, MethodWrapperType
 from typing import Any, TypeAlias
 
-from thunder_interpreter import _traceback, opcodes
+from thunder_interpreter import _provenance, _traceback, opcodes
 from thunder_interpreter._builtins import SPECIALS
 from thunder_interpreter._callbacks import Callbacks, Interpreted, overridden
 from thunder_interpreter._calls import Special, call, call_native
+from thunder_interpreter._decode import PROVENANCE
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
 from thunder_interpreter._log import Log
 from thunder_interpreter._machine import Machine
 from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._provenance import Provenance
 from thunder_interpreter._registry import RUNNING, SUPPORTED, UnsupportedPython
 
 Predicate: TypeAlias = Callable[[Any], Any]
@@ -111,7 +113,8 @@ class Interpretation:
         self.fn = fn
         self.opaque = opaque
         self.watchers = overridden(callbacks)
-        self.features = frozenset(self.watchers)
+        self.provenance = provenance
+        self.features = frozenset(self.watchers) | ({PROVENANCE} if provenance else set())
         self.log: Log | None = Log() if log else None
         self.programs: dict[int, Any] = {}
         self.types: dict[Any, Any] = {}
@@ -185,6 +188,24 @@ class Interpretation:
     def frames(self) -> list[Any]:
         """The user's frames of this thread, innermost first, native ones below the interpreted ones included."""
         return list(user_frames(self.machine().frame))
+
+    def result_provenance(self) -> Provenance | None:
+        """Where the result of the last run in this thread came from."""
+        record = self.machine().result
+        return None if record is None else _provenance.exposed(record)
+
+    def operands(self) -> tuple[Provenance, ...]:
+        """Where the operands of the instruction that is executing came from: of a call, the callable and arguments."""
+        frame: AnyFrame = self.machine().frame
+        while frame is not None and type(frame) is not Frame:
+            frame = frame.back
+        track = getattr(frame, "track", None)
+        return () if track is None else tuple(_provenance.exposed(record) for record in track.operands)
+
+    def provenance_of(self, value: Any) -> Provenance | None:
+        """Where ``value`` came from, if a frame that is active in this thread holds it."""
+        record = _provenance.find(self.machine().frame, value)
+        return None if record is None else _provenance.exposed(record)
 
     def _add(self, lookasides: Any) -> None:
         if isinstance(lookasides, Mapping):

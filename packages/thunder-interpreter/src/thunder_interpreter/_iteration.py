@@ -135,7 +135,7 @@ BUILTIN_ITERATORS = frozenset(
 def finish_loop(back: Frame, _: Any) -> Outcome:
     """End the loop of ``back`` since its generator has returned."""
     back.stack.pop()
-    back.index = back.program.steps[back.index][1] - 1
+    back.index = back.program.plain[back.index][1] - 1
     return back
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from thunder_interpreter import _traceback
+from thunder_interpreter import _provenance, _traceback
 from thunder_interpreter._callbacks import NAMES
 from thunder_interpreter._calls import Opaque, Special, call, construct
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, Program
@@ -65,6 +65,10 @@ class Machine:
         self.on_return = run.watchers.get("returned")
         self.watches_iteration = self.iterate is not None or self.iterated is not None
         self.log = run.log
+        self.provenance = run.provenance
+        self.roots = False
+        self.cells: dict[int, tuple[Any, Any]] = {}
+        self.result: Any = None
         self.quick = self.consults is None and self.on_call is None and self.log is None
 
     load_global: Any
@@ -108,6 +112,8 @@ class Machine:
         """Call ``fn`` interpreted, from native code."""
         base = BaseFrame(self)
         if base.back is None:
+            self.cells.clear()
+            self.roots = self.provenance
             self.limit = sys.getrecursionlimit()
         previous, self.frame = self.frame, base
         try:
@@ -189,6 +195,8 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 target, depth, push_offset = found
                 stack = frame.stack
                 del stack[depth:]
+                if machine.provenance:
+                    _provenance.unwound(frame, depth)
                 if push_offset:
                     stack.append(frame.index)
                 stack.append(error)
@@ -224,7 +232,7 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
 def complete_attribute_error(frame: Frame, back: AnyFrame, error: AttributeError) -> None:
     """Say which attribute of what was missing, when the code that looks it up has not."""
     if type(back) is Frame and back.index >= 0 and frame.locals:
-        handler, argument = back.program.steps[back.index]
+        handler, argument = back.program.plain[back.index]
         if handler in ATTRIBUTE_LOADS:
             error.name = argument if isinstance(argument, str) else argument[0]
             error.obj = frame.locals[0]

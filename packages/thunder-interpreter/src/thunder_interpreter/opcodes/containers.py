@@ -125,8 +125,7 @@ def dict_update(frame: Frame, stack: list[Any], depth: int) -> Outcome:
     mapping = stack.pop()
     target = stack[-depth]
     if type(mapping) is dict:
-        report_mapping(frame, mapping)
-        target.update(mapping)
+        target.update(reported_mapping(frame, mapping))
         return None
     if not hasattr(mapping, "keys"):
         raise TypeError(f"'{type(mapping).__name__}' object is not a mapping")
@@ -143,18 +142,22 @@ def dict_merge(frame: Frame, stack: list[Any], depth: int) -> Outcome:
 def merge_keywords(frame: Frame, target: dict[str, Any], mapping: Any, fn: Any) -> Outcome:
     """Add a mapping to the keyword arguments of ``fn``; a key that is there already is an error."""
     if type(mapping) is dict and target.keys().isdisjoint(mapping):
-        report_mapping(frame, mapping)
-        target.update(mapping)
+        target.update(reported_mapping(frame, mapping))
         return None
     if not hasattr(mapping, "keys"):
         raise TypeError(f"{callable_name(fn)} argument after ** must be a mapping, not {type(mapping).__name__}")
     return steer(frame, merging(frame, target, mapping, fn))
 
 
-def report_mapping(frame: Frame, mapping: dict[Any, Any]) -> None:
-    """Report that a dict is spread."""
-    if frame.machine.watches_iteration:
-        _iteration.reported_elements(frame.machine, mapping)
+def reported_mapping(frame: Frame, mapping: dict[Any, Any]) -> dict[Any, Any]:
+    """A dict that is spread: its keys are reported as an iteration, its values as items."""
+    machine = frame.machine
+    if not machine.watches_iteration and machine.load_item is None:
+        return mapping
+    keys = _iteration.reported_elements(machine, mapping)
+    if machine.load_item is None:
+        return {key: mapping[key] for key in keys}
+    return {key: machine.load_item(mapping, key, mapping[key]) for key in keys}
 
 
 def merging(frame: Frame, target: dict[Any, Any], mapping: Any, fn: Any) -> Protocol:
@@ -200,9 +203,15 @@ def unpacking(frame: Frame, iterable: Any, before: int, after: int | None) -> Pr
     kind = type(iterable)
     if not hasattr(kind, "__iter__") and not hasattr(kind, "__getitem__"):
         raise TypeError(f"cannot unpack non-iterable {kind.__name__} object")
-    iterator = yield Call(iter, iterable)
+    if kind in _iteration.REPORTED and frame.machine.watches_iteration:
+        iterable = _iteration.reported_elements(frame.machine, iterable)
+    machine_iterate = Call(iter, iterable) if kind not in _iteration.REPORTED else None
+    iterator = iter(iterable) if machine_iterate is None else (yield machine_iterate)
     values = []
     least = before + (after or 0)
+    if machine_iterate is None:
+        rest = list(iterator)
+        return spread_over(frame, rest, before, after)
     while len(values) < before:
         try:
             values.append((yield Call(next, iterator)))
@@ -217,7 +226,7 @@ def unpacking(frame: Frame, iterable: Any, before: int, after: int | None) -> Pr
         except StopIteration:
             frame.stack.extend(values[::-1])
             return NOTHING
-        raise ValueError(f"too many values to unpack (expected {before}{surplus(iterable)})")
+        raise ValueError(f"too many values to unpack (expected {before})")
     rest = yield from _iteration.elements(frame, iterator)
     if len(rest) < after:
         got = len(values) + len(rest)
@@ -230,9 +239,22 @@ def unpacking(frame: Frame, iterable: Any, before: int, after: int | None) -> Pr
     return NOTHING
 
 
-def surplus(iterable: Any) -> str:
-    """What is said about the number of elements when there are too many."""
-    return ""
+def spread_over(frame: Frame, values: list[Any], before: int, after: int | None) -> Any:
+    """Push the elements of a builtin container, of which there have to be enough."""
+    count = len(values)
+    if after is None:
+        if count < before:
+            raise ValueError(f"not enough values to unpack (expected {before}, got {count})")
+        if count > before:
+            raise ValueError(f"too many values to unpack (expected {before})")
+        frame.stack.extend(values[::-1])
+        return NOTHING
+    if count < before + after:
+        raise ValueError(f"not enough values to unpack (expected at least {before + after}, got {count})")
+    frame.stack.extend(values[count - after :][::-1])
+    frame.stack.append(values[before : count - after])
+    frame.stack.extend(values[:before][::-1])
+    return NOTHING
 
 
 @opcode("FORMAT_VALUE", until=(3, 13))

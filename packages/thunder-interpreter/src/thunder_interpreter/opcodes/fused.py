@@ -18,61 +18,53 @@ Steps = list[tuple[Any, Any]]
 
 
 @fusion(*VARIABLES)
-def fuse_variable(kept: list[Instruction], steps: Steps, index: int) -> tuple[Any, Any] | None:
+def fuse_variable(kept: list[Instruction], steps: Steps, index: int) -> tuple[Any, ...] | None:
     """Fuse the load of a variable with the operation on it."""
-    following = kept[index + 1 : index + 4]
+    following = kept[index + 1 : index + 3]
     if not following:
         return None
     local = kept[index].arg
     second = following[0]
     if second.name in OPERATORS:
-        return stack_and_variable, (local, steps[index + 1][1][1], index + 1, steps[index])
+        symbol, operation = steps[index + 1][1][:2]
+        return stack_and_variable, symbol, local, operation, index + 1
     if second.name == "LOAD_ATTR":
         argument = steps[index + 1][1]
         name = argument if isinstance(argument, str) else None if argument[1] else argument[0]
-        return None if name is None else (attribute_of_variable, (local, name, index + 1, steps[index]))
-    if len(following) < 2 or following[1].name not in OPERATORS:
-        return None
-    operation = steps[index + 2][1][1]
-    jump = jump_after(kept, steps, index + 3) if following[1].name == "COMPARE_OP" else None
-    if second.name in VARIABLES:
-        if jump is not None:
-            return variables_and_jump, (local, second.arg, operation, index + 2, jump, steps[index])
-        return two_variables, (local, second.arg, operation, index + 2, steps[index])
-    if second.name == "LOAD_CONST":
-        constant = steps[index + 1][1]
-        if jump is not None:
-            return variable_constant_and_jump, (local, constant, operation, index + 2, jump, steps[index])
-        return variable_and_constant, (local, constant, operation, index + 2, steps[index])
+        return None if name is None else (attribute_of_variable, name, local, name, index + 1)
+    if len(following) == 2 and following[1].name in OPERATORS and second.name in (*VARIABLES, "LOAD_CONST"):
+        constant = second.name == "LOAD_CONST"
+        other = steps[index + 1][1] if constant else second.arg
+        return fuse_operation(kept, steps, index + 2, (local, other), constant)
     return None
 
 
-def jump_after(kept: list[Instruction], steps: Steps, index: int) -> int | None:
-    """Where the jump at ``index`` goes if what was compared is false."""
-    if index < len(kept) and kept[index].name in JUMPS_IF_FALSE:
-        target: int = steps[index][1]
-        return target
-    return None
+def fuse_operation(
+    kept: list[Instruction], steps: Steps, last: int, operands: tuple[Any, Any], constant: bool
+) -> tuple[Any, ...]:
+    """Fuse an operation on two variables, or a variable and a constant, and the jump that may follow."""
+    symbol, operation = steps[last][1][:2]
+    jumps = last + 1 < len(kept) and kept[last].name == "COMPARE_OP" and kept[last + 1].name in JUMPS_IF_FALSE
+    if jumps:
+        handler = variable_constant_and_jump if constant else variables_and_jump
+        return handler, symbol, *operands, operation, last, steps[last + 1][1]
+    return variable_and_constant if constant else two_variables, symbol, *operands, operation, last
 
 
 @fusion("LOAD_FAST_LOAD_FAST")
-def fuse_two_variables(kept: list[Instruction], steps: Steps, index: int) -> tuple[Any, Any] | None:
+def fuse_two_variables(kept: list[Instruction], steps: Steps, index: int) -> tuple[Any, ...] | None:
     """Fuse the load of two variables with the operation on them."""
-    if index + 1 >= len(kept) or kept[index + 1].name not in OPERATORS:
-        return None
-    first, second = steps[index][1]
-    operation = steps[index + 1][1][1]
-    jump = jump_after(kept, steps, index + 2) if kept[index + 1].name == "COMPARE_OP" else None
-    if jump is not None:
-        return variables_and_jump, (first, second, operation, index + 1, jump, steps[index])
-    return two_variables, (first, second, operation, index + 1, steps[index])
+    if index + 1 < len(kept) and kept[index + 1].name in OPERATORS:
+        return fuse_operation(kept, steps, index + 1, steps[index][1], False)
+    return None
 
 
 @fusion("LOAD_CONST")
-def fuse_constant(kept: list[Instruction], steps: Steps, index: int) -> tuple[Any, Any] | None:
+def fuse_constant(kept: list[Instruction], steps: Steps, index: int) -> tuple[Any, ...] | None:
     """Fuse the load of a constant with the operation on it."""
     if index + 1 < len(kept) and kept[index + 1].name in OPERATORS:
-        return stack_and_constant, (steps[index][1], steps[index + 1][1][1], index + 1, steps[index])
+        symbol, operation = steps[index + 1][1][:2]
+        return stack_and_constant, symbol, steps[index][1], operation, index + 1
     return None
 
 

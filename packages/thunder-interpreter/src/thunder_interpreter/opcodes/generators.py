@@ -40,14 +40,14 @@ def async_gen_wrap(frame: Frame, stack: list[Any], _: Any) -> None:
 def replace_receiver(back: Frame, value: Any) -> Frame:
     """End a delegation by putting its value in the place of the receiver."""
     back.stack[-1] = value
-    back.index = back.program.steps[back.index][1][0] - 1
+    back.index = back.program.plain[back.index][1][0] - 1
     return back
 
 
 def value_above_receiver(back: Frame, value: Any) -> Frame:
     """End a delegation by putting its value above the receiver."""
     back.stack.append(value)
-    back.index = back.program.steps[back.index][1][0] - 1
+    back.index = back.program.plain[back.index][1][0] - 1
     return back
 
 
@@ -156,7 +156,7 @@ def is_delegating(frame: Frame) -> bool:
     """Whether a suspended frame waits for another iterator."""
     if frame.finished is not False or frame.index < 0:
         return False
-    return frame.back is None and frame.program.steps[frame.index][1] is True
+    return frame.back is None and frame.program.plain[frame.index][1] is True
 
 
 @opcode("GET_AITER")
