@@ -10,9 +10,7 @@ from thunder_ir import BoundSymbol, Names, OpTags, Proxy, TensorProxy, value_of
 CHEAP_TAGS = frozenset(
     {OpTags.ELEMENTWISE, OpTags.SHAPE_OP, OpTags.REDUCTION, OpTags.CREATION, OpTags.CAST, OpTags.VIEW}
 )
-FIXED_TAGS = frozenset(
-    {OpTags.RANDOM, OpTags.DONT_DCE, OpTags.IN_PLACE, OpTags.COLLECTIVE, OpTags.DEVICE_SYNC, OpTags.DONT_RECOMPUTE}
-)
+FIXED_TAGS = frozenset({OpTags.RANDOM, OpTags.DONT_DCE, OpTags.IN_PLACE, OpTags.COLLECTIVE, OpTags.DEVICE_SYNC})
 
 
 class Trait(IntEnum):
@@ -20,7 +18,7 @@ class Trait(IntEnum):
 
     VIEW = 0  # moves no data
     CHEAP = 1  # bound by memory traffic: elementwise, casts, reductions
-    UNKNOWN = 2  # no tag says anything of it
+    UNKNOWN = 2  # no tag says anything of it, or its author says that it costs more than it seems
     HEAVY = 3  # matmul, convolution, attention
     FIXED = 4  # draws random numbers, communicates or has effects: runs once
 
@@ -37,10 +35,12 @@ class Traits:
         """Return the trait of a call."""
         tags = bound.symbol.tags | bound.tags if bound.tags else bound.symbol.tags
         if tags:
-            if tags & FIXED_TAGS:
+            if tags & FIXED_TAGS or OpTags.DONT_RECOMPUTE in bound.tags:
                 return Trait.FIXED
             if OpTags.MATMUL in tags:
                 return Trait.HEAVY
+            if OpTags.DONT_RECOMPUTE in tags:
+                return Trait.UNKNOWN
             if bound.symbol.is_prim and tags & CHEAP_TAGS:
                 return Trait.VIEW if OpTags.VIEW in tags else Trait.CHEAP
         return Trait.UNKNOWN if bound.symbol.is_prim else self._of_composite(bound)
