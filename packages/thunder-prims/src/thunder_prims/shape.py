@@ -108,7 +108,7 @@ def broadcast_in_dim(a: TensorProxy, shape: tuple[Dimension, ...], dims: tuple[i
     for size, dim in zip(a.shape, dims, strict=True):
         if not 0 <= dim < len(shape):
             raise DimensionError(f"broadcast_in_dim of {a.type_string} to {shape}: the result has no dimension {dim}")
-        if size is not shape[dim] and size != 1 and size != shape[dim]:
+        if size != shape[dim] and size != 1:
             raise ShapeError(
                 f"broadcast_in_dim of {a.type_string} to {tuple(shape)} along {tuple(dims)}: a size of {size} can "
                 f"become {size} only, not {shape[dim]}"
@@ -121,7 +121,7 @@ def broadcast_in_dim_vjp(a: TensorProxy, shape: tuple[Dimension, ...], dims: tup
     """``da = sum of dy over all that was repeated``."""
 
     def pullback(dy: TensorProxy) -> TensorProxy:
-        kept = {dim for dim, size in zip(dims, a.shape, strict=True) if size is shape[dim] or size == shape[dim]}
+        kept = {dim for dim, size in zip(dims, a.shape, strict=True) if size == shape[dim]}
         repeated = tuple([dim for dim in range(len(shape)) if dim not in kept])
         return _reshape_to(dy.sum(repeated) if repeated else dy, a.shape)
 
@@ -288,12 +288,12 @@ def slice(
         )
     sizes = []
     for size, start, end, step in zip(a.shape, starts, ends, steps, strict=True):
-        if not (0 <= start and start <= end and (end is size or end <= size)) or step < 1:
+        if not (0 <= start and start <= end and end <= size) or step < 1:
             raise ShapeError(
                 f"slice of {a.type_string} from {tuple(starts)} to {tuple(ends)} by {tuple(steps)} needs "
                 "0 <= start <= end <= size and a positive stride in each dimension"
             )
-        taken = end if isinstance(start, int) and start == 0 else end - start
+        taken = end - start
         sizes.append(taken if step == 1 else (taken + step - 1) // step)
     return a.like(shape=tuple(sizes))
 
@@ -413,7 +413,7 @@ def cat(tensors: Sequence[TensorProxy], dim: int) -> TensorProxy:
         check_tensor("cat", tensor)
         check_same("cat", first, tensor, shape=False)
         if tensor.ndim != first.ndim or any(
-            [i != dim and m is not n and m != n for i, (m, n) in enumerate(zip(first.shape, tensor.shape, strict=True))]
+            [i != dim and m != n for i, (m, n) in enumerate(zip(first.shape, tensor.shape, strict=True))]
         ):
             raise ShapeError(
                 f"cat of {first.type_string} and {tensor.type_string} along {dim} needs equal sizes in all other "
@@ -489,7 +489,7 @@ def flip_batching(size: Dimension, args: Any, dims: Any) -> tuple[TensorProxy, i
 
 @prim(OpTags.CONSTANT_FOR_DERIVATIVE)
 def shape_of(a: TensorProxy) -> tuple[Dimension, ...]:
-    """Return the sizes of ``a``; symbolic ones get their names where this is recorded."""
+    """Return the sizes of ``a``, each an ``int`` or a symbolic number that the program has already."""
     check_tensor("shape_of", a)
     return a.shape
 
