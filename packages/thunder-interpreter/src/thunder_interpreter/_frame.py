@@ -159,8 +159,13 @@ class Frame:
 
     def clear(self) -> None:
         """Drop the references that a finished or suspended frame holds."""
-        if self.machine.frame is self or self.back is not None and not hasattr(self, "finished"):
-            raise RuntimeError("cannot clear an executing frame")
+        active: AnyFrame = self.machine.frame
+        while active is not None:
+            if active is self:
+                raise RuntimeError("cannot clear an executing frame")
+            active = active.back
+        if getattr(self, "finished", True) is False:
+            self.finished = True
         self.locals[:] = [NULL] * len(self.locals)
         self.stack.clear()
 
