@@ -6,7 +6,7 @@ import builtins
 import dataclasses
 import math
 from collections.abc import Callable
-from enum import Enum
+from enum import Enum, Flag
 from typing import Any
 
 from thunder_ir import devices, dtypes
@@ -163,7 +163,11 @@ def _device(value: Device, context: Context) -> str:
 def _other(value: Any, context: Context) -> str:
     cls = value.__class__
     if isinstance(value, Enum):
-        return f"{context.object(cls, cls.__name__)}[{value.name!r}]" if value.name else context.object(value)
+        if value.name in cls.__members__:
+            return f"{context.object(cls, cls.__name__)}[{value.name!r}]"
+        if isinstance(value, Flag):  # a combination of members
+            return f"{context.object(cls, cls.__name__)}({literal(value.value, context)})"
+        return context.object(value, cls.__name__)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return f"{context.object(cls, cls.__name__)}({', '.join([literal(v, context) for v in value])})"
     if isinstance(value, (tuple, list)) and _is_plain_subclass(cls):

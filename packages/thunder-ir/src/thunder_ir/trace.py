@@ -151,10 +151,13 @@ def trace_of(function: Callable[..., Any], *examples: Any, language: Language | 
 
     def name_all(value: Any, hint: str) -> Any:
         if isinstance(value, Proxy):
-            if id(value) not in known:
-                known[id(value)] = named = _with_dimensions(value.renamed(names.take(hint)), name_all, hint)
-                inputs.append(named)
-            return known[id(value)]
+            if id(value) in known:
+                return known[id(value)]
+            named = _with_dimensions(value.renamed(names.take(hint)), name_all, hint)
+            if isinstance(named, NumberProxy):
+                known[id(value)] = named
+            inputs.append(named)
+            return named
         if isinstance(value, (tuple, list)):
             items = [name_all(v, f"{hint}_{i}") for i, v in enumerate(value)]
             return type(value)(items)

@@ -64,10 +64,10 @@ class _Expansion:
     def add(self, bound: BoundSymbol, inner: bool = False) -> None:
         if self.replaced:
             bound = bound.substituted(self.replaced)
+        if inner:
+            self.defined.update([p.name for p in bound.outputs])
         if bound.symbol.is_prim or self.keep(bound):
             self.done.append(bound)
-            if inner:
-                self.defined.update([p.name for p in bound.outputs])
             return
         calls, output = bound.decomposed(self.names)
         for call in calls:

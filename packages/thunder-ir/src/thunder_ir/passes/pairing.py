@@ -33,12 +33,14 @@ def _shown(value: Any) -> str:
 
 
 def renaming(found: dict[str, Any], defined: set[str]) -> dict[str, Proxy]:
-    """Return which new names can be given back their old ones: those of ``defined`` that replaced exactly one."""
+    """Return which new values can have the name of the first old one that they replaced.
+
+    Args:
+        found: for the names of old values, what took their place.
+        defined: the names of new values.
+    """
     renames: dict[str, Proxy] = {}
-    twice: set[str] = set()
     for old, new in found.items():
-        if isinstance(new, Proxy) and new.name in defined and new.name != old:
-            if new.name in renames:
-                twice.add(new.name)
+        if isinstance(new, Proxy) and new.name in defined and old not in defined and new.name not in renames:
             renames[new.name] = new.renamed(old)
-    return {name: proxy for name, proxy in renames.items() if name not in twice}
+    return renames
