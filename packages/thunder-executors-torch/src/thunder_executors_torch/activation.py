@@ -25,8 +25,21 @@ def _forward(path: str) -> Symbol:
     return executor.call(path, _like_first, OpTags.ELEMENTWISE)
 
 
-def _backward(name: str) -> Symbol:
-    return executor.call(f"torch.ops.aten.{name}.default", _like_first, OpTags.ELEMENTWISE)
+def _backward(name: str, differentiable: Callable[..., Any] | None = None) -> Symbol:
+    path = f"torch.ops.aten.{name}.default"
+    return executor.call(path, _like_first, OpTags.ELEMENTWISE, differentiable=differentiable)
+
+
+def silu_gradient(dy: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+    """``dy * s * (1 + a * (1 - s))`` with ``s = sigmoid(a)``."""
+    s = torch.sigmoid(a)
+    return dy * s * (1 + a * (1 - s))
+
+
+def mish_gradient(dy: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+    """``dy * (t + a * s * (1 - t * t))`` with ``t = tanh(softplus(a))`` and ``s = sigmoid(a)``."""
+    t = torch.tanh(functional.softplus(a))
+    return dy * (t + a * torch.sigmoid(a) * (1 - t * t))
 
 
 def of_input(forward: Symbol, backward: Symbol) -> Callable[..., Rule]:
@@ -39,10 +52,10 @@ def of_input(forward: Symbol, backward: Symbol) -> Callable[..., Rule]:
 
 
 executor.differentiates_torch(functional.silu, when=floating)(
-    of_input(_forward("torch._C._nn.silu"), _backward("silu_backward"))
+    of_input(_forward("torch._C._nn.silu"), _backward("silu_backward", silu_gradient))
 )
 executor.differentiates_torch(functional.mish, when=floating)(
-    of_input(_forward("torch._C._nn.mish"), _backward("mish_backward"))
+    of_input(_forward("torch._C._nn.mish"), _backward("mish_backward", mish_gradient))
 )
 executor.differentiates_torch(functional.hardswish, when=floating)(
     of_input(_forward("torch._C._nn.hardswish"), _backward("hardswish_backward"))

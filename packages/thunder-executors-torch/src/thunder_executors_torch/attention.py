@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import thunder_prims as prims
 from thunder_executors_torch import calls
-from thunder_executors_torch.executor import executor
+from thunder_executors_torch.executor import executor, gradients
 from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch import to_torch_device, to_torch_dtype
 
@@ -80,10 +81,26 @@ def _cudnn_meta(
     return _out(query, value), lse, None, None, query.shape[2], key.shape[2], state, _state(query), None
 
 
+def flash_gradients(
+    dy: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, out: Any, lse: Any, *rest: Any, **options: Any
+) -> tuple[torch.Tensor, ...]:
+    """What the kernel computes, by way of matmuls, which PyTorch's autograd can differentiate again."""
+    _, is_causal = rest
+
+    def attend(*operands: torch.Tensor) -> torch.Tensor:
+        with sdpa_kernel(SDPBackend.MATH):
+            return torch.nn.functional.scaled_dot_product_attention(*operands, is_causal=is_causal, **options)
+
+    return tuple(gradients(attend, (query, key, value), dy))
+
+
 HEAVY = (OpTags.MATMUL, OpTags.DONT_RECOMPUTE)
 flash_on_cpu = executor.call("torch._scaled_dot_product_flash_attention_for_cpu", _cpu_meta, *HEAVY)
 flash_on_cpu_backward = executor.call(
-    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default", _backward_meta, *HEAVY
+    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
+    _backward_meta,
+    *HEAVY,
+    differentiable=flash_gradients,
 )
 flash = executor.call("torch.ops.aten._scaled_dot_product_flash_attention.default", _flash_meta, *HEAVY, OpTags.RANDOM)
 flash_backward = executor.call(

@@ -29,8 +29,12 @@ def _with_update(
     return a.like(), kept, kept.like(), reserve, mean.like(), var.like()
 
 
-def _plain(a: TensorProxy, weight: Any, *rest: Any) -> tuple[TensorProxy, ...]:
+def _plain(
+    a: TensorProxy, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *rest: Any
+) -> tuple[TensorProxy, ...]:
     kept = _statistics(a, weight)
+    if not training and a.device.type == "cpu":  # nothing to keep
+        kept = kept.like(shape=(0,))
     return a.like(), kept, kept.like()
 
 
@@ -43,9 +47,9 @@ def _backward_meta(dy: TensorProxy, a: TensorProxy, weight: Any, *rest: Any) -> 
 updating = executor.call(
     "torch.ops.aten._batch_norm_with_update_functional.default", _with_update, OpTags.DONT_RECOMPUTE
 )
-updating_backward = executor.call("torch.ops.aten.batch_norm_backward.default", _backward_meta)
+updating_backward = executor.call("torch.ops.aten.batch_norm_backward.default", _backward_meta, held=(3, 4, 5, 6))
 native = executor.call("torch.native_batch_norm", _plain, OpTags.DONT_RECOMPUTE)
-native_backward = executor.call("torch.ops.aten.native_batch_norm_backward.default", _backward_meta)
+native_backward = executor.call("torch.ops.aten.native_batch_norm_backward.default", _backward_meta, held=(3, 4, 5, 6))
 
 
 def trains(

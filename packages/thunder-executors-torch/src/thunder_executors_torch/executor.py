@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -17,21 +18,46 @@ from thunder_torch.opaque import call_of
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def by_autograd(function: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
-    """Return the rule of a function of PyTorch by PyTorch's autograd, which runs the function again."""
+def by_autograd(symbol: Symbol, function: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
+    """Return the rule of ``symbol`` by PyTorch's autograd, which runs ``function``, that computes the same."""
     through = vjp_rule[opaque_call]
 
     def rule(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         call, values = call_of(function, args, kwargs)
-        output, pull = through(call, *values)
+        _, pull = through(call, *values)  # what it computes is never read
 
         def pullback(*cotangents: Any) -> tuple[Any, ...]:
             of_values = {v.name: g for v, g in zip(values, pull(*cotangents)[1:], strict=True)}
             return tuple([of_values.get(a.name) if isinstance(a, TensorProxy) else None for a in args])
 
-        return output, pullback
+        return symbol(*args, **kwargs), pullback
 
     return rule
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A function with arguments through which PyTorch's autograd goes no further: it has no derivative for them.
+
+    Args:
+        function: of PyTorch.
+        held: positions of these arguments.
+    """
+
+    function: Callable[..., Any]
+    held: tuple[int, ...]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = [a.detach() if i in self.held and isinstance(a, torch.Tensor) else a for i, a in enumerate(args)]
+        return self.function(*given, **kwargs)
+
+
+def gradients(function: Callable[..., torch.Tensor], inputs: Sequence[torch.Tensor], dy: torch.Tensor) -> Any:
+    """Return the gradients of ``inputs``, so that PyTorch's autograd knows the way through, if it is on."""
+    create_graph = torch.is_grad_enabled()
+    with torch.enable_grad():
+        leaves = [t if t.requires_grad else t.detach().requires_grad_() for t in inputs]
+        return torch.autograd.grad(function(*leaves), leaves, dy, create_graph=create_graph)
 
 
 class TorchExecutor(OperatorExecutor):
@@ -47,20 +73,38 @@ class TorchExecutor(OperatorExecutor):
     def operator(self, function: Callable[..., Any], name: str = "", path: str = "") -> Symbol:
         return super().operator(function, name, path or path_of(function))
 
-    def call(self, path: str, meta: Callable[..., Any], *tags: OpTags) -> Symbol:
+    def call(
+        self,
+        path: str,
+        meta: Callable[..., Any],
+        *tags: OpTags,
+        differentiable: Callable[..., Any] | None = None,
+        held: tuple[int, ...] = (),
+    ) -> Symbol:
         """Return an operator for transforms and rules: the function of PyTorch at ``path``.
 
         Args:
             path: dotted, from ``torch`` on.
             meta: proxies in, proxies out.
             tags: traits that passes rely on.
+            differentiable: computes the same, in functions that PyTorch's autograd knows, if it does not know this one.
+            held: positions of arguments for which PyTorch has no derivative, and none is needed.
         """
         function: Any = torch
         for name in path.split(".")[1:]:
             function = getattr(function, name)
-        return self.function(function, meta, *tags, path=path)
+        if held:
+            differentiable = Holding(function, held)
+        return self.function(function, meta, *tags, path=path, differentiable=differentiable)
 
-    def function(self, function: Callable[..., Any], meta: Callable[..., Any], *tags: OpTags, path: str = "") -> Symbol:
+    def function(
+        self,
+        function: Callable[..., Any],
+        meta: Callable[..., Any],
+        *tags: OpTags,
+        path: str = "",
+        differentiable: Callable[..., Any] | None = None,
+    ) -> Symbol:
         """Return an operator for transforms and rules that calls ``function``, which computes with PyTorch.
 
         Higher derivatives go through it by PyTorch's autograd.
@@ -77,7 +121,7 @@ class TorchExecutor(OperatorExecutor):
             origin=function,
         )
         self.opmap[symbol.name] = symbol
-        vjp_rule(symbol)(by_autograd(function))
+        vjp_rule(symbol)(by_autograd(symbol, differentiable or function))
         return symbol
 
     def differentiates_torch(

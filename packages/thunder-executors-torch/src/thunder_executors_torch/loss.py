@@ -30,8 +30,8 @@ def _nll_loss_backward(dy: TensorProxy, a: TensorProxy, *rest: Any) -> TensorPro
 
 nll_loss_forward = executor.call("torch.ops.aten.nll_loss_forward.default", _nll_loss, OpTags.DONT_RECOMPUTE)
 nll_loss2d_forward = executor.call("torch.ops.aten.nll_loss2d_forward.default", _nll_loss, OpTags.DONT_RECOMPUTE)
-nll_loss_backward = executor.call("torch.ops.aten.nll_loss_backward.default", _nll_loss_backward)
-nll_loss2d_backward = executor.call("torch.ops.aten.nll_loss2d_backward.default", _nll_loss_backward)
+nll_loss_backward = executor.call("torch.ops.aten.nll_loss_backward.default", _nll_loss_backward, held=(3, 6))
+nll_loss2d_backward = executor.call("torch.ops.aten.nll_loss2d_backward.default", _nll_loss_backward, held=(3, 6))
 
 
 def of_classes(

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from thunder_executors_torch.calls import contiguous
-from thunder_executors_torch.executor import executor
+from thunder_executors_torch.executor import executor, gradients
 from thunder_ir import DType, OpTags, TensorProxy, dtypes
 
 Shape = Sequence[Any]
@@ -40,7 +40,9 @@ def _layer_norm_backward(
 
 
 native_layer_norm = executor.call("torch.native_layer_norm", _layer_norm, OpTags.DONT_RECOMPUTE)
-layer_norm_backward = executor.call("torch.ops.aten.native_layer_norm_backward.default", _layer_norm_backward)
+layer_norm_backward = executor.call(
+    "torch.ops.aten.native_layer_norm_backward.default", _layer_norm_backward, held=(3, 4)
+)
 
 
 def floating(a: Any, *rest: Any, **kwargs: Any) -> bool:
@@ -147,7 +149,28 @@ def with_channels(a: Any, *rest: Any, **kwargs: Any) -> bool:
 
 
 native_group_norm = executor.call("torch.native_group_norm", _group_norm, OpTags.DONT_RECOMPUTE)
-group_norm_backward = executor.call("torch.ops.aten.native_group_norm_backward.default", _group_norm_backward)
+
+
+def group_norm_gradients(
+    dy: torch.Tensor, a: torch.Tensor, mean: Any, rstd: Any, weight: Any, n: int, c: int, size: int, *rest: Any
+) -> tuple[Any, ...]:
+    """What the kernel computes, by PyTorch's autograd, which knows its own derivative of this function."""
+    groups, mask = rest
+    bias = dy.new_zeros(c) if mask[2] else None
+    given = [t is not None for t in (a, weight, bias)]
+
+    def normalise(*tensors: torch.Tensor) -> torch.Tensor:
+        in_place = iter(tensors)
+        x, w, b = (next(in_place) if is_given else None for is_given in given)
+        return torch.nn.functional.group_norm(x, groups, w, b)  # type: ignore[arg-type]
+
+    found = iter(gradients(normalise, [t for t in (a, weight, bias) if t is not None], dy))
+    return tuple([next(found) if is_given else None for is_given in given])
+
+
+group_norm_backward = executor.call(
+    "torch.ops.aten.native_group_norm_backward.default", _group_norm_backward, differentiable=group_norm_gradients
+)
 
 
 @executor.differentiates_torch(torch.nn.functional.group_norm, when=with_channels)

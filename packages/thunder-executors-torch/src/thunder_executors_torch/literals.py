@@ -1,0 +1,34 @@
+"""How generated programs write PyTorch's constants: ``torch.float32``, ``torch.device('cuda:0')``."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import torch
+
+from thunder_ir import Context, DuplicateRuleError, register_literal
+
+
+def _constant(value: Any, context: Context) -> str:
+    """PyTorch's constants print as the code that they are."""
+    return f"{context.imported('torch', 'import torch', torch)}.{str(value).removeprefix('torch.')}"
+
+
+def _device(value: torch.device, context: Context) -> str:
+    return f"{context.imported('torch', 'import torch', torch)}.device({str(value)!r})"
+
+
+def _size(value: torch.Size, context: Context) -> str:
+    return f"{context.imported('torch', 'import torch', torch)}.Size({list(value)!r})"
+
+
+for _class, _printer in (
+    (torch.dtype, _constant),
+    (torch.memory_format, _constant),
+    (torch.layout, _constant),
+    (torch.device, _device),
+    (torch.Size, _size),
+):
+    with suppress(DuplicateRuleError):  # the torch language may have taught them before
+        register_literal(_class, _printer)
