@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thunder_ir import DeviceError, DTypeError, ShapeError, TensorProxy
-from thunder_prims.checks import check_tensor
+from thunder_ir import DTypeError, ShapeError, TensorProxy
+from thunder_prims.checks import check_same, check_tensor
 
 
 def check_operands(operation: str, *operands: TensorProxy | None) -> None:
@@ -23,13 +23,8 @@ def check_operands(operation: str, *operands: TensorProxy | None) -> None:
         check_tensor(operation, operand)
         if first is None:
             first = operand
-        elif operand.dtype is not first.dtype:
-            raise DTypeError(
-                f"{operation} of {first.type_string} and {operand.type_string} needs one dtype; "
-                "convert one of them first"
-            )
         else:
-            check_device_of(operation, first, operand)
+            check_same(operation, first, operand, shape=False)
 
 
 def check_device_of(operation: str, a: TensorProxy, b: TensorProxy) -> None:
@@ -38,11 +33,7 @@ def check_device_of(operation: str, a: TensorProxy, b: TensorProxy) -> None:
     Raises:
         DeviceError: they differ.
     """
-    if a.device is not b.device and a.device != b.device:
-        raise DeviceError(
-            f"{operation} of {a.type_string} on {a.device} and {b.type_string} on {b.device} needs one device; "
-            "move one of them first"
-        )
+    check_same(operation, a, b, shape=False, dtype=False)
 
 
 def check_indices(operation: str, a: TensorProxy, indices: TensorProxy) -> None:
