@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -209,6 +211,7 @@ def _plain_numbers(value: Any) -> Any:
     return value
 
 
+_FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
 _NO_KERNEL = (UnsupportedFakeTensorException, UnsupportedOperatorException)
 SHAPED_BY_METADATA = frozenset({"combinations", "corrcoef", "cov", "ctc_loss", "gaussian_nll_loss", "linalg_lstsq"})
 """Names of operations that look at values, to check them or to choose a way, but shape their results by metadata."""
@@ -229,7 +232,7 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         fake_args, fake_kwargs = map_tensors(fake, args), map_tensors(fake, kwargs)
         versions = _versions(fakes)
         try:
-            with fake_mode():
+            with fake_mode(), _unlogged():
                 output = function(*fake_args, **fake_kwargs)
         except (DynamicOutputShapeException, DataDependentOutputException) as error:
             if name_of(function) not in SHAPED_BY_METADATA:
@@ -243,6 +246,17 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
                 f"out-of-place form, or make it a torch.library.custom_op that declares mutates_args"
             )
         return _spec(output, fakes, known)
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep what fake kernels refuse out of the log: the error is raised, in PyTorch's own words."""
+    before = _FAKE_LOG.disabled
+    _FAKE_LOG.disabled = True
+    try:
+        yield
+    finally:
+        _FAKE_LOG.disabled = before
 
 
 def _versions(tensors: list[torch.Tensor]) -> list[int]:
