@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import thunder_lang as lang
 import thunder_prims as prims
-from thunder_ir import Symbol, Tensor, load_trace, save_trace, trace_of, verify
+from thunder_ir import Symbol, Tensor, load_trace, record, save_trace, trace_of, verify
 from thunder_ir.passes import (
     KEEP,
     common_subexpressions,
@@ -38,7 +38,8 @@ OPERATIONS = [
     lambda a, b: lang.add(a, b), lambda a, b: lang.mul(a, b), lambda a, b: lang.sub(a, 1.5), lambda a, b: lang.tanh(a),
     lambda a, b: lang.exp(lang.neg(lang.abs(a))), lambda a, b: lang.where(lang.gt(a, b), a, b),
     lambda a, b: lang.transpose(lang.transpose(a, 0, 1), 0, 1), lambda a, b: lang.flip(a, 1),
-    lambda a, b: lang.add(a, lang.sum(b, 1, True)), lambda a, b: lang.cat((a, b), 0)[1:3], lambda a, b: a[:, [0, 2, -1]],
+    lambda a, b: lang.add(a, lang.sum(b, 1, True)), lambda a, b: lang.cat((a, b), 0)[1:3],
+    lambda a, b: a[:, [0, 2, -1]],
     lambda a, b: lang.add(a, lang.zeros_like(b)), lambda a, b: scaled(a, b), lambda a, b: both(a, b)[0],
     lambda a, b: both(a, b)[1], lambda a, b: lang.softmax(a, 1), lambda a, b: lang.cumsum(a, 0),
 ]  # fmt: skip
@@ -117,12 +118,7 @@ def test_dead_code_leaves_only_what_is_read(trace):
 @given(trace=programs())
 @settings(max_examples=30, deadline=None)
 def test_the_printed_program_records_itself(trace):
-    again = trace_of(
-        lambda x, y: trace.python_callable()(x, y),
-        Tensor(SHAPE, "float64"),
-        Tensor(SHAPE, "float64"),
-        language=lang.core,
-    )
+    again = record(trace.python_callable(), trace.inputs, language=lang.core)
     assert [b.symbol for b in again.bound_symbols] == [b.symbol for b in trace.bound_symbols]
     assert same(run_reference(again, X, Y), run_reference(trace, X, Y))
 

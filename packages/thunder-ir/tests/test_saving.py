@@ -37,8 +37,25 @@ def reread(trace):
 
 
 def rich_trace():
-    values = (1, -(10**40), 0.1, float("nan"), -0.0, 2 - 1j, "'\n\"é", b"\x00", None, True, ..., slice(1, None, -2), {"k": [1, (2,)]},
-              {1, 2}, frozenset(["a"]), dtypes.bfloat16, device("cuda:3"))  # fmt: skip
+    values = (
+        1,
+        -(10**40),
+        0.1,
+        float("nan"),
+        -0.0,
+        2 - 1j,
+        "'\n\"é",
+        b"\x00",
+        None,
+        True,
+        ...,
+        slice(1, None, -2),
+        {"k": [1, (2,)]},
+        {1, 2},
+        frozenset(["a"]),
+        dtypes.bfloat16,
+        device("cuda:3"),
+    )
 
     def program(x, n, s):
         toys.keep(x)
@@ -118,9 +135,18 @@ def test_symbols_come_from_those_given_and_nowhere_else():
 
 GOOD = json.loads(save_trace(trace_of(lambda x, n: toys.describe(toys.exp(x), n, dtypes.int8, 1j), X, number_proxy(3))))
 HOSTILE = [
-    "", "null", "[]", "{}", "{", "[" * 100_000, '"text"', "\x00", '{"format": "thunder-trace 2"}',
-    "__import__('os').system('true')", '{"format": "thunder-trace 1"}',
-]  # fmt: skip
+    "",
+    "null",
+    "[]",
+    "{}",
+    "{",
+    "[" * 100_000,
+    '"text"',
+    "\x00",
+    '{"format": "thunder-trace 2"}',
+    "__import__('os').system('true')",
+    '{"format": "thunder-trace 1"}',
+]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda t: t[:20])
@@ -151,11 +177,20 @@ NAMES = ["x; import os", "for", "__import__", "a b", "", "é\n"]
 @given(
     st.sampled_from(list(everything_below(GOOD))),
     st.one_of(
-        st.none(), st.integers(), st.floats(), st.text(), st.sampled_from(NAMES), st.lists(st.none()),
-        st.sampled_from([["ref", "x"], ["ref", "nobody"], ["object", "mine", 1], ["def", "tensor", "x", []], ["tuple"], {}]),
-        st.lists(st.one_of(st.text(), st.integers(), st.sampled_from(["tuple", "int", "set", "dict", "slice"])), max_size=4),
+        st.none(),
+        st.integers(),
+        st.floats(),
+        st.text(),
+        st.sampled_from(NAMES),
+        st.lists(st.none()),
+        st.sampled_from(
+            [["ref", "x"], ["ref", "nobody"], ["object", "mine", 1], ["def", "tensor", "x", []], ["tuple"], {}]
+        ),
+        st.lists(
+            st.one_of(st.text(), st.integers(), st.sampled_from(["tuple", "int", "set", "dict", "slice"])), max_size=4
+        ),
     ),
-)  # fmt: skip
+)
 @example(("inputs", 0, 3, 0, 1), -4)
 @example(("calls", 0, 0), "toys.describe")
 def test_damage_anywhere_is_refused_or_harmless(path, new):

@@ -36,33 +36,51 @@ FIRST, SECOND = GOOD.bound_symbols
 SHORT = TensorProxy((2,), name="x")
 
 BROKEN = {
-    "read before defined": (changed(SECOND, FIRST), r'line 1, "t1 = toys.add\(t0, x\)": t0 is read before it is defined'),
+    "read before defined": (
+        changed(SECOND, FIRST),
+        r'line 1, "t1 = toys.add\(t0, x\)": t0 is read before it is defined',
+    ),
     "defined twice": (changed(FIRST, FIRST), r'line 2, "t0 = toys.exp\(x\)": t0 is defined again, first in line 1'),
     "input defined again": (changed(call(toys.exp, INPUT, name="x")), "x is defined again, first in the inputs"),
     "two inputs of one name": (GOOD.replace(inputs=(INPUT, INPUT)), "the inputs: x is defined again"),
     "output not defined": (changed(FIRST), "the output: t1 is read before it is defined"),
     "no identifier": (changed(call(toys.exp, INPUT, name="t 0"), output=None), "'t 0' cannot be a name"),
     "a keyword": (changed(call(toys.exp, INPUT, name="for"), output=None), "'for' cannot be a name"),
-    "read otherwise than defined": (changed(call(toys.exp, SHORT), output=None), r"x was defined as float32\[2, 3\], read as float32\[2\]"),
+    "read otherwise than defined": (
+        changed(call(toys.exp, SHORT), output=None),
+        r"x was defined as float32\[2, 3\], read as float32\[2\]",
+    ),
     "wrong dtype": (
         changed(BoundSymbol(toys.exp, (INPUT,), {}, TensorProxy((2, 3), dtypes.int8, name="t")), output=None),
         r"t is said to be int8\[2, 3\], toys.exp returns float32\[2, 3\]",
     ),
-    "too many outputs": (changed(BoundSymbol(toys.exp, (INPUT,), {}, (INPUT.renamed("a"), INPUT.renamed("b"))), output=None), "has 2 outputs"),
+    "too many outputs": (
+        changed(BoundSymbol(toys.exp, (INPUT,), {}, (INPUT.renamed("a"), INPUT.renamed("b"))), output=None),
+        "has 2 outputs",
+    ),
     "refused arguments": (changed(call(toys.exp), output=None), "toys.exp refuses its arguments"),
-    "a write to no tensor": (changed(call(toys.write, 3), output=None), "writes to its first argument, which is no tensor"),
+    "a write to no tensor": (
+        changed(call(toys.write, 3), output=None),
+        "writes to its first argument, which is no tensor",
+    ),
     "read after freed": (
-        changed(BoundSymbol(toys.free, (INPUT,), {}, None), FIRST, output=None), "x is read after it was freed",
+        changed(BoundSymbol(toys.free, (INPUT,), {}, None), FIRST, output=None),
+        "x is read after it was freed",
     ),
     "a view of nothing": (
-        changed(BoundSymbol(toys.view, (INPUT,), {}, TensorProxy((2, 3), base=TensorProxy((2, 3), name="gone"), name="t")), output=None),
+        changed(
+            BoundSymbol(toys.view, (INPUT,), {}, TensorProxy((2, 3), base=TensorProxy((2, 3), name="gone"), name="t")),
+            output=None,
+        ),
         "t is a view of gone, which is not defined",
     ),
     "an unknown dimension": (
-        changed(BoundSymbol(Symbol("f", "s"), (INPUT,), {}, TensorProxy((number_proxy(3, "n"),), name="t")), output=None),
+        changed(
+            BoundSymbol(Symbol("f", "s"), (INPUT,), {}, TensorProxy((number_proxy(3, "n"),), name="t")), output=None
+        ),
         "t has a dimension n that is not defined",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import keyword
 import linecache
 import sys
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from thunder_ir.literals import Context, literal
-from thunder_ir.names import Names
+from thunder_ir.names import Names, is_name
 from thunder_ir.proxies import Proxy
 from thunder_ir.symbols import BoundSymbol, Symbol
 
@@ -129,7 +128,7 @@ def print_bound(bound: BoundSymbol, context: Context) -> list[str]:
 
 def _keywords(kwargs: dict[str, Any], context: Context) -> list[str]:
     """Keyword arguments; names that are no identifiers are passed in a dict."""
-    plain = {key: value for key, value in kwargs.items() if key.isidentifier() and not keyword.iskeyword(key)}
+    plain = {key: value for key, value in kwargs.items() if is_name(key)}
     args = [f"{key}={literal(value, context)}" for key, value in plain.items()]
     if len(plain) < len(kwargs):
         others = {key: value for key, value in kwargs.items() if key not in plain}
@@ -152,7 +151,7 @@ def callee(symbol: Symbol, context: Context) -> str:
         namespace = symbol.namespace
         if isinstance(namespace, str):
             return context.object(symbol, f"{namespace}_{symbol.name}")
-        if not symbol.name.isidentifier():
+        if not is_name(symbol.name):
             return context.object(symbol, f"{namespace.alias}_{symbol.name}")
         module = sys.modules.get(namespace.module) or importlib.import_module(namespace.module)
         return f"{context.imported(namespace.alias, namespace.import_line, module)}.{symbol.name}"

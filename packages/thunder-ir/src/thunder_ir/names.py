@@ -6,6 +6,11 @@ import keyword
 from collections.abc import Iterable
 
 
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of a value: an identifier, in ASCII, of which Python has no second spelling."""
+    return text.isidentifier() and text.isascii() and not keyword.iskeyword(text)
+
+
 class Names:
     """Hands out names that are not taken: ``t0``, ``t1``, … for each prefix.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import keyword
 import math
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -15,6 +14,7 @@ from thunder_ir.devices import Device
 from thunder_ir.dtypes import DType
 from thunder_ir.errors import DuplicateRuleError, ThunderError, TraceFormatError
 from thunder_ir.locations import Location
+from thunder_ir.names import is_name
 from thunder_ir.proxies import (
     AnyProxy,
     BoolProxy,
@@ -323,7 +323,7 @@ def _text(content: Any) -> str:
 
 def _identifier(content: Any) -> str:
     name = _text(content)
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
+    if not is_name(name) or name.startswith("__"):
         raise TraceFormatError(f"{name!r} cannot be a name in a program")
     return name
 

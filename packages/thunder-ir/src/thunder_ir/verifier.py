@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import keyword
 from typing import Any
 
 from thunder_ir.builder import Builder, recording
 from thunder_ir.codegen import print_bound
 from thunder_ir.errors import VerificationError
 from thunder_ir.literals import Context
-from thunder_ir.names import Names
+from thunder_ir.names import Names, is_name
 from thunder_ir.proxies import NumberProxy, Proxy, TensorProxy, value_of
 from thunder_ir.symbols import BoundSymbol, OpTags
 from thunder_ir.trace import Trace
@@ -87,7 +86,7 @@ class _State:
 
     def define(self, proxy: Proxy, place: Any) -> None:
         name = proxy.name
-        if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        if not isinstance(name, str) or not is_name(name):
             raise VerificationError(f"{place}: {name!r} cannot be a name in a program")
         if name in self.defined:
             raise VerificationError(f"{place}: {name} is defined again, first in {self.places[name]}")
