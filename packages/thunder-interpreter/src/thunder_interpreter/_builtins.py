@@ -1,6 +1,7 @@
 """Builtins that look at the calling frame, run special methods, or call Python functions that they are given."""
 
 import _thread
+import abc
 import builtins
 import functools
 import itertools
@@ -404,6 +405,23 @@ def checking_by_hook(hook: Any, cls: Any, obj: Any) -> Protocol:
     return (yield Call(bool, (yield Call(hook, cls, obj))))
 
 
+def special_abc_instancecheck(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``ABCMeta``'s check of instances in C, which calls ``__subclasscheck__``; that may look at its callers."""
+    if len(args) == 2 and not kwargs:
+        hook = raw_attribute(type(args[0]), "__subclasscheck__")
+        if hook is not abc.ABCMeta.__subclasscheck__ and python_function(frame.machine, hook):
+            return start(frame, checking_instance(hook, *args))
+    return call_native(frame, abc._abc_instancecheck, args, kwargs)  # type: ignore[attr-defined]
+
+
+def checking_instance(hook: Any, cls: Any, instance: Any) -> Protocol:
+    """Ask whether the class of an instance, or what it says its class is, is a subclass."""
+    claimed = yield Call(getattr, instance, "__class__")
+    if (yield Call(hook, cls, claimed)):
+        return True
+    return bool(type(instance) is not claimed and (yield Call(hook, cls, type(instance))))
+
+
 def as_binary(native: Any, symbol: str) -> Special:
     """A replacement of a function of :mod:`operator`."""
 
@@ -584,6 +602,7 @@ SPECIALS: dict[Any, Special] = {
     format: special_format,
     isinstance: special_isinstance,
     issubclass: special_issubclass,
+    abc._abc_instancecheck: special_abc_instancecheck,  # type: ignore[attr-defined]
     iter: _iteration.special_iter,
     next: _iteration.special_next,
     len: by_method(len, "__len__"),

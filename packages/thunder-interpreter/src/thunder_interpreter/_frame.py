@@ -164,7 +164,9 @@ class Frame:
             if active is self:
                 raise RuntimeError("cannot clear an executing frame")
             active = active.back
-        if getattr(self, "finished", True) is False:
+        if self.program.resumable and not self.finished:
+            if self.finished is None:
+                self.machine.run.never_awaited(self)
             self.finished = True
         self.locals[:] = [NULL] * len(self.locals)
         self.stack.clear()
@@ -401,10 +403,10 @@ def bound_variables(frame: Frame) -> dict[str, Any]:
 
 def local_mapping(frame: Frame) -> Any:
     """What ``locals()`` returns in ``frame``: the namespace, or a dictionary of the bound variables."""
-    if frame.namespace is not None:
-        return frame.namespace
-    if not frame.program.flags & CO_OPTIMIZED:
-        return frame.globals
+    if frame.namespace is not None or not frame.program.flags & CO_OPTIMIZED:
+        names = frame.globals if frame.namespace is None else frame.namespace
+        hidden = bound_variables(frame) if frame.program.nlocals else None
+        return {**names, **hidden} if hidden else names  # hidden: variables of inlined comprehensions
     if sys.version_info >= (3, 13):
         return LocalsView(frame)
     kept: dict[str, Any] = getattr(frame, "kept_locals", None) or {}

@@ -99,7 +99,13 @@ def drive(frame: Frame) -> Generator[Any, Any, Any]:
 
 def never_awaited(frame: Frame) -> None:
     """Warn if a coroutine that never ran is being collected, as opposed to closed."""
-    if not frame.program.flags & CO_COROUTINE or frame.generator() is not None:
+    if frame.program.flags & CO_COROUTINE and frame.generator() is None:
+        warn_never_awaited(frame)
+
+
+def warn_never_awaited(frame: Frame) -> None:
+    """Warn about a coroutine that never ran."""
+    if not frame.program.flags & CO_COROUTINE:
         return
     warnings._warn_unawaited_coroutine(Unawaited(frame))  # type: ignore[attr-defined]
 

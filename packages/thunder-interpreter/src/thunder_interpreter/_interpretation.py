@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, MethodType, MethodWrapperType
 from typing import Any, TypeAlias
 
-from thunder_interpreter import _provenance, _traceback, opcodes
+from thunder_interpreter import _generators, _provenance, _traceback, opcodes
 from thunder_interpreter._builtins import SPECIALS
 from thunder_interpreter._callbacks import Callbacks, Interpreted, overridden
 from thunder_interpreter._calls import Special, call, call_native
@@ -131,6 +131,7 @@ class Interpretation:
         self.consults = self._consult if self._predicates else None
         self._answers: dict[int, tuple[Any, Special | None]] = {}
         self._threads = threading.local()
+        self.never_awaited = _generators.warn_never_awaited
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         machine = self.machine()

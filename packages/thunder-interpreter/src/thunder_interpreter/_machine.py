@@ -198,7 +198,7 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 if machine.provenance:
                     _provenance.unwound(frame, depth)
                 if push_offset:
-                    stack.append(frame.index)
+                    stack.append(frame.index if reraising is None or reraising < 0 else reraising)
                 stack.append(error)
                 error.__traceback__ = traceback
                 frame.index = target - 1
@@ -279,9 +279,11 @@ def chain_context(frame: AnyFrame, error: BaseException) -> None:
         seen.add(id(context))
         last = context
     context = handled
-    while context is not None:
+    seen.clear()
+    while context is not None and id(context) not in seen:
         if context is error:
             return
+        seen.add(id(context))
         context = context.__context__
     if last.__context__ is None:
         last.__context__ = handled

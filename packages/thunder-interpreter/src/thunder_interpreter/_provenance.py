@@ -500,7 +500,7 @@ def tracked_access(instruction: Instruction, step: Tracked) -> Tracked | None:
         return value_and_null, (handler, argument, 1, "attribute", argument, above)
     if name in ("LOAD_ATTR", "LOAD_SUPER_ATTR"):
         pops = 1 if name == "LOAD_ATTR" else 3
-        key, method = (argument, False) if isinstance(argument, str) else argument
+        key, method = (argument, False) if isinstance(argument, str) else argument[:2]
         if method:
             return value_and_null, (handler, argument, pops, "attribute", key, above)
         return one_result, (handler, argument, pops, "attribute", key)

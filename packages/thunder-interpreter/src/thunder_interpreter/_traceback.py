@@ -48,7 +48,7 @@ def stand_in(frame: Frame) -> FrameType:
 
 def stand_in_with_variables(frame: Frame) -> FrameType:
     """As ``stand_in``, with the frame's variables: Python suggests similar names out of them."""
-    variables = dict(frame.namespace) if frame.namespace is not None else bound_variables(frame)
+    variables = frame.namespace if type(frame.namespace) is dict else bound_variables(frame)
     names = tuple(name for name in variables if isinstance(name, str))
     made: Any = FunctionType(frame_code(frame.program.code, names), frame.globals)(*(variables[n] for n in names))
     found: FrameType = made.gi_frame

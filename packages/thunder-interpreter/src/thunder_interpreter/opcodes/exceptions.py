@@ -73,7 +73,10 @@ def raising(frame: Frame, error: Any, cause: Any) -> Protocol:
     elif not isinstance(error, BaseException):
         raise TypeError("exceptions must derive from BaseException")
     if isinstance(cause, type) and issubclass(cause, BaseException):
-        cause = yield Call(cause)
+        made = yield Call(cause)
+        if not isinstance(made, BaseException):
+            raise TypeError(f"calling {cause} should have returned an instance of BaseException, not {type(made)}")
+        cause = made
     raise_instance(frame, error, cause)
 
 

@@ -41,17 +41,23 @@ def load_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Ou
 ATTRIBUTE_LOADS.add(load_attr)
 
 
-def super_name(instruction: Instruction) -> tuple[str, bool]:
-    """The name of an attribute of ``super()``, and whether it is looked up to be called."""
-    return instruction.code.co_names[instruction.arg >> 2], bool(instruction.arg & 1)
+def super_name(instruction: Instruction) -> tuple[str, bool, bool]:
+    """The name of an attribute of ``super()``, whether it is looked up to be called, and if arguments are written."""
+    return instruction.code.co_names[instruction.arg >> 2], bool(instruction.arg & 1), bool(instruction.arg & 2)
 
 
-@opcode("LOAD_SUPER_ATTR", since=V312, until=(3, 13), decode=super_name)
-def load_super_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Outcome:
-    """``super, class, self -> super(class, self).name``, with ``NULL`` below for a call."""
+def super_operands(stack: list[Any], written: bool) -> tuple[Any, list[Any]]:
+    """Pop what is called ``super`` and its arguments; another function than the builtin gets those written only."""
     args = stack[-2:]
     del stack[-2:]
     function = stack.pop()
+    return function, args if written or function is super else []
+
+
+@opcode("LOAD_SUPER_ATTR", since=V312, until=(3, 13), decode=super_name)
+def load_super_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool, bool]) -> Outcome:
+    """``super, class, self -> super(class, self).name``, with ``NULL`` below for a call."""
+    function, args = super_operands(stack, attribute[2])
     if attribute[1]:
         stack.append(NULL)
     return start(frame, super_attribute(function, args, attribute[0]))

@@ -16,7 +16,7 @@ from thunder_interpreter.opcodes.calls import call_named, call_positional, call_
 from thunder_interpreter.opcodes.containers import CONVERSIONS, formatted, merge_keywords
 from thunder_interpreter.opcodes.functions import annotate
 from thunder_interpreter.opcodes.operators import compare_slow
-from thunder_interpreter.opcodes.python312 import BINARY_INTRINSICS, attribute_name, super_name
+from thunder_interpreter.opcodes.python312 import BINARY_INTRINSICS, attribute_name, super_name, super_operands
 from thunder_interpreter.opcodes.variables import find_global, global_name, global_value, undefined
 
 V313 = (3, 13)
@@ -113,11 +113,9 @@ def above_null(request: Call, frame: Frame) -> Protocol:
 
 
 @opcode("LOAD_SUPER_ATTR", since=V313, decode=super_name)
-def load_super_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Outcome:
+def load_super_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool, bool]) -> Outcome:
     """``super, class, self -> super(class, self).name``, with ``NULL`` above for a call."""
-    args = stack[-2:]
-    del stack[-2:]
-    function = stack.pop()
+    function, args = super_operands(stack, attribute[2])
     lookup = super_attribute(function, args, attribute[0])
     return start(frame, above_null_of(lookup, frame) if attribute[1] else lookup)
 
