@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from thunder_ir import BoundSymbol, NumberProxy, Proxy, TensorProxy, Trace, value_of
-from thunder_ir.passes import trace_pass
-from thunder_ir.passes.traits import has_effect, is_random
+from thunder_ir import Proxy, TensorProxy, Trace, value_of
+from thunder_ir.passes import has_effect, is_random, trace_pass
 
 
 def bytes_of(proxy: Proxy) -> int:
@@ -16,7 +14,7 @@ def bytes_of(proxy: Proxy) -> int:
         return 0
     count: int = proxy.dtype.bytes
     for dimension in proxy.shape:
-        count *= int(value_of(dimension)) if isinstance(dimension, NumberProxy) else dimension
+        count *= dimension if dimension.__class__ is int else value_of(dimension)
     return count
 
 
@@ -25,84 +23,92 @@ def peak_bytes(trace: Trace) -> int:
 
     An estimate: every tensor counts as memory of its own, as views do not know their size, and calls need none inside.
     """
-    return _peak(trace, trace.bound_symbols)
-
-
-def _peak(trace: Trace, order: Sequence[BoundSymbol]) -> int:
-    last: dict[str, int] = {}
-    for position, bound in enumerate(order):
-        for proxy in bound.outputs:
-            last[proxy.name] = position
-        for proxy in bound.inputs:
-            last[proxy.name] = position
-    for proxy in trace.outputs:
-        last[proxy.name] = len(order)
-    held = peak = sum([bytes_of(p) for p in trace.inputs])
-    sizes = {p.name: bytes_of(p) for p in trace.inputs}
-    for position, bound in enumerate(order):
-        for proxy in bound.outputs:
-            sizes[proxy.name] = bytes_of(proxy)
-            held += sizes[proxy.name]
-        peak = max(peak, held)
-        for name in {p.name for p in bound.inputs} | {p.name for p in bound.outputs}:
-            if last[name] == position:
-                held -= sizes.get(name, 0)
-                sizes[name] = 0
-    return peak
+    flow = _Flow(trace)
+    return flow.peak(range(len(flow.reads)))
 
 
 @trace_pass
 def order_for_memory(trace: Trace) -> Trace:
     """Move calls that make more than they free down to their first reader, where that lowers the peak.
 
-    Calls with effects or random numbers stay where they are, and so does what writes could reach. The better of the new
+    Programs with effects are left as they are, and random numbers are drawn where they were. The better of the new
     order and the old one is taken, by :func:`peak_bytes`. Cost: linear.
     """
     bounds = trace.bound_symbols
     if any([has_effect(bound) for bound in bounds]):
         return trace
-    moved = _sink(trace)
-    if all(map(_is, moved, bounds)) or _peak(trace, moved) >= _peak(trace, bounds):
+    flow = _Flow(trace)
+    order = flow.sunk([is_random(bound) for bound in bounds])
+    before = range(len(bounds))
+    if order is None or flow.peak(order) >= flow.peak(before):
         return trace
-    return trace.replace(bound_symbols=tuple(moved))
+    return trace.replace(bound_symbols=tuple([bounds[i] for i in order]))
 
 
-def _is(a: Any, b: Any) -> bool:
-    return a is b
+class _Flow:
+    """Which call reads and makes which values, and how large these are."""
 
+    def __init__(self, trace: Trace) -> None:
+        self.sizes: dict[str, int] = {p.name: bytes_of(p) for p in trace.inputs}
+        self.given = sum(self.sizes.values())
+        self.reads: list[set[str]] = []
+        self.makes: list[list[str]] = []
+        for bound in trace.bound_symbols:
+            outputs = bound.outputs
+            for proxy in outputs:
+                self.sizes[proxy.name] = bytes_of(proxy)
+            self.reads.append({p.name for p in bound.inputs})
+            self.makes.append([p.name for p in outputs])
+        self.final = {p.name for p in trace.outputs}
 
-def _sink(trace: Trace) -> list[BoundSymbol]:
-    """Return the calls with each growing one right before its first reader."""
-    bounds = trace.bound_symbols
-    final = {p.name for p in trace.outputs}
-    readers: dict[str, int] = {}
-    for bound in bounds:
-        for name in {p.name for p in bound.inputs}:
-            readers[name] = readers.get(name, 0) + 1
-    waiting: dict[int, list[BoundSymbol]] = {}  # the calls to put right before the call at a position
-    first_reader: dict[str, int] = {}
-    stays = [True] * len(bounds)
-    for position in range(len(bounds) - 1, -1, -1):
-        bound = bounds[position]
-        outputs = bound.outputs
-        reader = min([first_reader[p.name] for p in outputs if p.name in first_reader], default=None)
-        target = position
-        if reader is not None and reader > position + 1 and not is_random(bound) and _grows(bound, readers, final):
-            stays[position] = False
-            waiting.setdefault(reader, []).append(bound)
-            target = reader
-        for proxy in bound.inputs:
-            seen = first_reader.get(proxy.name)
-            first_reader[proxy.name] = target if seen is None else min(seen, target)
-    out: list[BoundSymbol] = []
-    for position, bound in enumerate(bounds):
-        out += reversed(waiting.get(position, ()))
-        if stays[position]:
-            out.append(bound)
-    return out
+    def peak(self, order: Sequence[int]) -> int:
+        """Return the most bytes held at a time if the calls run in this order."""
+        sizes = self.sizes
+        alive = set(self.final)
+        freed: list[int] = []
+        for position in reversed(order):
+            last = [n for n in (*self.reads[position], *self.makes[position]) if n not in alive]
+            alive.update(last)
+            freed.append(sum([sizes[n] for n in set(last)]))
+        held = most = self.given
+        for position, less in zip(order, reversed(freed), strict=True):
+            held += sum([sizes[n] for n in self.makes[position]])
+            most = max(most, held)
+            held -= less
+        return most
 
+    def sunk(self, fixed: Sequence[bool]) -> list[int] | None:
+        """Return the order with each growing call right before its first reader; ``None`` if that moves none.
 
-def _grows(bound: BoundSymbol, readers: dict[str, int], final: set[str]) -> bool:
-    """Whether the call makes more bytes than moving it keeps alive: those of inputs that nobody else reads."""
-    kept = {p.name: p for p in bound.inputs if readers[p.name] == 1 and p.name not in final}
-    return sum([bytes_of(p) for p in bound.outputs]) > sum([bytes_of(p) for p in kept.values()])
+        Args:
+            fixed: for each call, whether it must stay where it is.
+        """
+        readers: dict[str, int] = {}
+        for names in self.reads:
+            for name in names:
+                readers[name] = readers.get(name, 0) + 1
+        waiting: dict[int, list[int]] = {}  # the calls to put right before the call at a position
+        first_reader: dict[str, int] = {}
+        for position in range(len(self.reads) - 1, -1, -1):
+            reader = min([first_reader[n] for n in self.makes[position] if n in first_reader], default=-1)
+            target = position
+            if reader > position + 1 and not fixed[position] and self.grows(position, readers):
+                waiting.setdefault(reader, []).append(position)
+                target = reader
+            for name in self.reads[position]:
+                if first_reader.get(name, target) >= target:
+                    first_reader[name] = target
+        if not waiting:
+            return None
+        moved = {position for positions in waiting.values() for position in positions}
+        order: list[int] = []
+        for position in range(len(self.reads)):
+            order += reversed(waiting.get(position, ()))
+            if position not in moved:
+                order.append(position)
+        return order
+
+    def grows(self, position: int, readers: dict[str, int]) -> bool:
+        """Whether a call makes more bytes than moving it keeps alive: those of inputs that nobody else reads."""
+        kept = sum([self.sizes[n] for n in self.reads[position] if readers[n] == 1 and n not in self.final])
+        return sum([self.sizes[n] for n in self.makes[position]]) > kept
