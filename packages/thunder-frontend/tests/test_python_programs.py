@@ -1,0 +1,174 @@
+"""Python around the tensors: containers, closures, objects, exceptions, calls of all kinds."""
+
+import collections
+import dataclasses
+import functools
+
+import pytest
+import torch
+from against_eager import same_as_eager
+from thunder_frontend import DataDependentError, jit
+
+
+@dataclasses.dataclass
+class Pair:
+    tensor: torch.Tensor
+    number: int
+
+
+Named = collections.namedtuple("Named", "a b")
+SCALE = 1.0
+
+
+class Holder:
+    pass
+
+
+def takes_all_kinds(d, items, *rest, k=3, **named):
+    return {"a": d["x"] + items[0], "b": [items[1] * k, rest[0]], "c": (named["z"], k)}
+
+
+def raises_for_three(x):
+    if x.shape[0] == 3:
+        raise ValueError("three is not allowed")
+    return x
+
+
+def catches(x):
+    try:
+        return x @ torch.ones(7, 7)
+    except RuntimeError:
+        return x + 1
+
+
+def recursive(x, n):
+    return x if n == 0 else recursive(x * 2, n - 1)
+
+
+def generates(xs):
+    return sum(x * i for i, x in enumerate(xs))
+
+
+def chooses(x, mode="a", *, scale=2.0):
+    return {"a": x, "b": -x}[mode] * scale
+
+
+@pytest.mark.parametrize(
+    ("program", "args", "kwargs"),
+    [
+        (takes_all_kinds, ({"x": torch.randn(3)}, [torch.randn(3), torch.randn(3)], torch.randn(3)), {"z": torch.randn(2)}),
+        (lambda t: Named(t.a + 1, t.b), (Named(torch.randn(3), 4),), {}),
+        (raises_for_three, (torch.randn(3),), {}),
+        (raises_for_three, (torch.randn(4),), {}),
+        (catches, (torch.randn(3),), {}),
+        (recursive, (torch.randn(3), 4), {}),
+        (generates, ([torch.randn(3), torch.randn(3)],), {}),
+        (chooses, (torch.randn(3),), {}),
+        (chooses, (torch.randn(3),), {"mode": "b", "scale": 3.0}),
+        (lambda x, n, s, b: x * n if b else x + len(s), (torch.randn(3), 2, "abc", True), {}),
+        (lambda **k: k["a"] - k["b"], (), {"b": torch.randn(3), "a": torch.randn(3)}),
+        (lambda x: x * 2 if isinstance(x, torch.Tensor) and type(x) is torch.Tensor else x, (torch.randn(3),), {}),
+        (functools.partial(lambda a, b: a - b, torch.randn(3)), (torch.randn(3),), {}),
+        (lambda x: jit(lambda y: y * 2)(x) + 1, (torch.randn(3),), {}),
+    ],
+)
+def test_programs_do_what_python_does(program, args, kwargs):
+    same_as_eager(program, *args, **kwargs)
+
+
+def test_dataclasses_go_in_and_out():
+    compiled = jit(lambda pair: Pair(pair.tensor * pair.number, pair.number + 1))
+    x = torch.randn(3)
+    for number in (2, 3, 2):
+        made = compiled(Pair(x, number))
+        assert type(made) is Pair
+        assert torch.equal(made.tensor, x * number)
+        assert made.number == number + 1
+
+
+def test_closures_are_guarded():
+    factor, offset = 2.0, torch.randn(3)
+
+    def program(x):
+        return x * factor + offset
+
+    compiled = jit(program)
+    x = torch.randn(3)
+    assert torch.equal(compiled(x), program(x))
+    factor = 3.0
+    assert torch.equal(compiled(x), program(x))
+    offset = torch.randn(3)
+    assert torch.equal(compiled(x), program(x))
+
+
+def test_globals_are_guarded(monkeypatch):
+    compiled = jit(lambda x: x * SCALE)
+    x = torch.randn(3)
+    assert torch.equal(compiled(x), x)
+    monkeypatch.setitem(globals(), "SCALE", 5.0)
+    assert torch.equal(compiled(x), x * 5)
+
+
+def test_writes_to_objects_are_made_by_each_call():
+    holder = Holder()
+    holder.count, holder.seen = 0, []
+
+    def program(x):
+        holder.count += 1
+        holder.seen.append(x * 2)
+        holder.last = x + 1
+        return x * holder.count
+
+    compiled = jit(program)
+    x = torch.randn(3)
+    for call in range(1, 4):
+        assert torch.equal(compiled(x), x * call)
+        assert holder.count == len(holder.seen) == call
+        assert torch.equal(holder.seen[-1], x * 2)
+        assert torch.equal(holder.last, x + 1)
+        assert type(holder.last) is torch.Tensor
+
+
+def test_writes_to_dicts_are_made_by_each_call():
+    cache = {}
+
+    def program(x, key):
+        cache[key] = x * 2
+        return cache[key] + 1
+
+    compiled = jit(program)
+    x = torch.randn(3)
+    assert torch.equal(compiled(x, "a"), x * 2 + 1)
+    assert torch.equal(compiled(x, "b"), x * 2 + 1)
+    assert list(cache) == ["a", "b"]
+    assert torch.equal(cache["a"], x * 2)
+
+
+@pytest.mark.parametrize("kind", ["method", "callable"])
+def test_methods_and_callable_objects_read_their_object(kind):
+    class Scaled:
+        def __init__(self):
+            self.weight = torch.randn(3)
+
+        def __call__(self, x):
+            return x * self.weight
+
+    scaled = Scaled()
+    compiled = jit(scaled.__call__ if kind == "method" else scaled)
+    x = torch.randn(3)
+    assert torch.equal(compiled(x), scaled(x))
+    scaled.weight = torch.randn(3)
+    assert torch.equal(compiled(x), scaled(x))
+
+
+def test_a_choice_by_a_tensors_value_is_refused_and_leaves_nothing_behind():
+    holder = Holder()
+    holder.count = 0
+
+    def program(x):
+        holder.count += 1
+        return x if x.sum() > 0 else -x
+
+    with pytest.raises(DataDependentError, match="known only when the program runs"):
+        jit(program)(torch.randn(3))
+    assert holder.count == 0

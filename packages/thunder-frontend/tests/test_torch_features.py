@@ -1,0 +1,136 @@
+"""Features of PyTorch inside of programs: modes, random numbers, custom functions, modules of all kinds."""
+
+import pytest
+import torch
+from against_eager import copied, same_as_eager
+from thunder_frontend import jit
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+def quiet_inside(x):
+    with torch.no_grad():
+        y = x * 2
+    return y + x
+
+
+def quiet(x):
+    with torch.no_grad():
+        return x * 2
+
+
+def lower_precision(x, w):
+    with torch.autocast("cpu", torch.bfloat16):
+        return x @ w
+
+
+class Cubed(torch.autograd.Function):
+    """Squares; its gradient, wrong on purpose, tells that it is the one used."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, cotangent):
+        (x,) = ctx.saved_tensors
+        return cotangent * 3 * x
+
+
+def differentiates(x):
+    (gradient,) = torch.autograd.grad((x**2).sum(), x)
+    return gradient
+
+
+@pytest.mark.parametrize(
+    ("program", "args"),
+    [
+        (quiet_inside, (torch.randn(3, requires_grad=True),)),
+        (quiet, (torch.randn(3, requires_grad=True),)),
+        (lower_precision, (torch.randn(3, 3), torch.randn(3, 3))),
+        (lambda x: x + torch.rand(3) + torch.randn_like(x) + torch.bernoulli(torch.full((3,), 0.5)), (torch.randn(3),)),
+        (lambda x: checkpoint(lambda y: y.sin() * y.cos(), x, use_reentrant=False) * 2, (torch.randn(3, requires_grad=True),)),
+        (lambda x: Cubed.apply(x) * 2, (torch.randn(3, requires_grad=True),)),
+        (differentiates, (torch.randn(3, requires_grad=True),)),
+        (lambda x: torch.view_as_complex(x).abs(), (torch.randn(3, 2),)),
+        (lambda x: torch.linalg.solve(x, x @ x) + torch.linalg.inv(x), (torch.randn(3, 3),)),
+        (lambda x: x + torch.tensor([1.0, 2.0, 3.0]), (torch.randn(3),)),
+        (lambda x: (x.argmax(), x * 2), (torch.randn(3, requires_grad=True),)),
+        (lambda x, y: (x * 2, y.detach() * 3), (torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True))),
+    ],
+    ids=lambda p: getattr(p, "__name__", None),
+)
+def test_programs_do_what_pytorch_does(program, args):
+    same_as_eager(program, *args)
+
+
+def hooked():
+    module = nn.Linear(3, 3)
+    module.register_forward_hook(lambda m, args, out: out * 2)
+    module.register_forward_pre_hook(lambda m, args: (args[0] + 1,))
+    return module
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (hooked, (2, 3)),
+        (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 3)), (2, 3)),
+        (lambda: nn.LSTM(3, 4, batch_first=True), (2, 5, 3)),
+        (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0), (2, 5, 8)),
+        (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval(), (2, 5, 8)),
+        (lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1)), (2, 3, 6, 6)),
+        (lambda: nn.LazyLinear(3), (2, 4)),
+    ],
+    ids=["hooks", "weight_norm", "lstm", "transformer", "transformer_eval", "convolution", "lazy"],
+)
+def test_modules_do_what_pytorch_does(make, shape):
+    module = make()
+    x = torch.randn(shape)
+    if any(isinstance(m, nn.LazyLinear) for m in module.modules()):
+        module(x)
+    twin = copied(module)
+    torch.testing.assert_close(jit(twin)(x), module(x))
+
+
+def test_dropout_draws_eagers_numbers():
+    module = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))
+    compiled = jit(module)
+    for seed in range(3):
+        x = torch.randn(4, 8)
+        torch.manual_seed(seed)
+        expected = module(x)
+        torch.manual_seed(seed)
+        assert torch.equal(compiled(x), expected)
+
+
+def test_a_module_given_as_an_argument_is_guarded_and_trained():
+    compiled = jit(lambda module, x: module(x))
+    x = torch.randn(2, 3)
+    for module in (nn.Linear(3, 3), nn.Linear(3, 3)):
+        torch.testing.assert_close(compiled(module, x), module(x))
+        compiled(module, x).sum().backward()
+        assert module.weight.grad is not None
+
+
+def test_autocast_and_default_dtype_are_guarded():
+    compiled = jit(lambda x, w: x @ w + torch.ones(3))
+    x, w = torch.randn(3, 3), torch.randn(3, 3)
+    assert compiled(x, w).dtype == torch.float32
+    with torch.autocast("cpu", torch.bfloat16):
+        assert compiled(x, w).dtype == torch.float32
+        assert jit(torch.matmul)(x, w).dtype == torch.bfloat16
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert compiled(x, w).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_second_derivatives_go_through_compiled_functions():
+    compiled = jit(lambda x: (x**3).sum())
+    x = torch.randn(3, requires_grad=True)
+    (first,) = torch.autograd.grad(compiled(x), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    torch.testing.assert_close(second, 6 * x)

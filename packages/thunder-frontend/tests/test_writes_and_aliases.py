@@ -1,0 +1,166 @@
+"""Writes, views and aliases: what the caller can see afterwards is what eager leaves behind."""
+
+import pytest
+import torch
+from against_eager import copied, same_as_eager
+from thunder_frontend import AcquisitionError, jit
+
+
+def randn(*shape, **options):
+    return torch.randn(*shape, **options)
+
+
+def writes_to_an_intermediate(x):
+    y = x * 2
+    y.add_(1)
+    y[0] = 3
+    return y
+
+
+def writes_to_out(x, out):
+    torch.add(x, 1, out=out)
+    return out * 2
+
+
+def writes_to_a_chunk(x):
+    a, b = x.chunk(2)
+    a.zero_()
+    return x + 1, b
+
+
+def writes_through_data(x):
+    x.data.add_(1)
+    return x * 2
+
+
+def writes_to_a_detached(x):
+    y = (x * 2).detach()
+    y.add_(1)
+    return y
+
+
+def writes_by_masks_and_lists(x):
+    y = x.clone()
+    y[y > 0] = 0
+    y[0, 1] = 5
+    y[:, [0, 2]] = 1
+    return y
+
+
+def accumulates(x, index, values):
+    x.index_put_((index,), values, accumulate=True)
+    return x
+
+
+def changes_metadata(x):
+    y = x * 2
+    y.t_()
+    y.unsqueeze_(0)
+    y.squeeze_(0)
+    y.transpose_(0, 1)
+    return y
+
+
+def writes_through_two_views(x):
+    row, column = x[1], x[:, 2]
+    row.add_(column.sum())
+    column.mul_(row[0])
+    return x.t(), row + 1
+
+
+def writes_to_a_permuted_view(x):
+    y = x.permute(1, 0)[1:]
+    y.copy_(torch.arange(y.numel(), dtype=y.dtype).reshape(y.shape))
+    return y.flatten()
+
+
+@pytest.mark.parametrize(
+    ("program", "args"),
+    [
+        (lambda x: x.view(-1), (randn(2, 3),)),
+        (lambda x: (x.view(-1), x * 2), (randn(2, 3, requires_grad=True),)),
+        (lambda x: (lambda y: (y, y))(x * 2), (randn(2, 3, requires_grad=True),)),
+        (lambda x: (x, x + 1), (randn(2, 3, requires_grad=True),)),
+        (lambda x: (lambda y: (y, y.view(-1), y[0]))(x * 2), (randn(2, 3),)),
+        (lambda x: x.expand(3, 4) + 1, (randn(4),)),
+        (writes_to_an_intermediate, (randn(2, 3, requires_grad=True),)),
+        (writes_to_out, (randn(3), randn(3))),
+        (writes_to_a_chunk, (randn(4),)),
+        (writes_through_data, (randn(3),)),
+        (writes_to_a_detached, (randn(3, requires_grad=True),)),
+        (writes_by_masks_and_lists, (randn(3, 3),)),
+        (accumulates, (randn(5), torch.tensor([0, 1, 1]), randn(3))),
+        (changes_metadata, (randn(2, 3),)),
+        (writes_through_two_views, (randn(3, 4),)),
+        (writes_to_a_permuted_view, (randn(3, 4),)),
+    ],
+    ids=lambda p: getattr(p, "__name__", None),
+)
+def test_the_caller_sees_what_eager_shows(program, args):
+    same_as_eager(program, *args)
+
+
+def test_a_write_reaches_an_input_that_overlaps():
+    def program(x, y):
+        x.add_(1)
+        return y * 2
+
+    compiled = jit(program)
+    base = randn(6)
+    eagers, ours = base.clone(), base.clone()
+    torch.testing.assert_close(compiled(ours[:4], ours[2:]), program(eagers[:4], eagers[2:]), rtol=0, atol=0)
+    assert torch.equal(ours, eagers)
+
+
+def test_a_program_compiled_for_tensors_apart_is_not_used_for_one_tensor_given_twice():
+    def program(x, y):
+        x.add_(1)
+        return y * 2
+
+    compiled = jit(program)
+    compiled(randn(3), randn(3))
+    ours, eagers = (lambda t: (t, t.clone()))(randn(3))
+    assert torch.equal(compiled(ours, ours), program(eagers, eagers))
+    assert torch.equal(ours, eagers)
+
+
+def test_a_leaf_that_requires_grad_cannot_be_written_to():
+    def program(x):
+        x.add_(1)
+        return x
+
+    same_as_eager(program, randn(3, requires_grad=True))
+
+
+def test_autograd_sees_a_write_to_an_input():
+    def program(x):
+        x.mul_(2)
+        return x + 1
+
+    compiled = jit(program)
+    leaf = randn(3, requires_grad=True)
+    gradients = []
+    for function in (program, compiled):
+        x = leaf * 1
+        result = function(x)
+        gradients.append(torch.autograd.grad(result.sum() + x.sum(), leaf)[0])
+    torch.testing.assert_close(*gradients)
+
+
+def test_running_statistics_are_kept():
+    module = torch.nn.BatchNorm1d(3)
+    twin = copied(module)
+    compiled = jit(twin)
+    for _ in range(3):
+        x = randn(4, 3)
+        expected, result = module(x), compiled(x)
+        torch.testing.assert_close(result, expected)
+        expected.sum().backward()
+        result.sum().backward()
+    for (name, expected), result in zip(module.state_dict().items(), twin.state_dict().values(), strict=True):
+        torch.testing.assert_close(result, expected, msg=name)
+
+
+def test_resizing_is_refused_with_the_way_out():
+    with pytest.raises(AcquisitionError, match="make a new tensor"):
+        jit(lambda x: x.resize_(5))(randn(3))
