@@ -29,4 +29,5 @@ from thunder_prims.scan import *
 from thunder_prims.shape import *
 from thunder_prims.sort import *
 from thunder_prims.special import *
+from thunder_prims.tidy import tidy as tidy
 from thunder_prims.windows import *

@@ -1,0 +1,216 @@
+"""A pass that takes out what rules leave behind because they do not know of one another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from thunder_ir import BoundSymbol, Symbol, TensorProxy, Trace
+from thunder_ir.passes import KEEP, dead_code_elimination, rewrite, trace_pass
+from thunder_prims.elementwise_binary import add
+from thunder_prims.operands import replaced
+from thunder_prims.reduction import sum
+from thunder_prims.shape import broadcast_in_dim, cat, pad, reshape, slice, transpose, view
+
+
+@trace_pass
+def tidy(trace: Trace) -> Trace:
+    """Drop moves of elements that move nothing, join those that follow one another, and put parts together at once.
+
+    The gradient of a tensor that was split is a sum of its parts, each padded by zeros to the size of the whole; that
+    becomes one ``cat`` of the parts. The pass is for programs that rules have made, which are full of such things. It
+    keeps values, but for the order in which a part is added to what overlaps with it.
+
+    Example:
+        >>> from thunder_ir import Tensor, trace_of
+        >>> import thunder_prims as prims
+        >>> def program(a, b):
+        ...     return prims.pad(a, 0, ((0, 3, 0),)) + prims.pad(prims.reshape(b, (3,)), 0, ((2, 0, 0),))
+        >>> print(prims.tidy(trace_of(program, Tensor((2,)), Tensor((3,)))))
+        def program(a: "float32[2]", b: "float32[3]"):
+            t3 = prims.cat((a, b), 0)  # float32[5]
+            return t3
+    """
+    moved = rewrite(trace, _Moves().visit)
+    joined = _Sums(moved).joined()
+    return trace if joined is trace else dead_code_elimination(joined)
+
+
+class _Moves:
+    """Visits a program and simplifies what moves elements."""
+
+    def __init__(self) -> None:
+        self.reshaped: dict[str, TensorProxy] = {}  # from the result of a reshape to what it was made of
+        self.transposed: dict[str, tuple[TensorProxy, tuple[int, ...]]] = {}
+
+    def visit(self, bound: BoundSymbol) -> Any:
+        simplify = _SIMPLIFY.get(bound.symbol)
+        return KEEP if simplify is None else simplify(self, bound.output, *bound.args)
+
+    def reshape(self, output: TensorProxy, a: TensorProxy, shape: Sequence[Any]) -> Any:
+        source = self.reshaped.get(a.name, a)
+        if _equal(source.shape, shape):
+            return source
+        self.reshaped[output.name] = source
+        return KEEP if source is a else reshape(source, tuple(shape))
+
+    def view(self, output: TensorProxy, a: TensorProxy, shape: Sequence[Any]) -> Any:
+        self.reshaped[output.name] = self.reshaped.get(a.name, a)
+        return KEEP
+
+    def transpose(self, output: TensorProxy, a: TensorProxy, permutation: Sequence[int]) -> Any:
+        source, before = self.transposed.get(a.name, (a, tuple(range(a.ndim))))
+        whole = tuple([before[d] for d in permutation])
+        if whole == tuple(range(a.ndim)):
+            return source
+        self.transposed[output.name] = source, whole
+        return KEEP if source is a else transpose(source, whole)
+
+    def sum(self, output: TensorProxy, a: TensorProxy, dims: Sequence[int]) -> Any:
+        if not _equal([a.shape[d] for d in dims], (1,) * len(dims)):
+            return KEEP
+        return self.reshape(output, a, output.shape) if dims else a
+
+    def same_shape(self, output: TensorProxy, a: TensorProxy, *parameters: Any) -> Any:
+        """A slice, a padding or a repetition that changes no size changes nothing."""
+        return a if _equal(a.shape, output.shape) else KEEP
+
+    def pad(self, output: TensorProxy, a: TensorProxy, value: Any, config: Sequence[tuple[Any, Any, int]]) -> Any:
+        return a if all([_equal(triple, (0, 0, 0)) for triple in config]) else KEEP
+
+    def cat(self, output: TensorProxy, tensors: Sequence[TensorProxy], dim: int) -> Any:
+        there = [t for t in tensors if not _equal(t.shape[dim : dim + 1], (0,))] or list(tensors[:1])
+        if len(there) == len(tensors):
+            return KEEP if len(there) > 1 else there[0]
+        return there[0] if len(there) == 1 else cat(tuple(there), dim)
+
+
+_SIMPLIFY: dict[Symbol, Callable[..., Any]] = {
+    reshape: _Moves.reshape, view: _Moves.view, transpose: _Moves.transpose, sum: _Moves.sum, slice: _Moves.same_shape,
+    broadcast_in_dim: _Moves.same_shape, pad: _Moves.pad, cat: _Moves.cat,
+}  # fmt: skip
+
+
+def _equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether sizes are known to be equal, without asking symbolic ones for their values."""
+    return len(a) == len(b) and all([x is y or _known(x) == _known(y) for x, y in zip(a, b, strict=True)])
+
+
+def _known(size: Any) -> Any:
+    """Return what tells a size from others: its value, or its name where it is symbolic."""
+    return size if size.__class__ is int else size.name or id(size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """A tensor that stands, between zeros, from ``start`` to before ``end`` along one dimension of a greater one."""
+
+    of: TensorProxy
+    dim: int
+    start: int
+    end: int
+
+
+class _Sums:
+    """Finds sums of parts that do not overlap."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.uses = Counter([p.name for b in trace.bound_symbols for p in b.inputs])
+        self.uses.update([p.name for p in trace.outputs])
+        self.parts: dict[str, _Part] = {}
+        self.sums: dict[str, list[TensorProxy]] = {}  # of a sum, what it adds; sums that only it reads are taken apart
+        self.empty: set[str] = set()  # paddings of nothing, which add nothing
+
+    def joined(self) -> Trace:
+        """Return the program with parts put together where sums add several."""
+        for bound in self.trace.bound_symbols:
+            if bound.symbol is pad:
+                self.find_part(bound)
+            elif bound.symbol is add:
+                self.find_sum(bound)
+        whole = {name: terms for name, terms in self.sums.items() if self.can_be_better(terms)}
+        return rewrite(self.trace, lambda bound: self.rebuilt(bound, whole)) if whole else self.trace
+
+    def can_be_better(self, terms: list[TensorProxy]) -> bool:
+        """Whether a sum of these terms can be made of fewer."""
+        return len(self.parts_in(terms)) > 1 or not self.empty.isdisjoint([t.name for t in terms])
+
+    def find_part(self, bound: BoundSymbol) -> None:
+        a, value, config = bound.args
+        padded = [i for i, (low, high, _) in enumerate(config) if not _equal((low, high), (0, 0))]
+        if value != 0 or len(padded) != 1 or any([between != 0 for *_, between in config]):
+            return
+        (dim,) = padded
+        low, high, _ = config[dim]
+        size = a.shape[dim]
+        if all([n.__class__ is int for n in (low, high, size)]) and low >= 0 and high >= 0:
+            self.parts[bound.output.name] = _Part(a, dim, low, low + size)
+            if size == 0:
+                self.empty.add(bound.output.name)
+
+    def find_sum(self, bound: BoundSymbol) -> None:
+        if not all([isinstance(a, TensorProxy) for a in bound.args]):
+            return
+        terms: list[TensorProxy] = []
+        for a in bound.args:
+            inner = self.sums.pop(a.name, None) if self.uses[a.name] == 1 else None
+            terms += [a] if inner is None else inner
+        self.sums[bound.output.name] = terms
+
+    def parts_in(self, terms: list[TensorProxy]) -> list[TensorProxy]:
+        """Return those of ``terms``, from the first on that there is, that can be put together along one dimension."""
+        there = [t for t in terms if t.name in self.parts]
+        if not there:
+            return []
+        dim = self.parts[there[0].name].dim
+        chosen: list[TensorProxy] = []
+        end = -1
+        for t in sorted([t for t in there if self.parts[t.name].dim == dim], key=lambda t: self.parts[t.name].start):
+            if self.parts[t.name].start >= max(end, 0):
+                chosen.append(t)
+                end = self.parts[t.name].end
+        return chosen
+
+    def rebuilt(self, bound: BoundSymbol, whole: dict[str, list[TensorProxy]]) -> Any:
+        terms = whole.get(bound.output.name) if isinstance(bound.output, TensorProxy) else None
+        if terms is None:
+            return KEEP
+        total: Any = None
+        terms = [t for t in terms if t.name not in self.empty] or terms[:1]
+        while terms:
+            chosen = self.parts_in(terms)
+            names = {t.name for t in chosen}
+            first = next((i for i, t in enumerate(terms) if t.name in names), None)
+            before = terms if first is None else terms[:first]
+            for term in before:
+                total = term if total is None else add(total, term)
+            if first is None:
+                break
+            together = self.together(chosen, bound.output.shape)
+            total = together if total is None else add(total, together)
+            terms = [t for t in terms[first:] if t.name not in names]
+        return total
+
+    def together(self, chosen: list[TensorProxy], shape: Sequence[Any]) -> Any:
+        """Return the sum of parts that do not overlap, by runs of those that touch."""
+        if len(chosen) == 1:
+            return chosen[0]
+        parts = [self.parts[t.name] for t in chosen]
+        dim, length = parts[0].dim, shape[parts[0].dim]
+        covered = [parts[0]]
+        for part in parts[1:]:
+            if part.start > covered[-1].end:
+                gap = pad(part.of, 0, _config(len(shape), dim, part.start - covered[-1].end, 0))
+                covered.append(_Part(gap, dim, covered[-1].end, part.end))
+            else:
+                covered.append(part)
+        joined = cat(tuple([p.of for p in covered]), dim)
+        low, high = covered[0].start, length - covered[-1].end
+        return joined if low == high == 0 else pad(joined, 0, _config(len(shape), dim, low, high))
+
+
+def _config(rank: int, dim: int, low: int, high: int) -> tuple[tuple[int, int, int], ...]:
+    return tuple(replaced(((0, 0, 0),) * rank, dim, (low, high, 0)))
