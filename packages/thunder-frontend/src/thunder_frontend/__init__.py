@@ -5,6 +5,7 @@ from thunder_frontend.compiled import CompiledFunction
 from thunder_frontend.errors import (
     AcquisitionError,
     DataDependentError,
+    DifferenceError,
     SharpEdgeError,
     SharpEdgeWarning,
     UnknownTensorError,
@@ -28,10 +29,11 @@ from thunder_frontend.jit import (
 )
 from thunder_frontend.module import ThunderModule
 from thunder_frontend.program import Program
+from thunder_frontend.transforms import Transform
 
 __all__ = [
-    "AcquisitionError", "CompiledFunction", "DataDependentError", "Program", "SharpEdgeError", "SharpEdgeWarning",
-    "ThunderModule", "UnknownTensorError", "__version__", "cache_hits", "cache_misses", "compile_data", "compile_stats",
+    "AcquisitionError", "CompiledFunction", "DataDependentError", "DifferenceError", "Program", "SharpEdgeError", "SharpEdgeWarning",
+    "ThunderModule", "Transform", "UnknownTensorError", "__version__", "cache_hits", "cache_misses", "compile_data", "compile_stats",
     "compiled_function", "explain_misses", "jit", "last_backward_traces", "last_compile_options", "last_epilogue_traces",
     "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "trace",
 ]  # fmt: skip

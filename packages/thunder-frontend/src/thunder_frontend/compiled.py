@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.acquire import acquire
+from thunder_frontend.check import FirstCallCheck
 from thunder_frontend.dispatch import Dispatcher
 from thunder_frontend.lazy_modules import settle_lazy_parameters
 from thunder_frontend.options import Options
@@ -36,15 +37,22 @@ class CompiledFunction:
         self.stats = CompileStats()
         self.compiled: list[Compiled] = []
         self._lock = threading.RLock()
-        self._dispatch = Dispatcher(self._miss)
+        self._dispatcher = Dispatcher(self._miss)
+        self._dispatch = self._dispatcher if options.cache != "same input" else self.same_input
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._dispatch(args, kwargs)
 
+    def same_input(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the one specialisation without checking anything: what ``cache="same input"`` means."""
+        if not self.compiled:
+            return self._miss(args, kwargs)
+        return self.compiled[-1].specialisation.call(args, kwargs, self._refused)
+
     @property
     def hits(self) -> int:
         """How many calls were served by a specialisation compiled earlier."""
-        return self._dispatch.calls - self.stats.cache_misses
+        return self._dispatcher.calls - self.stats.cache_misses
 
     def compiles(self) -> Callable[..., Any]:
         """Return what is compiled: inside of another compiled program, that is what runs."""
@@ -59,13 +67,22 @@ class CompiledFunction:
             reasons = [r for c in self.compiled if (r := c.specialisation.failure(args, kwargs)) is not None]
             compiled = self._compile(args, kwargs)
             if self.options.cache != "no caching":
-                self._dispatch.add(compiled.specialisation, args, kwargs)
+                self._dispatcher.add(compiled.specialisation, args, kwargs)
             if self.compiled:
                 self.stats.reasons.append(reasons)
                 self._report(reasons)
             self.compiled.append(compiled)
             self.stats.cache_misses += 1
+        if self.options.extra.get("check") == "first-call":
+            return self._checked(compiled, args, kwargs)
         return compiled.specialisation.call(args, kwargs, self._refused)
+
+    def _checked(self, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a specialisation for the first time, with eager beside it."""
+        check = FirstCallCheck(self.function, args, kwargs)
+        result = compiled.specialisation.call(args, kwargs, self._refused)
+        check.compare(result)
+        return result
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
         timer = Timer()

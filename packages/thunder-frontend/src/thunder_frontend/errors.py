@@ -23,3 +23,7 @@ class SharpEdgeError(AcquisitionError):
 
 class SharpEdgeWarning(UserWarning):
     """As :class:`SharpEdgeError`, where the caller asked for warnings."""
+
+
+class DifferenceError(ThunderError, AssertionError):
+    """A compiled call did something else than eager; only looked for with ``check="first-call"``."""

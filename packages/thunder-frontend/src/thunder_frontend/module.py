@@ -33,6 +33,8 @@ class ThunderModule(torch.nn.Module):
         # nn.Module's own methods find the original's tables here, so that they act on the original.
         for name in ("_parameters", "_buffers", "_modules"):
             self.__dict__[name] = module.__dict__[name]
+        for transform in options.transforms:
+            transform.transform_module(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled._dispatch(args, kwargs)

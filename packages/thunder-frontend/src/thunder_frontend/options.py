@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from thunder_frontend.transforms import Transform
+
 CACHES = ("constant values", "symbolic values", "same input", "no caching")
 SHARP_EDGES = ("allow", "warn", "error")
 EXTRA = {
@@ -44,6 +46,9 @@ class Options:
         for name in self.extra:
             if name not in EXTRA:
                 warnings.warn(f"thunder.jit knows no option {name!r}; it knows {', '.join(EXTRA)}", stacklevel=4)
+        for transform in self.transforms:
+            if not isinstance(transform, Transform):
+                raise TypeError(f"transforms takes instances of thunder.Transform, and {transform!r} is none")
         check = self.extra.get("check")
         if check is not None:
             _one_of("check", check, ("first-call",))

@@ -15,6 +15,7 @@ from thunder_frontend.outputs import is_plain
 from thunder_frontend.program import Program
 from thunder_frontend.specialise import Specialisation, ordered, specialise
 from thunder_frontend.stats import Timer
+from thunder_frontend.transforms import Transform
 from thunder_ir import Builder, OpTags, TensorProxy, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_torch import symbol_of
@@ -47,7 +48,8 @@ def compile_program(program: Program, options: Options, timer: Timer) -> Compile
     with timer("transforms"):
         trace = dead_code_elimination(computation)
         for transform in options.transforms:
-            trace = transform.transform_computation(trace)
+            trace = transform.transform_traces_pre_prologue(None, trace, None, compile_data=options)[1]
+            _check_interface(transform, computation, trace)
             traces.append(trace)
     needs_grad = options.differentiate and any(isinstance(p, TensorProxy) and p.requires_grad for p in trace.outputs)
     if needs_grad:
@@ -59,13 +61,31 @@ def compile_program(program: Program, options: Options, timer: Timer) -> Compile
             trace = trace.replace(output=program.result)
         with timer("executors"):
             traces += execution_traces(trace, options.executors)
+            _after_optimisation(traces, options)
         with timer("code generation"):
             run = traces[-1].python_callable()
         if program.environment.environment.grad_enabled and any(i.metadata.requires_grad for i in program.inputs):
             run = without_gradients(run)
     with timer("code generation"):
-        specialisation = specialise(program, run, returns_result)
+        specialisation = specialise(program, run, returns_result, guarded=options.cache != "same input")
     return Compiled(specialisation, traces, backward_traces)
+
+
+def _check_interface(transform: Transform, before: Trace, after: Trace) -> None:
+    names = [p.name for p in before.inputs]
+    if [p.name for p in after.inputs] != names:
+        raise ValueError(
+            f"{type(transform).__name__} changed the inputs of the computation to {[p.name for p in after.inputs]}; they must "
+            f"stay {names}"
+        )
+
+
+def _after_optimisation(traces: list[Trace], options: Options) -> None:
+    """Apply the transforms of execution traces to the last stage."""
+    for transform in options.transforms:
+        trace = transform.transform_trace_post_optimization(traces[-1], compile_data=options)
+        if trace is not traces[-1]:
+            traces.append(trace)
 
 
 def keep_written_inputs(program: Program, trace: Trace) -> Trace:
@@ -120,7 +140,9 @@ def _differentiated(
     backward_traces.append(split.backward)
     with timer("executors"):
         traces += execution_traces(split.forward, options.executors)
+        _after_optimisation(traces, options)
         backward_traces += execution_traces(split.backward, options.executors)
+        _after_optimisation(backward_traces, options)
     with timer("code generation"):
         forward, backward = traces[-1].python_callable(), backward_traces[-1].python_callable()
         return connect_autograd(forward, backward, split, compile=compile_trace, differentiate=differentiate)

@@ -123,15 +123,18 @@ class _Lines:
         self.lines.append(INDENT * depth + line)
 
 
-def specialise(program: Program, computation: Callable[..., Any], returns_result: bool) -> Specialisation:
+def specialise(
+    program: Program, computation: Callable[..., Any], returns_result: bool, guarded: bool = True
+) -> Specialisation:
     """Return the program as a function.
 
     Args:
         program: with guards, inputs and effects.
         computation: takes the input tensors, returns the computation's outputs.
         returns_result: whether ``computation`` returns the result of the program itself rather than a tuple of outputs.
+        guarded: whether the function checks the guards; without, the caller answers for them.
     """
-    prologue, epilogue = _prologue(program), _epilogue(program, returns_result)
+    prologue, epilogue = _prologue(program, guarded), _epilogue(program, returns_result)
     call = _Lines(program)
     call.context = prologue.context
     head = [*prologue.lines]
@@ -175,10 +178,10 @@ def ordered(inputs: Sequence[Input]) -> list[Input]:
     return [i for i in inputs if i.slot is None] + [i for i in inputs if i.slot is not None]
 
 
-def _prologue(program: Program) -> _Lines:
+def _prologue(program: Program, guarded: bool) -> _Lines:
     made = _Lines(program)
     context = made.context
-    conditions = _conditions(program, context)
+    conditions = _conditions(program, context) if guarded else []
     single = [i for i in program.inputs if i.slot is None]
     slotted = [i for i in program.inputs if i.slot is not None]
     if conditions or slotted or single:
@@ -197,7 +200,7 @@ def _prologue(program: Program) -> _Lines:
             made.add(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))", 2)
         made.add("except (LookupError, AttributeError, TypeError):")
         made.add("return miss(args, kwargs)", 2)
-    if program.inputs:
+    if program.inputs and guarded:
         in_order = ordered(program.inputs)
         check = context.object(checker([i.example for i in in_order], [i.metadata for i in in_order]), "check_tensors")
         made.add(f"if not {check}({_passed(program.inputs)}):")

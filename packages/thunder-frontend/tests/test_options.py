@@ -1,0 +1,88 @@
+"""The options of jit: caches, transforms, checks."""
+
+import pytest
+import torch
+from thunder_frontend import DifferenceError, Transform, cache_misses, jit, last_traces
+from thunder_ir import Trace
+
+
+def test_no_caching_compiles_each_call():
+    compiled = jit(lambda x: x + 1, cache="no caching")
+    compiled(torch.ones(2)), compiled(torch.ones(2))
+    assert cache_misses(compiled) == 2
+
+
+def test_same_input_compiles_once_and_checks_nothing():
+    compiled = jit(lambda x: x * x.shape[0], cache="same input")
+    assert compiled(torch.ones(2)).tolist() == [2, 2]
+    assert compiled(torch.ones(3)).tolist() == [2, 2, 2]
+    assert cache_misses(compiled) == 1
+
+
+@pytest.mark.parametrize("options", [{"cache": "sometimes"}, {"sharp_edges": "maybe"}, {"check": "always"}])
+def test_an_unknown_choice_is_refused_with_the_choices(options):
+    with pytest.raises(ValueError, match="is not one of"):
+        jit(lambda x: x, **options)
+
+
+def test_an_unknown_option_warns_by_name():
+    with pytest.warns(UserWarning, match="no option 'speed'"):
+        jit(lambda x: x, speed="high")
+
+
+def test_transforms_see_the_program_before_and_after_executors():
+    seen = []
+
+    class Looks(Transform):
+        def transform_module(self, model):
+            seen.append(type(model).__name__)
+
+        def transform_traces_pre_prologue(self, prologue_trace, computation_trace, epilogue_trace, **kwargs):
+            seen.append(computation_trace.name)
+            return prologue_trace, computation_trace, epilogue_trace
+
+        def transform_trace_post_optimization(self, computation_trace: Trace, **kwargs):
+            seen.append(computation_trace.name)
+            return computation_trace
+
+    module = torch.nn.Linear(2, 2)
+    jit(module, transforms=[Looks()])(torch.ones(1, 2)).sum().backward()
+    assert seen == ["ThunderModule", "computation", "computation_forward", "computation_backward"]
+
+
+def test_a_transform_that_drops_an_input_is_refused():
+    class Drops(Transform):
+        def transform_traces_pre_prologue(self, prologue_trace, computation_trace, epilogue_trace, **kwargs):
+            return prologue_trace, computation_trace.replace(inputs=computation_trace.inputs[1:]), epilogue_trace
+
+    with pytest.raises(ValueError, match="Drops changed the inputs"):
+        jit(lambda x, y: x + y, transforms=[Drops()])(torch.ones(2), torch.ones(2))
+
+
+def test_the_first_call_can_be_checked_against_eager():
+    def program(x):
+        x.add_(1)
+        return x * 2
+
+    compiled = jit(program, check="first-call")
+    x = torch.zeros(2)
+    assert compiled(x).tolist() == [2, 2]
+    assert x.tolist() == [1, 1]
+
+
+def test_a_difference_from_eager_is_reported():
+    class Breaks(Transform):
+        def transform_traces_pre_prologue(self, prologue_trace, computation_trace, epilogue_trace, **kwargs):
+            first, second = computation_trace.bound_symbols
+            swapped = second.replace(args=(first.output, 3))
+            return prologue_trace, computation_trace.replace(bound_symbols=(first, swapped)), epilogue_trace
+
+    compiled = jit(lambda x: (x + 1) * 2, check="first-call", transforms=[Breaks()])
+    with pytest.raises(DifferenceError, match="the result"):
+        compiled(torch.ones(2))
+    assert len(last_traces(compiled)) > 1
+
+
+def test_modules_are_checked_with_their_state():
+    compiled = jit(torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5)), check="first-call")
+    compiled(torch.randn(4, 3)).sum().backward()
