@@ -7,7 +7,7 @@ from thunder_interpreter._calls import HEAP_TYPE, Outcome, call, call_native
 from thunder_interpreter._frame import AnyFrame, Call, Protocol, start
 from thunder_interpreter._generators import RESUMABLE_TYPES
 from thunder_interpreter._generators import attribute as generator_attribute
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._traceback import interpreted_frame
 from thunder_interpreter._types import python_function, raw_attribute
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 OBJECT_GET = object.__dict__["__getattribute__"]
 TYPE_GET = type.__dict__["__getattribute__"]
-MODULE_GET = ModuleType.__dict__["__getattribute__"]
+MODULE_GET = vars(ModuleType)["__getattribute__"]
 OBJECT_SET = object.__dict__["__setattr__"]
 OBJECT_DELETE = object.__dict__["__delattr__"]
 TYPE_SET = type.__dict__["__setattr__"]

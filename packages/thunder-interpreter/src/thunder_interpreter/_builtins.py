@@ -15,9 +15,9 @@ from typing import Any
 from thunder_interpreter import _attributes, _classes, _iteration, _operators
 from thunder_interpreter._calls import HEAP_TYPE, TYPE_CALL, Outcome, Special, call, call_native, call_type
 from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, local_mapping, start, user_frames
-from thunder_interpreter._machine import handled_exception
+from thunder_interpreter._machine import BY_NAME, handled_exception
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._traceback import stand_in
 from thunder_interpreter._types import python_function, raw_attribute
 from thunder_interpreter.opcodes import access, containers
@@ -248,8 +248,8 @@ def run_source(frame: AnyFrame, native: Any, args: list[Any], kwargs: dict[str, 
     closure = keywords.pop("closure", None)
     names = args[1] if len(args) > 1 else keywords.pop("globals", None)
     local_names = args[2] if len(args) > 2 else keywords.pop("locals", None)
-    unusual = caller is None or not args or keywords or (names is not None and not isinstance(names, dict))
-    if unusual or (local_names is not None and not hasattr(type(local_names), "__getitem__")):
+    unusual = not args or keywords or (names is not None and not isinstance(names, dict))
+    if caller is None or unusual or (local_names is not None and not hasattr(type(local_names), "__getitem__")):
         return call_native(frame, native, args, kwargs)
     if names is None:
         names = caller.globals
@@ -409,9 +409,39 @@ def special_abc_instancecheck(frame: AnyFrame, args: list[Any], kwargs: dict[str
     """``ABCMeta``'s check of instances in C, which calls ``__subclasscheck__``; that may look at its callers."""
     if len(args) == 2 and not kwargs:
         hook = raw_attribute(type(args[0]), "__subclasscheck__")
-        if hook is not abc.ABCMeta.__subclasscheck__ and python_function(frame.machine, hook):
+        looks_at_callers = hook is not abc.ABCMeta.__subclasscheck__ or is_protocol(args[0])
+        if looks_at_callers and python_function(frame.machine, hook):
             return start(frame, checking_instance(hook, *args))
     return call_native(frame, abc._abc_instancecheck, args, kwargs)  # type: ignore[attr-defined]
+
+
+def is_protocol(cls: Any) -> bool:
+    """Whether ``cls`` is a protocol class of :mod:`typing`, whose check of subclasses looks at its callers."""
+    return bool(getattr(cls, "_is_protocol", False))
+
+
+def special_abc_subclasscheck(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``ABCMeta``'s check of subclasses in C, which calls ``__subclasshook__``."""
+    if len(args) == 2 and not kwargs and isinstance(args[1], type) and is_protocol(args[0]):
+        return start(frame, checking_subclass(*args))
+    return call_native(frame, abc._abc_subclasscheck, args, kwargs)  # type: ignore[attr-defined]
+
+
+def checking_subclass(cls: Any, subclass: type) -> Protocol:
+    """Ask the hook, the bases, what is registered, and the subclasses."""
+    answer = yield Call(cls.__subclasshook__, subclass)
+    if answer is not NotImplemented:
+        return bool(answer)
+    if cls in getattr(subclass, "__mro__", ()):
+        return True
+    for reference in abc._get_dump(cls)[0]:  # type: ignore[attr-defined]
+        registered = reference()
+        if registered is not None and (yield Call(issubclass, subclass, registered)):
+            return True
+    for derived in cls.__subclasses__():
+        if (yield Call(issubclass, subclass, derived)):
+            return True
+    return False
 
 
 def checking_instance(hook: Any, cls: Any, instance: Any) -> Protocol:
@@ -603,6 +633,7 @@ SPECIALS: dict[Any, Special] = {
     isinstance: special_isinstance,
     issubclass: special_issubclass,
     abc._abc_instancecheck: special_abc_instancecheck,  # type: ignore[attr-defined]
+    abc._abc_subclasscheck: special_abc_subclasscheck,  # type: ignore[attr-defined]
     iter: _iteration.special_iter,
     next: _iteration.special_next,
     len: by_method(len, "__len__"),
@@ -627,6 +658,7 @@ SPECIALS: dict[Any, Special] = {
     **{native: as_unary(native, symbol) for symbol, (native, _) in UNARY.items()},
     **{native: handing_over(native, *rest) for native, *rest in HANDED},  # type: ignore[arg-type]
 }
+BY_NAME["_warnings", "warn"] = special_warn
 if hasattr(sys, "_getframemodulename"):
     SPECIALS[sys._getframemodulename] = special_getframemodulename
 if "typing" in sys.modules and sys.modules["typing"].TypeVar.__flags__ & 1 << 8:  # implemented in C

@@ -9,12 +9,14 @@ from types import (
     FunctionType,
     MethodType,
     MethodWrapperType,
+    ModuleType,
 )
 from typing import Any, TypeAlias
 
 from thunder_interpreter._decode import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, Program
-from thunder_interpreter._frame import NULL, AnyFrame, Call, Frame, InitFrame, Protocol, start
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._frame import AnyFrame, Call, Frame, InitFrame, Protocol, start
+from thunder_interpreter._null import NULL
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._types import python_function, raw_attribute
 
 Outcome: TypeAlias = Any  # None, a step, a frame or Leave
@@ -151,7 +153,11 @@ def call_builtin(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, An
     machine = frame.machine
     if fn.__name__ in machine.names:
         owner = fn.__self__
-        if owner is not None:
+        if type(owner) is ModuleType:
+            special = machine.by_name.get((owner.__name__, fn.__name__))
+            if special is not None:
+                return special(frame, args, kwargs)
+        elif owner is not None:
             descriptor = raw_attribute(owner if isinstance(owner, type) else type(owner), fn.__name__)
             special = machine.table.get(id(descriptor))
             if special is not None:

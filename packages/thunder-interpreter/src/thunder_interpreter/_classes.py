@@ -6,8 +6,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from thunder_interpreter._calls import Outcome, call_native
-from thunder_interpreter._frame import NULL, AnyFrame, Call, Frame, Protocol, start
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, start
+from thunder_interpreter._null import NULL
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._types import raw_attribute
 
 
@@ -123,7 +124,7 @@ def innermost(frame: AnyFrame) -> Frame | None:
     """The innermost interpreted frame."""
     while frame is not None and (type(frame) is not Frame or frame.program.hidden):
         frame = frame.back
-    return frame  # type: ignore[no-any-return]
+    return frame
 
 
 def special_super(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:

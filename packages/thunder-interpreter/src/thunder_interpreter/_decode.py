@@ -7,7 +7,7 @@ from types import CodeType
 from typing import Any, TypeAlias
 
 from thunder_interpreter._null import NULL
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import Entry, UnsupportedOpcode, registry
 
 CO_OPTIMIZED, CO_NEWLOCALS, CO_VARARGS, CO_VARKEYWORDS = 0x1, 0x2, 0x4, 0x8

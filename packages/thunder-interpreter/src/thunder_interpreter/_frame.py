@@ -2,12 +2,12 @@
 
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping
-from types import CellType, CodeType, FrameType, FunctionType
+from types import CellType, CodeType, FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from thunder_interpreter._decode import CO_OPTIMIZED, Program
 from thunder_interpreter._null import NOTHING, NULL
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
@@ -102,8 +102,8 @@ class Frame:
         self.reraising: int | None = None
         self.namespace: Any = None
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return FrameType
 
     def __repr__(self) -> str:
@@ -153,6 +153,15 @@ class Frame:
     @f_trace.setter
     def f_trace(self, value: Any) -> None:
         self.trace = value
+
+    finish: Any
+    finished: bool | None
+    generator: Any
+    kept_locals: dict[str, Any]
+    origin: Any
+    registered: int
+    trace: Any
+    track: Any
 
     f_trace_lines = True
     f_trace_opcodes = False
@@ -292,6 +301,7 @@ def advance(frame: ProtocolFrame, step: Callable[[Any], Call], value: Any) -> An
             try:
                 outcome = call(frame, request.fn, [*request.args], request.kwargs)
             except BaseException as error:
+                error.__traceback__ = strip(error.__traceback__)  # which holds this frame, and so the error itself
                 step, value = protocol.throw, error
                 continue
             if outcome is not None:
@@ -334,10 +344,7 @@ class LocalsView(MutableMapping[str, Any]):
         index = self._index(key)
         if index is None:
             return self._extra[key]
-        value = variable(self._frame, index)
-        if value is NULL:
-            raise KeyError(key)
-        return value
+        return bound_variables(self._frame)[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
         index = self._index(key)
@@ -456,6 +463,13 @@ def native_frames(base: BaseFrame) -> Iterator[Any]:
 def own(native: Any) -> bool:
     """Whether a native frame belongs to the interpreter itself."""
     return str(native.f_globals.get("__name__", "")).startswith("thunder_interpreter")
+
+
+def strip(traceback: TracebackType | None) -> TracebackType | None:
+    """Drop the interpreter's own entries from the head of a traceback."""
+    while traceback is not None and own(traceback.tb_frame):
+        traceback = traceback.tb_next
+    return traceback
 
 
 def calling(method: Any, receiver: Any, *args: Any) -> Call:

@@ -17,7 +17,7 @@ from thunder_interpreter import _traceback
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE, Program
 from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame, user_frames
 from thunder_interpreter._machine import execute, unwind
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
@@ -58,7 +58,8 @@ def driver_code(program: Program, driver: CodeType) -> CodeType:
             co_firstlineno=code.co_firstlineno,
             co_consts=(*driver.co_consts, code),
         )
-    return program.driver
+    found: CodeType = program.driver
+    return found
 
 
 def named(made: Any, frame: Frame) -> Any:
@@ -307,9 +308,7 @@ def attribute(generator: Any, name: str) -> Any:
     return getattr(generator, name)
 
 
-def resume_for(
-    frame: AnyFrame, resumed: Frame, sent: Any, finish: Callable[[AnyFrame, Any], Any]
-) -> AnyFrame:
+def resume_for(frame: AnyFrame, resumed: Frame, sent: Any, finish: Callable[[AnyFrame, Any], Any]) -> AnyFrame:
     """Go on with a generator's frame on behalf of the interpreted ``frame``."""
     attach(resumed, frame, sent, None)
     resumed.finish = finish

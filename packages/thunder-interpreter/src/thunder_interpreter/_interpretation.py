@@ -14,8 +14,8 @@ from thunder_interpreter._calls import Special, call, call_native
 from thunder_interpreter._decode import PROVENANCE
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
 from thunder_interpreter._log import Log
-from thunder_interpreter._machine import Machine
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._machine import BY_NAME, Machine
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._provenance import Provenance
 from thunder_interpreter._registry import RUNNING, SUPPORTED, UnsupportedPython
 
@@ -79,7 +79,7 @@ class Bridge:
         return unwrapped, (self.fn,)
 
     def __eq__(self, other: object) -> bool:
-        return self.fn == (other.fn if isinstance(other, Bridge) else other)
+        return bool(self.fn == (other.fn if isinstance(other, Bridge) else other))
 
     def __hash__(self) -> int:
         return hash(self.fn)
@@ -127,7 +127,9 @@ class Interpretation:
         if lookasides is not None:
             self._add(lookasides)
         keys = [*SPECIALS, *self._kept]
-        self.names = frozenset(key.__name__ for key in keys if hasattr(key, "__objclass__"))
+        self.names = frozenset(key.__name__ for key in keys if hasattr(key, "__objclass__")) | {
+            name for _, name in BY_NAME
+        }
         self.consults = self._consult if self._predicates else None
         self._answers: dict[int, tuple[Any, Special | None]] = {}
         self._threads = threading.local()
@@ -298,9 +300,7 @@ def interpret(
         >>> interpret(lambda n: [i * i for i in range(n)])(4)
         [0, 1, 4, 9]
     """
-    return Interpretation(
-        fn, lookasides=lookasides, callbacks=callbacks, provenance=provenance, opaque=opaque, log=log
-    )
+    return Interpretation(fn, lookasides=lookasides, callbacks=callbacks, provenance=provenance, opaque=opaque, log=log)
 
 
 __all__ = ["Interpretation", "Location", "call_native", "interpret", "opcodes"]

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter import _generators
 from thunder_interpreter._calls import Outcome, Special, call_native
-from thunder_interpreter._frame import NOTHING, NULL, AnyFrame, Call, Frame, Protocol, RaiseFrame, start, steer
+from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, RaiseFrame, start, steer
+from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._operators import is_plain
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._types import python_function, raw_attribute
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
         reference = machine.generators.get(id(iterator))
         if reference is not None:
             resumed = reference()
-            if resumed.finished is False and resumed.back is None:
+            if resumed is not None and resumed.finished is False and resumed.back is None:
                 resumed.back = frame
                 resumed.machine = machine
                 resumed.depth = frame.depth + 1
@@ -121,9 +122,10 @@ def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
     return None
 
 
-BUILTIN_ITERATORS = frozenset(
+EXAMPLES: tuple[Any, ...] = ([], (), "", "é", b"", {}, {}.values(), {}.items(), set(), range(0))
+BUILTIN_ITERATORS: frozenset[Any] = frozenset(
     {
-        *(type(iter(made)) for made in ([], (), "", "é", b"", {}, {}.values(), {}.items(), set(), range(0))),
+        *map(type, map(iter, EXAMPLES)),
         type(iter(range(1 << 70))),
         type(reversed([])),
         enumerate,
@@ -167,7 +169,7 @@ def special_next(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
             return machine.call(frame, method, [iterator], {})
         return start(frame, next_or_default(Call(method, iterator), args[1]))
     if id(iterator) in machine.iterations:
-        value = next(*args[:1], NULL)
+        value = next(iterator, NULL)
         if value is not NULL:
             frame.stack.append(reported_element(machine, machine.iterations[id(iterator)], value))
             return None

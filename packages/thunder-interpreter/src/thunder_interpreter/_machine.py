@@ -22,12 +22,13 @@ from thunder_interpreter._frame import (
     RaiseFrame,
     advance,
 )
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 
 if TYPE_CHECKING:
     from thunder_interpreter._interpretation import Interpretation
 
 ATTRIBUTE_LOADS: set[Any] = set()
+BY_NAME: dict[tuple[str, str], Special] = {}  # for functions of C modules that may be imported afresh
 PROGRAMS: dict[frozenset[str], dict[int, Program]] = {}
 KEPT_PROGRAMS = 20_000
 
@@ -50,6 +51,7 @@ class Machine:
         self.limit = sys.getrecursionlimit()
         self.table: dict[int, Special] = run.table
         self.names: frozenset[str] = run.names
+        self.by_name = BY_NAME
         self.consults: Callable[[Any], Special | None] | None = run.consults
         self.programs: dict[int, Program | Opaque] = run.programs
         self.types: dict[Any, Any] = run.types

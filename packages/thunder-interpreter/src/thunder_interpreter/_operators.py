@@ -6,8 +6,9 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter._calls import HEAP_TYPE, Outcome
-from thunder_interpreter._frame import NOTHING, NULL, AnyFrame, Call, Frame, Protocol, calling, start, steer
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, calling, start, steer
+from thunder_interpreter._null import NOTHING, NULL
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._types import python_function, raw_attribute
 
 if TYPE_CHECKING:

@@ -6,4 +6,4 @@ A module that imports ``__builtins__`` from here does not notice when the code i
 import builtins
 from typing import Any
 
-__builtins__: dict[str, Any] = dict(vars(builtins))
+__builtins__: dict[str, Any] = dict(vars(builtins))  # type: ignore[no-redef]

@@ -1,6 +1,6 @@
 """Where values came from: a shadow of the stack and the variables of every frame.
 
-A record is a tuple while code runs, ``(kind, key, *records it was made from)``; :class:`Provenance` is what a user sees.
+A record is a tuple while code runs, ``(kind, key, *records it was made from)``; a user sees :class:`Provenance`.
 """
 
 import dis
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from thunder_interpreter._decode import TRACKERS, Instruction
 from thunder_interpreter._frame import AnyFrame, BaseFrame, Frame, InitFrame
 from thunder_interpreter._null import NULL
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 
 Record: TypeAlias = tuple[Any, ...]
 NO_VALUE: Record = ("null", None)
@@ -50,7 +50,7 @@ class Provenance:
 
 
 ATOMS = frozenset(
-    {"argument", "parameter", "global", "closure", "constant", "attribute", "item", "slice", "element", "call", "container"}
+    "argument parameter global closure constant attribute item slice element call container".split(),
 )
 
 
@@ -417,10 +417,10 @@ PLAIN_OPERATORS: set[Any] = set()
 PLAIN_CONSTANTS: set[Any] = set()
 UNTRACKED = frozenset(
     """
-    POP_TOP STORE_ATTR STORE_SUBSCR STORE_SLICE STORE_GLOBAL STORE_NAME DELETE_ATTR DELETE_SUBSCR DELETE_FAST DELETE_NAME
-    DELETE_GLOBAL DELETE_DEREF LIST_APPEND LIST_EXTEND SET_ADD SET_UPDATE MAP_ADD DICT_UPDATE DICT_MERGE JUMP_FORWARD
-    JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT POP_EXCEPT RAISE_VARARGS RERAISE COPY_FREE_VARS SETUP_ANNOTATIONS END_FOR
-    JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP RETURN_GENERATOR TO_BOOL
+    POP_TOP STORE_ATTR STORE_SUBSCR STORE_SLICE STORE_GLOBAL STORE_NAME DELETE_ATTR DELETE_SUBSCR DELETE_FAST
+    DELETE_NAME DELETE_GLOBAL DELETE_DEREF LIST_APPEND LIST_EXTEND SET_ADD SET_UPDATE MAP_ADD DICT_UPDATE DICT_MERGE
+    JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT POP_EXCEPT RAISE_VARARGS RERAISE COPY_FREE_VARS
+    SETUP_ANNOTATIONS END_FOR JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP RETURN_GENERATOR TO_BOOL
     """.split()
 )
 RESULTS = {  # the number of operands of what pushes one result
@@ -440,8 +440,13 @@ RESULTS = {  # the number of operands of what pushes one result
     "GET_YIELD_FROM_ITER": (1, "other"),
     "GET_AWAITABLE": (1, "other"),
 }
-BUILDS = {"BUILD_TUPLE": "tuple", "BUILD_LIST": "list", "BUILD_SET": "set", "BUILD_STRING": "str", "BUILD_SLICE": "slice"}
+BUILDS = {f"BUILD_{name.upper()}": name for name in ("tuple", "list", "set", "slice")} | {"BUILD_STRING": "str"}
 SYMBOLS = {"UNARY_NEGATIVE": "-", "UNARY_POSITIVE": "+", "UNARY_INVERT": "~", "UNARY_NOT": "not "}
+PAIRS = {
+    "LOAD_FAST_LOAD_FAST": load_two,
+    "STORE_FAST_LOAD_FAST": store_and_load,
+    "STORE_FAST_STORE_FAST": store_two,
+}
 Tracked: TypeAlias = tuple[Any, Any]
 
 
@@ -459,9 +464,8 @@ def tracked_variable(instruction: Instruction, step: Tracked) -> Tracked | None:
         return load_fast, (handler, argument, arg)
     if name == "STORE_FAST":
         return store_fast, arg
-    pairs = {"LOAD_FAST_LOAD_FAST": load_two, "STORE_FAST_LOAD_FAST": store_and_load, "STORE_FAST_STORE_FAST": store_two}
-    if name in pairs:
-        return pairs[name], argument
+    if name in PAIRS:
+        return PAIRS[name], argument
     if name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
         return load_cell, (handler, argument, 0, arg)
     if name == "LOAD_FROM_DICT_OR_DEREF":

@@ -5,17 +5,10 @@ from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 from thunder_interpreter._decode import CO_GENERATOR, CO_NEWLOCALS, CO_OPTIMIZED
-from thunder_interpreter._frame import Frame, bound_variables, own
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._frame import Frame, bound_variables, strip
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 
 _RETURN_GENERATOR = bytes([dis.opmap["RETURN_GENERATOR"], 0])
-
-
-def strip(traceback: TracebackType | None) -> TracebackType | None:
-    """Drop the interpreter's own entries from the head of a traceback."""
-    while traceback is not None and own(traceback.tb_frame):
-        traceback = traceback.tb_next
-    return traceback
 
 
 def entry(frame: Frame, rest: TracebackType | None, error: BaseException) -> TracebackType:
@@ -58,7 +51,7 @@ def stand_in_with_variables(frame: Frame) -> FrameType:
 
 def interpreted_frame(found: FrameType) -> Any:
     """The interpreted frame that a frame of a traceback stands for, or the frame itself."""
-    meant = found.f_trace
+    meant: Any = found.f_trace
     return meant if type(meant) is Frame else found
 
 
@@ -75,3 +68,6 @@ def frame_code(code: CodeType, names: tuple[str, ...] = ()) -> CodeType:
         co_flags=CO_GENERATOR | CO_OPTIMIZED | CO_NEWLOCALS,
         co_code=_RETURN_GENERATOR + code.co_code[2:],
     )
+
+
+__all__ = ["entry", "interpreted_frame", "stand_in", "strip"]

@@ -3,7 +3,7 @@
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine

@@ -1,8 +1,9 @@
 """Run CPython's regression tests plainly and interpreted, method by method, and compare.
 
-``python -m thunder_interpreter.conformance test_grammar test_scope`` prints a table; ``--report FILE`` adds the results of
-this version of Python to a Markdown file. Each module runs in a process of its own, with a time limit for each method;
-methods that time out or crash are reported as such and the rest of the module goes on in a new process.
+``python -m thunder_interpreter.conformance test_grammar test_scope`` prints a table; ``--report FILE`` adds the results
+of this version of Python to a file, out of which ``--markdown FILE`` makes a page. Each module runs in a process of its
+own, with a time limit for each method; methods that time out or crash are reported as such, and the rest of the module
+goes on in a new process.
 """
 
 import argparse
@@ -20,12 +21,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from thunder_interpreter import interpret
+
 MODULES = """
 test_grammar test_generators test_scope test_exceptions test_with test_unpack_ex test_extcall test_keywordonlyarg
 test_positional_only_arg test_class test_super test_descr test_property test_decorators test_dictcomps test_listcomps
-test_setcomps test_genexps test_iter test_contextlib test_functools test_itertools test_patma test_fstring test_dataclasses
-test_enum test_coroutines test_asyncgen test_raise test_exception_group test_builtin test_operator test_collections
-test_opcodes test_augassign test_compare test_named_expressions test_string_literals
+test_setcomps test_genexps test_iter test_contextlib test_functools test_itertools test_patma test_fstring
+test_dataclasses test_enum test_coroutines test_asyncgen test_raise test_exception_group test_builtin test_operator
+test_collections test_opcodes test_augassign test_compare test_named_expressions test_string_literals
 """.split()
 
 
@@ -53,8 +56,6 @@ def run_method(test: unittest.TestCase, interpreted: bool, limit: float) -> tupl
     signal.setitimer(signal.ITIMER_REAL, limit)
     try:
         if interpreted:
-            from thunder_interpreter import interpret  # only here: the plain run must not depend on it
-
             interpret(test.run)(result)
         else:
             test.run(result)
@@ -107,21 +108,29 @@ def run_module(module: str, interpreted: bool, limit: float, only: str) -> dict[
         Path(path).touch()
         for _ in range(20):
             before = len(results)
-            command = [sys.executable, "-m", "thunder_interpreter.conformance", "--worker", module, "--limit", str(limit)]
-            command += ["--results", path, "--only", only] + (["--interpreted"] if interpreted else [])
-            try:
-                subprocess.run(
-                    command, cwd=folder, timeout=1200, check=False, stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": search_path()},
-                )
-            except subprocess.TimeoutExpired:
-                pass
+            command = [sys.executable, "-m", "thunder_interpreter.conformance", "--worker", module]
+            command += ["--limit", str(limit), "--results", path, "--only", only]
+            command += ["--interpreted"] if interpreted else []
+            run_worker(command, folder)
             for line in Path(path).read_text(encoding="utf-8").splitlines():
                 name, outcome, detail, seconds = json.loads(line)
                 results[name] = (outcome, detail, seconds)
             if len(results) == before or not any(outcome == "crashed" for outcome, _, _ in results.values()):
                 break
     return results
+
+
+def run_worker(command: list[str], folder: str) -> None:
+    """Run a worker to its end, or for twenty minutes."""
+    environment = {**os.environ, "PYTHONPATH": search_path()}
+    nothing = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, cwd=folder, stdin=nothing, stdout=nothing, stderr=nothing, env=environment
+    ) as process:
+        try:
+            process.wait(timeout=1200)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 def search_path() -> str:
@@ -148,6 +157,54 @@ def last_line(text: str) -> str:
     return lines[-1].strip() if lines else ""
 
 
+REASONS: tuple[tuple[str, str], ...] = (
+    ("test_patma.TestTracing", "trace functions (`sys.settrace`) get no events from interpreted code"),
+    ("test_slots", "counts the objects that the garbage collector sees, and the interpreter's own are among them"),
+    ("test_type_lookup_mro_reference", "changes the bases of a class from inside the lookup of an attribute in it"),
+    ("test_special_method_lookup", "`__length_hint__` is called natively when a list is made of a user's iterable"),
+    ("test_unawaited_warning_when_module_broken", "breaks the `warnings` module that the warning is sent through"),
+    ("test_long_chain_of_empty_iterables", "runs ten million generator steps, past the time limit"),
+    ("testSettingException", "an exception that C code makes only when it is asked for has an entry too many"),
+    ("test_partial_as_method", "a warning that C code issues names a line of the interpreter"),
+    ("test_reduce_mutating_builtins_iter", "changes the builtins from inside a comparison of their names"),
+    ("test_eval_builtins_mapping_reduce", "replaces the dictionary of the builtins while `eval` runs"),
+    ("test_frame_locals", "`f_locals` of a module shows variables of an inlined comprehension after it has ended"),
+)
+
+
+def reason(name: str, line: str) -> str:
+    """Why a method fails, as far as it is known."""
+    for part, text in REASONS:
+        if part in name:
+            return text
+    return f"`{line[:150]}`"
+
+
+def page(report: dict[str, Any]) -> str:
+    """The results as Markdown."""
+    lines = [
+        "# Conformance",
+        "",
+        "CPython's own regression tests, method by method: of those that pass when Python runs them, how many pass",
+        "when this package runs them. Made by",
+        "`python -m thunder_interpreter.conformance --report conformance.json --markdown CONFORMANCE.md`",
+        "on each version of Python.",
+    ]
+    for version, modules in sorted(report.items()):
+        total = sum(found["passing"] for found in modules.values())
+        failing = sum(len(found["failing"]) for found in modules.values())
+        share = 100 * (total - failing) / max(total, 1)
+        lines += ["", f"## Python {version}: {total - failing} of {total} ({share:.2f} %)", ""]
+        lines += ["| module | pass | of |", "|---|---:|---:|"]
+        for module, found in modules.items():
+            lines.append(f"| {module} | {found['passing'] - len(found['failing'])} | {found['passing']} |")
+        if failing:
+            lines += ["", "Failing, with the reason (or the last line of the error, where none is known):", ""]
+        for found in modules.values():
+            lines += [f"- `{name}`: {reason(name, line)}" for name, line in found["failing"].items()]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     """Run as a command."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -156,6 +213,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only methods whose name contains this")
     parser.add_argument("--verbose", action="store_true", help="print the whole traceback of each failure")
     parser.add_argument("--report", help="JSON file that the results are added to")
+    parser.add_argument("--markdown", help="page that is made of the report")
     parser.add_argument("--worker")
     parser.add_argument("--interpreted", action="store_true")
     parser.add_argument("--results")
@@ -175,12 +233,15 @@ def main() -> int:
         for name, text in bad.items():
             print(f"    {name}: {text if options.verbose else last_line(text)[:200]}", flush=True)
     share = 100 * (total - failures) / max(total, 1)
-    print(f"Python {platform.python_version()}: {total - failures} of {total} methods that pass plainly pass ({share:.2f} %)")
+    passed = f"{total - failures} of {total} methods that pass plainly pass ({share:.2f} %)"
+    print(f"Python {platform.python_version()}: {passed}")
     if options.report:
         file = Path(options.report)
         known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         known.setdefault(platform.python_version(), {}).update(report)
         file.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+        if options.markdown:
+            Path(options.markdown).write_text(page(known), encoding="utf-8")
     return 0 if share >= 98 else 1
 
 

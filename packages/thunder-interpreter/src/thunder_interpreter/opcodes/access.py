@@ -6,9 +6,10 @@ from thunder_interpreter import _attributes, _operators
 from thunder_interpreter._attributes import DELETE, STORE
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import name
-from thunder_interpreter._frame import NOTHING, NULL, Call, Frame, Protocol, steer
+from thunder_interpreter._frame import Call, Frame, Protocol, steer
 from thunder_interpreter._machine import ATTRIBUTE_LOADS
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._null import NOTHING, NULL
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import opcode
 
 

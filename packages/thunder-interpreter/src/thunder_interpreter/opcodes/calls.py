@@ -5,9 +5,10 @@ from typing import Any
 
 from thunder_interpreter import _iteration
 from thunder_interpreter._calls import Outcome, call
-from thunder_interpreter._decode import Instruction
-from thunder_interpreter._frame import NULL, Call, Frame, Protocol, start
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._decode import Instruction, Program
+from thunder_interpreter._frame import Call, Frame, Protocol, start
+from thunder_interpreter._null import NULL
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import opcode
 
 
@@ -46,7 +47,7 @@ def call_positional(frame: Frame, fn: Any, args: list[Any]) -> Outcome:
     if kind is FunctionType:
         program = machine.programs.get(id(fn.__code__))
         if (
-            program is not None
+            type(program) is Program
             and program.simple
             and len(args) == program.argcount
             and machine.quick

@@ -5,8 +5,9 @@ from typing import Any
 from thunder_interpreter import _iteration
 from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._decode import Instruction
-from thunder_interpreter._frame import NOTHING, Call, Frame, Protocol, start, steer
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._frame import Call, Frame, Protocol, start, steer
+from thunder_interpreter._null import NOTHING
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import opcode
 from thunder_interpreter.opcodes.calls import callable_name
 
@@ -162,7 +163,7 @@ def reported_mapping(frame: Frame, mapping: dict[Any, Any]) -> dict[Any, Any]:
 
 def merging(frame: Frame, target: dict[Any, Any], mapping: Any, fn: Any) -> Protocol:
     """Copy a mapping key by key; ``fn`` is the callable when its keyword arguments are merged."""
-    keys = (yield Call(getattr(mapping, "keys")))  # noqa: B009
+    keys = yield Call(getattr(mapping, "keys"))  # noqa: B009
     for key in (yield from _iteration.elements(frame, keys)):
         if fn is not None:
             if key in target:
@@ -205,13 +206,11 @@ def unpacking(frame: Frame, iterable: Any, before: int, after: int | None) -> Pr
         raise TypeError(f"cannot unpack non-iterable {kind.__name__} object")
     if kind in _iteration.REPORTED and frame.machine.watches_iteration:
         iterable = _iteration.reported_elements(frame.machine, iterable)
-    machine_iterate = Call(iter, iterable) if kind not in _iteration.REPORTED else None
-    iterator = iter(iterable) if machine_iterate is None else (yield machine_iterate)
-    values = []
+    if kind in _iteration.REPORTED:
+        return spread_over(frame, list(iterable), before, after)
+    iterator = yield Call(iter, iterable)
+    values: list[Any] = []
     least = before + (after or 0)
-    if machine_iterate is None:
-        rest = list(iterator)
-        return spread_over(frame, rest, before, after)
     while len(values) < before:
         try:
             values.append((yield Call(next, iterator)))

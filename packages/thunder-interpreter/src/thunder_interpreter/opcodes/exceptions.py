@@ -5,7 +5,7 @@ from typing import Any
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._frame import Call, Frame, Protocol, start
 from thunder_interpreter._machine import handled_exception, set_context
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import opcode
 from thunder_interpreter._types import raw_attribute
 

@@ -6,7 +6,7 @@ from thunder_interpreter import _generators, _iteration, _operators
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import Instruction, jump_backward, jump_forward
 from thunder_interpreter._frame import Frame
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import opcode
 
 

@@ -6,7 +6,7 @@ from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import TRACKED_FUSIONS
 from thunder_interpreter._frame import Frame
 from thunder_interpreter._null import NULL
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._provenance import PLAIN_CONSTANTS, PLAIN_OPERATORS
 from thunder_interpreter.opcodes import fused, operators
 from thunder_interpreter.opcodes.stack import load_const

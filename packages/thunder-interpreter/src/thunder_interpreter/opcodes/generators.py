@@ -6,9 +6,10 @@ from typing import Any
 from thunder_interpreter import _generators
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import CO_COROUTINE, CO_ITERABLE_COROUTINE, Instruction, jump_forward
-from thunder_interpreter._frame import NOTHING, Call, Frame, Protocol, calling, start, steer
+from thunder_interpreter._frame import Call, Frame, Protocol, calling, start, steer
 from thunder_interpreter._generators import AsyncYield
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._null import NOTHING
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import opcode
 from thunder_interpreter._traceback import strip
 from thunder_interpreter._types import python_function, raw_attribute

@@ -3,8 +3,9 @@
 from typing import Any
 
 from thunder_interpreter._calls import Outcome
-from thunder_interpreter._frame import NOTHING, Call, Frame, Protocol, start
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._frame import Call, Frame, Protocol, start
+from thunder_interpreter._null import NOTHING
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import opcode
 
 MAPPING_FLAG, SEQUENCE_FLAG, MATCH_SELF_FLAG = 1 << 6, 1 << 5, 1 << 22
@@ -109,5 +110,3 @@ def matched_attribute(subject: Any, cls: type, name: str, seen: set[str]) -> Pro
         return (yield Call(getattr, subject, name))
     except AttributeError:
         return NOTHING
-
-

@@ -2,16 +2,18 @@
 
 import sys
 import typing
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from thunder_interpreter import _attributes, _operators
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction, constant, fast_name
-from thunder_interpreter._frame import NULL, Call, Frame, builtins_of, local_mapping, start, steer
+from thunder_interpreter._frame import Frame, builtins_of, local_mapping, start, steer
 from thunder_interpreter._generators import AsyncYield
 from thunder_interpreter._machine import ATTRIBUTE_LOADS
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._null import NULL
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import Handler, drop, opcode
 from thunder_interpreter.opcodes.exceptions import left_to_raise
 from thunder_interpreter.opcodes.flow import leave
@@ -141,7 +143,7 @@ def store_slice(frame: Frame, stack: list[Any], _: Any) -> Outcome:
 INTRINSICS: dict[int, Handler] = {}
 
 
-def intrinsic(number: int) -> Any:
+def intrinsic(number: int) -> Callable[[Handler], Handler]:
     """Register a unary intrinsic function."""
 
     def register(handler: Handler) -> Handler:
@@ -212,20 +214,10 @@ def module_of(frame: Frame) -> Any:
     return frame.globals.get("__name__")
 
 
-def of_module(frame: Frame, made: Any) -> Any:
-    """Give a type parameter the module of the frame; it would get that of this file."""
-    try:
-        made.__module__ = module_of(frame)
-    except AttributeError:
-        return made
-    return made
-
-
 @intrinsic(7)
 def make_typevar(frame: Frame, stack: list[Any], name: str) -> None:
     """A type variable."""
-    stack.append(type_parameter(frame, "T"))
-    stack[-1] = type_parameter(frame, name)
+    stack.append(type_parameter(frame, name))
 
 
 @intrinsic(8)
@@ -272,16 +264,19 @@ def type_alias(frame: Frame, name: str, parameters: Any, value: Any) -> Any:
     if not parameters:
         exec(f"type {name} = value()", names)  # noqa: S102
         return names[name]
-    return sys.modules["typing"].TypeAliasType(name, value(), type_params=parameters)  # type: ignore[attr-defined]
+    return sys.modules["typing"].TypeAliasType(name, value(), type_params=parameters)
 
 
 BINARY_INTRINSICS: dict[int, Any] = {}
 
 
-def binary_intrinsic(number: int) -> Any:
+BinaryIntrinsic: TypeAlias = Callable[[Frame, Any, Any], Any]
+
+
+def binary_intrinsic(number: int) -> Callable[[BinaryIntrinsic], BinaryIntrinsic]:
     """Register a binary intrinsic function."""
 
-    def register(handler: Any) -> Any:
+    def register(handler: BinaryIntrinsic) -> BinaryIntrinsic:
         BINARY_INTRINSICS[number] = handler
         return handler
 
@@ -318,6 +313,3 @@ def set_function_type_params(frame: Frame, function: Any, parameters: Any) -> An
     """Give a function its type parameters."""
     function.__type_params__ = parameters
     return function
-
-
-__all__ = ["Call"]

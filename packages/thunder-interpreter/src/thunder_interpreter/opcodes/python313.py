@@ -7,10 +7,11 @@ from thunder_interpreter import _attributes, _operators
 from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction
-from thunder_interpreter._frame import NULL, Call, Frame, Protocol, start
+from thunder_interpreter._frame import Call, Frame, Protocol, start
 from thunder_interpreter._machine import ATTRIBUTE_LOADS
+from thunder_interpreter._null import NULL
 from thunder_interpreter._operators import COMPARE, COMPARE_NAMES
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import drop, opcode
 from thunder_interpreter.opcodes.calls import call_named, call_positional, call_spread
 from thunder_interpreter.opcodes.containers import CONVERSIONS, formatted, merge_keywords

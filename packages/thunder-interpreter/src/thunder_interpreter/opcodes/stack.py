@@ -4,8 +4,9 @@ import sys
 from typing import Any
 
 from thunder_interpreter._decode import constant
-from thunder_interpreter._frame import NOTHING, NULL, Call, Frame, Protocol, steer
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._frame import Call, Frame, Protocol, steer
+from thunder_interpreter._null import NOTHING, NULL
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import drop, opcode
 
 drop("NOP", "CACHE", "RESUME", "EXTENDED_ARG")

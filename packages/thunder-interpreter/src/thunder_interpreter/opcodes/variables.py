@@ -4,8 +4,9 @@ from types import CellType
 from typing import Any
 
 from thunder_interpreter._decode import Instruction, fast_name, name
-from thunder_interpreter._frame import NULL, Frame, builtins_of
-from thunder_interpreter._pristine import __builtins__  # noqa: F401 - what is interpreted may patch them
+from thunder_interpreter._frame import Frame, builtins_of
+from thunder_interpreter._null import NULL
+from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import opcode
 
 
