@@ -8,7 +8,7 @@ from thunder_autograd.traits import Trait, bytes_of, numel_of
 from thunder_ir import BoundSymbol, TensorProxy
 
 FLOPS_PER_BYTE = 16.0  # how many operations of a matmul take as long as moving one byte
-UNKNOWN_PASSES = 4  # an operation that no tag describes counts as so many passes over its data
+UNKNOWN_PASSES = 3  # an operation that no tag describes counts as so many passes over its data
 
 
 def traffic(bound: BoundSymbol) -> int:

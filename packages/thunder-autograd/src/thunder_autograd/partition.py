@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from thunder_autograd.costs import recomputation
@@ -10,7 +11,8 @@ from thunder_autograd.programs import Joint, live_calls
 from thunder_autograd.traits import Trait, Traits, bytes_of
 from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies
 
-EAGERNESS = 1.0  # bytes saved that are worth a byte of memory traffic, when no budget says otherwise
+EAGERNESS = 2.5  # bytes of memory traffic that a byte saved is worth, when no budget says otherwise
+KEPT_ANYWAY = 7 / 8  # what a byte of an output counts: its owner is likely to keep it, too
 FINEST = 2048  # steps between computing nothing and computing everything again that a memory budget chooses from
 WIDEST = 1e4  # the eagerness of the last step; that of the first is its inverse
 
@@ -23,7 +25,7 @@ class Decision:
         name: of the value.
         type_string: dtype and shape.
         saved: whether it is saved; otherwise it is computed again.
-        bytes: that it takes; 0 for a saved value that is an output of the program, which its owner keeps anyway.
+        bytes: that it takes.
         operation: the id of the symbol that computes it.
         why: one reason.
     """
@@ -36,14 +38,13 @@ class Decision:
     why: str
 
     @classmethod
-    def of(cls, value: Proxy, saved: bool, trait: Trait, bound: BoundSymbol, kept_anyway: bool = False) -> Decision:
+    def of(cls, value: Proxy, saved: bool, trait: Trait, bound: BoundSymbol, is_output: bool = False) -> Decision:
         """Describe a decision."""
         if saved:
-            why = "an output, kept anyway" if kept_anyway else _WHY_SAVED[trait]
+            why = "an output of the program" if is_output else _WHY_SAVED[trait]
         else:
             why = "in a checkpointed region" if bound.has_tag(OpTags.RECOMPUTE) else _WHY_AGAIN[trait]
-        size = 0 if kept_anyway and saved else bytes_of(value)
-        return cls(value.name, value.type_string, saved, size, bound.symbol.id, why)
+        return cls(value.name, value.type_string, saved, bytes_of(value), bound.symbol.id, why)
 
 
 _WHY_SAVED = {
@@ -88,14 +89,15 @@ class _Problem:
     - nothing else, because the edges from a value to the calls that read it, and from the values that the backward
       program reads to the sink, cannot be cut.
 
-    Inputs and outputs of the program are there anyway: they have no node.
+    Inputs of the program are there anyway: they have no node.
     """
 
     def __init__(self, parts: Joint, traits: Traits) -> None:
         self.parts, self.traits = parts, traits
         outputs = flat_proxies(parts.outputs)
         self.needed = {id(b) for b in live_calls(parts.primal, outputs)}
-        self.there = {p.name for p in parts.inputs} | {p.name for p in outputs}
+        self.there = {p.name for p in parts.inputs}
+        self.outputs = {p.name for p in outputs}
         self.producer = {p.name: b for b in parts.primal for p in b.outputs}
         self.frontier = [p for p in parts.frontier() if p.name in self.producer]
         self.candidates = self.reachable()
@@ -121,7 +123,8 @@ class _Problem:
             if self.traits.of(bound) is Trait.VIEW and bound.inputs:
                 of = size.get(bound.inputs[0].name, 0)
             for proxy in bound.outputs:
-                size[proxy.name] = max(of, bytes_of(proxy), 1)
+                full = max(of, bytes_of(proxy), 1)
+                size[proxy.name] = math.ceil(full * KEPT_ANYWAY) if proxy.name in self.outputs else full
         return size
 
     def cost(self, bound: BoundSymbol, heavy: bool) -> float:
@@ -139,7 +142,7 @@ class _Problem:
         """Return what to save, and its bytes.
 
         Args:
-            eagerness: bytes saved for which it is worth to move a byte; 0 computes nothing again that costs anything.
+            eagerness: bytes of traffic that a byte saved is worth; 0 computes nothing again that costs anything.
             heavy: whether matmuls and operations of unknown cost may be done again.
         """
         network = Network()
@@ -154,24 +157,22 @@ class _Problem:
             network.edge(network.source, call, cost)
             if cost != float("inf"):
                 for proxy in bound.inputs:
-                    if proxy.name in self.size and proxy.name not in self.there:
+                    if proxy.name in self.size:
                         network.edge(network.node(proxy.name), call, float("inf"))
             for proxy in bound.outputs:
-                if proxy.name not in self.there:
-                    value = network.node(proxy.name)
-                    network.edge(call, value, float(self.size[proxy.name]))
-                    if proxy.name in wanted:
-                        network.edge(value, network.sink, float("inf"))
+                value = network.node(proxy.name)
+                network.edge(call, value, float(self.size[proxy.name]))
+                if proxy.name in wanted:
+                    network.edge(value, network.sink, float("inf"))
         again = network.sink_side()
         saved = {
             p.name
             for b in self.candidates
             if network.node(b) not in again
             for p in b.outputs
-            if p.name in self.there or network.node(p.name) in again
+            if network.node(p.name) in again
         }
-        keep = saved | self.there
-        return keep, sum([self.size[n] for n in saved if n not in self.there])
+        return saved, sum([self.size[name] for name in saved])
 
     def within(self, limit: float) -> set[str]:
         """Return what to save in order to stay within so many bytes at the least cost; the least bytes if none does."""

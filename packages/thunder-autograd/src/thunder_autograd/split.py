@@ -45,7 +45,7 @@ class Split:
 
     @property
     def saved_bytes(self) -> int:
-        """Bytes kept for the backward program beyond the inputs and outputs that their owners keep anyway."""
+        """Bytes kept for the backward program beyond the inputs; outputs that it reads are counted."""
         return sum([d.bytes for d in self.decisions if d.saved])
 
     def table(self) -> str:
@@ -165,5 +165,5 @@ class _Emitter:
     def save(self, proxy: Proxy, bound: BoundSymbol | None) -> None:
         self.saved[proxy.name] = proxy
         if bound is not None:
-            kept_anyway = proxy.name in self.outputs
-            self.decisions.append(Decision.of(proxy, True, self.traits.of(bound), bound, kept_anyway))
+            is_output = proxy.name in self.outputs
+            self.decisions.append(Decision.of(proxy, True, self.traits.of(bound), bound, is_output))
