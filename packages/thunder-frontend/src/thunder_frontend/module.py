@@ -24,12 +24,13 @@ class ThunderModule(torch.nn.Module):
         options: how.
     """
 
-    _OWN = frozenset({"_original", "_compiled", "_options"})
+    _OWN = frozenset({"_original", "_compiled", "_dispatch", "_options"})
 
     def __init__(self, module: torch.nn.Module, options: Options) -> None:
         object.__setattr__(self, "_original", module)
         object.__setattr__(self, "_options", options)
         object.__setattr__(self, "_compiled", CompiledFunction(module, options))
+        object.__setattr__(self, "_dispatch", self._compiled._dispatch)
         # nn.Module's own methods find the original's tables here, so that they act on the original.
         for name in ("_parameters", "_buffers", "_modules"):
             self.__dict__[name] = module.__dict__[name]
@@ -37,11 +38,11 @@ class ThunderModule(torch.nn.Module):
             transform.transform_module(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._compiled._dispatch(args, kwargs)
+        return self._dispatch(args, kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run compiled."""
-        return self._compiled._dispatch(args, kwargs)
+        return self._dispatch(args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["_original"], name)
@@ -54,11 +55,6 @@ class ThunderModule(torch.nn.Module):
 
     def __delattr__(self, name: str) -> None:
         delattr(self._original, name)
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in _FROM_ORIGINAL:
-            return getattr(object.__getattribute__(self, "_original"), name)
-        return object.__getattribute__(self, name)
 
     def compiles(self) -> torch.nn.Module:
         """Return what is compiled: inside of another compiled program, that is what runs."""
@@ -118,3 +114,11 @@ _FROM_ORIGINAL = frozenset({
     "_non_persistent_buffers_set",
 })  # fmt: skip
 """Names that ``nn.Module`` defines itself, so that ``__getattr__`` would not pass them on."""
+
+
+def _of_original(name: str) -> property:
+    return property(lambda self: getattr(self._original, name))
+
+
+for _name in _FROM_ORIGINAL:
+    setattr(ThunderModule, _name, _of_original(_name))

@@ -1,0 +1,113 @@
+"""The compiled module is in all else the module that it was made of."""
+
+import copy
+import io
+
+import pytest
+import torch
+from thunder_frontend import ThunderModule, jit
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.register_buffer("offset", torch.ones(3))
+        self.note = "a note"
+
+    def forward(self, x):
+        return self.linear(x) + self.offset
+
+    def helper(self):
+        return 42
+
+
+@pytest.fixture
+def pair():
+    module = Net()
+    return module, jit(module)
+
+
+def test_parameters_buffers_and_attributes_are_the_originals(pair):
+    module, compiled = pair
+    assert [n for n, _ in compiled.named_parameters()] == ["linear.weight", "linear.bias"]
+    assert all(a is b for a, b in zip(compiled.parameters(), module.parameters(), strict=True))
+    assert compiled.offset is module.offset
+    assert (compiled.note, compiled.helper()) == ("a note", 42)
+    assert isinstance(compiled, nn.Module)
+    assert isinstance(compiled, ThunderModule)
+
+
+def test_state_dicts_have_the_originals_keys_and_load(pair):
+    module, compiled = pair
+    assert list(compiled.state_dict()) == list(module.state_dict())
+    other = jit(Net())
+    other.load_state_dict(compiled.state_dict())
+    x = torch.randn(2, 3)
+    torch.testing.assert_close(other(x), module(x))
+
+
+def test_modes_dtypes_and_attributes_are_set_on_the_original(pair):
+    module, compiled = pair
+    assert compiled.eval() is compiled
+    assert (module.training, compiled.training) == (False, False)
+    compiled.train()
+    assert module.training
+    compiled.to(torch.float64)
+    assert module.linear.weight.dtype == torch.float64
+    assert compiled(torch.randn(2, 3, dtype=torch.float64)).dtype == torch.float64
+    compiled.note = "another"
+    assert module.note == "another"
+    compiled.requires_grad_(False)
+    assert not module.linear.weight.requires_grad
+
+
+def test_hooks_registered_on_the_compiled_module_run(pair):
+    module, compiled = pair
+    handle = compiled.register_forward_hook(lambda m, args, out: out * 0)
+    x = torch.randn(2, 3)
+    assert not compiled(x).any()
+    handle.remove()
+    torch.testing.assert_close(compiled(x), module(x))
+
+
+def test_copies_are_compiled_modules_of_their_own(pair):
+    module, compiled = pair
+    twin = copy.deepcopy(compiled)
+    x = torch.randn(2, 3)
+    torch.testing.assert_close(twin(x), compiled(x))
+    with torch.no_grad():
+        twin.linear.weight.zero_()
+    assert module.linear.weight.any()
+
+
+def test_a_compiled_module_can_be_saved(pair):
+    _, compiled = pair
+    file = io.BytesIO()
+    torch.save(compiled.state_dict(), file)
+    torch.save(compiled, file)
+    with compiled.no_sync():
+        compiled(torch.randn(2, 3))
+
+
+def test_the_original_stays_usable(pair):
+    module, compiled = pair
+    x = torch.randn(2, 3)
+    compiled(x)
+    assert type(module) is Net
+    torch.testing.assert_close(module(x), compiled(x))
+
+
+def test_optimizers_train_it(pair):
+    module, compiled = pair
+    optimizer = torch.optim.SGD(compiled.parameters(), lr=0.1)
+    x = torch.randn(8, 3)
+    losses = []
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = compiled(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses == sorted(losses, reverse=True)
