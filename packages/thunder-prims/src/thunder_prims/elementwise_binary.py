@@ -74,8 +74,10 @@ def mul(a: Operand, b: Operand) -> TensorProxy:
 
 
 @derivatives(mul)
-def mul_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
-    """``d * b and d * a``."""
+def mul_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map | None]:
+    """``d * b and d * a``; of a square ``2 * d * a``, all at once."""
+    if isinstance(a, TensorProxy) and isinstance(b, TensorProxy) and (a is b or a.name == b.name != ""):
+        return lambda d: d * 2 * a, None
     return lambda d: d * b, lambda d: d * a
 
 

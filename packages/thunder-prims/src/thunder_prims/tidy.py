@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thunder_ir import BoundSymbol, Symbol, TensorProxy, Trace
+from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace
 from thunder_ir.passes import KEEP, dead_code_elimination, rewrite, trace_pass
 from thunder_prims.elementwise_binary import add
 from thunder_prims.operands import replaced
+from thunder_prims.prim import Prim
 from thunder_prims.reduction import sum
 from thunder_prims.shape import broadcast_in_dim, cat, pad, reshape, slice, transpose, view
 
@@ -19,9 +20,10 @@ from thunder_prims.shape import broadcast_in_dim, cat, pad, reshape, slice, tran
 def tidy(trace: Trace) -> Trace:
     """Drop moves of elements that move nothing, join those that follow one another, and put parts together at once.
 
-    The gradient of a tensor that was split is a sum of its parts, each padded by zeros to the size of the whole; that
-    becomes one ``cat`` of the parts. The pass is for programs that rules have made, which are full of such things. It
-    keeps values, but for the order in which a part is added to what overlaps with it.
+    What is repeated and then computed elementwise is computed first and then repeated. The gradient of a tensor that
+    was split is a sum of its parts, each padded by zeros to the size of the whole; that becomes one ``cat`` of the
+    parts. The pass is for programs that rules have made, which are full of such things. It keeps values, but for the
+    order in which a part is added to what overlaps with it.
 
     Example:
         >>> from thunder_ir import Tensor, trace_of
@@ -38,23 +40,56 @@ def tidy(trace: Trace) -> Trace:
     return trace if joined is trace else dead_code_elimination(joined)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Repeated:
+    """What a tensor repeats, and which of its dimensions are those of what it repeats."""
+
+    of: TensorProxy
+    dims: tuple[int, ...]
+
+
 class _Moves:
     """Visits a program and simplifies what moves elements."""
 
     def __init__(self) -> None:
         self.reshaped: dict[str, TensorProxy] = {}  # from the result of a reshape to what it was made of
         self.transposed: dict[str, tuple[TensorProxy, tuple[int, ...]]] = {}
+        self.repeated: dict[str, _Repeated] = {}
 
     def visit(self, bound: BoundSymbol) -> Any:
         simplify = _SIMPLIFY.get(bound.symbol)
-        return KEEP if simplify is None else simplify(self, bound.output, *bound.args)
+        if simplify is not None:
+            return simplify(self, bound.output, *bound.args)
+        if self.repeated and OpTags.ELEMENTWISE in bound.symbol.tags and isinstance(bound.symbol, Prim):
+            return self.elementwise(bound)
+        return KEEP
+
+    def elementwise(self, bound: BoundSymbol) -> Any:
+        """Compute each element once where all operands repeat theirs in the same way."""
+        found = [self.repeated.get(a.name) for a in bound.args if isinstance(a, TensorProxy)]
+        first = found[0] if found else None
+        if first is None or not isinstance(bound.output, TensorProxy):
+            return KEEP
+        if any([f is None or f.dims != first.dims or not _equal(f.of.shape, first.of.shape) for f in found]):
+            return KEEP
+        few = bound.symbol(*[self.repeated[a.name].of if isinstance(a, TensorProxy) else a for a in bound.args])
+        made: TensorProxy = broadcast_in_dim(few, bound.output.shape, first.dims)
+        self.repeated[made.name] = _Repeated(few, first.dims)
+        return made
+
+    def broadcast_in_dim(self, output: TensorProxy, a: TensorProxy, shape: Sequence[Any], dims: Sequence[int]) -> Any:
+        if _equal(a.shape, shape):
+            return a
+        self.repeated[output.name] = _Repeated(a, tuple(dims))
+        return KEEP
 
     def reshape(self, output: TensorProxy, a: TensorProxy, shape: Sequence[Any]) -> Any:
         source = self.reshaped.get(a.name, a)
         if _equal(source.shape, shape):
             return source
-        self.reshaped[output.name] = source
-        return KEEP if source is a else reshape(source, tuple(shape))
+        made = output if source is a else reshape(source, tuple(shape))
+        self.reshaped[made.name] = source
+        return KEEP if source is a else made
 
     def view(self, output: TensorProxy, a: TensorProxy, shape: Sequence[Any]) -> Any:
         self.reshaped[output.name] = self.reshaped.get(a.name, a)
@@ -65,16 +100,21 @@ class _Moves:
         whole = tuple([before[d] for d in permutation])
         if whole == tuple(range(a.ndim)):
             return source
-        self.transposed[output.name] = source, whole
-        return KEEP if source is a else transpose(source, whole)
+        made = output if source is a else transpose(source, whole)
+        self.transposed[made.name] = source, whole
+        return KEEP if source is a else made
 
     def sum(self, output: TensorProxy, a: TensorProxy, dims: Sequence[int]) -> Any:
         if not _equal([a.shape[d] for d in dims], (1,) * len(dims)):
             return KEEP
-        return self.reshape(output, a, output.shape) if dims else a
+        source = self.reshaped.get(a.name, a)
+        if _equal(source.shape, output.shape):
+            return source
+        made: TensorProxy = reshape(source, output.shape)
+        self.reshaped[made.name] = source
+        return made
 
-    def same_shape(self, output: TensorProxy, a: TensorProxy, *parameters: Any) -> Any:
-        """A slice, a padding or a repetition that changes no size changes nothing."""
+    def slice(self, output: TensorProxy, a: TensorProxy, *bounds: Any) -> Any:
         return a if _equal(a.shape, output.shape) else KEEP
 
     def pad(self, output: TensorProxy, a: TensorProxy, value: Any, config: Sequence[tuple[Any, Any, int]]) -> Any:
@@ -88,8 +128,8 @@ class _Moves:
 
 
 _SIMPLIFY: dict[Symbol, Callable[..., Any]] = {
-    reshape: _Moves.reshape, view: _Moves.view, transpose: _Moves.transpose, sum: _Moves.sum, slice: _Moves.same_shape,
-    broadcast_in_dim: _Moves.same_shape, pad: _Moves.pad, cat: _Moves.cat,
+    reshape: _Moves.reshape, view: _Moves.view, transpose: _Moves.transpose, sum: _Moves.sum, slice: _Moves.slice,
+    broadcast_in_dim: _Moves.broadcast_in_dim, pad: _Moves.pad, cat: _Moves.cat,
 }  # fmt: skip
 
 

@@ -66,18 +66,41 @@ def test_moves_that_undo_one_another_vanish():
 
 def test_moves_that_follow_one_another_become_one():
     def program(x):
-        a = prims.transpose(prims.transpose(x, (1, 2, 0)), (1, 2, 0))
-        return a, prims.sum(prims.reshape(x, (2, 1, 3, 2, 2)), (1,))
+        a = prims.transpose(prims.transpose(prims.transpose(x, (1, 0, 2)), (2, 0, 1)), (0, 2, 1))
+        return a, prims.reshape(prims.sum(prims.reshape(prims.reshape(x, (24,)), (2, 1, 3, 2, 2)), (1,)), (4, 6))
 
     assert_text(
         prims.tidy(trace_of(program, Tensor((2, 3, 4)))),
         """
         def program(x: "float32[2, 3, 4]"):
-            t1 = prims.transpose(x, (2, 0, 1))  # float32[4, 2, 3]
-            t3 = prims.reshape(x, (2, 3, 2, 2))  # float32[2, 3, 2, 2]
-            return (t1, t3)
+            t2 = prims.transpose(x, (2, 0, 1))  # float32[4, 2, 3]
+            t6 = prims.reshape(x, (4, 6))  # float32[4, 6]
+            return (t2, t6)
         """,
     )
+
+
+def test_what_repeats_is_computed_once_and_then_repeated():
+    def program(x, y, u):
+        a, b = (prims.broadcast_in_dim(v, (4, 3), (0, 1)) for v in (x, y))
+        return prims.mul(prims.add(a, b) / 3, u)
+
+    assert_text(
+        prims.tidy(trace_of(program, Tensor((4, 1)), Tensor((4, 1)), Tensor((4, 3)))),
+        """
+        def program(x: "float32[4, 1]", y: "float32[4, 1]", u: "float32[4, 3]"):
+            t5 = prims.add(x, y)  # float32[4, 1]
+            t7 = prims.div(t5, 3)  # float32[4, 1]
+            t3 = prims.broadcast_in_dim(t6, (4, 3), (0, 1))  # float32[4, 3]
+            t4 = prims.mul(t3, u)  # float32[4, 3]
+            return t4
+        """,
+    )
+
+
+def test_a_sum_over_one_element_is_a_reshape():
+    trace = prims.tidy(trace_of(lambda x: prims.sum(prims.exp(x), (1,)), Tensor((4, 1))))
+    assert [b.symbol.name for b in trace.bound_symbols] == ["exp", "reshape"]
 
 
 def test_empty_parts_add_nothing():
@@ -145,7 +168,8 @@ def test_values_are_kept_on_random_programs(seed):
             lambda: prims.transpose(prims.transpose(a, (1, 0)), (1, 0)),
             lambda: prims.cat((prims.slice(a, (0, 0), (4, low)), prims.slice(b, (0, low), (4, 6))), 1),
             lambda: prims.sum(prims.reshape(a, (4, 1, 6)), (1,)),
-        ][generator.integers(0, 6)]()
+            lambda: prims.neg(prims.broadcast_in_dim(prims.amax(a, (1,)), (4, 6), (0,))) + b,
+        ][generator.integers(0, 7)]()
 
     def program(x, y):
         values = [x, y]
