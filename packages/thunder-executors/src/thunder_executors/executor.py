@@ -10,13 +10,15 @@ from thunder_executors.checked import checked_meta
 from thunder_executors.implementation import Arguments, Declined, Implementation, of_arguments
 from thunder_executors.operators import decomposition_of, language_of_operators
 from thunder_executors.paths import find_path
-from thunder_ir import BoundSymbol, DuplicateRuleError, Language, Symbol
+from thunder_ir import BoundSymbol, DuplicateRuleError, Language, Symbol, Trace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Executor:
     """Someone who runs operations. See :class:`OperatorExecutor` and :class:`FusionExecutor`.
+
+    ``passes`` are its own improvements of programs, made after all calls are claimed.
 
     Args:
         name: under which it is asked for.
@@ -55,6 +57,7 @@ class Executor:
         self._implementations: dict[Hashable, list[Implementation]] = {}
         self._operators: dict[Hashable, Symbol] = {}
         self.opmap: dict[str, Symbol] = {}
+        self.passes: list[Callable[[Trace], Trace]] = []
         self.replacements: dict[Callable[..., Any], Symbol] = {}
 
     def missing(self) -> str | None:
