@@ -91,7 +91,7 @@ def test_what_repeats_is_computed_once_and_then_repeated():
         def program(x: "float32[4, 1]", y: "float32[4, 1]", u: "float32[4, 3]"):
             t5 = prims.add(x, y)  # float32[4, 1]
             t7 = prims.div(t5, 3)  # float32[4, 1]
-            t3 = prims.broadcast_in_dim(t6, (4, 3), (0, 1))  # float32[4, 3]
+            t3 = prims.broadcast_in_dim(t7, (4, 3), (0, 1))  # float32[4, 3]
             t4 = prims.mul(t3, u)  # float32[4, 3]
             return t4
         """,
