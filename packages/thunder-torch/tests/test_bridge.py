@@ -4,13 +4,14 @@ from functools import partial
 
 import pytest
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.testing import assert_close
 
 import thunder_prims as prims
 from thunder_autograd import forward_and_backward
-from thunder_executors import OperatorExecutor, to_callable
+from thunder_executors import OperatorExecutor, to_callable, transform_for_execution
 from thunder_ir import Tensor, trace_of
-from thunder_torch.bridge import connect_autograd
+from thunder_torch.bridge import connect_autograd, in_a_box
 
 executor = OperatorExecutor("test", checks=False)
 for prim, function in {
@@ -35,11 +36,18 @@ def uniform(shape, low, high, dtype, device):
 compile = partial(to_callable, executors=[executor])
 
 
-def compiled(function, *shapes, requires_grad=None, lazy=True, **options):
+def compiled(function, *shapes, requires_grad=None, lazy=True, boxed=False, **options):
     flags = requires_grad or [True] * len(shapes)
     trace = trace_of(function, *[Tensor(s, "float64", requires_grad=f) for s, f in zip(shapes, flags, strict=True)])
     split = forward_and_backward(trace, **options)
-    return connect_autograd(compile(split.forward), compile(split.backward), split, compile=compile if lazy else None)
+    backward = transform_for_execution(split.backward, [executor])
+    return connect_autograd(
+        compile(split.forward),
+        (in_a_box(backward) if boxed else backward).python_callable(),
+        split,
+        boxed=boxed,
+        compile=compile if lazy else None,
+    )
 
 
 def leaves(*shapes):
@@ -65,11 +73,12 @@ def two_in_torch(x):
     return torch.sin(x) * x, torch.exp(x) * 2.0
 
 
+@pytest.mark.parametrize("boxed", [False, True])
 @pytest.mark.parametrize("partition", ["min-cut", "save-all"])
-def test_gradients_are_those_of_eager(partition):
+def test_gradients_are_those_of_eager(partition, boxed):
     x, w = leaves((3, 4), (4, 2))
 
-    y = compiled(gated, (3, 4), (4, 2), partition=partition)(x, w)
+    y = compiled(gated, (3, 4), (4, 2), partition=partition, boxed=boxed)(x, w)
 
     expected = gated_in_torch(x, w)
     assert_close(y, expected)
@@ -160,9 +169,10 @@ def test_outputs_keep_their_structure():
     assert_close(x.grad, torch.cos(x.detach()))
 
 
-def test_the_graph_can_be_kept():
+@pytest.mark.parametrize("boxed", [False, True])
+def test_the_graph_can_be_kept(boxed):
     (x,) = leaves((3,))
-    y = compiled(lambda x: prims.sin(x), (3,))(x).sum()
+    y = compiled(lambda x: prims.sin(x), (3,), boxed=boxed)(x).sum()
 
     y.backward(retain_graph=True)
     y.backward()
@@ -170,13 +180,40 @@ def test_the_graph_can_be_kept():
     assert_close(x.grad, 2 * torch.cos(x.detach()))
 
 
-def test_a_second_backward_is_refused_as_by_eager():
+@pytest.mark.parametrize("boxed", [False, True])
+def test_a_second_backward_is_refused_as_by_eager(boxed):
     (x,) = leaves((3,))
-    y = compiled(lambda x: prims.sin(x), (3,))(x).sum()
+    y = compiled(lambda x: prims.sin(x), (3,), boxed=boxed)(x).sum()
     y.backward()
 
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
         y.backward()
+
+
+def test_what_was_saved_is_freed_as_soon_as_it_was_used():
+    saved, alive = [], []
+    watching = OperatorExecutor("watching", checks=False)
+
+    @watching.implements(prims.mul)
+    def mul(a, b):
+        alive.append(sum([not storage.expired() for storage in saved]))
+        return torch.mul(a, b)
+
+    trace = trace_of(lambda x: prims.sin(prims.exp(prims.exp(x))), Tensor((5,), "float64", requires_grad=True))
+    split = forward_and_backward(trace, partition="save-all")
+    forward = compile(split.forward)
+
+    def watched_forward(x):
+        outputs, kept = forward(x)
+        saved[:] = [StorageWeakRef(t.untyped_storage()) for t in kept]
+        return outputs, kept
+
+    backward = in_a_box(transform_for_execution(split.backward, [watching, executor])).python_callable()
+    (x,) = leaves((5,))
+    connect_autograd(watched_forward, backward, split, boxed=True)(x).sum().backward()
+
+    assert_close(x.grad, torch.autograd.grad(torch.sin(torch.exp(torch.exp(x))).sum(), x)[0])
+    assert alive == [2, 2, 1]
 
 
 def test_a_modified_saved_tensor_is_refused_as_by_eager():

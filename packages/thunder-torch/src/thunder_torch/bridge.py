@@ -14,7 +14,7 @@ from thunder_autograd import (
     forward_and_backward,
     specialised_backward,
 )
-from thunder_ir import Proxy, TensorProxy, Trace
+from thunder_ir import AnyProxy, BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, Trace
 from thunder_ir.trees import flatten, unflatten
 
 # ``Function.apply`` asks in Python whether functorch is active and whether ``setup_context`` is defined before it calls
@@ -29,6 +29,7 @@ def connect_autograd(
     backward: Callable[..., Any],
     split: Split,
     *,
+    boxed: bool = False,
     compile: Compile | None = None,
     differentiate: Callable[..., Split] = forward_and_backward,
     name: str = "Compiled",
@@ -39,6 +40,8 @@ def connect_autograd(
         forward: runs ``split.forward``: flat inputs to ``(outputs, saved)``.
         backward: runs ``split.backward``: ``saved`` and cotangents, flat, to the gradients, one per input.
         split: both programs; tells which outputs are differentiable and how many values are saved.
+        boxed: whether ``backward`` takes a single list and empties it, as programs do that :func:`in_a_box` returns.
+            What was saved is then freed as soon as it was used for the last time, and not when the whole is done.
         compile: makes programs run that are needed seldom: the backward program for when only some outputs were used or
             only some gradients are asked for, and second derivatives. They are made at the first occasion. Without
             it, zeros stand for missing cotangents, and ``create_graph=True`` is refused.
@@ -49,7 +52,7 @@ def connect_autograd(
     Returns:
         The function. It must not be called while a functorch transform is active.
     """
-    node = _Node(forward, backward, split, compile, differentiate)
+    node = _Node(forward, backward, split, boxed, compile, differentiate)
     function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
     apply = _APPLY.__get__(None, function)
     structure = split.forward.output[0]
@@ -73,11 +76,12 @@ class _Node:
         forward: Callable[..., Any],
         backward: Callable[..., Any],
         split: Split,
+        boxed: bool,
         compile: Compile | None,
         differentiate: Callable[..., Split],
     ) -> None:
         self.run_forward, self.run_backward = forward, backward
-        self.split, self.compile, self.differentiate = split, compile, differentiate
+        self.split, self.boxed, self.compile, self.differentiate = split, boxed, compile, differentiate
         self.leaves = flatten(split.forward.output[0])[0]
         takes = iter(split.differentiable)
         flags = [isinstance(leaf, Proxy) and next(takes) for leaf in self.leaves]
@@ -123,7 +127,7 @@ class _Node:
 
     def backward(self) -> Any:
         """Make the static method that runs the backward program."""
-        run, positions = self.run_backward, self.positions
+        run, positions, boxed = self.run_backward, self.positions, self.boxed
         all_outputs = positions == list(range(len(self.leaves)))
         all_tensors = self.tensors == len(self.split.saved)
         is_grad_enabled = torch.is_grad_enabled
@@ -137,7 +141,12 @@ class _Node:
             for cotangent in cotangents:
                 if cotangent is None:
                     return self.with_some(context, saved, cotangents)
-            return run(*saved, *cotangents)
+            if not boxed:
+                return run(*saved, *cotangents)
+            values = [*saved, *cotangents]
+            del saved
+            context.maybe_clear_saved_tensors()  # unless the graph is kept
+            return run(values)
 
         return staticmethod(backward)
 
@@ -155,7 +164,8 @@ class _Node:
                 self.variants[present, needed] = variant
             if variant:
                 return variant(*saved, *[c for c in cotangents if c is not None])
-        return self.run_backward(*saved, *self.with_zeros(context, cotangents))
+        values = [*saved, *self.with_zeros(context, cotangents)]
+        return self.run_backward(values) if self.boxed else self.run_backward(*values)
 
     def with_zeros(self, context: Any, cotangents: Sequence[Any]) -> list[Any]:
         """Put zeros where there is no cotangent."""
@@ -195,6 +205,27 @@ class _Node:
             differentiate=self.differentiate,
             name="CompiledGradient",
         )
+
+
+def in_a_box(trace: Trace) -> Trace:
+    """Return a program that takes its inputs in one list, which it empties.
+
+    A caller that passes values one by one holds on to them until the program returns; in a list it hands them over.
+
+    Args:
+        trace: ready to run; what frees values after their last use stands in it.
+    """
+    box = AnyProxy(trace.names().take("values"))
+    unpacking = BoundSymbol(_UNPACK, (box,), {}, tuple(trace.inputs))
+    return trace.replace(inputs=(box,), bound_symbols=(unpacking, *trace.bound_symbols))
+
+
+def _print_unpacking(bound: BoundSymbol, context: Any) -> list[str]:
+    names = [p.name for p in bound.outputs]
+    return [f"[{', '.join(names)}] = {bound.args[0].name}", f"{bound.args[0].name}.clear()"]
+
+
+_UNPACK = Symbol("unpack", "bridge", printer=_print_unpacking, tags=frozenset({OpTags.DONT_DCE, OpTags.PROLOGUE}))
 
 
 def _spread(structure: Any) -> Callable[[Any], tuple[Any, ...]]:
