@@ -132,6 +132,14 @@ def leaky_relu(a: TensorProxy, negative_slope: float = 0.01, inplace: bool = Fal
     return lang.where(a > 0, a, a * negative_slope)
 
 
+@torchsymbol(F.rrelu, tags=(OpTags.RANDOM,))
+def rrelu(
+    a: TensorProxy, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Any:
+    """``a`` where positive, elsewhere ``a`` times a slope, drawn in training and the mean of the bounds else."""
+    return NotImplemented if training else lang.where(a > 0, a, a * ((lower + upper) / 2))
+
+
 @torchsymbol(F.prelu, torch.prelu, Tensor.prelu, tags=(OpTags.ELEMENTWISE,))
 def prelu(a: TensorProxy, weight: TensorProxy) -> TensorProxy:
     """``a`` where positive, elsewhere ``a`` times a weight, one for all or one for each channel."""
@@ -270,7 +278,8 @@ def softmin(a: TensorProxy, dim: int | None = None, _stacklevel: int = 3, dtype:
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax",
-    "logsigmoid", "mish", "prelu", "relu", "relu6", "selu", "silu", "softmax", "softmin", "softplus", "softshrink",
+    "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "silu", "softmax", "softmin", "softplus",
+    "softshrink",
     "softsign", "tanhshrink", "threshold", "torch_celu", "torch_log_softmax", "torch_relu", "torch_selu",
     "torch_softmax", "torch_threshold",
 ]  # fmt: skip

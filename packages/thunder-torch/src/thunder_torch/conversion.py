@@ -10,6 +10,7 @@ from torch import Tensor
 import thunder_lang as lang
 from thunder_ir import OpTags, Symbol, TensorProxy
 from thunder_torch.convert import from_torch_device, from_torch_dtype
+from thunder_torch.inplace import copy as copy_by_torch
 from thunder_torch.symbol import BY_DECOMPOSITION, torchsymbol
 
 CAST = (OpTags.CAST,)
@@ -98,6 +99,16 @@ def cuda(a: TensorProxy, device: Any = None, non_blocking: bool = False, memory_
     )
 
 
+@torchsymbol(copy_by_torch, name="copy", tags=CAST)
+def copy(a: TensorProxy, source: Any, non_blocking: bool = False) -> Any:
+    """What ``a`` holds after ``a.copy_(source)``: the source in the shape and dtype and on the device of ``a``."""
+    if not isinstance(source, TensorProxy):
+        return NotImplemented
+    same = tuple(source.shape) == tuple(a.shape)
+    result = cast(source if same else lang.expand(source, tuple(a.shape)), a.dtype, a.device)
+    return lang.clone(result) if result is source else result
+
+
 @torchsymbol(torch.clone, Tensor.clone)
 def clone(a: TensorProxy, *, memory_format: Any = None) -> TensorProxy:
     """Copy ``a`` to memory of its own."""
@@ -163,6 +174,6 @@ def size_of(a: TensorProxy, dim: int | None) -> Any:
 
 __all__ = [
     "bfloat16_method", "bool_method", "byte_method", "cdouble_method", "cfloat_method", "char_method", "clone",
-    "contiguous", "cpu", "cuda", "detach", "dim", "double_method", "float_method", "half_method", "int_method",
+    "contiguous", "copy", "cpu", "cuda", "detach", "dim", "double_method", "float_method", "half_method", "int_method",
     "is_complex", "is_floating_point", "long_method", "numel", "short_method", "size", "to", "type", "type_as",
 ]  # fmt: skip

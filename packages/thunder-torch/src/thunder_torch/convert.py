@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from thunder_ir import Device, DType, DTypeError, TensorProxy, dtypes, value_of
 from thunder_ir import device as make_device
-
 from thunder_torch.errors import UnknownMetadataError
 
 _TORCH_OF = {d: getattr(torch, d.name) for d in dtypes.STRONG if hasattr(torch, d.name)}

@@ -213,7 +213,9 @@ def _plain_numbers(value: Any) -> Any:
 
 _FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
 _NO_KERNEL = (UnsupportedFakeTensorException, UnsupportedOperatorException)
-SHAPED_BY_METADATA = frozenset({"combinations", "corrcoef", "cov", "ctc_loss", "gaussian_nll_loss", "linalg_lstsq"})
+SHAPED_BY_METADATA = frozenset({
+    "combinations", "corrcoef", "cov", "ctc_loss", "functional_ctc_loss", "gaussian_nll_loss", "istft", "linalg_lstsq",
+})  # fmt: skip
 """Names of operations that look at values, to check them or to choose a way, but shape their results by metadata."""
 
 
@@ -228,7 +230,7 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         fakes.append(tensor)
         return tensor
 
-    with torch._C._DisableAutocast():
+    with _without_autocast():
         fake_args, fake_kwargs = map_tensors(fake, args), map_tensors(fake, kwargs)
         versions = _versions(fakes)
         try:
@@ -246,6 +248,19 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
                 f"out-of-place form, or make it a torch.library.custom_op that declares mutates_args"
             )
         return _spec(output, fakes, known)
+
+
+@contextmanager
+def _without_autocast() -> Iterator[None]:
+    """Switch autocast off: what it casts is recorded before a call. The call itself may switch it on again."""
+    kinds = [k for k in ("cpu", "cuda") if torch.is_autocast_enabled(k)]
+    for kind in kinds:
+        torch.set_autocast_enabled(kind, False)
+    try:
+        yield
+    finally:
+        for kind in kinds:
+            torch.set_autocast_enabled(kind, True)
 
 
 @contextmanager
@@ -267,8 +282,8 @@ def _versions(tensors: list[torch.Tensor]) -> list[int]:
 def data_dependent(function: Callable[..., Any], error: Exception) -> DataDependentShapeError:
     """Return the error to raise for an operation whose result's metadata depend on values."""
     return DataDependentShapeError(
-        f"what {name_of(function)} returns depends on the values in its tensors, which are not known while a program is traced; "
-        f"compute it outside, pass it in, or use a form with a static shape "
+        f"what {name_of(function)} returns depends on the values in its tensors, which are not known while a program "
+        f"is traced; compute it outside, pass it in, or use a form with a static shape "
         f"(torch.where for masked selection, torch.nonzero_static for nonzero). PyTorch says: {error}"
     )
 
@@ -284,7 +299,7 @@ def _on_real_tensors(
     proxies = [p for p in tensors_of(args, kwargs) if isinstance(p, TensorProxy)]
     on_cpu = all(to_torch_device(p.device).type == "cpu" for p in proxies)
     if not on_cpu or sum(torch.Size(p.shape).numel() for p in proxies) > LARGEST_TRIAL:
-        if isinstance(error, _NO_KERNEL):
+        if _lacks_kernel(error):
             raise UnknownMetadataError(
                 f"PyTorch cannot tell the metadata of {name_of(function)} without running it ({error}); register a "
                 f"fake kernel with torch.library.register_fake"
@@ -300,10 +315,15 @@ def _on_real_tensors(
                 refused = refused or raised
     if not told:
         raise refused or error
-    trusted = isinstance(error, _NO_KERNEL) or name_of(function) in SHAPED_BY_METADATA
+    trusted = _lacks_kernel(error) or name_of(function) in SHAPED_BY_METADATA
     if told[0] != told[-1] or not (len(told) == 2 or trusted):
         raise data_dependent(function, error)
     return told[0]
+
+
+def _lacks_kernel(error: Exception) -> bool:
+    """Whether PyTorch says that it has no fake kernel, rather than that the arguments are wrong."""
+    return isinstance(error, _NO_KERNEL) or "no fake impl registered" in str(error)
 
 
 def _trial(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], low: int, known: bool) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from types import GetSetDescriptorType
 from typing import Any
 
 import torch
@@ -49,6 +50,11 @@ def _known() -> tuple[dict[Any, str], dict[str, Any], dict[Any, str]]:
                 paths[value] = f"{path}.{key}"
                 names[value] = name if callables[name] is value else f"{path.rpartition('.')[2]}_{key}"
                 callables.setdefault(names[value], value)
+    for key, value in vars(torch._C.TensorBase).items():
+        if isinstance(value, GetSetDescriptorType) and not key.startswith("__"):
+            getter = getattr(torch.Tensor, key).__get__
+            paths[getter], names[getter] = f"torch.Tensor.{key}.__get__", key
+            callables.setdefault(key, getter)
     return paths, callables, names
 
 
@@ -100,7 +106,7 @@ def last_name(function: Any) -> str:
         return function._opname
     if isinstance(function, OpOverloadPacket):
         return function._qualified_op_name.rpartition("::")[2]
-    path = path_of(function)
+    path = path_of(function).removesuffix(".__get__")
     return path.rpartition(".")[2] if path else getattr(function, "__name__", "")
 
 

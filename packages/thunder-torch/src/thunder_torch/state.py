@@ -141,8 +141,8 @@ def call(what: Symbol | Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         ...         return call(torch.matmul, (x, y), {})
         >>> print(trace_of(program, Tensor((2, 3)), Tensor((3,))))
         def program(x: "float32[2, 3]", y: "float32[3]"):
-            t0 = ltorch.Tensor_to(x, _bfloat16)  # bfloat16[2, 3]
-            t1 = ltorch.Tensor_to(y, _bfloat16)  # bfloat16[3]
+            t0 = ltorch.to(x, _bfloat16)  # bfloat16[2, 3]
+            t1 = ltorch.to(y, _bfloat16)  # bfloat16[3]
             t2 = ltorch.matmul(t0, t1)  # bfloat16[2]
             return t2
     """
@@ -170,7 +170,7 @@ def _under_autocast(
     states = tuple([s for s in AutocastState.current() if s.device_type in kinds])
     for state in states:
         args, kwargs = cast_arguments(what, args, kwargs, state, convert)
-    if isinstance(what, Symbol) and what.tags & {OpTags.ELEMENTWISE, OpTags.SHAPE_OP, OpTags.VIEW, OpTags.REDUCTION}:
+    if isinstance(what, Symbol) and OpTags.MATMUL not in what.tags:  # nothing inside it is on a list
         return what, args, kwargs
     if states and not any(is_listed(what, s) for s in states):
         function = what.origin if isinstance(what, Symbol) else what

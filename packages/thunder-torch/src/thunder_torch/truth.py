@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import thunder_lang as lang
 import torch
-from thunder_ir import OpTags, TensorProxy
 from torch import Tensor
 
+import thunder_lang as lang
+from thunder_ir import OpTags, TensorProxy
 from thunder_torch.symbol import BY_DECOMPOSITION, torchsymbol
 
 ANSWERS = (OpTags.DEVICE_SYNC, OpTags.CONSTANT_FOR_DERIVATIVE)

@@ -38,8 +38,7 @@ def view_argument(what: Symbol | Callable[..., Any]) -> int | None:
     function = what.origin if isinstance(what, Symbol) else what
     if function is None:
         return None
-    name = last_name(function) or getattr(getattr(function, "__self__", None), "__name__", "")
-    if name in OF_FIRST and (path_of(function) or name in ("T", "mT", "H", "mH", "real", "imag", "data")):
+    if last_name(function) in OF_FIRST and path_of(function):
         return 0
     for schema in schemas_of(function):
         for returned in schema.returns:

@@ -1,0 +1,141 @@
+"""Shapes, dtypes, strides and errors are PyTorch's."""
+
+import time
+
+import pytest
+import torch
+
+from thunder_ir import DTypeError, IntegerProxy, Tensor, TensorProxy, dtypes, record, trace_of
+from thunder_torch import find_symbol, metadata_of, opaque, proxy_of, torch_language
+from thunder_torch.convert import fake_of, from_torch_device, from_torch_dtype, to_torch_device, to_torch_dtype
+from thunder_torch.errors import UnknownMetadataError
+
+
+def test_tells_strides():
+    a = metadata_of(torch.transpose, (Tensor((2, 3)), 0, 1), {})
+    assert (a.shape, a.strides) == ((3, 2), None)  # those of the argument are not known
+    b = metadata_of(torch.transpose, (proxy_of(torch.ones(2, 3)), 0, 1), {})
+    assert (b.shape, b.strides) == ((3, 2), (1, 3))
+
+
+def test_returns_the_argument_itself_where_pytorch_does():
+    a = proxy_of(torch.ones(2, 3), "a")
+    assert metadata_of(torch.Tensor.contiguous, (a,), {}) is a
+    assert metadata_of(torch.Tensor.to, (a, torch.float32), {}) is a
+    assert metadata_of(torch.Tensor.to, (a, torch.float64), {}).dtype is dtypes.float64
+
+
+def test_follows_requires_grad_and_grad_mode():
+    a = Tensor((2,), requires_grad=True)
+    assert metadata_of(torch.exp, (a,), {}).requires_grad
+    assert not metadata_of(torch.Tensor.detach, (a,), {}).requires_grad
+    assert not metadata_of(torch.gt, (a, 0), {}).requires_grad
+    with torch.no_grad():
+        assert not metadata_of(torch.exp, (a,), {}).requires_grad
+
+
+def test_follows_the_default_dtype():
+    assert metadata_of(torch.true_divide, (Tensor((2,), "int64"), 2), {}).dtype is dtypes.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert metadata_of(torch.true_divide, (Tensor((2,), "int64"), 2), {}).dtype is dtypes.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_tells_numbers_of_different_types_apart():
+    a = Tensor((2,), "int64")
+    kinds = [metadata_of(torch.add, (a, b), {}).dtype for b in (1, 1.0, True)]
+    assert kinds == [dtypes.int64, dtypes.float32, dtypes.int64]
+
+
+def test_returns_named_results_as_pytorch_does():
+    result = metadata_of(torch.max, (Tensor((2, 3)), 1), {})
+    assert isinstance(result, torch.return_types.max) and result.indices.dtype is dtypes.int64
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (torch.matmul, (Tensor((2, 3)), Tensor((2, 3)))),
+        (torch.squeeze, (Tensor((2, 3)), 5)),
+        (torch.sum, (Tensor((2, 3)), "x")),
+        (torch.nn.functional.conv2d, (Tensor((1, 3, 4, 4)), Tensor((2, 5, 3, 3)))),
+        (torch.linalg.inv, (Tensor((2, 3)),)),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_raises_what_pytorch_raises(function, args):
+    with pytest.raises(Exception) as expected:  # noqa: B017, PT011  (whatever it is)
+        function(*[torch.zeros(a.shape) if isinstance(a, TensorProxy) else a for a in args])
+    with pytest.raises(type(expected.value)):
+        metadata_of(function, args, {})
+
+
+def test_keeps_symbolic_dimensions():
+    n = IntegerProxy(4, "n")
+    a = TensorProxy((n, 3), name="a")
+    trace = record(lambda a: find_symbol(torch.add)(a, 1), [a], language=torch_language)
+    assert trace.output.shape[0] is n
+
+
+def test_an_operation_without_a_fake_kernel_is_asked_itself():
+    @torch.library.custom_op("thundertest::nofake", mutates_args=())
+    def nofake(a: torch.Tensor) -> torch.Tensor:
+        return torch.cat([a.detach(), a.detach()])
+
+    assert metadata_of(nofake, (Tensor((2, 3)),), {}).shape == (4, 3)
+    with pytest.raises(UnknownMetadataError, match="register a fake kernel"):
+        metadata_of(nofake, (Tensor((1 << 12, 1 << 12)),), {})
+
+
+def test_a_sparse_tensor_is_refused():
+    with pytest.raises(UnknownMetadataError, match="to_dense"):
+        proxy_of(torch.ones(2, 2).to_sparse())
+
+
+def test_converts_dtypes_and_devices_both_ways():
+    for dtype in (torch.bool, torch.int8, torch.bfloat16, torch.complex64, torch.float8_e5m2):
+        assert to_torch_dtype(from_torch_dtype(dtype)) is dtype
+    with pytest.raises(DTypeError, match="is not a dtype that programs know"):
+        from_torch_dtype(torch.quint8)
+    assert to_torch_device(from_torch_device("cuda:1")) == torch.device("cuda:1")
+
+
+def test_a_fake_has_the_metadata_of_its_proxy():
+    a = torch.ones(4, 6, dtype=torch.float16)[:, ::2]
+    fake = fake_of(proxy_of(a))
+    assert (fake.shape, fake.stride(), fake.dtype) == (a.shape, a.stride(), a.dtype)
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (torch.add, (Tensor((4, 8)), Tensor((4, 8)))),
+        (torch.nn.functional.linear, (Tensor((4, 8)), Tensor((8, 8)), Tensor((8,)))),
+        (torch.nn.functional.layer_norm, (Tensor((4, 8)), (8,), Tensor((8,)), Tensor((8,)))),
+        (torch.Tensor.view, (Tensor((4, 8)), 2, 16)),
+        (torch.nn.functional.scaled_dot_product_attention, (Tensor((2, 4, 8)),) * 3),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_recording_a_common_call_is_cheap(function, args):
+    symbol = find_symbol(function)
+    named = [a.renamed(f"a{i}") if isinstance(a, TensorProxy) else a for i, a in enumerate(args)]
+
+    def program():
+        for _ in range(200):
+            symbol(*named)
+
+    best = 1.0
+    for _ in range(5):
+        start = time.process_time()
+        trace_of(program)
+        best = min(best, (time.process_time() - start) / 200)
+    assert best < 80e-6  # seconds; twice what it takes on a busy machine
+
+
+def test_opaque_names_say_where_a_function_is_from():
+    assert opaque(torch.special.airy_ai).id == "ltorch.special_airy_ai"
+    assert opaque(torch.nn.functional.unfold).id == "ltorch.unfold"
+    assert opaque(torch.ops.aten.add.Tensor).id == "ltorch.aten_add_Tensor"
