@@ -4,7 +4,7 @@ from types import FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter._calls import HEAP_TYPE, Outcome, call, call_native
-from thunder_interpreter._frame import AnyFrame, Call, Protocol, start
+from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, start
 from thunder_interpreter._generators import RESUMABLE_TYPES
 from thunder_interpreter._generators import attribute as generator_attribute
 from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
@@ -93,7 +93,7 @@ def load_slowly(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
         if not python_function(machine, get):
             return push_native(frame, obj, name)
         if known.fallback is None:
-            return call(frame, get, [obj, name], {})
+            return looking_up(call(frame, get, [obj, name], {}), obj, name)
         return start(frame, falling_back(Call(get, obj, name), known.fallback, obj, name))
     getter = find_getter(machine, obj, cls, name, get)
     if getter is None:
@@ -104,7 +104,7 @@ def load_slowly(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
         return push_or_fall_back(frame, obj, name, known)
     fn, args = getter
     if known.fallback is None:
-        return call(frame, fn, args, {})
+        return looking_up(call(frame, fn, args, {}), obj, name)
     return start(frame, falling_back(Call(fn, *args), known.fallback, obj, name))
 
 
@@ -131,7 +131,14 @@ def push_or_fall_back(frame: AnyFrame, obj: Any, name: str, known: Access) -> Ou
             value = machine.load_attribute(obj, name, value)
         frame.stack.append(value)
         return None
-    return call(frame, known.fallback, [obj, name], {})
+    return looking_up(call(frame, known.fallback, [obj, name], {}), obj, name)
+
+
+def looking_up(outcome: Outcome, obj: Any, name: str) -> Outcome:
+    """Let a frame that computes an attribute know which, for the ``AttributeError`` it may raise."""
+    if type(outcome) is Frame:
+        outcome.looked_up = (obj, name)
+    return outcome
 
 
 def falling_back(lookup: Call, fallback: Any, obj: Any, name: str) -> Protocol:

@@ -18,6 +18,7 @@ from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, local_ma
 from thunder_interpreter._machine import BY_NAME, handled_exception
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
 from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._registry import RUNNING
 from thunder_interpreter._traceback import stand_in
 from thunder_interpreter._types import python_function, raw_attribute
 from thunder_interpreter.opcodes import access, containers
@@ -147,6 +148,9 @@ def special_warn(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
     return start(frame, warning(frame, *args, **kwargs))
 
 
+NO_FRAME = ("<sys>", 0) if RUNNING >= (3, 13) else ("sys", 1)  # where a warning is when the stack is not deep enough
+
+
 def warning(
     frame: AnyFrame,
     message: Any,
@@ -167,7 +171,7 @@ def warning(
         stacklevel = max(2, stacklevel)
     level = stacklevel
     names: Any = sys.__dict__
-    filename, line = "<sys>", 1
+    filename, line = NO_FRAME
     for found in user_frames(frame):
         file = found.f_code.co_filename
         if level != stacklevel and stacklevel > 1 and "importlib" in file and "_bootstrap" in file:

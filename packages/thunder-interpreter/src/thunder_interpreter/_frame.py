@@ -57,6 +57,7 @@ class Frame:
         namespace: the mapping of a class body, a module or ``exec``; ``None`` for functions.
         index: the step that is executing.
         handled: the exception that is being handled in this frame.
+        looked_up: ``(object, name)`` when the frame computes an attribute.
         reraising: set while an exception is raised again, which leaves the traceback alone: the step it was first
             raised at, or -1.
         finish: what a generator's frame does to its resumer when it returns.
@@ -75,6 +76,7 @@ class Frame:
         "index",
         "kept_locals",
         "locals",
+        "looked_up",
         "machine",
         "namespace",
         "origin",
@@ -158,6 +160,7 @@ class Frame:
     finished: bool | None
     generator: Any
     kept_locals: dict[str, Any]
+    looked_up: tuple[Any, str]
     origin: Any
     registered: int
     trace: Any

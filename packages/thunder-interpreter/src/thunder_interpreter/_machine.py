@@ -27,7 +27,6 @@ from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defi
 if TYPE_CHECKING:
     from thunder_interpreter._interpretation import Interpretation
 
-ATTRIBUTE_LOADS: set[Any] = set()
 BY_NAME: dict[tuple[str, str], Special] = {}  # for functions of C modules that may be imported afresh
 PROGRAMS: dict[frozenset[str], dict[int, Program]] = {}
 KEPT_PROGRAMS = 20_000
@@ -214,7 +213,7 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 frame.back = None
                 frame.stack.clear()
             if isinstance(error, AttributeError) and error.name is None and error.obj is None:
-                complete_attribute_error(frame, back, error)
+                error.obj, error.name = getattr(frame, "looked_up", (None, None))
         elif kind is RaiseFrame or kind is InitFrame:
             back = frame.back
         elif kind is ProtocolFrame:
@@ -229,15 +228,6 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
             error.__traceback__ = traceback
             raise error
         frame = machine.frame = back
-
-
-def complete_attribute_error(frame: Frame, back: AnyFrame, error: AttributeError) -> None:
-    """Say which attribute of what was missing, when the code that looks it up has not."""
-    if type(back) is Frame and back.index >= 0 and frame.locals:
-        handler, argument = back.program.plain[back.index]
-        if handler in ATTRIBUTE_LOADS:
-            error.name = argument if isinstance(argument, str) else argument[0]
-            error.obj = frame.locals[0]
 
 
 def no_stop_iteration(

@@ -7,7 +7,6 @@ from thunder_interpreter._attributes import DELETE, STORE
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import name
 from thunder_interpreter._frame import Call, Frame, Protocol, steer
-from thunder_interpreter._machine import ATTRIBUTE_LOADS
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import opcode
@@ -31,9 +30,6 @@ def load_method(frame: Frame, stack: list[Any], name: str) -> Outcome:
     obj = stack.pop()
     stack.append(NULL)
     return _attributes.load(frame, obj, name)
-
-
-ATTRIBUTE_LOADS.update((load_attr, load_method))
 
 
 @opcode("STORE_ATTR", decode=name)

@@ -94,7 +94,10 @@ def cannot_import(module: Any, package: Any, name: str) -> ImportError:
         )
     else:
         message = f"cannot import name {name!r} from {shown!r} ({path})"
-    return ImportError(message, name=shown, path=path)
+    error = ImportError(message, name=shown, path=path)
+    if hasattr(error, "name_from"):
+        error.name_from = name
+    return error
 
 
 def initialising(module: Any) -> bool:

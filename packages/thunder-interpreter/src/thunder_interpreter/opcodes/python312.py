@@ -11,7 +11,6 @@ from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction, constant, fast_name
 from thunder_interpreter._frame import Frame, builtins_of, local_mapping, start, steer
 from thunder_interpreter._generators import AsyncYield
-from thunder_interpreter._machine import ATTRIBUTE_LOADS
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
 from thunder_interpreter._registry import Handler, drop, opcode
@@ -38,9 +37,6 @@ def load_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Ou
     if attribute[1]:
         stack.append(NULL)
     return _attributes.load(frame, obj, attribute[0])
-
-
-ATTRIBUTE_LOADS.add(load_attr)
 
 
 def super_name(instruction: Instruction) -> tuple[str, bool, bool]:

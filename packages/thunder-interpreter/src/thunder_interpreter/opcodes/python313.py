@@ -8,7 +8,6 @@ from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Call, Frame, Protocol, start
-from thunder_interpreter._machine import ATTRIBUTE_LOADS
 from thunder_interpreter._null import NULL
 from thunder_interpreter._operators import COMPARE, COMPARE_NAMES
 from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
@@ -102,9 +101,6 @@ def load_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Ou
         stack.append(NULL)
         return outcome
     return _attributes.load(frame, obj, attribute[0])
-
-
-ATTRIBUTE_LOADS.add(load_attr)
 
 
 def above_null(request: Call, frame: Frame) -> Protocol:

@@ -49,9 +49,7 @@ def delete_fast(frame: Frame, stack: list[Any], variable: tuple[int, str]) -> No
 
 def unbound_local(name: str) -> UnboundLocalError:
     """The error of using a local variable that has no value."""
-    error = UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
-    error.name = name
-    return error
+    return UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
 
 
 def unbound_free(name: str) -> NameError:
