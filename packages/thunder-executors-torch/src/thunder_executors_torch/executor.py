@@ -8,10 +8,15 @@ from typing import Any, TypeVar
 
 import torch
 
-from thunder_autograd import vjp_rule
-from thunder_executors import Implementation, OperatorExecutor
+from thunder_autograd import rule_of_grad, vjp_rule
+from thunder_executors import (
+    Implementation,
+    OperatorExecutor,
+    provide_gradient_adapter,
+    provide_language_of_operators,
+)
 from thunder_ir import OpTags, Symbol, TensorProxy
-from thunder_torch import opaque_call, symbol_of
+from thunder_torch import opaque_call, symbol_of, torch_language
 from thunder_torch.names import path_of
 from thunder_torch.opaque import call_of
 
@@ -132,3 +137,5 @@ class TorchExecutor(OperatorExecutor):
 
 
 executor = TorchExecutor("torch", version=torch.__version__, always=True, priority=-100, checks=False)
+provide_language_of_operators(torch_language)
+provide_gradient_adapter(rule_of_grad)

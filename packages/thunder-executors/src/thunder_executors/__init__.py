@@ -7,7 +7,7 @@ from thunder_executors.executor import Executor, OperatorExecutor
 from thunder_executors.free import free_after_last_use
 from thunder_executors.fuse import fuse
 from thunder_executors.fusion import FusionExecutor, Region, partition
-from thunder_executors.gradients import grad_rule
+from thunder_executors.gradients import grad_rule, provide_gradient_adapter
 from thunder_executors.implementation import Arguments, Declined, Implementation, arguments
 from thunder_executors.operators import provide_language_of_operators
 from thunder_executors.order import order_for_memory, peak_bytes
@@ -38,6 +38,7 @@ __all__ = [
     "add_default_executor", "add_executor_lists", "arguments", "claim", "deregister_executor", "execution_traces",
     "find_path", "find_replacement", "free_after_last_use", "fuse", "get_all_executors", "get_always_executors",
     "get_default_executors", "get_executor", "grad_rule", "order_for_memory", "partition", "peak_bytes",
+    "provide_gradient_adapter",
     "provide_language_of_operators", "register_executor", "remove_always_executor", "remove_default_executor",
     "resolve_executors", "set_always_executors", "set_default_executors", "to_callable", "transform_for_execution",
 ]  # fmt: skip

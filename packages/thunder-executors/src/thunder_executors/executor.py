@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from thunder_executors.checked import checked_meta
 from thunder_executors.implementation import Arguments, Declined, Implementation, of_arguments
-from thunder_executors.operators import decomposition_of, language_of_operators
+from thunder_executors.operators import decomposition_of
 from thunder_executors.paths import find_path
 from thunder_ir import BoundSymbol, DuplicateRuleError, Language, Symbol, Trace
 
@@ -161,7 +161,6 @@ class Executor:
             raise ValueError(f"operator {name!r} of executor {self.name} needs either like= or meta=, got {given}")
         if fn is None and module is not None:
             fn = getattr(module, name)
-        language = language if language is not None else language_of_operators()
         symbol = Symbol(
             name,
             self.name,
@@ -271,7 +270,7 @@ class OperatorExecutor(Executor):
                 filed = self.implementations(symbol)
                 if not filed:
                     raise ValueError(f"executor {self.name} does not run {symbol.id}: implement it first")
-                self._implementations[symbol] = [replace(i, grad_transform=rule, differentiable=when) for i in filed]
+                self._implementations[symbol] = [replace(i, vjp=rule, differentiable=when) for i in filed]
             return rule
 
         return register
@@ -292,7 +291,8 @@ class OperatorExecutor(Executor):
             op: the operator, or function, that runs it with the same arguments.
             checker: takes the arguments of a call; whether it is taken, or a :class:`Declined`.
             execution_transform: instead of ``op``: records what runs the call, and returns its output.
-            grad_transform: the rule of derivatives for calls that are run so.
+            grad_transform: how derivatives go through calls that are run so: takes the arguments, returns the output,
+                and gives the arguments their gradients by ``get_grad`` and ``put_grad``.
 
         Raises:
             ValueError: neither ``op`` nor ``execution_transform`` is given.

@@ -64,7 +64,7 @@ class FusionExecutor(Executor):
         Args:
             symbol: an operation, or its id.
             checker: takes the arguments of a call; whether it can, or a :class:`Declined`.
-            grad_transform: the rule of derivatives for calls that are run so.
+            grad_transform: as for :meth:`OperatorExecutor.register_implementation`.
         """
         when = of_arguments(checker) if checker is not None else None
         self._implementations[symbol] = [Implementation(self, None, when, grad_transform=grad_transform)]

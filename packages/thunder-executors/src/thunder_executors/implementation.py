@@ -53,9 +53,11 @@ class Implementation:
         when: whether it runs this call, asked with the bound symbol. ``None``: always.
         arrange: from the symbol's arguments to those of ``operator``; ``None``: the very same.
         transform: records in other operations what runs the call, and returns the output.
-        grad_transform: the rule with which derivatives go through a call that this implementation runs.
+        vjp: the rule with which derivatives go through a call that this implementation runs: takes the arguments,
+            returns the output and the pullback.
+        grad_transform: the same, written with ``get_grad`` and ``put_grad``: returns the output alone.
         path: dotted path of ``function``; found out if not given.
-        differentiable: whether ``grad_transform`` is for this call, asked with its arguments. ``None``: always.
+        differentiable: whether ``vjp`` is for this call, asked with its arguments. ``None``: always.
     """
 
     executor: Executor
@@ -63,6 +65,7 @@ class Implementation:
     when: Callable[[BoundSymbol], Any] | None = None
     arrange: Callable[..., Arguments] | None = None
     transform: Callable[..., Any] | None = None
+    vjp: Callable[..., Any] | None = None
     grad_transform: Callable[..., Any] | None = None
     differentiable: Callable[..., Any] | None = None
     function: Callable[..., Any] | None = None
@@ -77,11 +80,28 @@ class Implementation:
             return self.executor.operator(self.function, path=self.path)
         return self.operator
 
-    def rule(self, bound: BoundSymbol) -> Callable[..., Any] | None:
-        """Return the rule with which derivatives go through this call, or ``None``."""
-        if self.grad_transform is None or self.differentiable is None:
-            return self.grad_transform
-        return self.grad_transform if self.differentiable(*bound.args, **bound.kwargs) else None
+    def rule(self, bound: BoundSymbol, adapt: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        """Return the rule with which derivatives go through this call, or ``None``.
+
+        Args:
+            bound: the call.
+            adapt: makes a rule of a ``grad_transform``.
+
+        Raises:
+            ExecutorError: there is a ``grad_transform``, and nothing to make a rule of it.
+        """
+        if self.vjp is not None:
+            fits = self.differentiable is None or self.differentiable(*bound.args, **bound.kwargs)
+            return self.vjp if fits else None
+        if self.grad_transform is None:
+            return None
+        if adapt is None:
+            raise ExecutorError(
+                f"executor {self.executor.name}, operation {bound.symbol.id}: its grad_transform needs an adapter; see "
+                "thunder_executors.provide_gradient_adapter"
+            )
+        found: Callable[..., Any] = adapt(self.grad_transform)
+        return found
 
     def accepts(self, bound: BoundSymbol) -> Any:
         """Return something true if it runs this call, else a :class:`Declined`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thunder_ir import Language, Symbol
+from thunder_ir import Language, speaking
 
 
 class _Default:
@@ -25,18 +25,16 @@ def provide_language_of_operators(language: Language) -> None:
     _DEFAULT.language = language
 
 
-def language_of_operators() -> Language | None:
-    """Return the language of operators whose author names none."""
-    return _DEFAULT.language
-
-
 def decomposition_of(like: Callable[..., Any], language: Language | None) -> Callable[..., Any]:
-    """Return the body of an operator that computes the same as ``like``."""
-    if isinstance(like, Symbol):
-        symbol = like
+    """Return the body of an operator that computes the same as ``like``, a symbol or a function in symbols.
 
-        def decomposition(*args: Any, **kwargs: Any) -> Any:
-            return symbol(*args, **kwargs)
+    Args:
+        like: what it computes.
+        language: what operators mean in it; ``None``: what is provided when it runs.
+    """
 
-        return decomposition
-    return like
+    def decomposition(*args: Any, **kwargs: Any) -> Any:
+        with speaking(language if language is not None else _DEFAULT.language):
+            return like(*args, **kwargs)
+
+    return decomposition

@@ -18,7 +18,8 @@ def resolve(path: str) -> Any:
         >>> resolve("operator.add") is operator.add, resolve("operator.nothing")
         (True, None)
     """
-    home, names = path, []
+    home = path
+    names: list[str] = []
     while home not in sys.modules and "." in home:
         home, _, name = home.rpartition(".")
         names.insert(0, name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
+from typing import Any
 
 from thunder_executors.executor import OperatorExecutor
 from thunder_ir import BoundSymbol, Context, Symbol
@@ -21,7 +23,7 @@ def _nothing(text: str) -> None:
 
 executor = OperatorExecutor("python", always=True, priority=-200, checks=False)
 
-NUMBER_OPERATIONS = {
+NUMBER_OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,

@@ -107,8 +107,7 @@ class Registry:
         if executors is None:
             chosen = [e for e in self.default() if e.missing() is None]
         else:
-            single = isinstance(executors, (Executor, str))
-            chosen = self._chosen([executors] if single else executors)  # type: ignore[list-item,arg-type]
+            chosen = self._chosen([executors] if isinstance(executors, (Executor, str)) else executors)
         chosen += [e for e in self.always() if e.missing() is None]
         return tuple(dict.fromkeys(chosen))
 
