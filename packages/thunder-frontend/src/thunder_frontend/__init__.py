@@ -29,11 +29,12 @@ from thunder_frontend.jit import (
 )
 from thunder_frontend.module import ThunderModule
 from thunder_frontend.program import Program
+from thunder_frontend.symbolic import mark_dynamic
 from thunder_frontend.transforms import Transform
 
 __all__ = [
     "AcquisitionError", "CompiledFunction", "DataDependentError", "DifferenceError", "Program", "SharpEdgeError", "SharpEdgeWarning",
     "ThunderModule", "Transform", "UnknownTensorError", "__version__", "cache_hits", "cache_misses", "compile_data", "compile_stats",
     "compiled_function", "explain_misses", "jit", "last_backward_traces", "last_compile_options", "last_epilogue_traces",
-    "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "trace",
+    "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "trace",
 ]  # fmt: skip

@@ -23,12 +23,13 @@ from thunder_frontend.outputs import Built, Outside, proxies_of, template
 from thunder_frontend.program import Effect, Input, Program
 from thunder_frontend.sources import Source, held
 from thunder_frontend.storage import View, current_value, own_storage, share_storage
+from thunder_frontend.symbolic import ContiguousGuard, NumberInput, dynamic_dims, opened
 from thunder_frontend.torch_calls import TorchCalls
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
 from thunder_frontend.world import World
 from thunder_interpreter import interpret
-from thunder_ir import Builder, Trace, flat_proxies, recording
+from thunder_ir import Builder, NumberProxy, Trace, flat_proxies, number_proxy, recording
 from thunder_torch import torch_language
 from thunder_torch.convert import proxy_of
 
@@ -43,10 +44,13 @@ class Acquisition(TorchCalls):
         sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that a compiled program does not repeat.
         bases: storages to which the program writes and which several inputs share: these inputs become views of one
             tensor that covers the storage.
+        symbolic: whether numbers among the arguments, and dimensions that are marked, are left open.
     """
 
-    def __init__(self, sharp_edges: str = "allow", bases: Collection[int] = ()) -> None:
-        self.world = World(self.input)
+    def __init__(self, sharp_edges: str = "allow", bases: Collection[int] = (), symbolic: bool = False) -> None:
+        self.world = World(self.input, self.number if symbolic else None)
+        self.symbolic = symbolic
+        self.numbers: list[NumberInput] = []
         super().__init__(Builder(language=torch_language), self._input_of)
         self.inputs: list[Input] = []
         self._tensors: dict[int, TracedTensor] = {}
@@ -83,9 +87,14 @@ class Acquisition(TorchCalls):
 
     def _root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         proxy = proxy_of(tensor, self.builder.names.take(_input_name(source)))
-        traced = TracedTensor(proxy, type(tensor))
+        dims = dynamic_dims(tensor) if self.symbolic else frozenset()
+        if dims:
+            self.numbers += opened(proxy, dims, self.builder.names.fresh, source)
+            if tensor.is_contiguous():
+                self.world.require(ContiguousGuard(source), str(source), "contiguous")
+        traced = self.new_traced(proxy, type(tensor))
         own_storage(traced, outside=True)
-        traced._input = Input(proxy, source, slot, metadata_of(tensor), tensor)
+        traced._input = Input(proxy, source, slot, metadata_of(tensor, dims), tensor)
         self.inputs.append(traced._input)
         return traced
 
@@ -108,10 +117,16 @@ class Acquisition(TorchCalls):
             )
         args = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
         proxy = self.on_values(torch.as_strided, (base._proxy, *args), {})
-        traced = TracedTensor(proxy, type(tensor))
+        traced = self.new_traced(proxy, type(tensor))
         share_storage(traced, View(base, torch.as_strided, args, {}, None))
         traced._argument = source
         return traced
+
+    def number(self, value: Any, source: Source) -> NumberProxy:
+        """Take in a number among the arguments, and leave it open."""
+        proxy = number_proxy(value, self.builder.names.take(_input_name(source)))
+        self.numbers.append(NumberInput(proxy, source))
+        return proxy
 
     def _require_same(self, known: TracedTensor, source: Source) -> None:
         first = known._input.source
@@ -206,16 +221,16 @@ class Acquisition(TorchCalls):
         for write in self.world.journal.writes():
             effects += self._object_effect(write, tensor)
         needed = _unique(proxies_of(shaped) + [p for e in effects for p in proxies_of(e.value)])
-        inputs = {i.proxy.name for i in self.inputs}
+        inputs = {i.proxy.name for i in (*self.inputs, *self.numbers)}
         outputs = tuple(p for p in needed if p.name not in inputs)
         computation = Trace(
             "computation",
-            tuple(i.proxy for i in self.inputs),
+            tuple(i.proxy for i in (*self.inputs, *self.numbers)),
             tuple(self.builder.bound_symbols),
             outputs,
             tuple(self.builder.constraints),
         )
-        return Program(tuple(self.inputs), tuple(self.world.guards), now, computation, shaped, tuple(effects), self.custom_functions.rules, log)
+        return Program(tuple(self.inputs), tuple(self.world.guards), now, computation, shaped, tuple(effects), self.custom_functions.rules, tuple(self.numbers), log)
 
     def _tensor_template(self, value: torch.Tensor) -> Any:
         """What stands for a tensor that leaves the program.
@@ -300,7 +315,12 @@ def _input_name(source: Source) -> str:
 
 
 def acquire(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], sharp_edges: str = "allow", log: bool = False
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    sharp_edges: str = "allow",
+    log: bool = False,
+    symbolic: bool = False,
 ) -> Program:
     """Return a call as a program.
 
@@ -309,8 +329,9 @@ def acquire(
         args, kwargs: of the call.
         sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``.
         log: keep what the interpreter saw.
+        symbolic: leave numbers among the arguments and marked dimensions open.
     """
-    attempt = Acquisition(sharp_edges)
+    attempt = Acquisition(sharp_edges, symbolic=symbolic)
     program = attempt.run(function, args, kwargs, log)
     shared = attempt.shared_and_written()
-    return Acquisition(sharp_edges, shared).run(function, args, kwargs, log) if shared else program
+    return Acquisition(sharp_edges, shared, symbolic).run(function, args, kwargs, log) if shared else program

@@ -37,7 +37,7 @@ class CompiledFunction:
         self.stats = CompileStats()
         self.compiled: list[Compiled] = []
         self._lock = threading.RLock()
-        self._dispatcher = Dispatcher(self._miss)
+        self._dispatcher = Dispatcher(self._miss, options.cache == "symbolic values")
         self._dispatch = self._dispatcher if options.cache != "same input" else self.same_input
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -88,7 +88,14 @@ class CompiledFunction:
         timer = Timer()
         settle_lazy_parameters(self.function, args, kwargs)
         with timer("acquisition"):
-            program = acquire(self.function, args, kwargs, self.options.sharp_edges, bool(self.options.extra.get("log")))
+            program = acquire(
+                self.function,
+                args,
+                kwargs,
+                self.options.sharp_edges,
+                bool(self.options.extra.get("log")),
+                self.options.cache == "symbolic values",
+            )
         with torch.no_grad():
             compiled = compile_program(program, self.options, timer)
         self.stats.phases.append(timer.seconds)

@@ -22,17 +22,24 @@ class Family:
 
     __slots__ = ("entries", "key")
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.key = key_function(args, kwargs)
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> None:
+        self.key = key_function(args, kwargs, symbolic)
         self.entries: dict[Any, list[Specialisation]] = {}
 
 
-def key_function(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
-    """Return a function from arguments of these types to what tells specialisations apart."""
+def key_function(args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool = False) -> Callable[..., Any]:
+    """Return a function from arguments of these types to what tells specialisations apart.
+
+    Args:
+        args, kwargs: examples of the arguments.
+        symbolic: whether shapes and numbers do not tell, because programs may leave them open.
+    """
     parts = ["grad()"]
     for place, value in [(f"args[{i}]", a) for i, a in enumerate(args)] + [(f"kwargs[{k!r}]", v) for k, v in kwargs.items()]:
         if isinstance(value, torch.Tensor):
-            parts += [f"{place}.shape", f"{place}.dtype", f"{place}.requires_grad"]
+            parts += [f"{place}.dim()" if symbolic else f"{place}.shape", f"{place}.dtype", f"{place}.requires_grad"]
+        elif symbolic and type(value) in (int, float):
+            continue
         elif type(value) in _BY_VALUE:
             parts.append(place)
         elif type(value) is float:
@@ -46,11 +53,13 @@ class Dispatcher:
 
     Args:
         miss: ``(args, kwargs) -> result``: compiles a specialisation, adds it, and calls it.
+        symbolic: whether programs leave shapes and numbers open.
     """
 
-    __slots__ = ("_families", "_miss", "calls", "specialisations")
+    __slots__ = ("_families", "_miss", "_symbolic", "calls", "specialisations")
 
-    def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any], symbolic: bool = False) -> None:
+        self._symbolic = symbolic
         self._families: dict[Any, Family] = {}
         self._miss = miss
         self.specialisations: list[Specialisation] = []
@@ -86,7 +95,7 @@ class Dispatcher:
             types = (types, tuple(kwargs), *map(type, kwargs.values()))
         family = self._families.get(types)
         if family is None:
-            family = self._families[types] = Family(args, kwargs)
+            family = self._families[types] = Family(args, kwargs, self._symbolic)
         family.entries.setdefault(family.key(args, kwargs), []).insert(0, specialisation)
         self.specialisations.append(specialisation)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import types
 from typing import Any
 
 import torch
@@ -10,11 +12,21 @@ from thunder_frontend.module_calls import call_module, runs_forward_alone
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_interpreter import Interpreted
+from thunder_ir import NumberProxy, flat_proxies
 
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
     "torch.nn.attention", "torch.autograd.function", "torch.distributions",
 )  # fmt: skip
+
+
+@functools.cache
+def functions_in_c() -> tuple[Any, ...]:
+    """Return PyTorch's functions and methods that are written in C."""
+    places = (torch.Tensor, torch, torch.nn.functional, torch._C._nn, torch.special, torch.linalg, torch.fft)
+    found = {id(f): f for place in places for f in map(place.__dict__.get, dir(place)) if isinstance(f, types.BuiltinFunctionType)}
+    methods = [m for m in vars(torch._C.TensorBase).values() if isinstance(m, types.MethodDescriptorType)]
+    return (*found.values(), *methods)
 
 
 def compiling() -> bool:
@@ -83,6 +95,8 @@ def lookasides(acquisition: Any) -> list[Any]:
     def type_of(*args: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], TracedTensor):
             return args[0]._stands_for
+        if len(args) == 1 and isinstance(args[0], NumberProxy):
+            return args[0].python_type
         return type(*args)
 
     table: dict[Any, Any] = {
@@ -96,6 +110,26 @@ def lookasides(acquisition: Any) -> list[Any]:
         torch.compiler.is_compiling: compiling,
         torch.compiler.is_dynamo_compiling: compiling,
     }
+
+    def is_instance(value: Any, classes: Any) -> bool:
+        if isinstance(value, NumberProxy):
+            return isinstance(value.value, classes)
+        return isinstance(value, classes)
+
+    def with_open_numbers(function: Any) -> Any:
+        """PyTorch's functions written in C fix open numbers when they take their arguments apart: go round that."""
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if any(isinstance(p, NumberProxy) for p in flat_proxies((args, kwargs))):
+                with torch._C.DisableTorchFunction():
+                    return acquisition(function, args, kwargs)
+            return function(*args, **kwargs)
+
+        return called
+
+    if acquisition.symbolic:
+        table[isinstance] = is_instance
+        table.update({function: with_open_numbers(function) for function in functions_in_c()})
 
     def compiled_before(function: Any) -> Any:
         inner = getattr(type(function), "compiles", None)

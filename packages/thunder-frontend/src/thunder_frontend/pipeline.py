@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -42,8 +42,17 @@ class Compiled:
 
 
 def compile_program(program: Program, options: Options, timer: Timer) -> Compiled:
-    """Transform, differentiate, give to executors and generate code for a program."""
-    computation = program.computation.replace(inputs=tuple(i.proxy for i in ordered(program.inputs)))
+    """Transform, differentiate, give to executors and generate code for a program.
+
+    What is decided on the way by comparing open sizes becomes constraints of the program too.
+    """
+    builder = Builder(program.computation.names())
+    with recording(builder):
+        return _compile_program(program, options, timer, builder)
+
+
+def _compile_program(program: Program, options: Options, timer: Timer, builder: Builder) -> Compiled:
+    computation = program.computation.replace(inputs=tuple(i.proxy for i in (*ordered(program.inputs), *program.numbers)))
     traces, backward_traces = [computation], []
     with timer("transforms"):
         trace = dead_code_elimination(computation)
@@ -66,6 +75,9 @@ def compile_program(program: Program, options: Options, timer: Timer) -> Compile
             run = traces[-1].python_callable()
         if program.environment.environment.grad_enabled and any(i.metadata.requires_grad for i in program.inputs):
             run = without_gradients(run)
+    if builder.constraints:
+        computation = program.computation
+        program = replace(program, computation=computation.replace(constraints=(*computation.constraints, *builder.constraints)))
     with timer("code generation"):
         specialisation = specialise(program, run, returns_result, guarded=options.cache != "same input")
     return Compiled(specialisation, traces, backward_traces)

@@ -61,6 +61,7 @@ class Program:
         result: template of what is returned; its proxies are outputs of the computation, or inputs.
         effects: writes to make after the computation, in order.
         rules: derivatives that the program brings along: of custom functions.
+        numbers: the open numbers that it reads, after the tensors.
         log: what the interpreter saw, if asked for.
     """
 
@@ -71,4 +72,5 @@ class Program:
     result: Any
     effects: tuple[Effect, ...]
     rules: Mapping[Symbol, Callable[..., Any]] = field(default_factory=dict)
+    numbers: tuple[Any, ...] = ()
     log: Any = None

@@ -19,6 +19,7 @@ from thunder_frontend.guards import EmptyGuard, Guard, IdentityGuard, Membership
 from thunder_frontend.journal import MISSING, refill
 from thunder_frontend.outputs import Built, Outside, proxies_of
 from thunder_frontend.program import Effect, Input, Program
+from thunder_frontend.symbolic import ConstraintsGuard
 from thunder_ir import Context, Names, NumberProxy, Proxy, flat_proxies, literal
 
 _NUMBERS = itertools.count()
@@ -99,7 +100,7 @@ class Specialisation:
 
     def failure(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
         """Say which guard does not hold for a call, with old and new value; ``None`` if all hold."""
-        roots = {"args": args, "kwargs": kwargs}
+        roots: dict[str, Any] = {"args": args, "kwargs": kwargs}
         problem = self.program.environment.failure(roots)
         if problem is not None:
             return problem
@@ -107,7 +108,7 @@ class Specialisation:
             problem = guard.failure(roots)
             if problem is not None:
                 return problem
-        return None
+        return _constraints(self.program).failure(roots)
 
 
 class _Lines:
@@ -135,10 +136,8 @@ def specialise(
         guarded: whether the function checks the guards; without, the caller answers for them.
     """
     prologue, epilogue = _prologue(program, guarded), _epilogue(program, returns_result)
-    call = _Lines(program)
-    call.context = prologue.context
     head = [*prologue.lines]
-    inputs = _passed(program.inputs)
+    inputs = _passed(program.inputs, program.numbers)
     if returns_result:
         tail = [f"{INDENT}return computation({inputs})"]
     else:
@@ -160,10 +159,11 @@ def specialise(
     )
 
 
-def _passed(inputs: Sequence[Input]) -> str:
-    """The arguments of the computation: those unpacked one by one, then those taken from held containers."""
+def _passed(inputs: Sequence[Input], numbers: Sequence[Any] = ()) -> str:
+    """The arguments of the computation: tensors unpacked one by one, those taken from held containers, open numbers."""
     names = [i.proxy.name for i in inputs if i.slot is None]
-    return ", ".join([*names, "*held"] if any(i.slot is not None for i in inputs) else names)
+    held = ["*held"] if any(i.slot is not None for i in inputs) else []
+    return ", ".join([*names, *held, *(n.proxy.name for n in numbers)])
 
 
 def _unpacked_for_epilogue(program: Program) -> list[str]:
@@ -184,7 +184,7 @@ def _prologue(program: Program, guarded: bool) -> _Lines:
     conditions = _conditions(program, context) if guarded else []
     single = [i for i in program.inputs if i.slot is None]
     slotted = [i for i in program.inputs if i.slot is not None]
-    if conditions or slotted or single:
+    if conditions or slotted or single or program.numbers:
         made.add("try:")
         if conditions:
             made.add(f"if not ({conditions[0]}", 2)
@@ -198,7 +198,13 @@ def _prologue(program: Program, guarded: bool) -> _Lines:
             containers = context.object([i.slot[0] for i in slotted], "tables")  # type: ignore[index]
             keys = context.object([i.slot[1] for i in slotted], "names")  # type: ignore[index]
             made.add(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))", 2)
-        made.add("except (LookupError, AttributeError, TypeError):")
+        for n in program.numbers:
+            made.add(f"{n.proxy.name} = {n.source.expression(context)}", 2)
+        if program.numbers and guarded and (constraints := _constraints(program)).check is not None:
+            numbers = ", ".join([n.proxy.name for n in program.numbers])
+            made.add(f"if {context.object(constraints.check, 'broken_constraint')}({numbers}) is not None:", 2)
+            made.add("return miss(args, kwargs)", 3)
+        made.add("except (LookupError, AttributeError, TypeError, ZeroDivisionError):")
         made.add("return miss(args, kwargs)", 2)
     if program.inputs and guarded:
         in_order = ordered(program.inputs)
@@ -206,6 +212,10 @@ def _prologue(program: Program, guarded: bool) -> _Lines:
         made.add(f"if not {check}({_passed(program.inputs)}):")
         made.add("return miss(args, kwargs)", 2)
     return made
+
+
+def _constraints(program: Program) -> ConstraintsGuard:
+    return ConstraintsGuard(program.numbers, program.computation.constraints, program.computation)
 
 
 def _conditions(program: Program, context: Context) -> list[str]:

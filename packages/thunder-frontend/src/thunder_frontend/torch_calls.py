@@ -11,9 +11,9 @@ import torch
 from thunder_frontend.errors import AcquisitionError, UnknownTensorError
 from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED
 from thunder_frontend.storage import View, current_value, own_storage, replace_in_storage, share_storage, write
-from thunder_frontend.traced_tensor import TracedTensor
+from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
 from thunder_frontend.view_writes import scatter_into_parent
-from thunder_ir import BoundSymbol, Builder, IntegerProxy, OpTags, TensorProxy
+from thunder_ir import BoundSymbol, Builder, IntegerProxy, NumberProxy, OpTags, TensorProxy
 from thunder_torch import Mutation, call, functionalise, view_argument, viewed
 
 T = torch.Tensor
@@ -31,6 +31,8 @@ class TorchCalls:
         builder: of the trace being recorded.
         tensor_of: makes a traced tensor of a real one that user code got hold of; ``None`` if its origin is unknown.
     """
+
+    symbolic = False
 
     def __init__(self, builder: Builder, tensor_of: Callable[[torch.Tensor], TracedTensor | None]) -> None:
         self.builder = builder
@@ -67,7 +69,8 @@ class TorchCalls:
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
             return self._wrap_all(output, args)
         parent = self.traced(args[index])
-        shares = [v is not None for v in viewed(function, values, named)]
+        known = (at_hand(values), at_hand(named)) if self.symbolic else (values, named)
+        shares = [v is not None for v in viewed(function, *known)]
         return self._wrap_views(output, shares, parent, View(parent, function, values[1:], named, None))
 
     def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -114,8 +117,16 @@ class TorchCalls:
 
     def wrap(self, proxy: TensorProxy) -> TracedTensor:
         """Return a traced tensor, with memory of its own, for a proxy that the trace defines."""
-        tensor = TracedTensor(proxy)
+        tensor = self.new_traced(proxy)
         own_storage(tensor)
+        return tensor
+
+    def new_traced(self, proxy: TensorProxy, stands_for: type = torch.Tensor) -> TracedTensor:
+        """Return a traced tensor that belongs to no storage yet."""
+        if not self.symbolic:
+            return TracedTensor(proxy, stands_for)
+        tensor = OpenTracedTensor(proxy, stands_for)
+        tensor._calls = self
         return tensor
 
     def _wrap_all(self, output: Any, args: tuple[Any, ...]) -> Any:
@@ -133,7 +144,7 @@ class TorchCalls:
                 return parent
             if not shares[0]:
                 return self.wrap(output)
-            tensor = TracedTensor(output)
+            tensor = self.new_traced(output)
             share_storage(tensor, view)
             return tensor
 
@@ -235,6 +246,21 @@ def _settle_requires_grad(bounds: list[BoundSymbol], tracked: bool) -> None:
         for proxy in bound.outputs:
             if isinstance(proxy, TensorProxy):
                 proxy.requires_grad = wanted and proxy.dtype.is_inexact
+
+
+def at_hand(tree: Any) -> Any:
+    """Return arguments with the values at hand in place of open numbers and sizes, for questions that fix nothing."""
+    if isinstance(tree, NumberProxy):
+        return tree.value
+    if isinstance(tree, TensorProxy):
+        return tree.like(shape=plain_shape(tree)) if any(isinstance(d, NumberProxy) for d in tree.shape) else tree
+    if tree.__class__ in (tuple, list):
+        return tree.__class__([at_hand(item) for item in tree])
+    if tree.__class__ is dict:
+        return {key: at_hand(item) for key, item in tree.items()}
+    if tree.__class__ is slice:
+        return slice(at_hand(tree.start), at_hand(tree.stop), at_hand(tree.step))
+    return tree
 
 
 def plain_shape(proxy: TensorProxy) -> tuple[int, ...]:

@@ -60,6 +60,36 @@ class TracedTensor(torch.Tensor):
         raise RuntimeError(f"{func} was called on a tensor that has no data: it stands for one while a program is acquired")
 
 
+def _goes_round(name: str) -> Any:
+    native = getattr(torch.Tensor, name)
+
+    def operator(self: OpenTracedTensor, other: Any) -> Any:
+        if other.__class__ in _PLAIN or isinstance(other, torch.Tensor):
+            return native(self, other)
+        with torch._C.DisableTorchFunction():
+            return self._calls(native, (self, other), {})
+
+    operator.__name__ = name
+    return operator
+
+
+_PLAIN = frozenset({int, float, bool, complex, type(None)})
+
+
+class OpenTracedTensor(TracedTensor):
+    """A traced tensor in a program that leaves numbers open: its operators take such numbers without fixing them."""
+
+    _calls: Callable[..., Any]
+
+
+for _name in (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow",
+    "eq", "ne", "lt", "le", "gt", "ge", "getitem",
+):  # fmt: skip
+    setattr(OpenTracedTensor, f"__{_name}__", _goes_round(f"__{_name}__"))
+OpenTracedTensor.__hash__ = torch.Tensor.__hash__  # type: ignore[method-assign]
+
+
 class AcquisitionMode(TorchFunctionMode):
     """Hands every torch function that is called, with or without tensors, to ``call``.
 

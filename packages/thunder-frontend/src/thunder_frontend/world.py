@@ -50,10 +50,17 @@ class World:
 
     Args:
         tensor: makes a traced tensor of a real one that was read from a source.
+        number: makes a number proxy of a number among the arguments; ``None`` where programs fix such numbers.
     """
 
-    def __init__(self, tensor: Callable[[torch.Tensor, Source, tuple[Any, Any] | None], Any]) -> None:
+    def __init__(
+        self,
+        tensor: Callable[[torch.Tensor, Source, tuple[Any, Any] | None], Any],
+        number: Callable[[Any, Source], Any] | None = None,
+    ) -> None:
         self._tensor = tensor
+        self._number = number
+        self._numbers: dict[Any, Any] = {}
         self._sources: dict[int, Source] = {}
         self._alive: list[Any] = []
         self._facts: set[Any] = set()
@@ -108,6 +115,10 @@ class World:
         if isinstance(value, torch.Tensor):
             return self._tensor(value, Source(base, kind, key), slot)
         place = (id(slot[0]), slot[1]) if slot is not None else (id(base), kind, _hashable(key))
+        if self._number is not None and slot is None and type(value) in (int, float):
+            if place not in self._numbers:
+                self._numbers[place] = self._number(value, Source(base, kind, key))
+            return self._numbers[place]
         if place in self._facts:
             return value
         self._facts.add(place)
@@ -135,6 +146,8 @@ class World:
         """Take in an argument of the call; return what the program shall see."""
         if isinstance(value, torch.Tensor):
             return self._tensor(value, source, None)
+        if self._number is not None and type(value) in (int, float):
+            return self._number(value, source)
         self._take(source, value, None)
         return value
 

@@ -1,0 +1,157 @@
+"""``cache="symbolic values"``: numbers and marked dimensions that a program leaves open, and what it demands of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from thunder_executors import to_callable
+from thunder_frontend.guards import Guard
+from thunder_frontend.sources import Source
+from thunder_ir import Constraint, Context, IntegerProxy, NumberProxy, TensorProxy, Trace, flat_proxies
+
+RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberInput:
+    """A number of the outside world that a program reads and does not fix.
+
+    Args:
+        proxy: what stands for it in the computation.
+        source: how the prologue gets at it.
+    """
+
+    proxy: NumberProxy
+    source: Source
+
+
+def mark_dynamic(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tensor:
+    """Mark dimensions of a tensor as ones that will change from call to call; return the tensor.
+
+    With ``cache="symbolic values"`` one program serves all sizes of them that meet the constraints it recorded. The mark
+    that ``torch._dynamo.mark_dynamic`` leaves counts as well.
+
+    Args:
+        tensor: an argument of a compiled function.
+        dims: which, counted from the front or, if negative, from the back.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import cache_misses, jit, mark_dynamic
+        >>> compiled = jit(lambda x: x.sum() / x.shape[0], cache="symbolic values")
+        >>> [compiled(mark_dynamic(torch.ones(n), 0)).item() for n in (2, 3, 4)], cache_misses(compiled)
+        ([1.0, 1.0, 1.0], 1)
+    """
+    marked = {d % tensor.dim() for d in ([dims] if isinstance(dims, int) else dims)}
+    tensor._dynamo_dynamic_indices = getattr(tensor, "_dynamo_dynamic_indices", set()) | marked  # type: ignore[attr-defined]
+    return tensor
+
+
+def dynamic_dims(tensor: torch.Tensor) -> frozenset[int]:
+    """Return the dimensions of a tensor that are marked as changing; sizes 0 and 1 are never left open."""
+    marked = getattr(tensor, "_dynamo_dynamic_indices", ())
+    return frozenset(d for d in marked if tensor.shape[d] > 1)
+
+
+class ContiguousGuard(Guard):
+    """A tensor whose sizes are open is contiguous, as it was."""
+
+    __slots__ = ()
+
+    def condition(self, context: Context) -> str:
+        return f"{self.source.expression(context)}.is_contiguous()"
+
+    def problem(self, value: Any) -> str | None:
+        return None if value.is_contiguous() else "is not contiguous, compiled for a contiguous tensor"
+
+
+class ConstraintsGuard:
+    """The open numbers meet every constraint that was recorded.
+
+    Args:
+        inputs: the numbers.
+        constraints: how comparisons came out.
+        trace: where the numbers that are compared are computed.
+    """
+
+    __slots__ = ("check", "constraints", "inputs")
+
+    def __init__(self, inputs: Sequence[NumberInput], constraints: Sequence[Constraint], trace: Trace) -> None:
+        self.inputs = tuple(inputs)
+        self.constraints = tuple(c for c in constraints if flat_proxies((c.left, c.right)))
+        self.check = _checker([i.proxy for i in inputs], self.constraints, trace) if self.constraints else None
+
+    def failure(self, roots: dict[str, Any]) -> str | None:
+        """Say which constraint the numbers of a call do not meet; ``None`` if they meet all."""
+        if self.check is None:
+            return None
+        try:
+            broken = self.check(*[i.source.evaluate(roots) for i in self.inputs])
+        except (LookupError, AttributeError, TypeError, ZeroDivisionError) as error:
+            return f"a number cannot be computed ({error})"
+        if broken is None:
+            return None
+        names = ", ".join(f"{i.proxy.name} = {i.source}" for i in self.inputs)
+        return f"{described(broken)} does not hold any more, where {names}"
+
+
+def described(constraint: Constraint) -> str:
+    """Return a constraint as text."""
+    left, right = (p.name if isinstance(p, NumberProxy) else repr(p) for p in (constraint.left, constraint.right))
+    signs = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+    text = f"{left} {signs[constraint.relation]} {right}"
+    return text if constraint.holds else f"not ({text})"
+
+
+def _checker(
+    inputs: Sequence[NumberProxy], constraints: Sequence[Constraint], trace: Trace
+) -> Callable[..., Constraint | None]:
+    """Return a function of the numbers that returns the first constraint they break, or ``None``."""
+    compared = tuple((c.left, c.right) for c in constraints)
+    compute = to_callable(Trace("numbers", tuple(inputs), _number_calls(trace, compared), compared))
+
+    def check(*numbers: Any) -> Constraint | None:
+        for constraint, (left, right) in zip(constraints, compute(*numbers), strict=True):
+            if RELATIONS[constraint.relation](left, right) != constraint.holds:
+                return constraint
+        return None
+
+    return check
+
+
+def _number_calls(trace: Trace, wanted: Any) -> tuple[Any, ...]:
+    """The calls on which numbers depend, in order."""
+    needed = {p.name for p in flat_proxies(wanted)}
+    kept = []
+    for bound in reversed(trace.bound_symbols):
+        if any(p.name in needed for p in bound.outputs):
+            kept.append(bound)
+            needed.update(p.name for p in bound.inputs)
+            if any(isinstance(p, TensorProxy) for p in bound.inputs):
+                raise TypeError(f"a number that the program compares depends on the tensors of {bound.symbol.id}")
+    return tuple(reversed(kept))
+
+
+def opened(proxy: TensorProxy, dims: frozenset[int], name: Callable[[str], str], source: Source) -> list[NumberInput]:
+    """Replace dimensions of an input's proxy by open integers; return these.
+
+    Args:
+        proxy: changed.
+        dims: which dimensions.
+        name: hands out names.
+        source: of the tensor.
+    """
+    shape: list[Any] = list(proxy.shape)
+    numbers = []
+    for d in sorted(dims):
+        shape[d] = IntegerProxy(shape[d], name("i"))
+        numbers.append(NumberInput(shape[d], Source(Source(source, "attribute", "shape"), "item", d)))
+    proxy.shape, proxy.strides = tuple(shape), None
+    return numbers

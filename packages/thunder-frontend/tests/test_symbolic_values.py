@@ -1,0 +1,87 @@
+"""One program for all numbers and sizes that meet the constraints it recorded."""
+
+import pytest
+import torch
+from thunder_frontend import cache_misses, explain_misses, jit, last_traces, mark_dynamic
+from torch import nn
+
+
+def symbolic(function):
+    return jit(function, cache="symbolic values")
+
+
+def test_numbers_are_left_open():
+    compiled = symbolic(lambda x, n, f: x * n + f)
+    for n, f in ((2, 0.5), (3, 1.5), (-1, 0.0)):
+        x = torch.randn(3)
+        torch.testing.assert_close(compiled(x, n, f), x * n + f)
+    assert cache_misses(compiled) == 1
+
+
+def test_a_comparison_is_a_constraint():
+    compiled = symbolic(lambda x, n: x * n if n > 2 else x - n)
+    x = torch.randn(3)
+    for n in (3, 4, 1, 2, 7, 0):
+        torch.testing.assert_close(compiled(x, n), x * n if n > 2 else x - n)
+    assert cache_misses(compiled) == 2
+    assert "a1 > 2 does not hold any more" in explain_misses(compiled)[0][0]
+
+
+def test_a_number_that_python_needs_is_fixed():
+    def program(x, n):
+        for _ in range(n):
+            x = x + 1
+        return x
+
+    compiled = symbolic(program)
+    for n in (1, 2, 3):
+        assert torch.equal(compiled(torch.zeros(2), n), torch.full((2,), float(n)))
+    assert cache_misses(compiled) == 3
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x.sum() / x.shape[0],
+        lambda x: x.view(x.shape[0] * x.shape[1]) + 1,
+        lambda x: x.reshape(x.size(0), -1, 2).transpose(0, 1) * 2,
+        lambda x: torch.cat([x, x]) + torch.zeros(2 * x.shape[0], 4),
+        lambda x: torch.softmax(x, dim=0) @ torch.ones(4, 3),
+        lambda x: nn.functional.layer_norm(x, (4,)),
+        lambda x: x[: x.shape[0] // 2],
+        lambda x: x + torch.arange(x.shape[0]).unsqueeze(1),
+    ],
+)
+def test_marked_dimensions_are_left_open(program):
+    compiled = symbolic(program)
+    for n in (4, 6, 10):
+        x = torch.randn(n, 4)
+        torch.testing.assert_close(compiled(mark_dynamic(x.clone(), 0)), program(x))
+    assert cache_misses(compiled) == 1, explain_misses(compiled)
+
+
+def test_sizes_that_must_agree_are_a_constraint():
+    compiled = symbolic(lambda x, y: x + y)
+    for n in (2, 3):
+        compiled(mark_dynamic(torch.randn(n), 0), mark_dynamic(torch.randn(n), 0))
+    assert cache_misses(compiled) == 1
+    with pytest.raises(RuntimeError):
+        compiled(mark_dynamic(torch.randn(2), 0), mark_dynamic(torch.randn(3), 0))
+
+
+def test_sizes_not_marked_are_fixed():
+    compiled = symbolic(lambda x: x * 2)
+    compiled(torch.randn(2)), compiled(torch.randn(3))
+    assert cache_misses(compiled) == 2
+
+
+def test_modules_train_with_open_batch_sizes():
+    module = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2))
+    compiled = symbolic(module)
+    for n in (3, 5, 8):
+        x = torch.randn(n, 4)
+        expected = torch.autograd.grad(module(x).square().sum(), list(module.parameters()))
+        result = torch.autograd.grad(compiled(mark_dynamic(x.clone(), 0)).square().sum(), list(module.parameters()))
+        torch.testing.assert_close(result, expected)
+    assert cache_misses(compiled) == 1, explain_misses(compiled)
+    assert "i0" in str(last_traces(compiled)[0])
