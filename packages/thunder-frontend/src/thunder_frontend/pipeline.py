@@ -18,6 +18,7 @@ from thunder_frontend.stats import Timer
 from thunder_frontend.transforms import Transform
 from thunder_ir import Builder, OpTags, TensorProxy, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
+from thunder_prims import tidy
 from thunder_torch import symbol_of
 from thunder_torch.bridge import connect_autograd
 
@@ -144,16 +145,16 @@ def _differentiated(
         )
 
     def compile_trace(made: Trace) -> Callable[..., Any]:
-        return transform_for_execution(made, options.executors).python_callable()
+        return transform_for_execution(tidy(made), options.executors).python_callable()
 
     with timer("autograd"):
         split = differentiate(keep_written_inputs(program, trace))
-    traces.append(split.forward)
-    backward_traces.append(split.backward)
+        traces.append(split.forward)
+        backward_traces += [split.backward, tidy(split.backward)]
     with timer("executors"):
         traces += execution_traces(split.forward, options.executors)
         _after_optimisation(traces, options)
-        backward_traces += execution_traces(split.backward, options.executors)
+        backward_traces += execution_traces(backward_traces[-1], options.executors)
         _after_optimisation(backward_traces, options)
     with timer("code generation"):
         forward, backward = traces[-1].python_callable(), backward_traces[-1].python_callable()
