@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from thunder_autograd.costs import recomputation
+from thunder_autograd.costs import recomputation, traffic
 from thunder_autograd.flow import Network
 from thunder_autograd.programs import Joint, live_calls
 from thunder_autograd.traits import Trait, Traits, bytes_of
 from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies
 
 EAGERNESS = 2.5  # bytes of memory traffic that a byte saved is worth, when no budget says otherwise
+PATIENCE = 0.02  # how much longer the whole may take for it, as a fraction
 KEPT_ANYWAY = 7 / 8  # what a byte of an output counts: its owner is likely to keep it, too
 FINEST = 2048  # steps between computing nothing and computing everything again that a memory budget chooses from
+HALVINGS = 5  # of the range of eagerness in which the one that PATIENCE allows is looked for
 WIDEST = 1e4  # the eagerness of the last step; that of the first is its inverse
 
 
@@ -69,13 +71,22 @@ def choose(parts: Joint, traits: Traits, partition: str, memory_budget: float | 
         raise ValueError(f"partition is 'min-cut' or 'save-all', not {partition!r}")
     problem = _Problem(parts, traits)
     if partition == "save-all":
-        return problem.solve(0.0, heavy=False)[0]
+        return problem.solve(0.0, heavy=False).saved
     if memory_budget is None:
-        return problem.solve(EAGERNESS, heavy=False)[0]
+        return problem.in_time()
     if memory_budget < 0:
         raise ValueError(f"memory_budget is a fraction from 0 to 1 or a number of bytes, not {memory_budget!r}")
-    limit = memory_budget * problem.solve(0.0, heavy=False)[1] if memory_budget <= 1 else memory_budget
+    limit = memory_budget * problem.solve(0.0, heavy=False).bytes if memory_budget <= 1 else memory_budget
     return problem.within(limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Solution:
+    """A cut: what is saved, its bytes, and the traffic of what is done again."""
+
+    saved: set[str]
+    bytes: int
+    again: float
 
 
 class _Problem:
@@ -138,8 +149,8 @@ class _Problem:
             return float("inf")
         return recomputation(bound, trait)
 
-    def solve(self, eagerness: float, heavy: bool) -> tuple[set[str], int]:
-        """Return what to save, and its bytes.
+    def solve(self, eagerness: float, heavy: bool) -> _Solution:
+        """Return the least that bytes and time together can cost at one exchange rate.
 
         Args:
             eagerness: bytes of traffic that a byte saved is worth; 0 computes nothing again that costs anything.
@@ -172,21 +183,49 @@ class _Problem:
             for p in b.outputs
             if network.node(p.name) in again
         }
-        return saved, sum([self.size[name] for name in saved])
+        return _Solution(saved, sum([self.size[name] for name in saved]), self.time_again(saved, heavy))
+
+    def time_again(self, saved: set[str], heavy: bool) -> float:
+        """Return what it costs to do again all that the backward program needs and that is not saved."""
+        wanted = {p.name for p in self.frontier}
+        total = 0.0
+        for bound in reversed(self.candidates):
+            if any([p.name in wanted and p.name not in saved for p in bound.outputs]):
+                total += self.cost(bound, heavy)
+                wanted.update([p.name for p in bound.inputs])
+        return total
+
+    def in_time(self) -> set[str]:
+        """Return what to save so that doing the rest again takes little time beside the whole program."""
+        solution = self.solve(EAGERNESS, heavy=False)
+        limit = PATIENCE * sum([_time(b, self.traits.of(b)) for b in [*self.parts.primal, *self.parts.pulled]])
+        low, high = EAGERNESS / 2, EAGERNESS
+        for _ in range(HALVINGS if solution.again > limit else 0):
+            middle = (low + high) / 2
+            tried = self.solve(middle, heavy=False)
+            if tried.again <= limit:
+                low, solution = middle, tried
+            else:
+                high = middle
+        return solution.saved if solution.again <= limit else self.solve(0.0, heavy=False).saved
 
     def within(self, limit: float) -> set[str]:
         """Return what to save in order to stay within so many bytes at the least cost; the least bytes if none does."""
         for heavy in (False, True):
             least = self.solve(WIDEST, heavy)
-            if least[1] <= limit or heavy:
+            if least.bytes <= limit or heavy:
                 break
         low, high = 0, FINEST  # the step ``high`` is within the limit, or the best there is
-        best = least[0]
+        best = least.saved
         while low < high:
             middle = (low + high) // 2
-            keep, size = self.solve(WIDEST ** (2 * middle / FINEST - 1), heavy)
-            if size <= limit:
-                high, best = middle, keep
+            tried = self.solve(WIDEST ** (2 * middle / FINEST - 1), heavy)
+            if tried.bytes <= limit:
+                high, best = middle, tried.saved
             else:
                 low = middle + 1
         return best
+
+
+def _time(bound: BoundSymbol, trait: Trait) -> float:
+    return float(traffic(bound)) if trait is Trait.FIXED else recomputation(bound, trait)
