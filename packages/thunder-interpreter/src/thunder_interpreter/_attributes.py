@@ -7,12 +7,15 @@ from thunder_interpreter._calls import HEAP_TYPE, Outcome, call, call_native
 from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, start
 from thunder_interpreter._generators import RESUMABLE_TYPES
 from thunder_interpreter._generators import attribute as generator_attribute
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._traceback import interpreted_frame
 from thunder_interpreter._types import python_function, raw_attribute
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
+
+keep_builtins(globals())
+
 
 OBJECT_GET = object.__dict__["__getattribute__"]
 TYPE_GET = type.__dict__["__getattribute__"]

@@ -17,11 +17,14 @@ from thunder_interpreter._calls import HEAP_TYPE, TYPE_CALL, Outcome, Special, c
 from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, local_mapping, start, user_frames
 from thunder_interpreter._machine import BY_NAME, handled_exception
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import RUNNING
 from thunder_interpreter._traceback import stand_in
 from thunder_interpreter._types import python_function, raw_attribute
 from thunder_interpreter.opcodes import access, containers
+
+keep_builtins(globals())
+
 
 COMPILER_FLAGS = 0x1FF0000  # the __future__ features
 DONT_IMPLY_DEDENT = 0x200
@@ -662,6 +665,9 @@ SPECIALS: dict[Any, Special] = {
     **{native: as_unary(native, symbol) for symbol, (native, _) in UNARY.items()},
     **{native: handing_over(native, *rest) for native, *rest in HANDED},  # type: ignore[arg-type]
 }
+if hasattr(_thread, "start_joinable_thread"):
+    native = _thread.start_joinable_thread
+    SPECIALS[native] = handing_over(native, (0,), ("function",), None)
 BY_NAME["_warnings", "warn"] = special_warn
 if hasattr(sys, "_getframemodulename"):
     SPECIALS[sys._getframemodulename] = special_getframemodulename

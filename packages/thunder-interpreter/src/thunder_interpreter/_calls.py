@@ -16,8 +16,11 @@ from typing import Any, TypeAlias
 from thunder_interpreter._decode import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, Program
 from thunder_interpreter._frame import AnyFrame, Call, Frame, InitFrame, Protocol, start
 from thunder_interpreter._null import NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import python_function, raw_attribute
+
+keep_builtins(globals())
+
 
 Outcome: TypeAlias = Any  # None, a step, a frame or Leave
 Special: TypeAlias = Callable[[AnyFrame, list[Any], dict[str, Any]], Outcome]
@@ -42,9 +45,7 @@ def call(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> O
         kwargs: keyword arguments, possibly empty.
     """
     machine = frame.machine
-    special = machine.table.get(id(fn))
-    if special is None and machine.consults is not None:
-        special = machine.consults(fn)
+    special = machine.table.get(id(fn)) if machine.consults is None else machine.consults(fn)
     if special is not None:
         return special(frame, args, kwargs)
     kind = type(fn)
@@ -151,7 +152,7 @@ def call_method(frame: AnyFrame, fn: MethodType, args: list[Any], kwargs: dict[s
 def call_builtin(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Call a C function; a bound C method may have something registered for its descriptor."""
     machine = frame.machine
-    if fn.__name__ in machine.names:
+    if fn.__name__ in machine.names or machine.consults is not None:
         owner = fn.__self__
         if type(owner) is ModuleType:
             special = machine.by_name.get((owner.__name__, fn.__name__))
@@ -159,7 +160,7 @@ def call_builtin(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, An
                 return special(frame, args, kwargs)
         elif owner is not None:
             descriptor = raw_attribute(owner if isinstance(owner, type) else type(owner), fn.__name__)
-            special = machine.table.get(id(descriptor))
+            special = machine.special(descriptor)
             if special is not None:
                 args.insert(0, owner)
                 return special(frame, args, kwargs)
@@ -169,8 +170,8 @@ def call_builtin(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, An
 def call_method_wrapper(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Call a bound slot such as ``object().__init__``."""
     machine = frame.machine
-    if fn.__name__ in machine.names:
-        special = machine.table.get(id(fn.__objclass__.__dict__.get(fn.__name__)))
+    if fn.__name__ in machine.names or machine.consults is not None:
+        special = machine.special(fn.__objclass__.__dict__.get(fn.__name__))
         if special is not None:
             args.insert(0, fn.__self__)
             return special(frame, args, kwargs)
@@ -216,7 +217,7 @@ def construct(frame: AnyFrame, cls: type, args: list[Any], kwargs: dict[str, Any
             if type(cls) is type or raw_attribute(type(cls), "__call__") is TYPE_CALL:
                 machine.constructors[cls] = init
     if not interpreted_new and not python_function(machine, init):
-        special = machine.table.get(id(new)) if cls.__flags__ & HEAP_TYPE else None
+        special = machine.special(new) if cls.__flags__ & HEAP_TYPE else None
         if special is None:
             return call_native(frame, cls, args, kwargs)
     return start(frame, constructing(cls, new if interpreted_new else cls.__new__, args, kwargs))

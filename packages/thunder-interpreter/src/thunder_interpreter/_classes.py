@@ -8,8 +8,10 @@ from typing import Any
 from thunder_interpreter._calls import Outcome, call_native
 from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, start
 from thunder_interpreter._null import NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import raw_attribute
+
+keep_builtins(globals())
 
 
 def RUN(function: FunctionType, namespace: Any) -> Any:  # noqa: N802

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from thunder_interpreter._decode import CO_OPTIMIZED, Program
 from thunder_interpreter._null import NOTHING, NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
+
+keep_builtins(globals())
 
 
 class Leave:
@@ -328,7 +330,7 @@ def steer(frame: AnyFrame, protocol: Protocol) -> Any:
 
 def builtins_of(function: FunctionType) -> dict[str, Any]:
     """The builtins that a function sees."""
-    found: dict[str, Any] = function.__builtins__  # type: ignore[attr-defined]
+    found: dict[str, Any] = function.__builtins__
     return found
 
 

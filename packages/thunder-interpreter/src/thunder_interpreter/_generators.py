@@ -17,10 +17,13 @@ from thunder_interpreter import _traceback
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE, Program
 from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame, user_frames
 from thunder_interpreter._machine import execute, unwind
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
+
+keep_builtins(globals())
+
 
 RESUMABLE_TYPES = (GeneratorType, CoroutineType, AsyncGeneratorType)
 

@@ -15,9 +15,12 @@ from thunder_interpreter._decode import PROVENANCE
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
 from thunder_interpreter._log import Log
 from thunder_interpreter._machine import BY_NAME, Machine
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._provenance import Provenance
 from thunder_interpreter._registry import RUNNING, SUPPORTED, UnsupportedPython
+
+keep_builtins(globals())
+
 
 Predicate: TypeAlias = Callable[[Any], Any]
 Lookasides: TypeAlias = Mapping[Any, Any] | Predicate | Iterable[Any]
@@ -124,6 +127,7 @@ class Interpretation:
         self.table: dict[int, Special] = {id(key): special for key, special in SPECIALS.items()}
         self._kept: list[Any] = []
         self._predicates: list[Predicate] = []
+        self._explicit: set[int] = set()
         if lookasides is not None:
             self._add(lookasides)
         keys = [*SPECIALS, *self._kept]
@@ -229,19 +233,21 @@ class Interpretation:
         if not callable(replacement) and not isinstance(replacement, Interpreted):
             raise TypeError(f"the lookaside for {key!r} is no callable: {replacement!r}")
         self._kept.append(key)
+        self._explicit.add(id(key))
         self.table[id(key)] = replacing(replacement)
 
     def _consult(self, fn: Any) -> Special | None:
-        """Ask the predicates about a callable, once."""
+        """What is done for a callable: what the user gave for it, what a predicate says (asked once), or our own."""
         kind = type(fn)
-        if kind is MethodType or kind is MethodWrapperType:
-            return None
-        if kind is BuiltinFunctionType and type(fn.__self__) is not MODULE and fn.__self__ is not None:
-            return None
+        bound = kind is MethodType or kind is MethodWrapperType
+        if kind is BuiltinFunctionType and fn.__self__ is not None and type(fn.__self__) is not MODULE:
+            bound = True
+        if bound or fn is None or id(fn) in self._explicit:
+            return self.table.get(id(fn))
         known = self._answers.get(id(fn))
         if known is not None:
             return known[1]
-        special = None
+        special = self.table.get(id(fn))
         for predicate in self._predicates:
             replacement = predicate(fn)
             if replacement is not None:

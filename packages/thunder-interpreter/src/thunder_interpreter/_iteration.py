@@ -8,11 +8,14 @@ from thunder_interpreter._calls import Outcome, Special, call_native
 from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, RaiseFrame, start, steer
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._operators import is_plain
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import python_function, raw_attribute
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
+
+keep_builtins(globals())
+
 
 REPORTED = frozenset(
     {list, tuple, dict, set, frozenset, range, str, bytes, type({}.keys()), type({}.values()), type({}.items())}

@@ -22,10 +22,13 @@ from thunder_interpreter._frame import (
     RaiseFrame,
     advance,
 )
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 
 if TYPE_CHECKING:
     from thunder_interpreter._interpretation import Interpretation
+
+keep_builtins(globals())
+
 
 BY_NAME: dict[tuple[str, str], Special] = {}  # for functions of C modules that may be imported afresh
 PROGRAMS: dict[frozenset[str], dict[int, Program]] = {}
@@ -90,6 +93,10 @@ class Machine:
     opaque_result: Any
     truth: Any
     constant: Any
+
+    def special(self, fn: Any) -> Special | None:
+        """What is done when ``fn`` is called, if that is not the usual."""
+        return self.table.get(id(fn)) if self.consults is None else self.consults(fn)
 
     def decode(self, code: CodeType) -> Program:
         """The program of ``code``, whether functions of that code are opaque or not."""

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 from thunder_interpreter._calls import HEAP_TYPE, Outcome
 from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, calling, start, steer
 from thunder_interpreter._null import NOTHING, NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import python_function, raw_attribute
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
+
+keep_builtins(globals())
+
 
 ARITHMETIC: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "+": (operator.add, "add"),

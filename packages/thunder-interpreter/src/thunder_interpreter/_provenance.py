@@ -11,7 +11,10 @@ from typing import Any, TypeAlias
 from thunder_interpreter._decode import TRACKERS, Instruction
 from thunder_interpreter._frame import AnyFrame, BaseFrame, Frame, InitFrame
 from thunder_interpreter._null import NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
+
+keep_builtins(globals())
+
 
 Record: TypeAlias = tuple[Any, ...]
 NO_VALUE: Record = ("null", None)
@@ -107,14 +110,16 @@ class Track:
         stack: a record for each value on the frame's stack; what lies beyond the depth of that is of no meaning.
         variables: a record for each of its variables.
         operands: the records of the operands of the last call or operation.
+        values: the operands themselves, of the last call.
     """
 
-    __slots__ = ("operands", "stack", "variables")
+    __slots__ = ("operands", "stack", "values", "variables")
 
     def __init__(self, variables: list[Record]) -> None:
         self.stack: list[Record] = []
         self.variables = variables
         self.operands: list[Record] = []
+        self.values: list[Any] = []
 
 
 def begin(frame: Frame, stack: list[Any], step: tuple[Any, Any]) -> Any:
@@ -334,6 +339,7 @@ def calling(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
         del operands[1]
     values = stack[-pops:]
     track.operands = operands
+    track.values = values
     shadow[depth - pops :] = [("call", keywords, *operands)]
     outcome = handler(frame, stack, argument)
     if type(outcome) is Frame and outcome is not frame:
@@ -567,6 +573,10 @@ def find(frame: AnyFrame, value: Any) -> Record | None:
 
 def find_in(frame: Frame, track: Track, value: Any) -> Record | None:
     """The record of ``value`` among the variables and the stack of a frame."""
+    passed = [held for held in track.values if held is not NULL]
+    for held, record in zip(passed, track.operands, strict=False):
+        if held is value:
+            return record
     for held, record in zip(frame.stack, track.stack, strict=False):
         if held is value:
             return record

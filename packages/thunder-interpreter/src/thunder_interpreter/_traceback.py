@@ -6,7 +6,10 @@ from typing import Any
 
 from thunder_interpreter._decode import CO_GENERATOR, CO_NEWLOCALS, CO_OPTIMIZED
 from thunder_interpreter._frame import Frame, bound_variables, strip
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
+
+keep_builtins(globals())
+
 
 _RETURN_GENERATOR = bytes([dis.opmap["RETURN_GENERATOR"], 0])
 

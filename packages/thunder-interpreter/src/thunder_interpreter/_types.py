@@ -3,10 +3,13 @@
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
+
+keep_builtins(globals())
+
 
 MRO = type.__dict__["__mro__"].__get__
 DICT = type.__dict__["__dict__"].__get__
@@ -25,7 +28,7 @@ def python_function(machine: "Machine", fn: Any) -> bool:
     """Whether ``fn`` is a Python function that would be interpreted (or looked aside)."""
     if type(fn) is not FunctionType:
         return False
-    if id(fn) in machine.table:
+    if machine.special(fn) is not None:
         return True
     program = machine.programs.get(id(fn.__code__))
     if program is None:

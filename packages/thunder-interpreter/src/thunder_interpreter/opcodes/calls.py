@@ -8,8 +8,10 @@ from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._decode import Instruction, Program
 from thunder_interpreter._frame import Call, Frame, Protocol, start
 from thunder_interpreter._null import NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
+
+keep_builtins(globals())
 
 
 def argument_counts(instruction: Instruction) -> tuple[int, tuple[str, ...]]:

@@ -7,9 +7,11 @@ from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Call, Frame, Protocol, start, steer
 from thunder_interpreter._null import NOTHING
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
 from thunder_interpreter.opcodes.calls import callable_name
+
+keep_builtins(globals())
 
 
 def pop_many(stack: list[Any], count: int) -> list[Any]:

@@ -5,9 +5,11 @@ from typing import Any
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._frame import Call, Frame, Protocol, start
 from thunder_interpreter._machine import handled_exception, set_context
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
 from thunder_interpreter._types import raw_attribute
+
+keep_builtins(globals())
 
 
 @opcode("PUSH_EXC_INFO")

@@ -6,8 +6,10 @@ from thunder_interpreter import _generators, _iteration, _operators
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import Instruction, jump_backward, jump_forward
 from thunder_interpreter._frame import Frame
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
+
+keep_builtins(globals())
 
 
 @opcode("JUMP_FORWARD", decode=jump_forward)

@@ -9,9 +9,11 @@ from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._decode import name
 from thunder_interpreter._frame import Call, Frame, Protocol, builtins_of, start, steer
 from thunder_interpreter._null import NOTHING, NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
 from thunder_interpreter.opcodes.variables import namespace
+
+keep_builtins(globals())
 
 
 @opcode("MAKE_FUNCTION", until=(3, 13))

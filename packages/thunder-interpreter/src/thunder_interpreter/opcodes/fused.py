@@ -9,7 +9,10 @@ from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import Instruction, fusion
 from thunder_interpreter._frame import Frame
 from thunder_interpreter._null import NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
+
+keep_builtins(globals())
+
 
 VARIABLES = ("LOAD_FAST", "LOAD_FAST_CHECK")
 OPERATORS = ("BINARY_OP", "COMPARE_OP")

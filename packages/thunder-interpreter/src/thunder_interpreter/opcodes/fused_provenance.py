@@ -6,10 +6,12 @@ from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import TRACKED_FUSIONS
 from thunder_interpreter._frame import Frame
 from thunder_interpreter._null import NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._provenance import PLAIN_CONSTANTS, PLAIN_OPERATORS
 from thunder_interpreter.opcodes import fused, operators
 from thunder_interpreter.opcodes.stack import load_const
+
+keep_builtins(globals())
 
 
 def stack_and_variable(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:

@@ -9,10 +9,12 @@ from thunder_interpreter._decode import CO_COROUTINE, CO_ITERABLE_COROUTINE, Ins
 from thunder_interpreter._frame import Call, Frame, Protocol, calling, start, steer
 from thunder_interpreter._generators import AsyncYield
 from thunder_interpreter._null import NOTHING
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
 from thunder_interpreter._traceback import strip
 from thunder_interpreter._types import python_function, raw_attribute
+
+keep_builtins(globals())
 
 
 @opcode("RETURN_GENERATOR")

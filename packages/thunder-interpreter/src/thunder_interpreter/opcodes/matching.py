@@ -5,8 +5,11 @@ from typing import Any
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._frame import Call, Frame, Protocol, start
 from thunder_interpreter._null import NOTHING
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
+
+keep_builtins(globals())
+
 
 MAPPING_FLAG, SEQUENCE_FLAG, MATCH_SELF_FLAG = 1 << 6, 1 << 5, 1 << 22
 

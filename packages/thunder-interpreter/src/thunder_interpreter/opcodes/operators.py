@@ -7,8 +7,11 @@ from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Frame
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
+
+keep_builtins(globals())
+
 
 SYMBOLS = ("+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^")
 

@@ -12,13 +12,16 @@ from thunder_interpreter._decode import Instruction, constant, fast_name
 from thunder_interpreter._frame import Frame, builtins_of, local_mapping, start, steer
 from thunder_interpreter._generators import AsyncYield
 from thunder_interpreter._null import NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import Handler, drop, opcode
 from thunder_interpreter.opcodes.exceptions import left_to_raise
 from thunder_interpreter.opcodes.flow import leave
 from thunder_interpreter.opcodes.functions import importing_all
 from thunder_interpreter.opcodes.stack import printing
 from thunder_interpreter.opcodes.variables import global_value, load_deref_from
+
+keep_builtins(globals())
+
 
 V312 = (3, 12)
 

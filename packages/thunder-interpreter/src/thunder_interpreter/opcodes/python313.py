@@ -10,7 +10,7 @@ from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Call, Frame, Protocol, start
 from thunder_interpreter._null import NULL
 from thunder_interpreter._operators import COMPARE, COMPARE_NAMES
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import drop, opcode
 from thunder_interpreter.opcodes.calls import call_named, call_positional, call_spread
 from thunder_interpreter.opcodes.containers import CONVERSIONS, formatted, merge_keywords
@@ -18,6 +18,9 @@ from thunder_interpreter.opcodes.functions import annotate
 from thunder_interpreter.opcodes.operators import compare_slow
 from thunder_interpreter.opcodes.python312 import BINARY_INTRINSICS, attribute_name, super_name, super_operands
 from thunder_interpreter.opcodes.variables import find_global, global_name, global_value, undefined
+
+keep_builtins(globals())
+
 
 V313 = (3, 13)
 

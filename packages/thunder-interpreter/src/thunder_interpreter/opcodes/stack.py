@@ -6,8 +6,11 @@ from typing import Any
 from thunder_interpreter._decode import constant
 from thunder_interpreter._frame import Call, Frame, Protocol, steer
 from thunder_interpreter._null import NOTHING, NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import drop, opcode
+
+keep_builtins(globals())
+
 
 drop("NOP", "CACHE", "RESUME", "EXTENDED_ARG")
 drop("PRECALL", until=(3, 12))

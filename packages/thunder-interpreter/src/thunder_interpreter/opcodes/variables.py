@@ -6,8 +6,10 @@ from typing import Any
 from thunder_interpreter._decode import Instruction, fast_name, name
 from thunder_interpreter._frame import Frame, builtins_of
 from thunder_interpreter._null import NULL
-from thunder_interpreter._pristine import __builtins__  # type: ignore[attr-defined,no-redef]  # noqa: F401
+from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
+
+keep_builtins(globals())
 
 
 @opcode("LOAD_FAST", until=(3, 12), decode=fast_name)

@@ -1,0 +1,20 @@
+"""A sample of CPython's own regression tests, and the tool that runs them."""
+
+import pytest
+
+from thunder_interpreter import conformance
+
+SAMPLE = ["test_scope", "test_class", "test_generators", "test_with", "test_raise", "test_super", "test_keywordonlyarg"]
+
+
+@pytest.mark.parametrize("module", SAMPLE)
+def test_methods_that_pass_plainly_pass_interpreted(module):
+    passing, failing, _ = conformance.compare(module, 30.0, "")
+    assert passing > 0
+    assert failing == {}
+
+
+def test_the_report_is_a_page_with_every_failure():
+    report = {"3.11.7": {"test_x": {"passing": 3, "failing": {"test.test_x.T.m": "Error: words"}}}}
+    text = conformance.page(report)
+    assert "2 of 3 (66.67 %)" in text and "`test.test_x.T.m`: `Error: words`" in text

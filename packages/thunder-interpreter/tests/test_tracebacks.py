@@ -1,0 +1,190 @@
+"""Tracebacks, frames and warnings show the user's frames and nothing else."""
+
+import inspect
+import sys
+import traceback
+import warnings
+
+import pytest
+
+from thunder_interpreter import Callbacks, interpret
+
+
+def fails(x):
+    return 1 / x
+
+
+def middle(x):
+    return fails(x)
+
+
+def handled():
+    try:
+        middle(0)
+    except ZeroDivisionError as error:
+        raise ValueError("again") from error
+
+
+def entries(error):
+    return [(entry.name, entry.lineno, entry.filename) for entry in traceback.extract_tb(error.__traceback__)]
+
+
+def caught(fn, *args):
+    try:
+        fn(*args)
+    except BaseException as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+@pytest.mark.parametrize("program", [lambda: middle(0), handled], ids=["direct", "chained"])
+def test_a_traceback_has_exactly_the_users_frames(program):
+    plain, interpreted = caught(program), caught(interpret(program))
+    assert entries(interpreted) == entries(plain)
+    if plain.__cause__ is not None:
+        assert entries(interpreted.__cause__) == entries(plain.__cause__)
+    shown = "".join(traceback.format_exception(interpreted))
+    assert shown == "".join(traceback.format_exception(plain))
+
+
+def test_frames_below_c_functions_are_shown_once():
+    def program():
+        return sorted([1, 2], key=lambda x: middle(0))
+
+    assert entries(caught(interpret(program))) == entries(caught(program))
+
+
+def test_frames_of_generators_are_shown():
+    def numbers():
+        yield 1
+        middle(0)
+
+    def flat():
+        for _ in numbers():
+            pass
+
+    def in_c():
+        return list(numbers())
+
+    for program in (flat, in_c):
+        assert entries(caught(interpret(program))) == entries(caught(program))
+
+
+def test_an_error_in_a_lookaside_surfaces_with_the_users_frames():
+    def broken(x):
+        raise KeyError("broken")
+
+    error = caught(interpret(middle, lookasides={fails: broken}), 1)
+    names = [name for name, _, _ in entries(error)]
+    assert isinstance(error, KeyError) and names == ["caught", "middle", "broken"]
+
+
+def test_an_error_in_a_callback_surfaces_with_the_users_frames():
+    class Broken(Callbacks):
+        def load_global(self, names, name, value):
+            if name == "fails":
+                raise KeyError("broken")
+            return value
+
+    error = caught(interpret(middle, callbacks=Broken()), 1)
+    assert [name for name, _, _ in entries(error)] == ["caught", "middle", "load_global"]
+
+
+def test_the_current_exception_is_that_of_the_program():
+    def program():
+        found = [sys.exc_info()]
+        try:
+            fails(0)
+        except ZeroDivisionError as error:
+            found.append(sys.exc_info()[1] is error)
+            found.append(sys.exception() is error)
+            found.append(traceback.format_exc().splitlines()[-1])
+        found.append(sys.exc_info())
+        return found
+
+    assert interpret(program)() == program()
+
+
+def test_frames_are_those_of_the_user():
+    def names():
+        frame, found = sys._getframe(), []
+        while frame is not None:
+            found.append(frame.f_code.co_name)
+            frame = frame.f_back
+        return found
+
+    def outer():
+        local = 5
+        frame = inspect.currentframe()
+        caller = [entry.function for entry in inspect.stack()][:2]
+        return sys._getframe().f_locals["local"], frame.f_lineno - frame.f_code.co_firstlineno, caller, names(), local
+
+    def through_c():
+        return [*map(lambda _: names(), [0])][0]
+
+    assert interpret(outer)() == outer()
+    assert interpret(through_c)() == through_c()
+
+
+def test_warnings_count_the_users_frames():
+    def warns():
+        warnings.warn("careful", stacklevel=2)
+
+    def program():
+        warns()
+
+    found = []
+    for fn in (program, interpret(program)):
+        with warnings.catch_warnings(record=True) as record:
+            warnings.simplefilter("always")
+            fn()
+        found.append((record[0].filename, record[0].lineno, str(record[0].message)))
+    assert found[0] == found[1]
+
+
+def test_location_and_stack_name_the_users_code():
+    seen = []
+
+    def here():
+        seen.append((run.location(), run.stack()))
+
+    def inner():
+        here()
+
+    def program():
+        inner()
+
+    run = interpret(program, lookasides={here: here})
+    run()
+    location, stack = seen[0]
+    assert (location.filename, location.line) == (__file__, inner.__code__.co_firstlineno + 1)
+    assert [name for _, _, name in stack] == ["program", "inner"]
+    assert run.location() is None
+
+
+def test_names_are_suggested_as_by_cpython():
+    def program():
+        number = 1
+        return numbr + number  # noqa: F821
+
+    shown = "".join(traceback.format_exception(caught(interpret(program))))
+    assert shown == "".join(traceback.format_exception(caught(program)))
+
+
+def test_the_objects_of_a_finished_run_are_freed_at_once():
+    freed = []
+
+    class Thing:
+        def __del__(self):
+            freed.append(1)
+
+    def program():
+        try:
+            thing = Thing()
+            fails(0)
+        except ZeroDivisionError:
+            del thing
+        Thing()
+        return len(freed)
+
+    assert interpret(program)() == 2

@@ -1,0 +1,341 @@
+"""Callbacks, lookasides, opaque functions, the log and provenance."""
+
+import functools
+import operator
+import types
+
+import pytest
+
+from thunder_interpreter import Callbacks, Interpreted, Provenance, interpret
+
+SCALE = 3
+
+
+class Recorder(Callbacks):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.log = []
+
+
+def recorder(*names):
+    """A recorder that overrides the callbacks ``names`` only."""
+
+    def method(name):
+        def record(self, *args):
+            self.log.append((name, *args))
+            return getattr(Callbacks, name)(self, *args)
+
+        return record
+
+    return type("Recorder", (Recorder,), {name: method(name) for name in names})()
+
+
+class Thing:
+    shared = [1, 2]
+
+    def __init__(self):
+        self.own = 5
+
+    @property
+    def computed(self):
+        return self.own + 1
+
+    def method(self, x):
+        return x * self.own
+
+
+def test_loads_are_reported_and_may_be_replaced():
+    class Doubling(Callbacks):
+        def load_global(self, names, name, value):
+            return 100 if name == "SCALE" else value
+
+        def load_attribute(self, obj, name, value):
+            return value * 2 if name == "own" else value
+
+        def load_item(self, container, key, value):
+            return value + 0.5
+
+        def iterated(self, container, index, value):
+            return -value
+
+        def constant(self, value):
+            return 9 if value == 7 else value
+
+        def load_closure(self, function, name, value):
+            return 1000 if name == "captured" else value
+
+    captured = 1
+
+    def program(thing, xs):
+        return SCALE, thing.own, thing.computed, thing.method(1), xs[0], [x for x in xs], 7, captured
+
+    result = interpret(program, callbacks=Doubling())(Thing(), [1, 2])
+    assert result == (100, 10, 11, 10, 1.5, [-1, -2], 9, 1000)
+
+
+def test_python_descriptors_are_not_reported_but_what_they_load_is():
+    callbacks = recorder("load_attribute")
+    thing = Thing()
+    interpret(lambda t: t.computed, callbacks=callbacks)(thing)
+    assert callbacks.log == [("load_attribute", thing, "own", 5)]
+
+
+def test_missing_attributes_are_reported():
+    callbacks = recorder("missing_attribute")
+    thing = Thing()
+
+    def program(t):
+        return hasattr(t, "no"), getattr(t, "nope", 4), hasattr(t, "own")
+
+    assert interpret(program, callbacks=callbacks)(thing) == (False, 4, True)
+    assert callbacks.log == [("missing_attribute", thing, "no"), ("missing_attribute", thing, "nope")]
+
+
+def test_effects_are_reported_before_they_happen():
+    seen = []
+
+    class Before(Callbacks):
+        def store_attribute(self, obj, name, value):
+            seen.append((name, getattr(obj, name, None), value))
+
+        def delete_attribute(self, obj, name):
+            seen.append((name, getattr(obj, name)))
+
+        def store_item(self, container, key, value):
+            seen.append((key, container[key], value))
+
+        def delete_item(self, container, key):
+            seen.append((key, container[key]))
+
+        def store_closure(self, cell, name, value):
+            seen.append((name, value))
+
+        def store_global(self, names, name, value):
+            seen.append((name, name in names, value))
+
+        def delete_global(self, names, name):
+            seen.append((name, names[name]))
+
+    def program(thing, xs):
+        global NEW
+        NEW = 1
+        del NEW
+        thing.own = 6
+        del thing.own
+        xs[0] = 7
+        del xs[0]
+        cell = 8
+
+        def inner():
+            nonlocal cell
+            cell = 9
+
+        inner()
+
+    interpret(program, callbacks=Before())(Thing(), [0, 1])
+    assert seen == [
+        ("NEW", False, 1),
+        ("NEW", 1),
+        ("own", 5, 6),
+        ("own", 6),
+        (0, 0, 7),
+        (0, 7),
+        ("cell", 8),
+        ("cell", 9),
+    ]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda xs: [x for x in xs],
+        lambda xs: (lambda a, b: [a, b])(*xs),
+        lambda xs: [*xs],
+        lambda xs: next(iter([list((a, b)) for a, b in [xs]])),
+    ],
+    ids=["loop", "call", "list", "unpack"],
+)
+def test_elements_of_builtin_containers_are_reported(program):
+    callbacks = recorder("iterated")
+    xs = [4, 5]
+    assert interpret(program, callbacks=callbacks)(xs) == [4, 5]
+    assert [entry for entry in callbacks.log if entry[1] is xs] == [("iterated", xs, 0, 4), ("iterated", xs, 1, 5)]
+
+
+def test_spread_dictionaries_are_reported_with_their_values():
+    class Doubling(Callbacks):
+        def load_item(self, container, key, value):
+            return value * 2
+
+    assert interpret(lambda d: ({**d}, dict(**d)), callbacks=Doubling())({"a": 1}) == ({"a": 2}, {"a": 2})
+
+
+def test_opaque_calls_are_reported_with_operators_as_functions():
+    callbacks = recorder("opaque_call", "opaque_result")
+    assert interpret(lambda a, b: len([a + b, a < b]), callbacks=callbacks)(1, 2) == 2
+    called = [entry[1] for entry in callbacks.log if entry[0] == "opaque_call"]
+    assert called == [operator.add, operator.lt, len]
+    assert [entry[-1] for entry in callbacks.log if entry[0] == "opaque_result"] == [3, True, 2]
+
+
+def test_truth_may_be_decided():
+    class Yes(Callbacks):
+        def truth(self, value):
+            return True if value == [] else NotImplemented
+
+    def program(x):
+        return ("yes" if x else "no"), not x, bool(x), x and 1, [1] if x or 0 else 2
+
+    assert interpret(program, callbacks=Yes())([]) == ("yes", False, True, 1, [1])
+    assert interpret(program, callbacks=Yes())([0]) == program([0])
+
+
+def test_calls_and_returns_are_reported():
+    class Renaming(Callbacks):
+        def returned(self, fn, value):
+            return value + 1 if fn.__name__ == "inner" else value
+
+    def inner(x):
+        return x
+
+    assert interpret(lambda: inner(1) * 10, callbacks=Renaming())() == 20
+
+
+def test_lookasides_replace_functions_methods_types_and_descriptors():
+    class Unhashable:
+        __hash__ = None
+
+        def __call__(self):
+            return "original"
+
+    unhashable = Unhashable()
+    appended = []
+
+    def program(xs, thing):
+        xs.append(1)
+        return len(xs), thing.method(2), Thing(), functools.partial(abs, -3)(), unhashable(), str.upper("x")
+
+    run = interpret(
+        program,
+        lookasides=[
+            {len: lambda x: "len", Thing.method: lambda self, x: ("method", type(self), x), Thing: lambda: "made"},
+            {list.append: lambda xs, x: appended.append((xs, x)), abs: lambda x: "abs"},
+            (unhashable, lambda: "replaced"),
+            lambda fn: (lambda x: "upper") if fn is str.upper else None,
+        ],
+    )
+    assert run([], Thing()) == ("len", ("method", Thing, 2), "made", "abs", "replaced", "upper")
+    assert appended == [([], 1)]
+
+
+def test_predicates_are_asked_once_for_each_callable():
+    asked = []
+
+    def predicate(fn):
+        asked.append(fn)
+
+    def program():
+        for _ in range(5):
+            len([])
+            "x".upper()
+
+    interpret(program, lookasides=predicate)()
+    assert asked.count(len) == asked.count(str.upper) == 1
+
+
+def test_a_replacement_may_be_interpreted():
+    entered = recorder("call")
+
+    def replacement(x):
+        return x + 1
+
+    assert (
+        interpret(lambda: len([]), lookasides={len: Interpreted(replacement)}, callbacks=entered)() if False else True
+    )
+    run = interpret(lambda: abs(-4), lookasides={abs: Interpreted(replacement)}, callbacks=entered)
+    assert run() == -3
+    assert [entry[1].__name__ for entry in entered.log] == ["<lambda>", "replacement"]
+
+
+def test_opaque_functions_run_natively_with_their_operators():
+    class Proxy:
+        def __add__(self, other):
+            return ("native", other)
+
+        def __bool__(self):
+            return False
+
+        def __getattr__(self, name):
+            return name
+
+    proxied = {f.__code__ for f in vars(Proxy).values() if isinstance(f, types.FunctionType)}
+    callbacks = recorder("call")
+    run = interpret(
+        lambda p: (p + 1, "yes" if p else "no", p.anything),
+        opaque=lambda fn: fn.__code__ in proxied,
+        callbacks=callbacks,
+    )
+    assert run(Proxy()) == (("native", 1), "no", "anything")
+    assert len(callbacks.log) == 1
+
+
+def test_the_log_tells_what_was_interpreted_and_what_was_not():
+    def inner(x):
+        return len(x)
+
+    def program():
+        return inner([1])
+
+    run = interpret(program, log=True)
+    run()
+    kinds = [(kind, what.rpartition(".")[2]) for _, kind, what, _, _ in run.log.entries]
+    assert kinds == [("interpreted", "program"), ("interpreted", "inner"), ("opaque", "len")]
+    assert "return len(x)" in str(run.log)
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        (lambda x: x.real * SCALE, "x.real * SCALE"),
+        (lambda x: [x][0], "list(x)[0]"),
+        (lambda x: max(x, 2, key=abs), "max(x, 2, key=abs)"),
+        (lambda x: -x, "-x"),
+    ],
+    ids=["operator", "item", "call", "unary"],
+)
+def test_the_provenance_of_a_result_is_an_expression_of_the_roots(program, text):
+    run = interpret(program, provenance=True)
+    run(4)
+    assert str(run.result_provenance()) == text
+
+
+def test_provenance_goes_through_calls_closures_and_loops():
+    thing = Thing()
+
+    def helper(a, b=2):
+        return a.own + b
+
+    def program(t, xs):
+        total = 0
+        for x in xs:
+            total = total + x
+        first, second = xs
+        return helper(t) * thing.own + second - total
+
+    run = interpret(program, provenance=True)
+    assert run(thing, [1, 2]) == program(thing, [1, 2])
+    assert str(run.result_provenance()) == "(((t.own + b) * thing.own) + xs[1]) - ((0 + xs[0]) + xs[1])"
+
+
+def test_provenance_can_be_asked_for_in_a_lookaside():
+    seen = []
+
+    def look(x):
+        seen.append((run.operands(), run.provenance_of(x)))
+        return x
+
+    run = interpret(lambda t: abs(t.own), lookasides={abs: look}, provenance=True)
+    run(Thing())
+    own = Provenance("attribute", "own", (Provenance("argument", "t"),))
+    assert seen == [((Provenance("global", "abs"), own), own)]
