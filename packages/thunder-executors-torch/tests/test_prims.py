@@ -100,6 +100,21 @@ def test_the_gradients_of_a_convolution_are_those_of_autograd():
     assert run("convolution_backward", (*operands, *parameters, (False, True, False)))[0] is None
 
 
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("mask", [None, torch.ones(4, 4, dtype=torch.bool).tril()[None, None].expand(2, 3, 4, 4)])
+def test_attention_and_its_gradients_are_those_of_autograd(is_causal, mask):
+    q, k, v = (torch.randn(2, 3, 4, 8, requires_grad=True) for _ in range(3))
+    both = mask if not is_causal or mask is None else mask & torch.ones(4, 4, dtype=torch.bool).tril()
+    y = torch.nn.functional.scaled_dot_product_attention(q, k, v, both, is_causal=is_causal and mask is None, scale=0.5)
+    dy = torch.randn_like(y)
+    operands = (q.detach(), k.detach(), v.detach(), mask)
+    got, logarithm = run("attention", (*operands, is_causal, 0.5))
+
+    assert_same(got, y.detach())
+    found = run("attention_backward", (dy, *operands, got, logarithm, is_causal, 0.5))
+    assert_same(found, torch.autograd.grad(y, (q, k, v), dy))
+
+
 def test_philox_numbers_depend_on_seed_and_offset_alone():
     asked = ((4,), 0.0, 1.0, dtypes.float32, device("cpu"))
     first, again, other = (run("uniform_philox", (*asked, *state)) for state in ((1, 0), (1, 0), (1, 4)))
@@ -134,6 +149,7 @@ def test_every_prim_is_run_by_someone():
 def test_every_prim_that_this_executor_runs_has_a_sample():
     sampled = {s[0] for s in SAMPLES + RANDOM_SAMPLES} | {f"{s[0]}_backward" for s in BACKWARD_SAMPLES}
     sampled |= {"convolution_backward", "uniform_philox", "get_and_update_rng_state", "empty", "assert_tensor_metadata"}
+    sampled |= {"attention", "attention_backward"}
     assert {name for name, s in PRIMS.items() if executor.implementations(s)} - sampled == set()
 
 

@@ -11,7 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import thunder_prims as prims
 from thunder_executors_torch import calls
 from thunder_executors_torch.executor import executor, gradients
-from thunder_ir import OpTags, TensorProxy, dtypes
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, dtypes
 from thunder_torch import to_torch_device, to_torch_dtype
 
 FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
@@ -287,3 +287,33 @@ def _summed_heads(gradient: TensorProxy, a: TensorProxy) -> TensorProxy:
     shape = (batch, groups, gradient.shape[1] // groups, length, width)
     summed: TensorProxy = prims.sum(prims.reshape(gradient, shape), (2,))
     return summed
+
+
+def flash_can_run(bound: BoundSymbol) -> bool:
+    """Whether a call of the prim, or of its backward, is for the kernel of the CPU: no mask, and four dimensions."""
+    query, key, value, mask = bound.args[:4]
+    plain = mask is None and query.ndim == 4 and query.dtype in FLOATS and query.device.type == "cpu"
+    return bool(plain and query.shape[3] == key.shape[3] == value.shape[3] and 0 not in (*query.shape, *key.shape))
+
+
+@executor.transforms(prims.attention, when=flash_can_run)
+def attention(
+    query: TensorProxy, key: TensorProxy, value: TensorProxy, mask: None, is_causal: bool, scale: float
+) -> Any:
+    return flash_on_cpu(query, key, value, 0.0, is_causal, attn_mask=None, scale=scale)
+
+
+@executor.transforms(prims.attention_backward, when=lambda bound: flash_can_run(bound.replace(args=bound.args[1:])))
+def attention_backward(
+    dy: TensorProxy,
+    query: TensorProxy,
+    key: TensorProxy,
+    value: TensorProxy,
+    mask: None,
+    y: TensorProxy,
+    logarithm: TensorProxy,
+    is_causal: bool,
+    scale: float,
+) -> Any:
+    saved = (query, key, value, y, logarithm, 0.0, is_causal)
+    return flash_on_cpu_backward(dy, *saved, attn_mask=None, scale=scale)

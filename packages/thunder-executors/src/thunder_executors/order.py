@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from thunder_ir import Proxy, TensorProxy, Trace, value_of
-from thunder_ir.passes import has_effect, is_random, trace_pass
+from thunder_ir import OpTags, Proxy, TensorProxy, Trace, value_of
+from thunder_ir.passes import has_effect, trace_pass
+
+FIXED = (OpTags.RANDOM, OpTags.COLLECTIVE, OpTags.DEVICE_SYNC)
 
 
 def bytes_of(proxy: Proxy) -> int:
@@ -31,14 +33,15 @@ def peak_bytes(trace: Trace) -> int:
 def order_for_memory(trace: Trace) -> Trace:
     """Move calls that make more than they free down to their first reader, where that lowers the peak.
 
-    Programs with effects are left as they are, and random numbers are drawn where they were. The better of the new
+    Programs with effects are left as they are, and what draws random numbers, communicates or waits for a device stays
+    where it was put. The better of the new
     order and the old one is taken, by :func:`peak_bytes`. Cost: linear.
     """
     bounds = trace.bound_symbols
     if any([has_effect(bound) for bound in bounds]):
         return trace
     flow = _Flow(trace)
-    order = flow.sunk([is_random(bound) for bound in bounds])
+    order = flow.sunk([any([bound.has_tag(tag) for tag in FIXED]) for bound in bounds])
     before = range(len(bounds))
     if order is None or flow.peak(order) >= flow.peak(before):
         return trace
