@@ -4,11 +4,22 @@ import subprocess
 import sys
 
 import torch
+
 from thunder_benchmarks import GPT, GPTConfig, python_documentation
 
 
 def test_the_demonstration_trains_as_eager_does(tmp_path):
-    command = [sys.executable, "-m", "thunder_benchmarks.demo", "--steps", "6", "--batch", "2", "--traces", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "thunder_benchmarks.demo",
+        "--steps",
+        "6",
+        "--batch",
+        "2",
+        "--traces",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {p.name for p in tmp_path.iterdir()} >= {"prologue_0.py", "forward_0.py", "backward_0.py", "epilogue_0.py"}

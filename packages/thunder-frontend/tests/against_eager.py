@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from thunder_frontend import jit
 from torch.utils import _pytree as pytree
+
+from thunder_frontend import jit
 
 
 def copied(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from thunder_frontend import cache_hits, cache_misses, explain_misses, jit, last_prologue_traces, last_traces
 
 
@@ -23,7 +24,11 @@ def test_a_second_call_is_a_hit_and_another_shape_is_a_miss_that_explains_itself
     assert explain_misses(compiled) == [["args[0] has shape (4,), compiled for (3,)"]]
 
 
-@pytest.mark.parametrize("module", [torch.nn.Linear(4, 5), torch.nn.LayerNorm(4), torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU())], ids=str)
+@pytest.mark.parametrize(
+    "module",
+    [torch.nn.Linear(4, 5), torch.nn.LayerNorm(4), torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU())],
+    ids=str,
+)
 def test_modules_run_compiled(module):
     compiled = jit(module)
     x = torch.randn(2, 4)

@@ -5,8 +5,9 @@ import io
 
 import pytest
 import torch
-from thunder_frontend import ThunderModule, jit
 from torch import nn
+
+from thunder_frontend import ThunderModule, jit
 
 
 class Net(nn.Module):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from thunder_frontend import DifferenceError, Transform, cache_misses, jit, last_traces
 from thunder_ir import Trace
 

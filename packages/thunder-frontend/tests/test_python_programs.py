@@ -7,6 +7,7 @@ import functools
 import pytest
 import torch
 from against_eager import same_as_eager
+
 from thunder_frontend import DataDependentError, jit
 
 
@@ -56,7 +57,11 @@ def chooses(x, mode="a", *, scale=2.0):
 @pytest.mark.parametrize(
     ("program", "args", "kwargs"),
     [
-        (takes_all_kinds, ({"x": torch.randn(3)}, [torch.randn(3), torch.randn(3)], torch.randn(3)), {"z": torch.randn(2)}),
+        (
+            takes_all_kinds,
+            ({"x": torch.randn(3)}, [torch.randn(3), torch.randn(3)], torch.randn(3)),
+            {"z": torch.randn(2)},
+        ),
         (lambda t: Named(t.a + 1, t.b), (Named(torch.randn(3), 4),), {}),
         (raises_for_three, (torch.randn(3),), {}),
         (raises_for_three, (torch.randn(4),), {}),

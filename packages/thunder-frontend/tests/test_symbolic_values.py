@@ -2,8 +2,9 @@
 
 import pytest
 import torch
-from thunder_frontend import cache_misses, explain_misses, jit, last_traces, mark_dynamic
 from torch import nn
+
+from thunder_frontend import cache_misses, explain_misses, jit, last_traces, mark_dynamic
 
 
 def symbolic(function):

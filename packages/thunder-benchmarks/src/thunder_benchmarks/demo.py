@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import thunder
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+import thunder
 from thunder_benchmarks.gpt import GPT, GPTConfig
 from thunder_benchmarks.text import Text, python_documentation
 
@@ -42,7 +42,9 @@ class Run:
     tokens_per_second: float
 
 
-def train(module: torch.nn.Module, text: Text, steps: int, batch: int, length: int, tick: Callable[[float], None]) -> Run:
+def train(
+    module: torch.nn.Module, text: Text, steps: int, batch: int, length: int, tick: Callable[[float], None]
+) -> Run:
     """Train a model for some steps.
 
     Args:
@@ -104,7 +106,13 @@ def main() -> int:
         f"{options.steps} steps of {options.batch} x {config.block} characters."
     )
     compiled = thunder.jit(model)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("loss {task.fields[loss]:.3f}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.3f}"),
+        TimeElapsedColumn(),
+    )
     runs = {}
     with Progress(*columns, console=console) as progress:
         for name, module in (("eager", reference), ("thunder", compiled)):
@@ -123,17 +131,28 @@ def report(console: Console, runs: dict[str, Run], compiled: object, folder: Pat
     for column in ("", "first loss", "last loss", "tokens/s", "first step, s"):
         table.add_column(column, justify="left" if not column else "right")
     for name, run in runs.items():
-        table.add_row(name, f"{run.losses[0]:.4f}", f"{run.losses[-1]:.4f}", f"{run.tokens_per_second:,.0f}", f"{run.first_seconds:.2f}")
+        table.add_row(
+            name,
+            f"{run.losses[0]:.4f}",
+            f"{run.losses[-1]:.4f}",
+            f"{run.tokens_per_second:,.0f}",
+            f"{run.first_seconds:.2f}",
+        )
     console.print(table)
     steps = len(ours.losses)
     shown = sorted({0, steps // 8, steps // 4, steps // 2, 3 * steps // 4, steps - 1})
     console.print("Loss by step: " + ", ".join(f"{i}: {ours.losses[i]:.3f}" for i in shown))
     seconds = sum(sum(p.values()) for p in thunder.compile_stats(compiled).phases)
-    console.print(f"Speed against eager: {ours.tokens_per_second / eager.tokens_per_second:.2f}x. Compiling took {seconds:.2f} s of CPU time.")
+    console.print(
+        f"Speed against eager: {ours.tokens_per_second / eager.tokens_per_second:.2f}x. "
+        f"Compiling took {seconds:.2f} s of CPU time."
+    )
     save_traces(compiled, folder)
     console.print(f"The traces were written to {folder}", soft_wrap=True)
     worst = max(abs(a - b) / abs(b) for a, b in zip(ours.losses, eager.losses, strict=True))
-    console.print(f"Largest difference from eager's loss, step by step: {worst:.1e} (relative; {TOLERANCE:.0e} is allowed)")
+    console.print(
+        f"Largest difference from eager's loss, step by step: {worst:.1e} (relative; {TOLERANCE:.0e} is allowed)"
+    )
     if worst > TOLERANCE:
         console.print("[bold red]The compiled model does not train as eager does.")
         return 1

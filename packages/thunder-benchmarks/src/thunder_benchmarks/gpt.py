@@ -82,7 +82,9 @@ class GPT(nn.Module):
         self.head = nn.Linear(config.width, config.vocabulary, bias=False)
         self.apply(_initialise)
 
-    def forward(self, tokens: torch.Tensor, targets: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def forward(
+        self, tokens: torch.Tensor, targets: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return the logits and, if there are targets, the loss.
 
         Args:

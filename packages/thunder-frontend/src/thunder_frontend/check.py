@@ -80,7 +80,9 @@ def _same_tree(what: str, result: Any, expected: Any) -> None:
             except AssertionError as error:
                 raise DifferenceError(f"{what} (leaf {index}) is not eager's: {error}") from None
             if our.requires_grad != eager.requires_grad:
-                raise DifferenceError(f"{what} (leaf {index}) has requires_grad={our.requires_grad}, eager's the opposite")
+                raise DifferenceError(
+                    f"{what} (leaf {index}) has requires_grad={our.requires_grad}, eager's the opposite"
+                )
 
 
 __all__ = ["FirstCallCheck"]

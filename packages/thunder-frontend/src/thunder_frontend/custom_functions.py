@@ -40,7 +40,9 @@ class Context:
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Refuse: a custom function that writes to its arguments cannot be taken apart."""
-        raise AcquisitionError("ctx.mark_dirty() inside of a compiled program is not supported; return a new tensor instead")
+        raise AcquisitionError(
+            "ctx.mark_dirty() inside of a compiled program is not supported; return a new tensor instead"
+        )
 
     def set_materialize_grads(self, value: bool) -> None:
         """Note whether ``backward`` wants zeros for missing cotangents."""
@@ -149,7 +151,9 @@ class CustomFunctions:
 
             return made, pullback
 
-        symbol = Symbol(cls.__name__, "custom", decomposition=lambda *args: run(*args)[0], language=self._calls.builder.language)
+        symbol = Symbol(
+            cls.__name__, "custom", decomposition=lambda *args: run(*args)[0], language=self._calls.builder.language
+        )
         self.rules[symbol] = rule
         return symbol
 
@@ -167,7 +171,9 @@ class _Region:
 
     def __exit__(self, *error: Any) -> None:
         recorded = self._builder.bound_symbols
-        self.bound_symbols = [b.replace(tags=b.tags - {OpTags.CONSTANT_FOR_DERIVATIVE}) for b in recorded[self._start :]]
+        self.bound_symbols = [
+            b.replace(tags=b.tags - {OpTags.CONSTANT_FOR_DERIVATIVE}) for b in recorded[self._start :]
+        ]
         del recorded[self._start :]
 
 
@@ -180,7 +186,11 @@ def replay(bound_symbols: Sequence[BoundSymbol], known: dict[str, Any]) -> None:
 
 def zeros_like(proxy: TensorProxy) -> Any:
     """Record zeros like a cotangent that is missing, as autograd materialises them."""
-    return call(torch.zeros, (tuple(proxy.shape),), {"dtype": to_torch_dtype(proxy.dtype), "device": to_torch_device(proxy.device)})
+    return call(
+        torch.zeros,
+        (tuple(proxy.shape),),
+        {"dtype": to_torch_dtype(proxy.dtype), "device": to_torch_device(proxy.device)},
+    )
 
 
 def _free(bound_symbols: Sequence[BoundSymbol], inputs: Sequence[Proxy]) -> list[Proxy]:

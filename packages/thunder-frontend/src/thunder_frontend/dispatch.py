@@ -35,7 +35,9 @@ def key_function(args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool =
         symbolic: whether shapes and numbers do not tell, because programs may leave them open.
     """
     parts = ["grad()"]
-    for place, value in [(f"args[{i}]", a) for i, a in enumerate(args)] + [(f"kwargs[{k!r}]", v) for k, v in kwargs.items()]:
+    for place, value in [(f"args[{i}]", a) for i, a in enumerate(args)] + [
+        (f"kwargs[{k!r}]", v) for k, v in kwargs.items()
+    ]:
         if isinstance(value, torch.Tensor):
             parts += [f"{place}.dim()" if symbolic else f"{place}.shape", f"{place}.dtype", f"{place}.requires_grad"]
         elif symbolic and type(value) in (int, float):

@@ -31,7 +31,9 @@ def inner_gradients(
 ) -> tuple[Any, ...]:
     """Record the gradients of ``outputs`` with respect to ``inputs``; the arguments are ``torch.autograd.grad``'s."""
     if is_grads_batched:
-        raise AcquisitionError("torch.autograd.grad(is_grads_batched=True) inside of a compiled program is not supported")
+        raise AcquisitionError(
+            "torch.autograd.grad(is_grads_batched=True) inside of a compiled program is not supported"
+        )
     with torch._C.DisableTorchFunction():
         wanted = [calls.value(t) for t in _listed(inputs)]
         results = [calls.value(t) for t in _listed(outputs)]
@@ -44,8 +46,8 @@ def inner_gradients(
                 gradient = calls.on_values(torch.zeros_like, (calls.value(tensor),), {})
             if gradient is None and not allow_unused:
                 raise RuntimeError(
-                    "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-                    "this is the desired behavior."
+                    "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
+                    "if this is the desired behavior."
                 )
             made.append(None if gradient is None else calls.wrap(gradient))
         return tuple(made)
@@ -64,7 +66,12 @@ def _cotangent(calls: TorchCalls, result: Any, given: Any) -> Any:
 
 
 def _gradients(
-    calls: TorchCalls, rule_of: RuleOf, wanted: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any], create_graph: bool
+    calls: TorchCalls,
+    rule_of: RuleOf,
+    wanted: Sequence[Any],
+    results: Sequence[Any],
+    cotangents: Sequence[Any],
+    create_graph: bool,
 ) -> list[Any]:
     builder = calls.builder
     before = list(builder.bound_symbols)

@@ -56,7 +56,8 @@ def jit(
     if fn is None:
         return functools.partial(
             jit, langctx=langctx, executors=executors, sharp_edges=sharp_edges, cache=cache,
-            disable_torch_autograd=disable_torch_autograd, transforms=transforms, debug_options=debug_options, **compile_options,
+            disable_torch_autograd=disable_torch_autograd, transforms=transforms, debug_options=debug_options,
+            **compile_options,
         )  # fmt: skip
     options = Options(
         executors,

@@ -11,13 +11,15 @@ from torch.nn.parameter import is_lazy
 
 
 def settle_lazy_parameters(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """If ``function`` is a module with parameters that have no shape yet, give them one by running it once, in eval mode.
+    """Give the parameters of a module that have no shape yet one, by running it once, in eval mode.
 
     Args:
         function: what is about to be compiled.
         args, kwargs: of the call; copies are passed.
     """
-    if not isinstance(function, torch.nn.Module) or not any(map(is_lazy, (*function.parameters(), *function.buffers()))):
+    if not isinstance(function, torch.nn.Module) or not any(
+        map(is_lazy, (*function.parameters(), *function.buffers()))
+    ):
         return
     modes = {module: module.training for module in function.modules()}
     function.eval()

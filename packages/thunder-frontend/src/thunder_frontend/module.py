@@ -103,15 +103,15 @@ class ThunderModule(torch.nn.Module):
 
 
 _FROM_ORIGINAL = frozenset({
-    "training", "state_dict", "load_state_dict", "named_parameters", "parameters", "named_buffers", "buffers", "named_modules",
-    "modules", "named_children", "children", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
-    "register_full_backward_pre_hook", "register_buffer", "register_parameter", "register_module", "add_module", "get_submodule",
-    "get_parameter", "get_buffer", "zero_grad", "extra_repr", "_get_name", "register_state_dict_pre_hook",
-    "register_load_state_dict_pre_hook", "register_load_state_dict_post_hook", "register_state_dict_post_hook",
-    "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_is_full_backward_hook",
-    "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called",
-    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
-    "_non_persistent_buffers_set",
+    "training", "state_dict", "load_state_dict", "named_parameters", "parameters", "named_buffers", "buffers",
+    "named_modules", "modules", "named_children", "children", "register_forward_hook", "register_forward_pre_hook",
+    "register_full_backward_hook", "register_full_backward_pre_hook", "register_buffer", "register_parameter",
+    "register_module", "add_module", "get_submodule", "get_parameter", "get_buffer", "zero_grad", "extra_repr",
+    "_get_name", "register_state_dict_pre_hook", "register_load_state_dict_pre_hook",
+    "register_load_state_dict_post_hook", "register_state_dict_post_hook", "_forward_hooks", "_forward_pre_hooks",
+    "_backward_hooks", "_backward_pre_hooks", "_is_full_backward_hook", "_forward_hooks_with_kwargs",
+    "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called", "_state_dict_hooks", "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_non_persistent_buffers_set",
 })  # fmt: skip
 """Names that ``nn.Module`` defines itself, so that ``__getattr__`` would not pass them on."""
 

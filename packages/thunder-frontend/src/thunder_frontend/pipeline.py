@@ -53,7 +53,9 @@ def compile_program(program: Program, options: Options, timer: Timer) -> Compile
 
 
 def _compile_program(program: Program, options: Options, timer: Timer, builder: Builder) -> Compiled:
-    computation = program.computation.replace(inputs=tuple(i.proxy for i in (*ordered(program.inputs), *program.numbers)))
+    computation = program.computation.replace(
+        inputs=tuple(i.proxy for i in (*ordered(program.inputs), *program.numbers))
+    )
     traces, backward_traces = [computation], []
     with timer("transforms"):
         trace = dead_code_elimination(computation)
@@ -78,7 +80,9 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
             run = without_gradients(run)
     if builder.constraints:
         computation = program.computation
-        program = replace(program, computation=computation.replace(constraints=(*computation.constraints, *builder.constraints)))
+        program = replace(
+            program, computation=computation.replace(constraints=(*computation.constraints, *builder.constraints))
+        )
     with timer("code generation"):
         specialisation = specialise(program, run, returns_result, guarded=options.cache != "same input")
     return Compiled(specialisation, traces, backward_traces)
@@ -88,8 +92,8 @@ def _check_interface(transform: Transform, before: Trace, after: Trace) -> None:
     names = [p.name for p in before.inputs]
     if [p.name for p in after.inputs] != names:
         raise ValueError(
-            f"{type(transform).__name__} changed the inputs of the computation to {[p.name for p in after.inputs]}; they must "
-            f"stay {names}"
+            f"{type(transform).__name__} changed the inputs of the computation to {[p.name for p in after.inputs]}; "
+            f"they must stay {names}"
         )
 
 

@@ -1,4 +1,4 @@
-"""``cache="symbolic values"``: numbers and marked dimensions that a program leaves open, and what it demands of them."""
+"""``cache="symbolic values"``: numbers and dimensions that a program leaves open, and what it demands of them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class NumberInput:
 def mark_dynamic(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tensor:
     """Mark dimensions of a tensor as ones that will change from call to call; return the tensor.
 
-    With ``cache="symbolic values"`` one program serves all sizes of them that meet the constraints it recorded. The mark
-    that ``torch._dynamo.mark_dynamic`` leaves counts as well.
+    With ``cache="symbolic values"`` one program serves all sizes of them that meet the constraints it recorded. The
+    mark that ``torch._dynamo.mark_dynamic`` leaves counts as well.
 
     Args:
         tensor: an argument of a compiled function.

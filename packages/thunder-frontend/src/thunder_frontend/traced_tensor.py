@@ -57,7 +57,9 @@ class TracedTensor(torch.Tensor):
     def __torch_dispatch__(
         cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        raise RuntimeError(f"{func} was called on a tensor that has no data: it stands for one while a program is acquired")
+        raise RuntimeError(
+            f"{func} was called on a tensor that has no data: it stands for one while a program is acquired"
+        )
 
 
 def _goes_round(name: str) -> Any:
@@ -83,8 +85,8 @@ class OpenTracedTensor(TracedTensor):
 
 
 for _name in (
-    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow",
-    "eq", "ne", "lt", "le", "gt", "ge", "getitem",
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow",
+    "rpow", "eq", "ne", "lt", "le", "gt", "ge", "getitem",
 ):  # fmt: skip
     setattr(OpenTracedTensor, f"__{_name}__", _goes_round(f"__{_name}__"))
 OpenTracedTensor.__hash__ = torch.Tensor.__hash__  # type: ignore[method-assign]

@@ -37,7 +37,8 @@ class Transform:
 
         Args:
             prologue_trace, epilogue_trace: readable; they are returned as they are.
-            computation_trace: from input tensors to results; the inputs must stay, outputs keep their order and meaning.
+            computation_trace: from input tensors to results; the inputs must stay, and outputs keep their order and
+                meaning.
             kwargs: ``compile_data``, the options.
         """
         return prologue_trace, computation_trace, epilogue_trace
