@@ -339,3 +339,18 @@ def test_provenance_can_be_asked_for_in_a_lookaside():
     run(Thing())
     own = Provenance("attribute", "own", (Provenance("argument", "t"),))
     assert seen == [((Provenance("global", "abs"), own), own)]
+
+
+def test_items_that_are_not_there_are_reported():
+    watcher = recorder("missing_item")
+
+    def program(names, numbers):
+        for container, key in ((names, "b"), (numbers, 5), (names, "a")):
+            try:
+                container[key]
+            except LookupError:
+                pass
+
+    names, numbers = {"a": 1}, [1]
+    interpret(program, callbacks=watcher)(names, numbers)
+    assert watcher.log == [("missing_item", names, "b"), ("missing_item", numbers, 5)]

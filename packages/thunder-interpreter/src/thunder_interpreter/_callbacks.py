@@ -29,6 +29,9 @@ class Callbacks:
         """``container[key]`` was read, on a builtin container."""
         return value
 
+    def missing_item(self, container: Any, key: Any) -> None:
+        """``container[key]`` raised ``LookupError``, on a builtin container."""
+
     def iterate(self, container: Any, iterator: Any) -> None:
         """Iteration over, or unpacking of, a builtin container starts."""
 

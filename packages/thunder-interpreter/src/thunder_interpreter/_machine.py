@@ -80,6 +80,7 @@ class Machine:
     load_attribute: Any
     missing_attribute: Any
     load_item: Any
+    missing_item: Any
     iterate: Any
     iterated: Any
     store_attribute: Any

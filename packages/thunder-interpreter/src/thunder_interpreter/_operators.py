@@ -344,7 +344,12 @@ def native_subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
     """Push ``container[key]``, and report it as an item of a builtin container or as an opaque call."""
     machine = frame.machine
     if type(container) in CONTAINERS:
-        value = container[key]
+        try:
+            value = container[key]
+        except LookupError:
+            if machine.missing_item is not None:
+                machine.missing_item(container, key)
+            raise
         if machine.load_item is not None:
             value = machine.load_item(container, key, value)
         frame.stack.append(value)
