@@ -1,6 +1,6 @@
 """What a trace costs per operation, whether that grows with the program, and what the imports cost.
 
-    python packages/thunder-ir/benchmarks/trace_costs.py [--operations 10000] [--repeat 3]
+    python packages/thunder-ir/benchmarks/trace_costs.py [--operations 10000] [--repeat 5]
 
 Records a program of elementwise operations, products and reductions in the core language, then runs dead code
 elimination, common subexpressions, printing and compilation over it; and the same for twice as many operations. CPU
@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -70,32 +73,39 @@ def named(name: str) -> TensorProxy:
     return proxy
 
 
-def best(operations: int, repeat: int) -> dict[str, float]:
-    """Return the least microseconds per operation of each step."""
-    lowest: dict[str, float] = {}
+def best(sizes: list[int], repeat: int) -> list[dict[str, float]]:
+    """Return, for each number of operations, the least microseconds per operation of each step.
+
+    The sizes take turns, so that what else the machine does falls on all of them.
+    """
+    lowest: list[dict[str, float]] = [{} for _ in sizes]
     for _ in range(repeat):
-        gc.collect()
-        spent, count = steps(operations)
-        for step, seconds in spent.items():
-            per_operation = seconds / count * 1e6
-            lowest[step] = min(per_operation, lowest.get(step, per_operation))
+        for size, least in zip(sizes, lowest, strict=True):
+            gc.collect()
+            spent, count = steps(size)
+            for step, seconds in spent.items():
+                least[step] = min(seconds / count * 1e6, least.get(step, math.inf))
     return lowest
 
 
 def import_seconds(module: str, repeat: int) -> float:
-    """Return the CPU seconds that importing a module takes in a fresh interpreter, without starting it."""
+    """Return the CPU seconds that importing a module takes in a fresh interpreter that need not compile it."""
     program = f"import time; start = time.process_time(); import {module}; print(time.process_time() - start)"
-    runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, check=True) for _ in range(repeat)]
-    return min([float(run.stdout) for run in runs])
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        command = [sys.executable, "-c", program]
+        runs = [subprocess.run(command, env=environment, capture_output=True, check=True) for _ in range(repeat + 1)]
+    return min([float(run.stdout) for run in runs[1:]])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--operations", type=int, default=10_000)
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=5)
     arguments = parser.parse_args()
     count = arguments.operations
-    once, twice = best(count, arguments.repeat), best(2 * count, arguments.repeat)
+    once, twice = best([count, 2 * count], arguments.repeat)
     print(f"{'step':<12}{count:>12}{2 * count:>12}   microseconds per operation")
     for step in once:
         print(f"{step:<12}{once[step]:>12.1f}{twice[step]:>12.1f}")

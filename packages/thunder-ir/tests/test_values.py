@@ -165,9 +165,8 @@ class Frozen:
 
 
 TREES = [
-    {"b": 1, "a": 2}, OrderedDict(b=1, a=2), (1, [2, None]), Pair(1, (2,)), Box([1, 2]), Frozen({"z": Box(1), "y": 2}), None,
-    3,
-    {}, [], {1: 2, "1": 3},
+    {"b": 1, "a": 2}, OrderedDict(b=1, a=2), (1, [2, None]), Pair(1, (2,)), Box([1, 2]), Frozen({"z": Box(1), "y": 2}),
+    None, 3, {}, [], {1: 2, "1": 3},
 ]  # fmt: skip
 
 

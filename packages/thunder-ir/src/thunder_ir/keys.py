@@ -9,7 +9,7 @@ from thunder_ir.devices import Device
 from thunder_ir.dtypes import DType
 from thunder_ir.proxies import Proxy
 
-_EXACT = frozenset({int, bool, str, bytes, type(None), type(...), DType, Device})
+_EXACT = frozenset({bool, str, bytes, type(...), DType, Device})
 
 
 def key_of(value: Any) -> Any:
@@ -23,13 +23,17 @@ def key_of(value: Any) -> Any:
         (False, True)
     """
     if isinstance(value, Proxy):
-        return (Proxy, value.name)
+        return value.name  # the commonest keys are the plainest; those of everything else begin with a class
     cls = value.__class__
+    if cls is int or value is None:
+        return value
+    if cls is tuple:
+        return tuple([key_of(item) for item in value])
     if cls in _EXACT:
         return (cls, value)
     if cls is float or cls is complex:
         return (cls, repr(value))
-    if cls is tuple or cls is list:
+    if cls is list:
         return _of_items(cls, value)
     if cls is dict:
         return (dict, _of_items(list, value), _of_items(list, value.values()))

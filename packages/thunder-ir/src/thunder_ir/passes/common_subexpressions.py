@@ -32,8 +32,9 @@ def common_subexpressions(trace: Trace) -> Trace:
             t2 = _prims_add(t0, t0)  # float32[2]
             return t2
     """
-    written = memory_behind(trace.bound_symbols, [b.args[0].name for b in trace.bound_symbols if writes(b)])
-    escaping = memory_behind(trace.bound_symbols, [p.name for p in trace.outputs])
+    sharing = [b for b in trace.bound_symbols if b.has_tag(OpTags.VIEW) or writes(b)]
+    written = memory_behind(sharing, [b.args[0].name for b in sharing if writes(b)])
+    escaping = memory_behind(sharing, [p.name for p in trace.outputs])
     seen: dict[Any, BoundSymbol] = {}
     replaced: dict[str, Any] = {}
     kept = []
@@ -70,7 +71,7 @@ def _mergeable(first: BoundSymbol, second: BoundSymbol, written: set[str], escap
 def memory_behind(bound_symbols: Iterable[BoundSymbol], names: Iterable[str]) -> set[str]:
     """Return the names whose memory the tensors of ``names`` may be views of, ``names`` included."""
     found = set(names)
-    for bound in reversed(tuple(bound_symbols)):
+    for bound in reversed(tuple(bound_symbols) if found else ()):
         if (bound.has_tag(OpTags.VIEW) or writes(bound)) and not found.isdisjoint([p.name for p in bound.outputs]):
             found.update([p.name for p in bound.inputs])
     return found
