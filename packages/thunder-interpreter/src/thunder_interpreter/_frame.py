@@ -66,27 +66,22 @@ class Frame:
     """
 
     __slots__ = (
+        "__dict__",  # for what few frames have
         "__weakref__",
         "back",
         "depth",
         "finish",
         "finished",
         "function",
-        "generator",
         "globals",
         "handled",
         "index",
-        "kept_locals",
         "locals",
-        "looked_up",
         "machine",
         "namespace",
-        "origin",
         "program",
-        "registered",
         "reraising",
         "stack",
-        "trace",
         "track",
     )
 

@@ -23,7 +23,9 @@ def argument_counts(instruction: Instruction) -> tuple[int, tuple[str, ...]]:
 def call_op(frame: Frame, stack: list[Any], counts: tuple[int, tuple[str, ...]]) -> Outcome:
     """``NULL, fn, *args -> result``, or ``fn, self, *args -> result``."""
     argc, keywords = counts
-    if argc:
+    if argc == 1:
+        args = [stack.pop()]
+    elif argc:
         args = stack[-argc:]
         del stack[-argc:]
     else:
@@ -33,9 +35,9 @@ def call_op(frame: Frame, stack: list[Any], counts: tuple[int, tuple[str, ...]])
     if method is not NULL:
         args.insert(0, fn)
         fn = method
-    if not keywords:
-        return call_positional(frame, fn, args)
-    return call_named(frame, fn, args, keywords)
+    if keywords:
+        return call_named(frame, fn, args, keywords)
+    return call_positional(frame, fn, args)
 
 
 def call_positional(frame: Frame, fn: Any, args: list[Any]) -> Outcome:
@@ -46,13 +48,12 @@ def call_positional(frame: Frame, fn: Any, args: list[Any]) -> Outcome:
         fn = fn.__func__
         kind = type(fn)
     machine = frame.machine
-    if kind is FunctionType:
+    if kind is FunctionType and machine.quick:
         program = machine.programs.get(id(fn.__code__))
         if (
             type(program) is Program
             and program.simple
             and len(args) == program.argcount
-            and machine.quick
             and id(fn) not in machine.table
             and frame.depth < machine.limit
         ):

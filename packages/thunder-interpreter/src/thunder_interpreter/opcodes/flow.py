@@ -90,12 +90,9 @@ def after_loop_before_pop(instruction: Instruction) -> int:
     return instruction.target(instruction.after + 2 * instruction.arg) + 2
 
 
-@opcode("FOR_ITER", until=(3, 12), decode=jump_forward)
-@opcode("FOR_ITER", since=(3, 12), until=(3, 13), decode=after_loop)
-@opcode("FOR_ITER", since=(3, 13), decode=after_loop_before_pop)
-def for_iter(frame: Frame, stack: list[Any], target: int) -> Outcome:
-    """``iterator -> iterator, element``, or ``iterator ->`` and on to ``target`` when there is no more."""
-    return _iteration.advance_iterator(frame, stack, target)
+opcode("FOR_ITER", until=(3, 12), decode=jump_forward)(_iteration.advance_iterator)
+opcode("FOR_ITER", since=(3, 12), until=(3, 13), decode=after_loop)(_iteration.advance_iterator)
+opcode("FOR_ITER", since=(3, 13), decode=after_loop_before_pop)(_iteration.advance_iterator)
 
 
 @opcode("RETURN_VALUE")

@@ -8,6 +8,7 @@ from typing import Any
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import Instruction, fusion
 from thunder_interpreter._frame import Frame
+from thunder_interpreter._iteration import BUILTIN_ITERATORS
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
 
@@ -48,6 +49,9 @@ def fuse_operation(
     """Fuse an operation on two variables, or a variable and a constant, and the jump that may follow."""
     symbol, operation = steps[last][1][:2]
     jumps = last + 1 < len(kept) and kept[last].name == "COMPARE_OP" and kept[last + 1].name in JUMPS_IF_FALSE
+    if last + 1 < len(kept) and kept[last + 1].name == "STORE_FAST" and kept[last].name == "BINARY_OP":
+        handler = variable_constant_and_store if constant else variables_and_store
+        return handler, symbol, *operands, operation, last, kept[last + 1].arg
     if jumps:
         handler = variable_constant_and_jump if constant else variables_and_jump
         return handler, symbol, *operands, operation, last, steps[last + 1][1]
@@ -69,6 +73,77 @@ def fuse_constant(kept: list[Instruction], steps: Steps, index: int) -> tuple[An
         symbol, operation = steps[index + 1][1][:2]
         return stack_and_constant, symbol, steps[index][1], operation, index + 1
     return None
+
+
+@fusion("FOR_ITER")
+def fuse_loop(kept: list[Instruction], steps: Steps, index: int) -> tuple[Any, ...] | None:
+    """Fuse a loop with the store of its variable."""
+    if index + 1 < len(kept) and kept[index + 1].name == "STORE_FAST":
+        return next_to_variable, None, steps[index][1], kept[index + 1].arg, index + 2
+    return None
+
+
+@fusion("POP_TOP", "STORE_FAST")
+def fuse_jump(kept: list[Instruction], steps: Steps, index: int) -> tuple[Any, ...] | None:
+    """Fuse the end of a loop's body with the jump back."""
+    if index + 1 < len(kept) and kept[index + 1].name == "JUMP_BACKWARD":
+        if kept[index].name == "POP_TOP":
+            return pop_and_jump, None, steps[index + 1][1]
+        return store_and_jump, None, kept[index].arg, steps[index + 1][1]
+    return None
+
+
+def pop_and_jump(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``value ->``, and jump."""
+    stack.pop()
+    return argument[0]
+
+
+def store_and_jump(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``value ->``, into a variable, and jump."""
+    frame.locals[argument[0]] = stack.pop()
+    return argument[1]
+
+
+def next_to_variable(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``iterator -> iterator``, with the next element in a variable, or ``iterator ->`` and jump."""
+    target, local, following, original = argument
+    iterator = stack[-1]
+    if type(iterator) in BUILTIN_ITERATORS and not frame.machine.iterations:
+        value = next(iterator, NULL)
+        if value is NULL:
+            stack.pop()
+            return target
+        frame.locals[local] = value
+        return following
+    return original[0](frame, stack, original[1])
+
+
+def variables_and_store(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``variable <symbol> variable``, into a variable."""
+    first, second, operation, last, stored, original = argument
+    variables = frame.locals
+    a = variables[first]
+    b = variables[second]
+    plain = frame.machine.plain
+    if type(a) in plain and type(b) in plain:
+        frame.index = last
+        variables[stored] = operation(a, b)
+        return last + 2
+    return original[0](frame, stack, original[1])
+
+
+def variable_constant_and_store(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``variable <symbol> constant``, into a variable."""
+    local, b, operation, last, stored, original = argument
+    variables = frame.locals
+    a = variables[local]
+    plain = frame.machine.plain
+    if type(a) in plain and type(b) in plain:
+        frame.index = last
+        variables[stored] = operation(a, b)
+        return last + 2
+    return original[0](frame, stack, original[1])
 
 
 def stack_and_variable(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:

@@ -5,6 +5,7 @@ from typing import Any
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import TRACKED_FUSIONS
 from thunder_interpreter._frame import Frame
+from thunder_interpreter._iteration import BUILTIN_ITERATORS
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._provenance import PLAIN_CONSTANTS, PLAIN_OPERATORS
@@ -74,6 +75,74 @@ def variable_and_constant(frame: Frame, stack: list[Any], argument: tuple[Any, .
     return original[0](frame, stack, original[1])
 
 
+def variables_and_store(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``variable <symbol> variable``, into a variable."""
+    first, second, operation, last, stored, original, symbol = argument
+    values = frame.locals
+    a = values[first]
+    b = values[second]
+    plain = frame.machine.plain
+    if type(a) in plain and type(b) in plain:
+        frame.index = last
+        variables = frame.track.variables
+        variables[stored] = ("operator", symbol, variables[first], variables[second])
+        values[stored] = operation(a, b)
+        return last + 2
+    return original[0](frame, stack, original[1])
+
+
+def variable_constant_and_store(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``variable <symbol> constant``, into a variable."""
+    local, b, operation, last, stored, original, symbol = argument
+    values = frame.locals
+    a = values[local]
+    plain = frame.machine.plain
+    if type(a) in plain and type(b) in plain:
+        frame.index = last
+        variables = frame.track.variables
+        variables[stored] = ("operator", symbol, variables[local], ("constant", b))
+        values[stored] = operation(a, b)
+        return last + 2
+    return original[0](frame, stack, original[1])
+
+
+def pop_and_jump(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``value ->``, and jump."""
+    stack.pop()
+    return argument[0]
+
+
+def store_and_jump(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``value ->``, into a variable, and jump."""
+    frame.locals[argument[0]] = stack.pop()
+    track = frame.track
+    track.variables[argument[0]] = track.stack[len(stack)]
+    return argument[1]
+
+
+def next_to_variable(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``iterator -> iterator``, with the next element in a variable, or ``iterator ->`` and jump."""
+    target, local, following, original, _ = argument
+    iterator = stack[-1]
+    if type(iterator) in BUILTIN_ITERATORS and not frame.machine.iterations:
+        value = next(iterator, NULL)
+        if value is NULL:
+            stack.pop()
+            return target
+        frame.locals[local] = value
+        track = frame.track
+        shadow = track.stack
+        depth = len(stack)
+        source = shadow[depth - 1]
+        count = 0
+        if source[0] == "iterator":
+            count, source = source[1], source[2]
+        shadow[depth - 1 :] = [("iterator", count + 1, source)]
+        track.variables[local] = ("element", count, source)
+        return following
+    return original[0](frame, stack, original[1])
+
+
 def variables_and_jump(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
     """Jump unless ``variable <symbol> variable``; nothing is left on the stack that had a record."""
     return fused.variables_and_jump(frame, stack, argument[:-1])
@@ -105,6 +174,11 @@ TRACKED_FUSIONS.update(
         fused.stack_and_constant: stack_and_constant,
         fused.two_variables: two_variables,
         fused.variable_and_constant: variable_and_constant,
+        fused.variables_and_store: variables_and_store,
+        fused.variable_constant_and_store: variable_constant_and_store,
+        fused.pop_and_jump: pop_and_jump,
+        fused.store_and_jump: store_and_jump,
+        fused.next_to_variable: next_to_variable,
         fused.variables_and_jump: variables_and_jump,
         fused.variable_constant_and_jump: variable_constant_and_jump,
         fused.attribute_of_variable: attribute_of_variable,

@@ -187,7 +187,9 @@ def call_op(frame: Frame, stack: list[Any], argc: int) -> Outcome:
 
 def pop_arguments(stack: list[Any], argc: int) -> list[Any]:
     """Pop the arguments and what lies below them, the first argument or ``NULL``."""
-    if argc:
+    if argc == 1:
+        args = [stack.pop()]
+    elif argc:
         args = stack[-argc:]
         del stack[-argc:]
     else:
