@@ -10,6 +10,7 @@ from thunder_frontend.errors import (
     SharpEdgeWarning,
     UnknownTensorError,
 )
+from thunder_frontend.gradients import grad, value_and_grad
 from thunder_frontend.jit import (
     cache_hits,
     cache_misses,
@@ -33,8 +34,9 @@ from thunder_frontend.symbolic import mark_dynamic
 from thunder_frontend.transforms import Transform
 
 __all__ = [
-    "AcquisitionError", "CompiledFunction", "DataDependentError", "DifferenceError", "Program", "SharpEdgeError", "SharpEdgeWarning",
-    "ThunderModule", "Transform", "UnknownTensorError", "__version__", "cache_hits", "cache_misses", "compile_data", "compile_stats",
-    "compiled_function", "explain_misses", "jit", "last_backward_traces", "last_compile_options", "last_epilogue_traces",
-    "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "trace",
+    "AcquisitionError", "CompiledFunction", "DataDependentError", "DifferenceError", "Program", "SharpEdgeError",
+    "SharpEdgeWarning", "ThunderModule", "Transform", "UnknownTensorError", "__version__", "cache_hits",
+    "cache_misses", "compile_data", "compile_stats", "compiled_function", "explain_misses", "grad", "jit",
+    "last_backward_traces", "last_compile_options", "last_epilogue_traces", "last_interpreter_log",
+    "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "trace", "value_and_grad",
 ]  # fmt: skip
