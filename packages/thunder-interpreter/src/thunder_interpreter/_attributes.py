@@ -32,14 +32,16 @@ class Access:
 
     Attributes:
         native: names that native ``getattr`` reads without running any interpretable Python.
+        getters: the Python functions of properties, by name.
         native_set: names that native ``setattr`` and ``delattr`` write so.
         fallback: the class' ``__getattr__``, if it is Python.
     """
 
-    __slots__ = ("fallback", "get", "native", "native_set")
+    __slots__ = ("fallback", "get", "getters", "native", "native_set")
 
     def __init__(self, machine: "Machine", cls: type) -> None:
         self.native: set[str] = set()
+        self.getters: dict[str, Any] = {}
         self.native_set: set[str] = set()
         self.get = raw_attribute(cls, "__getattribute__")
         fallback = raw_attribute(cls, "__getattr__")
@@ -68,6 +70,9 @@ def load(frame: AnyFrame, obj: Any, name: str) -> Outcome:
         else:
             frame.stack.append(watch(obj, name, native_get(machine, obj, name)))
         return None
+    getter = known.getters.get(name)
+    if getter is not None:
+        return looking_up(call(frame, getter, [obj], {}), obj, name)
     return load_slowly(frame, obj, name, known)
 
 
@@ -107,6 +112,8 @@ def load_slowly(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
         return push_or_fall_back(frame, obj, name, known)
     fn, args = getter
     if known.fallback is None:
+        if len(args) == 1 and get is OBJECT_GET:
+            known.getters[name] = fn
         return looking_up(call(frame, fn, args, {}), obj, name)
     return start(frame, falling_back(Call(fn, *args), known.fallback, obj, name))
 

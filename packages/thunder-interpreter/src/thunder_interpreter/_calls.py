@@ -189,7 +189,9 @@ def call_type(frame: AnyFrame, cls: type, args: list[Any], kwargs: dict[str, Any
     init = machine.constructors.get(cls)
     if init is not None:
         args.insert(0, OBJECT_NEW(cls))
-        return call_function(InitFrame(frame, args[0]), init, args, kwargs)
+        waiting = InitFrame(frame, args[0])
+        outcome = call_function(waiting, init, args, kwargs)
+        return waiting if outcome is None else outcome
     meta = type(cls)
     if meta is not type:
         calling = raw_attribute(meta, "__call__")

@@ -247,6 +247,35 @@ class InitFrame:
         self.index = -1
 
 
+def answered(frame: "AnswerFrame", stack: list[Any], _: Any) -> Any:
+    """Give the result of an operator's method to the frame that needs it, unless it is ``NotImplemented``."""
+    result = stack.pop()
+    back = frame.back
+    if result is NotImplemented:
+        outcome = start(back, frame.otherwise)
+        return back if outcome is None else outcome
+    frame.otherwise.close()
+    back.stack.append(result)
+    return back
+
+
+class AnswerFrame:
+    """Waits for the first method of a binary operator."""
+
+    __slots__ = ("back", "depth", "index", "machine", "otherwise", "stack")
+
+    program = Steps(answered)
+    handled: BaseException | None = None
+
+    def __init__(self, back: "AnyFrame", otherwise: "Protocol") -> None:
+        self.machine = back.machine
+        self.back = back
+        self.otherwise = otherwise
+        self.depth = back.depth
+        self.stack: list[Any] = []
+        self.index = -1
+
+
 class BaseFrame:
     """Where native code entered the interpreter: a result that reaches it ends the dispatch loop."""
 

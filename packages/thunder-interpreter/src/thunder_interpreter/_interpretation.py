@@ -122,6 +122,7 @@ class Interpretation:
         self.programs: dict[int, Any] = {}
         self.types: dict[Any, Any] = {}
         self.plain: set[type] = set()
+        self.peculiar: set[type] = set()
         self.constructors: dict[type, Any] = {}
         self.generators: dict[int, weakref.ref[Frame]] = {}
         self.table: dict[int, Special] = {id(key): special for key, special in SPECIALS.items()}
@@ -161,6 +162,7 @@ class Interpretation:
         """Drop what is known about classes, since one may have changed."""
         self.types.clear()
         self.plain.clear()
+        self.peculiar.clear()
         self.constructors.clear()
 
     def bridge(self, fn: Any) -> Any:

@@ -13,6 +13,7 @@ from thunder_interpreter._calls import Opaque, Special, call, construct
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, Program
 from thunder_interpreter._frame import (
     ENTRY_CODES,
+    AnswerFrame,
     AnyFrame,
     BaseFrame,
     Frame,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 keep_builtins(globals())
 
 
+WAITING = frozenset({RaiseFrame, InitFrame, AnswerFrame})  # frames that an exception just passes through
 BY_NAME: dict[tuple[str, str], Special] = {}  # for functions of C modules that may be imported afresh
 PROGRAMS: dict[frozenset[str], dict[int, Program]] = {}
 KEPT_PROGRAMS = 20_000
@@ -59,6 +61,7 @@ class Machine:
         self.types: dict[Any, Any] = run.types
         self.generators: dict[int, weakref.ref[Frame]] = run.generators
         self.plain: set[type] = run.plain
+        self.peculiar: set[type] = run.peculiar
         self.constructors: dict[type, Any] = run.constructors
         self.thread = threading.get_ident()
         self.iterations: dict[int, Any] = {}
@@ -222,7 +225,7 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 frame.stack.clear()
             if isinstance(error, AttributeError) and error.name is None and error.obj is None:
                 error.obj, error.name = getattr(frame, "looked_up", (None, None))
-        elif kind is RaiseFrame or kind is InitFrame:
+        elif kind in WAITING:
             back = frame.back
         elif kind is ProtocolFrame:
             error.__traceback__ = traceback

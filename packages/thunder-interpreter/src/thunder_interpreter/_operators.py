@@ -6,7 +6,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter._calls import HEAP_TYPE, Outcome
-from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, calling, start, steer
+from thunder_interpreter._frame import AnswerFrame, AnyFrame, Call, Frame, Protocol, calling, start, steer
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import python_function, raw_attribute
@@ -82,11 +82,14 @@ SPECIAL_NAMES = (
 def is_plain(machine: "Machine", cls: type) -> bool:
     """Whether no operator on instances of ``cls`` runs Python code that would be interpreted.
 
-    The answer is kept in ``machine.plain`` when it is yes.
+    The answer is kept, in ``machine.plain`` when it is yes.
     """
+    if cls in machine.peculiar:
+        return False
     if cls.__flags__ & HEAP_TYPE:
         for name in SPECIAL_NAMES:
             if python_function(machine, raw_attribute(cls, name)):
+                machine.peculiar.add(cls)
                 return False
     machine.plain.add(cls)
     return True
@@ -117,6 +120,12 @@ def arithmetic(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
             candidates.insert(0, (method, a, b))
     if not any(python_function(machine, method) for method, _, _ in candidates):
         return native_binary(frame, inplace or native, a, b)
+    method, receiver, argument = candidates[0]
+    rest = trying(machine, candidates[1:], symbol, a, b)
+    if python_function(machine, method):
+        waiting = AnswerFrame(frame, rest)
+        outcome = machine.call(waiting, method, [receiver, argument], {})
+        return waiting if outcome is None else outcome
     return start(frame, trying(machine, candidates, symbol, a, b))
 
 
