@@ -1,0 +1,204 @@
+"""What is saved and what is computed again: bytes, budgets, tags, order."""
+
+import numpy as np
+import pytest
+import toy_language as toy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_language import joint_of, run, texts, traced
+
+from thunder_autograd import forward_and_backward, grad_transform_on_trace, split_into_forward_and_backward
+from thunder_ir import OpTags, current_builder
+
+BUDGETS = [1.0, 0.9, 0.7, 0.5, 0.35, 0.2, 0.1, 0.0]
+
+
+def block(x, w, v):
+    h = toy.tanh(toy.matmul(x, w))
+    s, c = toy.sincos(h * 0.5)
+    return toy.matmul(toy.wave(s) * c, v) + x
+
+
+def network(depth):
+    def program(x, w, v):
+        for _ in range(depth):
+            x = block(x, w, v)
+        return x
+
+    return program
+
+
+SHAPES = [(64, 16), (16, 64), (64, 16)]
+
+
+def saved_bytes(split):
+    """Bytes of what is handed over and is no input, which is what a memory profile would see."""
+    inputs = {p.name for p in split.forward.inputs}
+    return sum([p.numel * p.dtype.bytes for p in split.saved if p.name not in inputs])
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_saves_no_more_than_the_budget(budget):
+    joint = joint_of(network(6), *SHAPES)
+    everything = saved_bytes(split_into_forward_and_backward(joint, partition="save-all"))
+
+    assert saved_bytes(split_into_forward_and_backward(joint, memory_budget=budget)) <= budget * everything
+
+
+def test_a_budget_in_bytes():
+    split = split_into_forward_and_backward(joint_of(network(6), *SHAPES), memory_budget=100_000)
+
+    assert 50_000 < saved_bytes(split) <= 100_000
+
+
+def test_a_smaller_budget_never_saves_more():
+    joint = joint_of(network(5), *SHAPES)
+    sizes = [saved_bytes(split_into_forward_and_backward(joint, memory_budget=b)) for b in BUDGETS]
+
+    assert sizes == sorted(sizes, reverse=True)
+
+
+KINDS = [
+    lambda a, b, w: a * b,
+    lambda a, b, w: a + b,
+    lambda a, b, w: toy.sin(a),
+    lambda a, b, w: toy.matmul(a, w),
+    lambda a, b, w: toy.transpose(a),
+    lambda a, b, w: toy.nested(a),
+    lambda a, b, w: toy.sincos(a)[1] * b,
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=14))
+def test_any_program_at_any_budget_computes_the_same_and_saves_less_for_less(steps):
+    def program(x, w):
+        values = [x, toy.tanh(x)]
+        for kind, i, j in steps:
+            values.append(KINDS[kind](values[i % len(values)], values[j % len(values)], w))
+        return values[-1], values[len(values) // 2]
+
+    trace = traced(program, (3, 3), (3, 3))
+    joint = grad_transform_on_trace(trace)
+    random = np.random.default_rng(0)
+    x, w = random.standard_normal((2, 3, 3)) / 3
+    cotangents = [random.standard_normal((3, 3)) for _ in joint.inputs[2:]]
+    _, expected = run(joint, x, w, *cotangents)
+    before = None
+    for budget in (1.0, 0.6, 0.3, 0.0):
+        split = split_into_forward_and_backward(joint, memory_budget=budget)
+        _, saved = run(split.forward, x, w)
+        for a, b in zip(run(split.backward, *saved, *cotangents), expected, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                np.testing.assert_allclose(a, b)
+        assert before is None or split.saved_bytes <= before
+        before = split.saved_bytes
+
+
+def test_computes_cheap_values_again_where_that_takes_little_time():
+    function = lambda x, w, v: toy.matmul(toy.sin(toy.matmul(x, w)), v)  # noqa: E731
+    small = forward_and_backward(traced(function, *SHAPES))
+    large = [(2048, 2048)] * 3
+    at_scale = forward_and_backward(traced(function, *large))
+
+    assert texts(small.backward).count("matmul") == texts(at_scale.backward).count("matmul") == 4
+    assert texts(small.backward).count("sin") == 0
+    assert texts(at_scale.backward).count("sin") == 1
+
+
+def test_computes_no_chain_of_elementwise_operations_twice_by_default():
+    def chain(x):
+        for _ in range(20):
+            x = toy.sin(x)
+        return x
+
+    assert texts(forward_and_backward(traced(chain, (64, 64))).backward).count("sin") <= 1
+
+
+def test_multiplies_again_only_when_asked():
+    joint = joint_of(network(4), *SHAPES)
+
+    assert texts(split_into_forward_and_backward(joint).backward).count("matmul") == 16
+    assert texts(split_into_forward_and_backward(joint, memory_budget=0.0).backward).count("matmul") > 16
+
+
+def test_a_view_is_not_saved_beside_what_it_is_a_view_of():
+    def program(x, w):
+        h = toy.matmul(x, w)
+        return toy.sin(h), toy.sin(toy.transpose(h))
+
+    split = forward_and_backward(traced(program, (8, 8), (8, 8)), partition="save-all")
+
+    assert saved_bytes(split) == 8 * 8 * 8
+
+
+def test_inputs_cost_nothing():
+    assert forward_and_backward(traced(lambda x, w: toy.matmul(x, w), (8, 8), (8, 8))).saved_bytes == 0
+
+
+def test_a_tagged_region_is_computed_again_whatever_it_costs():
+    def program(x, w, v):
+        with current_builder().tagged(OpTags.RECOMPUTE):
+            x = block(x, w, v)
+        return toy.tanh(x)
+
+    for partition in ("min-cut", "save-all"):
+        split = forward_and_backward(traced(program, *SHAPES), partition=partition)
+        assert saved_bytes(split) == 64 * 16 * 8  # the result of the region, which the tanh behind it reads
+        assert texts(split.backward).count("matmul") == 5
+        assert any(d.why == "in a checkpointed region" for d in split.decisions)
+        assert not any(OpTags.RECOMPUTE in b.tags for b in split.backward.bound_symbols)
+
+
+def test_a_call_tagged_so_is_never_computed_again():
+    def program(x, w, v):
+        with current_builder().tagged(OpTags.DONT_RECOMPUTE):
+            h = toy.sin(toy.matmul(x, w))
+        return toy.matmul(toy.tanh(h), v)
+
+    split = forward_and_backward(traced(program, *SHAPES), memory_budget=0.0)
+
+    assert "sin" not in texts(split.backward)
+
+
+def test_random_numbers_are_drawn_once():
+    def program(x):
+        return toy.masked(toy.above(toy.noise(x)), toy.sin(x))
+
+    split = forward_and_backward(traced(program, (8, 8)), memory_budget=0.0)
+
+    assert "noise" not in texts(split.backward)
+    assert [p.dtype.name for p in split.saved if p.name not in {q.name for q in split.forward.inputs}] == ["bool8"]
+
+
+def test_what_is_computed_again_stands_just_before_its_first_use():
+    split = forward_and_backward(traced(network(4), *SHAPES), memory_budget=0.3)
+    forward = {p.name for b in split.forward.bound_symbols for p in b.outputs}
+    calls = split.backward.bound_symbols
+    again = [any([p.name in forward for p in b.outputs]) for b in calls]
+    first: dict[str, int] = {}
+    for i, bound in enumerate(calls):
+        for p in bound.inputs:
+            first.setdefault(p.name, i)
+
+    assert sum(again) > 10
+    for i in [i for i, is_again in enumerate(again) if is_again]:
+        used = min([first[p.name] for p in calls[i].outputs if p.name in first])
+        assert all(again[i:used]), f"{calls[i]} stands too early"
+
+
+def test_the_table_says_what_became_of_each_value_and_why():
+    split = forward_and_backward(traced(network(1), *SHAPES), memory_budget=0.3)
+    lines = split.table().splitlines()
+
+    assert lines[0].split() == ["bytes", "what", "value", "why"]
+    assert any("saved" in line for line in lines) and any("recomputed" in line for line in lines)
+
+
+def test_refuses_budgets_and_partitions_that_mean_nothing():
+    joint = joint_of(network(1), *SHAPES)
+    with pytest.raises(ValueError, match="memory_budget is a fraction"):
+        split_into_forward_and_backward(joint, memory_budget=-1)
+    with pytest.raises(ValueError, match="partition is 'min-cut' or 'save-all', not 'best'"):
+        split_into_forward_and_backward(joint, partition="best")
