@@ -216,6 +216,42 @@ def test_a_call_that_no_kernel_is_for_uses_its_decomposition():
     assert not any("nll_loss_backward" in path for path in paths(made.backward))
 
 
+def _lstm(x, h, c, *weights):
+    return torch.lstm(x, (h, c), list(weights), True, 1, 0.0, True, False, True)[0]
+
+
+RECORDED = [
+    (F.cosine_similarity, (leaf(3, 4), leaf(3, 4)), {}),
+    (F.adaptive_max_pool2d, (leaf(1, 2, 5, 5), 2), {}),
+    (F.pdist, (leaf(4, 3),), {}),
+    (F.fold, (leaf(1, 8, 4),), {"output_size": (3, 3), "kernel_size": (2, 2)}),
+    (F.grid_sample, (leaf(1, 2, 4, 4), leaf(1, 3, 3, 2)), {"align_corners": False}),
+    (F.alpha_dropout, (leaf(5, 6), 0.4, True), {}),
+    (_lstm, (leaf(2, 3, 4), leaf(1, 2, 5), leaf(1, 2, 5), leaf(20, 4), leaf(20, 5), leaf(20), leaf(20)), {}),
+]
+
+
+@pytest.mark.parametrize(("function", "args", "kwargs"), RECORDED, ids=[c[0].__name__ for c in RECORDED])
+def test_what_only_pytorch_knows_is_differentiated_by_its_own_graph(function, args, kwargs):
+    made = split(function, args, kwargs)
+    forward, backward = (transform_for_execution(t).python_callable() for t in (made.forward, made.backward))
+    tensors = [a for a in args if isinstance(a, torch.Tensor)]
+    torch.manual_seed(0)
+    with torch.no_grad():
+        output, saved = forward(*tensors)
+    torch.manual_seed(0)
+    expected = function(*args, **kwargs)
+    dy = torch.randn_like(expected)
+    with torch.no_grad():
+        gradients = [g for g in backward(*saved, dy) if g is not None]
+        again = [g for g in backward(*saved, dy) if g is not None]
+
+    torch.testing.assert_close(output, expected.detach())
+    torch.testing.assert_close(gradients, list(torch.autograd.grad(expected, tensors, dy)))
+    torch.testing.assert_close(again, gradients)
+    assert "thunder_executors_torch.recorded.pull" in paths(made.backward)
+
+
 def test_a_disabled_flash_kernel_is_not_used():
     q = leaf(2, 4, 8, 16)
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):

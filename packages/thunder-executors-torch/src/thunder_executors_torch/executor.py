@@ -15,8 +15,9 @@ from thunder_executors import (
     provide_gradient_adapter,
     provide_language_of_operators,
 )
+from thunder_executors_torch import recorded
 from thunder_ir import OpTags, Symbol, TensorProxy
-from thunder_torch import opaque_call, symbol_of, torch_language
+from thunder_torch import find_symbol, opaque_call, symbol_of, torch_language
 from thunder_torch.names import path_of
 from thunder_torch.opaque import call_of
 
@@ -71,9 +72,36 @@ class TorchExecutor(OperatorExecutor):
     def implementations(self, symbol: Symbol) -> list[Implementation]:
         found = super().implementations(symbol)
         if not found and callable(symbol.origin):
-            found = [Implementation(self, self.operator(symbol.origin))]
+            found = [Implementation(self, self.operator(symbol.origin), vjp=self.recorded(symbol))]
             self._implementations[symbol] = found
         return found
+
+    def recorded(self, symbol: Symbol) -> Callable[..., Any] | None:
+        """Return the rule by PyTorch's own graph, for an operation that only PyTorch knows."""
+        if symbol.decomposition is None or find_symbol(symbol.origin) is not None or symbol in vjp_rule:
+            return None
+        if symbol.executor is self:
+            return None
+        tags = recorded.DRAWS if OpTags.RANDOM in symbol.tags else recorded.KEEPS
+        runs = self.plain(recorded.run, recorded.run_meta, *tags)
+        return recorded.rule_of(symbol.origin, runs, self.puller)
+
+    def puller(self, leaves: list[TensorProxy]) -> Symbol:
+        """Return the operator that follows PyTorch's graph to tensors like ``leaves``."""
+
+        def meta(graph: Any, outputs: Any, *cotangents: Any) -> tuple[TensorProxy, ...]:
+            return tuple([leaf.like(requires_grad=False) for leaf in leaves])
+
+        return self.plain(recorded.pull, meta)
+
+    def plain(self, function: Callable[..., Any], meta: Callable[..., Any], *tags: OpTags, path: str = "") -> Symbol:
+        """Return an operator that calls ``function``, and that no derivative goes through."""
+        path = path or f"{function.__module__}.{function.__qualname__}"
+        name = path.removesuffix(".default").rpartition(".")[2]
+        return Symbol(
+            name, self.name, meta=meta, tags=frozenset(tags), implementation=function, path=path, executor=self,
+            origin=function,
+        )  # fmt: skip
 
     def operator(self, function: Callable[..., Any], name: str = "", path: str = "") -> Symbol:
         return super().operator(function, name, path or path_of(function))
@@ -114,17 +142,7 @@ class TorchExecutor(OperatorExecutor):
 
         Higher derivatives go through it by PyTorch's autograd.
         """
-        path = path or f"{function.__module__}.{function.__qualname__}"
-        symbol = Symbol(
-            path.removesuffix(".default").rpartition(".")[2],
-            self.name,
-            meta=meta,
-            tags=frozenset(tags),
-            implementation=function,
-            path=path,
-            executor=self,
-            origin=function,
-        )
+        symbol = self.plain(function, meta, *tags, path=path)
         self.opmap[symbol.name] = symbol
         vjp_rule(symbol)(by_autograd(symbol, differentiable or function))
         return symbol
