@@ -41,11 +41,11 @@ def traced(function, args, kwargs):
     return record(lambda *_: call(function, args, kwargs), proxies, language=torch_language), tensors
 
 
-def samples(op, dtype, count):
+def samples(op, dtype, count, requires_grad=False):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
-        for sample in islice(op.sample_inputs("cpu", dtype), count):
+        for sample in islice(op.sample_inputs("cpu", dtype, requires_grad=requires_grad), count):
             if op.name != "repeat_interleave" or not tensors_of(sample.args, sample.kwargs):  # else shaped by values
                 yield (sample.input, *sample.args), sample.kwargs
 
@@ -81,8 +81,8 @@ def test_metadata_are_what_comes_out(op):
 
 @pytest.mark.parametrize("op", [op for op in COMPOSED[::5] if op.supports_autograd], ids=name_of)
 def test_gradients_through_prims_are_those_of_autograd(op):
-    for args, kwargs in samples(op, torch.float64 if torch.float64 in op.dtypes else torch.float32, 2):
-        tracked = [map_tensors(lambda t: t.requires_grad_(t.is_floating_point()), v) for v in (args, kwargs)]
+    dtype = torch.float64 if torch.float64 in op.dtypes else torch.float32
+    for tracked in samples(op, dtype, 2, requires_grad=True):
         torch.manual_seed(0)
         outputs = [t for t in tensors_of((op.op(*tracked[0], **tracked[1]),), {}) if t.requires_grad]
         inputs = [t for t in tensors_of(*tracked) if t.requires_grad]

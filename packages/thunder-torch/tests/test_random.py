@@ -85,3 +85,14 @@ def test_an_explicit_generator_is_used():
     trace = record(lambda: call(torch.rand, (3,), {"generator": generator}), [])
     found = to_callable(trace, [executor])()
     assert torch.equal(found, torch.rand(3, generator=torch.Generator().manual_seed(7)))
+
+
+def test_attention_with_dropout_is_never_merged_with_another():
+    a = torch.rand(2, 4, 8)
+
+    def program(q):
+        one, two = (call(F.scaled_dot_product_attention, (q, q, q), {"dropout_p": 0.5}) for _ in range(2))
+        return call(torch.sub, (one, two), {})
+
+    trace = record(program, [proxy_of(a, "a")], language=torch_language)
+    assert to_callable(trace, [executor])(a).abs().sum() > 0

@@ -153,13 +153,17 @@ def call(what: Symbol | Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     function = symbol.origin if symbol is not None else what
     if torch._C._len_torch_function_stack() or torch.get_default_dtype() is not torch.float32:
         kwargs = with_defaults(function, args, kwargs)
-    if last_name(function) == "scaled_dot_product_attention" and (allowed := sdpa_backends()) != _ALL_SDPA:
-        symbol = opaque(Within(function, sdpa=allowed))
+    tags = () if torch.is_grad_enabled() else (OpTags.CONSTANT_FOR_DERIVATIVE,)
+    if last_name(function) == "scaled_dot_product_attention":
+        if (allowed := sdpa_backends()) != _ALL_SDPA:
+            symbol = opaque(Within(function, sdpa=allowed))
+        if kwargs.get("dropout_p") or (len(args) > 4 and args[4]):
+            tags = (*tags, OpTags.RANDOM)
     if symbol is None:
         symbol = opaque(what)
-    if torch.is_grad_enabled():
+    if not tags:
         return symbol(*args, **kwargs)
-    with current_builder().tagged(OpTags.CONSTANT_FOR_DERIVATIVE):
+    with current_builder().tagged(*tags):
         return symbol(*args, **kwargs)
 
 
