@@ -1,6 +1,7 @@
 """Thunder: compiles PyTorch programs to programs. This package puts the parts together and holds nothing itself."""
 
 from thunder import core, extend
+from thunder import numpy as numpy
 from thunder import torch as torch
 from thunder._version import __version__
 from thunder_frontend import (
@@ -45,11 +46,13 @@ from thunder_ir.dtypes import (
     uint64,
 )
 
+compile = jit
+
 __all__ = [
-    "ThunderModule", "Transform", "__version__", "bfloat16", "bool8", "cache_hits", "cache_misses", "compile_data",
-    "compile_stats", "complex128", "complex32", "complex64", "core", "explain_misses", "extend", "float16", "float32",
-    "float64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "int16", "int32", "int64",
-    "int8", "jit", "last_backward_traces", "last_compile_options", "last_epilogue_traces", "last_interpreter_log",
-    "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "torch", "trace", "uint16", "uint32",
-    "uint64", "uint8",
+    "ThunderModule", "Transform", "__version__", "bfloat16", "bool8", "cache_hits", "cache_misses", "compile",
+    "compile_data", "compile_stats", "complex128", "complex32", "complex64", "core", "explain_misses", "extend",
+    "float16", "float32", "float64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "int16",
+    "int32", "int64", "int8", "jit", "last_backward_traces", "last_compile_options", "last_epilogue_traces",
+    "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "numpy",
+    "torch", "trace", "uint16", "uint32", "uint64", "uint8",
 ]  # fmt: skip
