@@ -14,6 +14,10 @@ def _like(*operands: Any) -> TensorProxy:
     return next(o for o in operands if isinstance(o, TensorProxy)).like()
 
 
+def _first(a: TensorProxy, /, *args: Any, **kwargs: Any) -> TensorProxy:
+    return a.like()
+
+
 def _prim(name: str, *tags: Any, meta: Any = _like, method: str = "") -> Symbol:
     symbol = Symbol(name, TOYS, meta=meta, tags=frozenset(tags), language=language)
     if method:
@@ -31,7 +35,7 @@ view = _prim("view", OpTags.VIEW)
 write = _prim("write", OpTags.IN_PLACE)
 free = _prim("free", OpTags.FREES, meta=lambda *a: None)
 split = _prim("split", meta=lambda a: (a.like(), a.like()))
-describe = _prim("describe", meta=lambda a, *args, **kwargs: a.like())
+describe = _prim("describe", meta=_first)
 cast = _prim("cast", meta=lambda a: a.like(dtype=dtypes.float64))
 number_add = _prim("number_add", meta=lambda a, b: number_proxy(value_of(a) + value_of(b)), method="number_add")
 

@@ -7,7 +7,7 @@ import traceback
 
 import ir_toys as toys
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from thunder_ir import (
@@ -111,6 +111,9 @@ def test_a_printed_program_calls_with_the_same_arguments(value):
 
 
 @given(st.text())
+@example("a")
+@example("º")  # Python reads it as another spelling of "o"
+@example("for")
 def test_any_keyword_is_passed_on(name):
     trace = trace_of(lambda x: toys.describe(x, **{name: 1}), Tensor((2,)))
     run = trace.python_callable(toys=type("stand_in", (), {"describe": lambda *a, **k: k}))

@@ -9,13 +9,12 @@ from thunder_ir.devices import Device
 from thunder_ir.dtypes import DType
 from thunder_ir.proxies import Proxy
 
-_EXACT = frozenset({bool, str, bytes, type(...), DType, Device})
 
+def key_of(value: Any) -> str:
+    """Return a text that two values share only if they are the same argument; valid while the values live.
 
-def key_of(value: Any) -> Any:
-    """Return something hashable that two values share only if they are the same argument.
-
-    ``1``, ``1.0`` and ``True`` differ, as do ``0.0`` and ``-0.0``; a proxy is its name.
+    ``1``, ``1.0`` and ``True`` differ, as do ``0.0`` and ``-0.0``; a proxy is its name. An object of which nothing is
+    known is equal to itself only. Texts, not tuples: millions of them are nothing to Python's garbage collector.
 
     Example:
         >>> from thunder_ir.keys import key_of
@@ -23,43 +22,27 @@ def key_of(value: Any) -> Any:
         (False, True)
     """
     if isinstance(value, Proxy):
-        return value.name  # the commonest keys are the plainest; those of everything else begin with a class
+        return value.name
     cls = value.__class__
-    if cls is int or value is None:
-        return value
     if cls is tuple:
-        return tuple([key_of(item) for item in value])
-    if cls in _EXACT:
-        return (cls, value)
-    if cls is float or cls is complex:
-        return (cls, repr(value))
+        return f"({','.join([v.name if isinstance(v, Proxy) else key_of(v) for v in value])})"
+    if cls in _SHOWN:
+        return repr(value)
+    prefix = _PREFIXED.get(cls)
+    if prefix is not None:
+        return f"{prefix}:{value!r}"
     if cls is list:
-        return _of_items(cls, value)
+        return f"[{','.join([key_of(v) for v in value])}]"
     if cls is dict:
-        return (dict, _of_items(list, value), _of_items(list, value.values()))
+        return f"{{{','.join([f'{key_of(k)}:{key_of(v)}' for k, v in value.items()])}}}"
     if cls is slice:
-        return _of_items(slice, (value.start, value.stop, value.step))
+        return f"slice({key_of(value.start)},{key_of(value.stop)},{key_of(value.step)})"
     if isinstance(value, Enum):
-        return (cls, value.name)
+        return f"{id(cls)}.{value.name}"
     if isinstance(value, tuple):
-        return _of_items(cls, value)
-    return (cls, _Same(value))
+        return f"{id(cls)}({','.join([key_of(v) for v in value])})"
+    return f"object:{id(value)}"
 
 
-def _of_items(cls: Any, items: Any) -> Any:
-    return (cls, tuple([key_of(item) for item in items]))
-
-
-class _Same:
-    """An object of which nothing is known: equal to itself only, and kept alive by the key."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value) >> 4
+_SHOWN = frozenset({bool, str, bytes, type(None)})
+_PREFIXED = {int: "int", float: "float", complex: "complex", type(...): "ellipsis", DType: "dtype", Device: "device"}

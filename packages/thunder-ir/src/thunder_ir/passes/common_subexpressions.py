@@ -35,7 +35,7 @@ def common_subexpressions(trace: Trace) -> Trace:
     sharing = [b for b in trace.bound_symbols if b.has_tag(OpTags.VIEW) or writes(b)]
     written = memory_behind(sharing, [b.args[0].name for b in sharing if writes(b)])
     escaping = memory_behind(sharing, [p.name for p in trace.outputs])
-    seen: dict[Any, BoundSymbol] = {}
+    seen: dict[str, BoundSymbol] = {}
     replaced: dict[str, Any] = {}
     kept = []
     for bound in trace.bound_symbols:
@@ -54,8 +54,9 @@ def common_subexpressions(trace: Trace) -> Trace:
     return follow_numbers(merged, replaced)
 
 
-def _key(bound: BoundSymbol) -> Any:
-    return (bound.symbol, key_of(bound.args), key_of(bound.kwargs) if bound.kwargs else (), bound.tags)
+def _key(bound: BoundSymbol) -> str:
+    tags = ",".join(sorted([key_of(tag) for tag in bound.tags])) if bound.tags else ""
+    return f"{id(bound.symbol)}{key_of(bound.args)}{key_of(bound.kwargs) if bound.kwargs else ''}{tags}"
 
 
 def _mergeable(first: BoundSymbol, second: BoundSymbol, written: set[str], escaping: set[str]) -> bool:
