@@ -2,8 +2,11 @@
 
 import dataclasses
 import enum
+import gc
+import linecache
 import math
 import traceback
+from collections import OrderedDict, defaultdict
 
 import ir_toys as toys
 import pytest
@@ -19,11 +22,13 @@ from thunder_ir import (
     Location,
     Symbol,
     Tensor,
+    TraceFormatError,
     device,
     dtypes,
     literal,
     record,
     register_literal,
+    substitute,
     trace_of,
 )
 
@@ -224,3 +229,53 @@ def test_executing_the_printed_program_records_the_same_program():
 def test_symbols_that_only_the_program_holds_print_by_namespace_and_name():
     symbol = Symbol("weird name", "space", meta=lambda a: a.like())
     assert "_space_weird_name(x)" in str(trace_of(lambda x: symbol(x), Tensor((2,))))
+
+
+@dataclasses.dataclass
+class Computed:
+    content: object
+    twice: object = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        self.twice = (self.content, self.content)
+
+
+class Tagged(dict):
+    def __init__(self, tag, *args):
+        super().__init__(*args)
+        self.tag = tag
+
+
+CONTAINERS = [
+    lambda x, y: OrderedDict(b=x, a=y),
+    lambda x, y: defaultdict(list, {"k": [x], "l": y}),
+    lambda x, y: Point(x, {"y": y}),
+    lambda x, y: Computed(x),
+    lambda x, y: ((), [x], {1: y, "1": x}),
+    lambda x, y: slice(x, y),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CONTAINERS)))
+def test_programs_return_containers_of_what_they_computed(number):
+    build = CONTAINERS[number]
+    trace = trace_of(build, Tensor(()), Tensor(()))
+    assert trace.python_callable()(1, 2) == build(1, 2)
+    assert substitute(trace.output, {"x": 3, "y": 4}) == build(3, 4)
+
+
+def test_a_container_that_cannot_be_written_is_refused_rather_than_returned_as_it_was():
+    trace = trace_of(lambda x: Tagged("t", {"k": x}), Tensor(()))
+    with pytest.raises(TraceFormatError, match="cannot write a Tagged that holds its values"):
+        trace.python()
+    assert substitute(trace.output, {"x": 3}) == {"k": 3}
+    assert substitute(trace.output, {"x": 3}).tag == "t"
+
+
+def test_the_lines_of_a_generated_program_go_with_it():
+    run = trace_of(lambda x: x, Tensor(())).python_callable()
+    filename = run.__code__.co_filename
+    assert filename in linecache.cache
+    del run
+    gc.collect()
+    assert filename not in linecache.cache

@@ -6,6 +6,7 @@ import importlib
 import itertools
 import linecache
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,9 @@ class Source:
         linecache.cache[filename] = (len(self.text), None, self.text.splitlines(keepends=True), filename)
         scope: dict[str, Any] = {**self.context.globals, **(names or {}), "__name__": "thunder.generated"}
         exec(code, scope)
-        return scope[self.name]  # type: ignore[no-any-return]
+        function: Callable[..., Any] = scope[self.name]
+        weakref.finalize(function, linecache.cache.pop, filename, None)  # the lines go when the function does
+        return function
 
 
 def _described(value: Any) -> str:

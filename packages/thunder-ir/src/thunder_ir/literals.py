@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import math
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from enum import Enum, Flag
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 from thunder_ir import devices, dtypes
 from thunder_ir.devices import Device
 from thunder_ir.dtypes import DType
-from thunder_ir.errors import DuplicateRuleError
+from thunder_ir.errors import DuplicateRuleError, TraceFormatError
 from thunder_ir.names import Names
 from thunder_ir.proxies import Proxy
+from thunder_ir.trees import can_construct, flat_proxies, rebuild
 
 LARGEST_DECIMAL = 10**4000  # Python refuses to read longer decimal literals
 
@@ -174,18 +176,36 @@ def _other(value: Any, context: Context) -> str:
         return f"{context.object(cls, cls.__name__)}({_list(list(value), context)})"
     if isinstance(value, dict) and _is_plain_subclass(cls):
         return f"{context.object(cls, cls.__name__)}({_dict(value, context)})"
-    if dataclasses.is_dataclass(value) and not isinstance(value, type) and _rebuilds(value):
-        fields = [f"{f.name}={literal(getattr(value, f.name), context)}" for f in dataclasses.fields(value)]
-        return f"{context.object(cls, cls.__name__)}({', '.join(fields)})"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _dataclass(value, context)
+    if flat_proxies(value):
+        raise TraceFormatError(
+            f"a program cannot write a {cls.__qualname__} that holds its values; teach how with "
+            "thunder_ir.register_literal, or return a tuple, list, dict or dataclass"
+        )
     return context.object(value, getattr(value, "__name__", cls.__name__))
+
+
+def _dataclass(value: Any, context: Context) -> str:
+    cls = value.__class__
+    fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if can_construct(cls):
+        arguments = [f"{name}={literal(item, context)}" for name, item in fields.items()]
+        return f"{context.object(cls, cls.__name__)}({', '.join(arguments)})"
+    return f"{context.object(rebuild, 'rebuild')}({context.object(cls, cls.__name__)}, {literal(fields, context)})"
+
+
+def _ordered_dict(value: OrderedDict[Any, Any], context: Context) -> str:
+    return f"{context.object(OrderedDict, 'OrderedDict')}({_dict(value, context)})"
+
+
+def _defaultdict(value: defaultdict[Any, Any], context: Context) -> str:
+    factory = literal(value.default_factory, context)
+    return f"{context.object(defaultdict, 'defaultdict')}({factory}, {_dict(value, context)})"
 
 
 def _is_plain_subclass(cls: Any) -> bool:
     return cls.__init__ in (tuple.__init__, list.__init__, dict.__init__, object.__init__)
-
-
-def _rebuilds(value: Any) -> bool:
-    return all(f.init for f in dataclasses.fields(value)) and hasattr(value, "__dataclass_params__")
 
 
 _PRINTERS: dict[type, Callable[[Any, Context], str]] = {
@@ -199,6 +219,8 @@ _PRINTERS: dict[type, Callable[[Any, Context], str]] = {
     tuple: _tuple,
     list: _list,
     dict: _dict,
+    OrderedDict: _ordered_dict,
+    defaultdict: _defaultdict,
     set: _set,
     frozenset: _set,
     slice: _slice,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -62,11 +63,9 @@ def substitute(value: Any, mapping: dict[str, Any]) -> Any:
         if value.__class__ is list:
             return items
         return value._make(items) if hasattr(value, "_make") else value.__class__(items)
-    if isinstance(value, dict):
+    if value.__class__ is dict:
         values = {key: substitute(item, mapping) for key, item in value.items()}
-        if all(map(_is, values.values(), value.values())):
-            return value
-        return values if value.__class__ is dict else value.__class__(values)
+        return value if all(map(_is, values.values(), value.values())) else values
     if isinstance(value, slice):
         parts = (value.start, value.stop, value.step)
         new = substitute(parts, mapping)
@@ -76,8 +75,31 @@ def substitute(value: Any, mapping: dict[str, Any]) -> Any:
             return value
         fields = {n: getattr(value, n) for n in value.__dataclass_fields__}
         new = substitute(fields, mapping)
-        return value if new is fields else dataclasses.replace(value, **new)
+        return value if new is fields else rebuild(value.__class__, new)
+    if isinstance(value, dict):
+        items_before = dict(value)
+        items_after = substitute(items_before, mapping)
+        if items_after is items_before:
+            return value
+        other = copy.copy(value)  # keeps what a subclass holds besides, such as the factory of a defaultdict
+        other.update(items_after)
+        return other
     return value
+
+
+def rebuild(cls: Any, fields: dict[str, Any]) -> Any:
+    """Return an instance of a dataclass with these fields, through its constructor if that takes them all."""
+    if can_construct(cls):
+        return cls(**fields)
+    made = cls.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def can_construct(cls: Any) -> bool:
+    """Whether the constructor of a dataclass takes all of its fields."""
+    return cls.__dataclass_params__.init and all([field.init for field in dataclasses.fields(cls)])
 
 
 def _is(a: Any, b: Any) -> bool:
