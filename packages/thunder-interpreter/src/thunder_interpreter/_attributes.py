@@ -32,15 +32,17 @@ class Access:
 
     Attributes:
         native: names that native ``getattr`` reads without running any interpretable Python.
+        direct: as ``native``, in a class with a ``__getattr__`` in Python, which may follow.
         getters: the Python functions of properties, by name.
         native_set: names that native ``setattr`` and ``delattr`` write so.
         fallback: the class' ``__getattr__``, if it is Python.
     """
 
-    __slots__ = ("fallback", "get", "getters", "native", "native_set")
+    __slots__ = ("direct", "fallback", "get", "getters", "native", "native_set")
 
     def __init__(self, machine: "Machine", cls: type) -> None:
         self.native: set[str] = set()
+        self.direct: set[str] = set()
         self.getters: dict[str, Any] = {}
         self.native_set: set[str] = set()
         self.get = raw_attribute(cls, "__getattribute__")
@@ -70,6 +72,8 @@ def load(frame: AnyFrame, obj: Any, name: str) -> Outcome:
         else:
             frame.stack.append(watch(obj, name, native_get(machine, obj, name)))
         return None
+    if name in known.direct:
+        return push_or_fall_back(frame, obj, name, known)
     getter = known.getters.get(name)
     if getter is not None:
         return looking_up(call(frame, getter, [obj], {}), obj, name)
@@ -105,10 +109,13 @@ def load_slowly(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
         return start(frame, falling_back(Call(get, obj, name), known.fallback, obj, name))
     getter = find_getter(machine, obj, cls, name, get)
     if getter is None:
+        always = get is OBJECT_GET and not runs_python(machine, cls, name)
         if known.fallback is None:
-            if get is OBJECT_GET:
+            if always:
                 known.native.add(name)
             return push_native(frame, obj, name)
+        if always:
+            known.direct.add(name)
         return push_or_fall_back(frame, obj, name, known)
     fn, args = getter
     if known.fallback is None:
@@ -116,6 +123,12 @@ def load_slowly(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
             known.getters[name] = fn
         return looking_up(call(frame, fn, args, {}), obj, name)
     return start(frame, falling_back(Call(fn, *args), known.fallback, obj, name))
+
+
+def runs_python(machine: "Machine", cls: type, name: str) -> bool:
+    """Whether the class holds a descriptor in Python under ``name``, which an instance's dictionary may hide."""
+    found = raw_attribute(cls, name)
+    return found is not None and python_function(machine, raw_attribute(type(found), "__get__"))
 
 
 def push_native(frame: AnyFrame, obj: Any, name: str) -> Outcome:
