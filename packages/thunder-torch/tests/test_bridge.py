@@ -18,7 +18,7 @@ for prim, function in {
     prims.add: torch.add, prims.mul: torch.mul, prims.sin: torch.sin, prims.cos: torch.cos, prims.neg: torch.neg,
     prims.matmul: torch.matmul, prims.transpose: torch.permute, prims.gt: torch.gt,
     prims.exp: torch.exp, prims.tanh: torch.tanh, prims.full: lambda s, v, d, e: torch.full(s, v, dtype=torch.float64),
-    prims.clone: torch.clone,
+    prims.clone: torch.clone, prims.conj: torch.conj,
 }.items():  # fmt: skip
     executor.implements(prim)(function)
 
@@ -316,3 +316,26 @@ def test_the_node_is_named():
     (x,) = leaves((3,))
 
     assert compiled(lambda x: prims.sin(x), (3,))(x).grad_fn.name() == "CompiledBackward"
+
+
+def test_inference_tensors_may_be_inputs_that_need_no_gradient():
+    (x,) = leaves((3,))
+    with torch.inference_mode():
+        y = torch.ones(3, dtype=torch.float64)
+    compiled(lambda x, y: x + y, (3,), (3,), requires_grad=[True, False])(x, y).sum().backward()
+
+    assert_close(x.grad, torch.ones(3, dtype=torch.float64))
+
+
+def test_complex_gradients_are_those_of_eager():
+    torch.manual_seed(0)
+    x, w = (torch.randn(3, 3, dtype=torch.complex128, requires_grad=True) for _ in range(2))
+    trace = trace_of(
+        lambda x, w: prims.sin(prims.matmul(x, w)) * x, *[Tensor((3, 3), "complex128", requires_grad=True)] * 2
+    )
+    split = forward_and_backward(trace)
+    y = connect_autograd(compile(split.forward), compile(split.backward), split)(x, w)
+    expected = torch.sin(x @ w) * x
+    dy = torch.randn_like(y)
+
+    assert_close(torch.autograd.grad(y, (x, w), dy), torch.autograd.grad(expected, (x, w), dy))

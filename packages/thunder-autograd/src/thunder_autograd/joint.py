@@ -10,7 +10,7 @@ from typing import Any
 from thunder_autograd.groups import Group, Item, settle
 from thunder_autograd.programs import ACCUMULATES, TakesCotangents, names_in
 from thunder_autograd.rules import Pullback, VjpRule, vjp_rule
-from thunder_autograd.traits import Traits, is_differentiable
+from thunder_autograd.traits import Traits, is_differentiable, tensor_slots
 from thunder_ir import (
     BoundSymbol,
     Builder,
@@ -81,7 +81,7 @@ class Step:
     """One entry of the tape: which pullback turns the cotangents of these outputs into those of these arguments."""
 
     bound: BoundSymbol
-    outputs: list[str]
+    outputs: list[str | None]
     pullback: Pullback
     arguments: tuple[Any, ...]
 
@@ -185,9 +185,9 @@ class _Differentiator:
         return proxies
 
     def record(self, bound: BoundSymbol, pullback: Pullback, arguments: tuple[Any, ...]) -> None:
-        outputs = [p for p in bound.outputs if isinstance(p, TensorProxy)]
-        self.active.update([p.name for p in outputs if p.dtype.is_inexact])
-        self.tape.append(Step(bound, [p.name for p in outputs], pullback, arguments))
+        outputs = tensor_slots(bound.output)
+        self.active.update([p.name for p in outputs if p is not None and p.dtype.is_inexact])
+        self.tape.append(Step(bound, [None if p is None else p.name for p in outputs], pullback, arguments))
 
     def decompose(self, bound: BoundSymbol) -> None:
         """Differentiate a composite through its decomposition; the group remembers both forms of it."""
@@ -230,7 +230,7 @@ class _Differentiator:
 
     def pull(self, step: Step, sums: _Cotangents) -> None:
         """Run one pullback and add what it returns to the cotangents of the arguments."""
-        incoming = [sums.take(name) for name in step.outputs]
+        incoming = [sums.take(name) if name is not None else None for name in step.outputs]
         if all([c is None for c in incoming]):
             return
         builder, bound = self.builder, step.bound

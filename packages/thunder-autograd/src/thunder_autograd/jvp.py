@@ -9,7 +9,7 @@ from typing import Any
 from thunder_autograd.joint import grad_transform_on_trace, wanted_inputs
 from thunder_autograd.programs import gradient_trace, names_in
 from thunder_autograd.rules import JvpRule, jvp_rule, vjp_rule
-from thunder_autograd.traits import is_differentiable
+from thunder_autograd.traits import is_differentiable, tensor_slots
 from thunder_ir import (
     BoundSymbol,
     Builder,
@@ -173,11 +173,12 @@ def _pulled_back(
     """Run a vjp rule; return its output, stand-ins for cotangents, what the pullback made of them, and its calls."""
     builder = current_builder()
     output, pullback = vjp_rule[bound.symbol](*args, **kwargs)
-    cotangents = [p.like(requires_grad=False) for p in flat_proxies(output) if isinstance(p, TensorProxy)]
+    slots = [None if p is None else p.like(requires_grad=False) for p in tensor_slots(output)]
+    cotangents = [c for c in slots if c is not None]
     for cotangent in cotangents:
         cotangent.name = builder.names.fresh("u")
     around, builder.bound_symbols = builder.bound_symbols, []
-    gradients = pullback(*[c if is_differentiable(c) else None for c in cotangents])
+    gradients = pullback(*[c if is_differentiable(c) else None for c in slots])
     recorded, builder.bound_symbols = builder.bound_symbols, around
     return output, cotangents, gradients if isinstance(gradients, (tuple, list)) else (gradients,), recorded
 

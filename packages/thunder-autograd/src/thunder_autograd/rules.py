@@ -12,7 +12,7 @@ Pullback = Callable[..., Any]
 
 A single gradient needs no tuple; gradients of trailing arguments may be left out; ``None`` stands where there is none.
 The gradient of an argument that is a sequence of tensors is a tuple of that length. Where a symbol has several outputs,
-the cotangent of an output that nothing depends on is ``None``.
+the cotangent of an output that nothing depends on is ``None``, and so is that of an output that is ``None`` itself.
 """
 
 VjpRule = Callable[..., tuple[Any, Pullback]]

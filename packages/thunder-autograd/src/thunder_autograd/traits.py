@@ -88,3 +88,12 @@ def bytes_of(value: Proxy) -> int:
 def is_differentiable(value: Any) -> bool:
     """Whether a value can have a derivative at all: a tensor of floating-point or complex numbers."""
     return isinstance(value, TensorProxy) and value.dtype.is_inexact
+
+
+def tensor_slots(output: Any) -> list[TensorProxy | None]:
+    """Return what pullbacks take a cotangent for: the tensors of an output, and ``None`` where it has no tensor."""
+    if isinstance(output, TensorProxy) or output is None:
+        return [output]
+    if isinstance(output, (tuple, list)):
+        return [slot for item in output for slot in tensor_slots(item)]
+    return []

@@ -50,7 +50,7 @@ def connect_autograd(
         name: of the node in the graph, ``"CompiledBackward"``.
 
     Returns:
-        The function. It must not be called while a functorch transform is active.
+        The function. It must not be called while a functorch transform is active: PyTorch refuses that.
     """
     node = _Node(forward, backward, split, boxed, compile, differentiate)
     function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
@@ -118,7 +118,7 @@ class _Node:
                 context.to_save, context.numbers = saved[:tensors], saved[tensors:]
             context.materialize_grads = False
             if keeps_inputs:  # a second derivative starts from them; versions tell whether they are still the same
-                context.inputs = inputs, [inputs[i]._version for i in unsaved]
+                context.inputs = inputs, [inputs[i]._version for i in unsaved if not inputs[i].is_inference()]
             if constant:
                 context.mark_non_differentiable(*[outputs[i] for i in constant])
             return outputs
@@ -182,7 +182,7 @@ class _Node:
             )
         context.saved_tensors  # noqa: B018  (raises PyTorch's error where they are freed or were modified)
         inputs, versions = context.inputs
-        for i, version in zip(self.unsaved, versions, strict=True):
+        for i, version in zip([i for i in self.unsaved if not inputs[i].is_inference()], versions, strict=True):
             if inputs[i]._version != version:
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an inplace operation: "
