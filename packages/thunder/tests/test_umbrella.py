@@ -3,8 +3,9 @@
 import importlib
 
 import pytest
-import thunder
 import torch
+
+import thunder
 
 
 def test_the_first_program_runs_and_shows_its_traces():

@@ -31,11 +31,13 @@ class Compiled:
         specialisation: what is called.
         traces: stages of the computation, or of its forward part, first to last.
         backward_traces: stages of its backward part.
+        split: the forward and backward program before executors, with what is saved and why; ``None`` without gradients.
     """
 
     specialisation: Specialisation
     traces: list[Trace] = field(default_factory=list)
     backward_traces: list[Trace] = field(default_factory=list)
+    split: Split | None = None
 
     @property
     def program(self) -> Program:
@@ -63,9 +65,10 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
             trace = transform.transform_traces_pre_prologue(None, trace, None, compile_data=options)[1]
             _check_interface(transform, computation, trace)
             traces.append(trace)
+    split = None
     needs_grad = options.differentiate and any(isinstance(p, TensorProxy) and p.requires_grad for p in trace.outputs)
     if needs_grad:
-        run = _differentiated(program, trace, options, timer, traces, backward_traces)
+        run, split = _differentiated(program, trace, options, timer, traces, backward_traces)
         returns_result = False
     else:
         returns_result = not program.effects and is_plain(program.result)
@@ -85,7 +88,7 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         )
     with timer("code generation"):
         specialisation = specialise(program, run, returns_result, guarded=options.cache != "same input")
-    return Compiled(specialisation, traces, backward_traces)
+    return Compiled(specialisation, traces, backward_traces, split)
 
 
 def _check_interface(transform: Transform, before: Trace, after: Trace) -> None:
@@ -136,7 +139,7 @@ def without_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
 
 def _differentiated(
     program: Program, trace: Trace, options: Options, timer: Timer, traces: list[Trace], backward_traces: list[Trace]
-) -> Callable[..., Any]:
+) -> tuple[Callable[..., Any], Split]:
     executors = resolve_executors(options.executors)
 
     def differentiate(differentiated: Trace, wanted: Any = None) -> Split:
@@ -162,4 +165,5 @@ def _differentiated(
         _after_optimisation(backward_traces, options)
     with timer("code generation"):
         forward, backward = traces[-1].python_callable(), backward_traces[-1].python_callable()
-        return connect_autograd(forward, backward, split, compile=compile_trace, differentiate=differentiate)
+        run = connect_autograd(forward, backward, split, compile=compile_trace, differentiate=differentiate)
+        return run, split
