@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thunder_interpreter import Callbacks, UnsupportedPython, interpret
+from thunder_interpreter import Callbacks, UnsupportedOpcode, UnsupportedPython, interpret
 from thunder_interpreter._registry import registry
 
 specification = importlib.util.spec_from_file_location("interpreter_programs", Path(__file__).with_name("programs.py"))
@@ -283,3 +283,70 @@ def test_an_unsupported_python_is_refused(monkeypatch):
     monkeypatch.setattr("thunder_interpreter._interpretation.RUNNING", (3, 10))
     with pytest.raises(UnsupportedPython, match=r"3\.10"):
         interpret(len)
+
+
+def test_an_opcode_without_handler_is_named_with_its_place(monkeypatch):
+    plain = registry.entry
+
+    def entry(name, watched, resumable):
+        return None if name == "BINARY_OP" else plain(name, watched, resumable)
+
+    monkeypatch.setattr(registry, "entry", entry)
+    with pytest.raises(
+        UnsupportedOpcode, match=r"no handler for BINARY_OP .*test_language\.py, .*<lambda>, offset \d+"
+    ):
+        interpret(lambda a, b: a + b)(1, 2)
+
+
+def test_a_generator_that_runs_already_is_refused():
+    def program():
+        def numbers():
+            yield next(generator)
+
+        generator = numbers()
+        return next(generator)
+
+    with pytest.raises(ValueError, match="generator already executing"):
+        interpret(program)()
+
+
+def test_a_bridge_runs_a_function_interpreted_for_native_code():
+    entered = []
+
+    class Calls(Callbacks):
+        def call(self, fn, args, kwargs):
+            entered.append(fn.__name__)
+
+    def inner(x):
+        return x + 1
+
+    run = interpret(inner, callbacks=Calls())
+    assert run.bridge(inner)(1) == 2 and entered == ["inner"]
+    assert run.bridge(len) is len
+
+
+def test_cached_properties_are_interpreted_for_each_instance():
+    import functools
+
+    entered = []
+
+    class Calls(Callbacks):
+        def call(self, fn, args, kwargs):
+            entered.append(fn.__name__)
+
+    class Lazy:
+        @functools.cached_property
+        def value(self):
+            return 1
+
+    def program():
+        first, second = Lazy(), Lazy()
+        return first.value + first.value + second.value + second.value
+
+    assert interpret(program, callbacks=Calls())() == 4
+    assert entered.count("value") == 2
+
+
+def test_a_second_run_gives_the_same():
+    run = interpret(programs.classes)
+    assert run() == run()
