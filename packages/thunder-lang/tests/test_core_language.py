@@ -299,3 +299,9 @@ def test_dimensions_may_be_symbolic():
 def test_importing_the_package_loads_neither_torch_nor_numpy():
     program = "import sys, thunder_lang; sys.exit(bool({'torch', 'numpy', 'opt_einsum'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_log_softmax_of_large_values_keeps_the_logarithm():
+    x = np.array([[1e8, 1e8], [0.0, 1.0]], np.float32)
+    found = run(lambda a: lang.log_softmax(a, -1), x)
+    np.testing.assert_allclose(found[0], [-math.log(2)] * 2, rtol=1e-6)

@@ -10,7 +10,6 @@ from thunder_lang.dims import canonical_dim, need_tensor
 from thunder_lang.language import core
 from thunder_lang.operands import convert
 from thunder_lang.promotion import get_default_dtype
-from thunder_lang.reduction import logsumexp
 
 __all__ = ["log_softmax", "softmax"]
 
@@ -46,4 +45,6 @@ def log_softmax(a: TensorProxy, dim: int, *, dtype: DType | None = None) -> Tens
         return prims.sub(a, a)  # type: ignore[no-any-return]
     if a.numel == 0:
         return a
-    return prims.sub(a, _along(logsumexp(a, dim), a.shape, dim))  # type: ignore[no-any-return]
+    shifted = prims.sub(a, _along(prims.amax(a, (dim,)), a.shape, dim))  # first, or large values swallow the logarithm
+    total = prims.log(prims.sum(prims.exp(shifted), (dim,)))
+    return prims.sub(shifted, _along(total, a.shape, dim))  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import DimensionError, ShapeError, TensorProxy
+from thunder_ir import DimensionError, NumberProxy, ShapeError, TensorProxy
 from thunder_ir.proxies import Dimension
 from thunder_lang.dims import canonical_dim, canonical_dims, need_tensor, shape_text, spread
 from thunder_lang.language import core
@@ -54,14 +54,20 @@ def reshape(a: TensorProxy, *shape: Any) -> TensorProxy:
     """
     a = need_tensor("reshape", a)
     wanted = spread(shape)
-    wanted = _with_computed(a, wanted) if -1 in wanted else wanted
+    wanted = _with_computed(a, wanted) if any([_is_computed(n) for n in wanted]) else wanted
     return a if a.ndim == len(wanted) and a.shape == wanted else _tensor(prims.reshape(a, wanted))
 
 
+def _is_computed(length: Any) -> bool:
+    """Whether a length is -1, asked without a constraint on symbolic ones, which never are."""
+    return not isinstance(length, NumberProxy) and bool(length == -1)
+
+
 def _with_computed(a: TensorProxy, shape: tuple[Any, ...]) -> tuple[Any, ...]:
-    place = shape.index(-1)
+    places = [i for i, n in enumerate(shape) if _is_computed(n)]
+    place = places[0]
     known = _numel([d for i, d in enumerate(shape) if i != place])
-    if -1 in shape[place + 1 :]:
+    if len(places) > 1:
         raise ShapeError(f"reshape: only one dimension can be computed, got {shape_text(shape)}")
     numel = a.numel
     if known == 0:
@@ -253,11 +259,9 @@ def expand(a: TensorProxy, *shape: Any) -> TensorProxy:
         raise ShapeError(
             f"expand of {a.type_string} to {shape_text(wanted)}: the number of sizes must be at least {a.ndim}"
         )
-    if -1 in wanted[:new]:
+    if any([_is_computed(n) for n in wanted[:new]]):
         raise ShapeError(f"expand of {a.type_string} to {shape_text(wanted)}: a new dimension cannot be -1")
-    lengths = [
-        have if want is not have and want == -1 else want for want, have in zip(wanted[new:], a.shape, strict=True)
-    ]
+    lengths = [have if _is_computed(want) else want for want, have in zip(wanted[new:], a.shape, strict=True)]
     return broadcast_to(a, (*wanted[:new], *lengths))
 
 
