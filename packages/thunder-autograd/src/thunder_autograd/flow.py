@@ -18,7 +18,9 @@ class Network:
         >>> from thunder_autograd.flow import Network
         >>> network = Network()
         >>> network.edge(network.source, network.node("a"), 5.0)
+        0
         >>> network.edge(network.node("a"), network.sink, 3.0)
+        1
         >>> network.node("a") in network.sink_side()
         False
     """
@@ -36,11 +38,16 @@ class Network:
         """Return the number of the node for ``key``, made where there is none yet."""
         return self._nodes.setdefault(key, len(self._nodes) + 2)
 
-    def edge(self, tail: int, head: int, capacity: float) -> None:
-        """Add an edge; an infinite capacity can never be cut. Capacities of edges between the same nodes add up."""
+    def edge(self, tail: int, head: int, capacity: float) -> int:
+        """Add an edge and return its number. An infinite capacity can never be cut."""
         self._tails.append(tail)
         self._heads.append(head)
         self._weights.append(UNBOUNDED if math.isinf(capacity) else math.ceil(capacity))
+        return len(self._weights) - 1
+
+    def change(self, edge: int, capacity: float) -> None:
+        """Give an edge another capacity."""
+        self._weights[edge] = UNBOUNDED if math.isinf(capacity) else math.ceil(capacity)
 
     def sink_side(self) -> set[int]:
         """Return the nodes on the sink's side of a minimum cut, of the one with the most of them."""

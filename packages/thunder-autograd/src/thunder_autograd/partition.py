@@ -113,6 +113,10 @@ class _Problem:
         self.frontier = [p for p in parts.frontier() if p.name in self.producer]
         self.candidates = self.reachable()
         self.size = self.sizes()
+        self.prices = [self.cost(b, heavy=False) for b in self.candidates]
+        self.heavy_prices = [self.cost(b, heavy=True) for b in self.candidates]
+        self.network, self.edges = Network(), [0] * len(self.candidates)
+        self.connect()
 
     def reachable(self) -> list[BoundSymbol]:
         """The calls whose values the backward program may read, itself or to compute others again, in order."""
@@ -142,12 +146,28 @@ class _Problem:
         """What doing a call again costs; infinite where it is not allowed."""
         trait = self.traits.of(bound)
         if trait is Trait.FIXED:
-            return float("inf")
+            return math.inf
         if bound.has_tag(OpTags.RECOMPUTE) or id(bound) not in self.needed:
             return 0.0
         if trait > Trait.CHEAP and not heavy:
-            return float("inf")
+            return math.inf
         return recomputation(bound, trait)
+
+    def connect(self) -> None:
+        """Build the network; the costs of doing calls again are put in by :meth:`solve`."""
+        network = self.network
+        wanted = {p.name for p in self.frontier}
+        for position, bound in enumerate(self.candidates):
+            call = network.node(bound)
+            self.edges[position] = network.edge(network.source, call, 0.0)
+            for name in dict.fromkeys([p.name for p in bound.inputs]):
+                if name in self.size:
+                    network.edge(network.node(name), call, math.inf)
+            for proxy in bound.outputs:
+                value = network.node(proxy.name)
+                network.edge(call, value, float(self.size[proxy.name]))
+                if proxy.name in wanted:
+                    network.edge(value, network.sink, math.inf)
 
     def solve(self, eagerness: float, heavy: bool) -> _Solution:
         """Return the least that bytes and time together can cost at one exchange rate.
@@ -156,26 +176,14 @@ class _Problem:
             eagerness: bytes of traffic that a byte saved is worth; 0 computes nothing again that costs anything.
             heavy: whether matmuls and operations of unknown cost may be done again.
         """
-        network = Network()
-        wanted = {p.name for p in self.frontier}
-        for position, bound in enumerate(self.candidates):
-            cost = self.cost(bound, heavy)
-            if cost:
+        prices = self.heavy_prices if heavy else self.prices
+        for position, (edge, price) in enumerate(zip(self.edges, prices, strict=True)):
+            if price:
                 # The earlier a value is computed the longer it is kept: of equals, the earlier is computed again.
-                cost *= 1 + position / (4 * len(self.candidates))
-                cost = cost / eagerness if eagerness else float("inf")
-            call = network.node(bound)
-            network.edge(network.source, call, cost)
-            if cost != float("inf"):
-                for proxy in bound.inputs:
-                    if proxy.name in self.size:
-                        network.edge(network.node(proxy.name), call, float("inf"))
-            for proxy in bound.outputs:
-                value = network.node(proxy.name)
-                network.edge(call, value, float(self.size[proxy.name]))
-                if proxy.name in wanted:
-                    network.edge(value, network.sink, float("inf"))
-        again = network.sink_side()
+                price *= 1 + position / (4 * len(prices))
+                price = price / eagerness if eagerness else math.inf
+            self.network.change(edge, price)
+        network, again = self.network, self.network.sink_side()
         saved = {
             p.name
             for b in self.candidates
@@ -188,10 +196,11 @@ class _Problem:
     def time_again(self, saved: set[str], heavy: bool) -> float:
         """Return what it costs to do again all that the backward program needs and that is not saved."""
         wanted = {p.name for p in self.frontier}
+        prices = self.heavy_prices if heavy else self.prices
         total = 0.0
-        for bound in reversed(self.candidates):
+        for bound, price in zip(reversed(self.candidates), reversed(prices), strict=True):
             if any([p.name in wanted and p.name not in saved for p in bound.outputs]):
-                total += self.cost(bound, heavy)
+                total += price
                 wanted.update([p.name for p in bound.inputs])
         return total
 
