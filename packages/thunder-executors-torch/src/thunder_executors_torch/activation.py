@@ -21,8 +21,9 @@ def _like_first(a: TensorProxy, *rest: Any, **kwargs: Any) -> TensorProxy:
     return a.like()
 
 
-def _forward(path: str) -> Symbol:
-    return executor.call(path, _like_first, OpTags.ELEMENTWISE)
+def _forward(path: str, *tags: OpTags) -> Symbol:
+    """Return the operator of an activation; the ``ELEMENTWISE`` ones are as cheap to compute again as to read."""
+    return executor.call(path, _like_first, *tags)
 
 
 def _backward(name: str, differentiable: Callable[..., Any] | None = None) -> Symbol:
@@ -58,13 +59,13 @@ executor.differentiates_torch(functional.mish, when=floating)(
     of_input(_forward("torch._C._nn.mish"), _backward("mish_backward", mish_gradient))
 )
 executor.differentiates_torch(functional.hardswish, when=floating)(
-    of_input(_forward("torch._C._nn.hardswish"), _backward("hardswish_backward"))
+    of_input(_forward("torch._C._nn.hardswish", OpTags.ELEMENTWISE), _backward("hardswish_backward"))
 )
 executor.differentiates_torch(functional.hardsigmoid, when=floating)(
-    of_input(_forward("torch._C._nn.hardsigmoid"), _backward("hardsigmoid_backward"))
+    of_input(_forward("torch._C._nn.hardsigmoid", OpTags.ELEMENTWISE), _backward("hardsigmoid_backward"))
 )
 
-_relu = _forward("torch.relu")
+_relu = _forward("torch.relu", OpTags.ELEMENTWISE)
 _threshold_backward = _backward("threshold_backward")
 
 
@@ -85,7 +86,7 @@ def gelu(input: TensorProxy, approximate: str = "none") -> Rule:
     return _gelu(input, approximate=approximate), lambda dy: _gelu_backward(dy, input, approximate=approximate)
 
 
-_leaky_relu = _forward("torch._C._nn.leaky_relu")
+_leaky_relu = _forward("torch._C._nn.leaky_relu", OpTags.ELEMENTWISE)
 _leaky_relu_backward = _backward("leaky_relu_backward")
 
 
@@ -121,7 +122,7 @@ def softplus(input: TensorProxy, beta: float = 1.0, threshold: float = 20.0) -> 
     return _softplus(input, beta, threshold), lambda dy: _softplus_backward(dy, input, beta, threshold)
 
 
-_hardtanh = _forward("torch._C._nn.hardtanh")
+_hardtanh = _forward("torch._C._nn.hardtanh", OpTags.ELEMENTWISE)
 _hardtanh_backward = _backward("hardtanh_backward")
 
 
@@ -160,8 +161,8 @@ def _softmax_meta(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
     return a.like(dtype=a.dtype if dtype is None else from_torch_dtype(dtype))
 
 
-_softmax = executor.call("torch.softmax", _softmax_meta, OpTags.DONT_RECOMPUTE)
-_log_softmax = executor.call("torch.log_softmax", _softmax_meta, OpTags.DONT_RECOMPUTE)
+_softmax = executor.call("torch.softmax", _softmax_meta)
+_log_softmax = executor.call("torch.log_softmax", _softmax_meta)
 _softmax_backward = executor.call("torch._softmax_backward_data", _like_first)
 _log_softmax_backward = executor.call("torch._log_softmax_backward_data", _like_first)
 

@@ -94,7 +94,7 @@ def flash_gradients(
     return tuple(gradients(attend, (query, key, value), dy))
 
 
-HEAVY = (OpTags.MATMUL, OpTags.DONT_RECOMPUTE)
+HEAVY = (OpTags.MATMUL,)
 flash_on_cpu = executor.call("torch._scaled_dot_product_flash_attention_for_cpu", _cpu_meta, *HEAVY)
 flash_on_cpu_backward = executor.call(
     "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default",

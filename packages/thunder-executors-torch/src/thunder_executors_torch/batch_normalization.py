@@ -48,7 +48,7 @@ updating = executor.call(
     "torch.ops.aten._batch_norm_with_update_functional.default", _with_update, OpTags.DONT_RECOMPUTE
 )
 updating_backward = executor.call("torch.ops.aten.batch_norm_backward.default", _backward_meta, held=(3, 4, 5, 6))
-native = executor.call("torch.native_batch_norm", _plain, OpTags.DONT_RECOMPUTE)
+native = executor.call("torch.native_batch_norm", _plain)
 native_backward = executor.call("torch.ops.aten.native_batch_norm_backward.default", _backward_meta, held=(3, 4, 5, 6))
 
 

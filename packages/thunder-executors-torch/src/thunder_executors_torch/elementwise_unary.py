@@ -63,7 +63,7 @@ def _like_first(a: TensorProxy, *rest: Any) -> TensorProxy:
 
 def of_output(path: str, backward_path: str) -> Callable[..., tuple[Any, Any]]:
     """Return the rule of a function whose derivative PyTorch computes from its output, in one call."""
-    forward = executor.call(path, _like_first, OpTags.ELEMENTWISE)
+    forward = executor.call(path, _like_first)
     backward = executor.call(backward_path, _like_first, OpTags.ELEMENTWISE)
 
     def rule(input: TensorProxy, *ignored: Any, **also_ignored: Any) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ import torch
 from thunder_executors_torch.activation import log_softmax
 from thunder_executors_torch.executor import executor
 from thunder_executors_torch.normalization import floating
-from thunder_ir import OpTags, TensorProxy
+from thunder_ir import TensorProxy
 
 functional = torch.nn.functional
 Rule = tuple[Any, Any]
@@ -28,8 +28,8 @@ def _nll_loss_backward(dy: TensorProxy, a: TensorProxy, *rest: Any) -> TensorPro
     return a.like()
 
 
-nll_loss_forward = executor.call("torch.ops.aten.nll_loss_forward.default", _nll_loss, OpTags.DONT_RECOMPUTE)
-nll_loss2d_forward = executor.call("torch.ops.aten.nll_loss2d_forward.default", _nll_loss, OpTags.DONT_RECOMPUTE)
+nll_loss_forward = executor.call("torch.ops.aten.nll_loss_forward.default", _nll_loss)
+nll_loss2d_forward = executor.call("torch.ops.aten.nll_loss2d_forward.default", _nll_loss)
 nll_loss_backward = executor.call("torch.ops.aten.nll_loss_backward.default", _nll_loss_backward, held=(3, 6))
 nll_loss2d_backward = executor.call("torch.ops.aten.nll_loss2d_backward.default", _nll_loss_backward, held=(3, 6))
 

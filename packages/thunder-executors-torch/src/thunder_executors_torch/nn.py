@@ -11,7 +11,7 @@ import thunder_prims as prims
 from thunder_executors import arguments
 from thunder_executors_torch.calls import long
 from thunder_executors_torch.executor import executor
-from thunder_ir import BoundSymbol, OpTags, TensorProxy, dtypes
+from thunder_ir import BoundSymbol, TensorProxy, dtypes
 
 
 def narrow(indices: TensorProxy) -> bool:
@@ -111,7 +111,7 @@ def _dense_backward(dy: TensorProxy, indices: TensorProxy, rows: Any, padding_in
     return dy.like(shape=(rows, dy.shape[-1]))
 
 
-_embedding_forward = executor.call("torch.embedding", _looked_up, OpTags.DONT_RECOMPUTE)
+_embedding_forward = executor.call("torch.embedding", _looked_up)
 _embedding_backward = executor.call("torch.ops.aten.embedding_dense_backward.default", _dense_backward)
 
 

@@ -10,7 +10,7 @@ import torch
 
 from thunder_executors_torch.calls import contiguous
 from thunder_executors_torch.executor import executor, gradients
-from thunder_ir import DType, OpTags, TensorProxy, dtypes
+from thunder_ir import DType, TensorProxy, dtypes
 
 Shape = Sequence[Any]
 Rule = tuple[Any, Any]
@@ -39,7 +39,7 @@ def _layer_norm_backward(
     return a.like(), _like_or_none(weight), _like_or_none(bias)
 
 
-native_layer_norm = executor.call("torch.native_layer_norm", _layer_norm, OpTags.DONT_RECOMPUTE)
+native_layer_norm = executor.call("torch.native_layer_norm", _layer_norm)
 layer_norm_backward = executor.call(
     "torch.ops.aten.native_layer_norm_backward.default", _layer_norm_backward, held=(3, 4)
 )
@@ -90,7 +90,7 @@ def _rms_norm_backward(
     return a.like(), _like_or_none(weight)
 
 
-fused_rms_norm = executor.call("torch._fused_rms_norm", _rms_norm, OpTags.DONT_RECOMPUTE)
+fused_rms_norm = executor.call("torch._fused_rms_norm", _rms_norm)
 rms_norm_backward = executor.call("torch.ops.aten._fused_rms_norm_backward.default", _rms_norm_backward)
 
 
@@ -148,7 +148,7 @@ def with_channels(a: Any, *rest: Any, **kwargs: Any) -> bool:
     return floating(a) and a.ndim > 1
 
 
-native_group_norm = executor.call("torch.native_group_norm", _group_norm, OpTags.DONT_RECOMPUTE)
+native_group_norm = executor.call("torch.native_group_norm", _group_norm)
 
 
 def group_norm_gradients(

@@ -11,6 +11,7 @@ from thunder_executors.errors import ExecutorError, UnclaimedError
 from thunder_executors.executor import Executor
 from thunder_executors.fusion import FusionExecutor
 from thunder_executors.implementation import Declined, Implementation
+from thunder_executors.registry import get_all_executors
 from thunder_ir import (
     BoundSymbol,
     Builder,
@@ -191,6 +192,8 @@ class _Claimer:
             lines.append(f"  {executor.name}: {getattr(answer, 'reason', '') or 'it declines'}")
         if not self.executors:
             lines.append("  no executor was given")
+        absent = [(e.name, e.missing()) for e in get_all_executors() if e not in self.executors]
+        lines += [f"  {name}: it cannot run here: {reason}" for name, reason in absent if reason is not None]
         return "\n".join(lines)
 
 
