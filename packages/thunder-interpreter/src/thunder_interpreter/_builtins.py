@@ -304,10 +304,6 @@ def special_compile(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) ->
 # ---- special methods
 
 
-class Stand:
-    """Stands for an object whose special method has been called, so that C checks and converts the result."""
-
-
 def special_method(frame: AnyFrame, native: Callable[..., Any], name: str, args: list[Any]) -> Outcome:
     """Call the Python method ``name`` of the first argument and let ``native`` check its result, or just ``native``."""
     machine = frame.machine

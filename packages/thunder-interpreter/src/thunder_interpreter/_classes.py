@@ -9,7 +9,6 @@ from thunder_interpreter._calls import Outcome, call_native
 from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, start
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
-from thunder_interpreter._types import raw_attribute
 
 keep_builtins(globals())
 
@@ -176,9 +175,6 @@ def special_type_call(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) 
 def code_function(code: CodeType, names: dict[str, Any], closure: Any = None) -> FunctionType:
     """A function that runs ``code`` in the globals ``names``."""
     return FunctionType(code, names, None, None, closure)
-
-
-__all__ = ["building", "raw_attribute"]
 
 
 def super_attribute(function: Any, args: list[Any], name: str) -> Protocol:

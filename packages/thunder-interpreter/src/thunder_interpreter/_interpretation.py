@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, MethodType, MethodWrapperType
 from typing import Any, TypeAlias
 
-from thunder_interpreter import _generators, _provenance, _traceback, opcodes
+from thunder_interpreter import _generators, _provenance, _traceback
 from thunder_interpreter._builtins import SPECIALS
 from thunder_interpreter._callbacks import Callbacks, Interpreted, overridden
-from thunder_interpreter._calls import Special, call, call_native
+from thunder_interpreter._calls import Special, call
 from thunder_interpreter._decode import PROVENANCE
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
 from thunder_interpreter._log import Log
@@ -309,6 +309,3 @@ def interpret(
         [0, 1, 4, 9]
     """
     return Interpretation(fn, lookasides=lookasides, callbacks=callbacks, provenance=provenance, opaque=opaque, log=log)
-
-
-__all__ = ["Interpretation", "Location", "call_native", "interpret", "opcodes"]

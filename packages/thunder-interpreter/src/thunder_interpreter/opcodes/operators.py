@@ -127,6 +127,3 @@ def unary_not(frame: Frame, stack: list[Any], _: Any) -> Outcome:
         stack.append(not value)
         return None
     return _operators.negate(frame, value)
-
-
-__all__ = ["binary_op"]
