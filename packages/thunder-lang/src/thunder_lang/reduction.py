@@ -308,6 +308,15 @@ def norm(a: TensorProxy, ord: float = 2.0, dim: Dims = None, keepdim: bool = Fal
     if ord == 1:
         return _kept(_tensor(prims.sum(size, dims)), dims, keepdim)
     if ord == 2:
-        return _kept(_tensor(prims.sqrt(prims.sum(prims.mul(size, size), dims))), dims, keepdim)
-    total = prims.sum(prims.pow(size, ord), dims)
-    return _kept(_tensor(prims.pow(total, 1.0 / ord)), dims, keepdim)
+        return _kept(_root(prims.sum(prims.mul(size, size), dims), 2), dims, keepdim)
+    return _kept(_root(prims.sum(prims.pow(size, ord), dims), ord), dims, keepdim)
+
+
+def _root(total: TensorProxy, ord: float) -> TensorProxy:
+    """The root of a sum of powers, with derivative 0 where the sum is 0 and that of the root is infinite."""
+    if ord <= 1:
+        return _tensor(prims.pow(total, 1.0 / ord))
+    zero = prims.eq(total, 0)
+    positive = prims.where(zero, 1.0, total)
+    root = prims.sqrt(positive) if ord == 2 else prims.pow(positive, 1.0 / ord)
+    return _tensor(prims.where(zero, 0.0, root))
