@@ -354,7 +354,7 @@ def steer(frame: AnyFrame, protocol: Protocol) -> Any:
 
 def builtins_of(function: FunctionType) -> dict[str, Any]:
     """The builtins that a function sees."""
-    found: dict[str, Any] = function.__builtins__
+    found: dict[str, Any] = getattr(function, "__builtins__")  # noqa: B009 - stubs differ on whether it is there
     return found
 
 
