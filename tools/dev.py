@@ -174,7 +174,7 @@ def sync(name, folder, stamp, held):
     """Bring an environment to what is declared now; make it afresh where there is none to build on."""
     wanted, before = wanted_text(), json.loads(read(stamp) or "{}")
     kept = folder.is_dir() and all(before.get(k) == json.loads(wanted)[k] for k in ("base", "torch"))
-    start = time.time()
+    began = time.time()
     with removed_on_failure(folder, stamp):
         if kept:
             tell(f"a pyproject.toml changed: syncing .hatch/envs/{name}")
@@ -183,22 +183,27 @@ def sync(name, folder, stamp, held):
             tell(f"making .hatch/envs/{name}; this takes a minute, or as long as PyTorch takes to download")
             forget(folder, stamp)
             HOME.joinpath("envs").mkdir(exist_ok=True)
-        run(hatch("run", name + ":python", "-c", "pass"), held)
-        if kept:
-            for member in changed(folder, before["members"], json.loads(wanted)["members"], start):
-                run(
-                    [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps", "-e", member], held
-                )
-    tell(f"done in {time.time() - start:.0f} s")
+        start = hatch("run", name + ":python", "-c", "pass")
+        variables = {}
+        if name == "default":  # here all packages are built: with one build backend, and not with one each
+            if not kept:
+                run(start, held, THUNDER_BACKEND_ONLY="1")
+            variables["PIP_NO_BUILD_ISOLATION"] = "0"  # pip reads this as: no isolation
+        run(start, held, **variables)
+        stale = list(changed(folder, before["members"], json.loads(wanted)["members"], began)) if kept else []
+        if stale:
+            pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps"]
+            run(pip + stale, held, **variables)
+    tell(f"done in {time.time() - began:.0f} s")
     stamp.write_text(wanted)
 
 
-def changed(folder, before, now, start):
-    """The packages to reinstall as their metadata changed and hatch did not: it looks at requirements only."""
+def changed(folder, before, now, began):
+    """The words for pip to reinstall the packages whose metadata changed where hatch did not: it looks at requirements only."""
     for member, value in now.items():
         installed = list(folder.glob(f"lib/*/site-packages/{distribution(member)}-*.dist-info"))
-        if installed and before.get(member) != value and installed[0].stat().st_mtime < start:
-            yield str(ROOT / "packages" / member)
+        if installed and before.get(member) != value and installed[0].stat().st_mtime < began:
+            yield "--editable=" + str(ROOT / "packages" / member)
 
 
 def distribution(member):
@@ -222,7 +227,7 @@ def forget(folder, stamp):
     shutil.rmtree(str(folder), ignore_errors=True)
 
 
-def run(command, held):
+def run(command, held, **variables):
     """Run a step of the set-up, showing what it prints; turn a failure into one sentence.
 
     The step holds the lock, too: should this process be killed, the step goes on, and nobody else starts one beside it.
@@ -236,6 +241,7 @@ def run(command, held):
         stderr=subprocess.STDOUT,
         universal_newlines=True,
         errors="replace",
+        env=dict(os.environ, **variables),
         start_new_session=True,
         pass_fds=[held.fileno()],
     ) as process:

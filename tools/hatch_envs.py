@@ -12,6 +12,7 @@ from pathlib import Path
 from hatch.env.collectors.plugin.interface import EnvironmentCollectorInterface
 
 NAME = re.compile(r"^[A-Za-z0-9._-]+")
+BACKEND = ["hatchling>=1.27,<2", "editables>=0.5"]
 ENV_VARS = {"PIP_COMPILE": "0", "PYTHONDONTWRITEBYTECODE": ""}
 
 
@@ -74,14 +75,22 @@ class PackageEnvironments(EnvironmentCollectorInterface):
         return environments
 
     def finalize_config(self, config: dict[str, dict]) -> None:
-        """Put every package, and what the tests of any need, into ``default``."""
+        """Put every package, and what the tests of any need, into ``default``.
+
+        With ``THUNDER_BACKEND_ONLY`` set there is just what builds packages: tools/dev.py makes that first, so that pip
+        can build all members with it, and not each in an environment of its own.
+        """
         workspace = Workspace(Path(self.root))
         tests = [r for group in workspace.tests.values() for r in group]
         needed = workspace.closure([*workspace.folders, *tests])
         default = config["default"]
+        if os.environ.get("THUNDER_BACKEND_ONLY"):
+            default["dependencies"] = BACKEND
+            return
         default["workspace"] = {"members": list(workspace.folders.values())}
         default["dependencies"] = [
             *default["dependencies"],
+            *BACKEND,
             *self.config["test-dependencies"],
             *sorted({r for r in tests if normal(r) not in workspace.folders}),
             *self.torch_if_in(needed),
