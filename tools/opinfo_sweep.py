@@ -30,13 +30,14 @@ from torch.testing._internal import common_methods_invocations
 from torch.testing._internal.common_methods_invocations import op_db
 
 import thunder_torch as ltorch
-from thunder_autograd import grad_transform_on_trace
+from thunder_autograd import grad_transform_on_trace, jvp_transform_on_trace
 from thunder_executors import to_callable
 from thunder_executors_torch import executor
-from thunder_ir import TensorProxy, ThunderError, Trace, record
+from thunder_ir import OpTags, TensorProxy, ThunderError, Trace, record
 from thunder_ir.passes import expand
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError, UnsupportedMutationError
 from thunder_torch.metadata import map_tensors, tensors_of
+from thunder_vmap import batch_transform_on_trace
 
 # The database seeds the generator inside many operations; here both sides are seeded before them.
 common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
@@ -68,6 +69,7 @@ class Report:
     first: str = ""
     seconds: float = 0.0
     errors: Counter[str] = field(default_factory=Counter)
+    transforms: Counter[str] = field(default_factory=Counter)
 
     @property
     def outcome(self) -> str:
@@ -178,12 +180,7 @@ class Sweep:
             thunder = importlib.import_module("thunder")  # only here: recording one call needs no front end
             torch.manual_seed(0)
             return thunder.jit(function)(*args, **kwargs), ""
-        try:
-            trace, tensors = traced(function, args, kwargs)
-        except UnsupportedMutationError:  # the database wraps methods such as normal_: they get copies
-            trace, tensors = traced(lambda *a, **k: function(*copied(a), **copied(k)), args, kwargs)
-        if self.options.decomposed:
-            trace = expand(trace)
+        trace, tensors = self.traced(function, args, kwargs)
         run = to_callable(trace, [executor])
         torch.manual_seed(0)
         with torch.no_grad():
@@ -213,14 +210,17 @@ class Sweep:
         if report.name in UNWRITTEN:
             expected, actual = torch.zeros_like(expected), torch.zeros_like(actual)
         found = difference(expected, actual, exact=not self.options.decomposed)
-        if not found and self.options.gradients:
+        for kind in self.options.transforms if not found else ():
             try:
-                found = self.gradients(function, args, kwargs)
+                found, compared = getattr(self, kind)(function, args, kwargs)
             except Exception as error:
                 report.raised += 1
-                report.first = report.first or f"gradient: {type(error).__name__}: {error}"
+                report.first = report.first or f"{kind}: {type(error).__name__}: {error}"
                 return
-            found = found and f"gradient: {found}"
+            report.transforms[kind] += compared and not found
+            if found:
+                found = f"{kind}: {found}"
+                break
         if found:
             report.wrong += 1
             report.first = report.first or found
@@ -230,8 +230,8 @@ class Sweep:
             report.metadata += 1
             report.first = report.first or f"metadata: {metadata}"
 
-    def gradients(self, function: Callable[..., Any], args: Any, kwargs: Any) -> str:
-        """Return how gradients differ from PyTorch's autograd, or ``""``."""
+    def vjp(self, function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[str, bool]:
+        """Return how gradients differ from PyTorch's autograd, or ``""``, and whether there were any."""
         args, kwargs = (map_tensors(_tracked, copied(v)) for v in (args, kwargs))
         torch.manual_seed(0)
         try:
@@ -239,24 +239,84 @@ class Sweep:
             outputs = [t for t in tensors_of((expected,), {}) if t.requires_grad]
             inputs = [t for t in tensors_of(args, kwargs) if t.requires_grad]
             if not outputs or not inputs:
-                return ""
+                return "", False
             seeds = [torch.ones_like(t) for t in outputs]
             wanted = torch.autograd.grad(outputs, inputs, seeds, allow_unused=True, materialize_grads=True)
         except (RuntimeError, NotImplementedError):  # PyTorch has no derivative
-            return ""
-        trace, tensors = traced(function, args, kwargs)
-        if self.options.decomposed:
-            trace = expand(trace)
+            return "", False
+        trace, tensors = self.traced(function, args, kwargs)
         flat = [p for p in tensors_of((trace.output,), {}) if p.dtype.is_inexact and p.requires_grad]
         joint = grad_transform_on_trace(trace.replace(output=tuple(flat)))
-        torch.manual_seed(0)
         if len(joint.inputs) == len(tensors):  # no derivative flows: PyTorch's is zero
-            return difference(list(wanted), [torch.zeros_like(w) for w in wanted], exact=False)
-        with torch.no_grad():
-            result = to_callable(joint, [executor])(*[t.detach() for t in tensors], *seeds)
-        found = [g for g, t in zip(_gradients_of(result), tensors, strict=False) if t.requires_grad]
+            return difference(list(wanted), [torch.zeros_like(w) for w in wanted], exact=False), True
+        result = self.executed(joint, [t.detach() for t in tensors] + seeds)
+        found = [g for g, t in zip(result[1], tensors, strict=False) if t.requires_grad]
         zeros = [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
-        return difference(list(wanted), zeros, exact=False)
+        return difference(list(wanted), zeros, exact=False), True
+
+    def jvp(self, function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[str, bool]:
+        """Return how tangents differ from those of PyTorch's forward mode, or ``""``, and whether there were any."""
+        tensors = tensors_of(args, kwargs)
+        moved = [i for i, t in enumerate(tensors) if t.is_floating_point() or t.is_complex()]
+        torch.manual_seed(1)
+        tangents = [torch.randn_like(tensors[i]) for i in moved]
+
+        def along(*values: torch.Tensor) -> Any:
+            given = dict(zip(moved, values, strict=True))
+            left = iter([given.get(i, t) for i, t in enumerate(tensors)])
+            filled, named_ = (map_tensors(lambda _: next(left), v) for v in (args, kwargs))
+            torch.manual_seed(0)
+            return tuple([t for t in tensors_of((function(*filled, **named_),), {}) if t.is_floating_point()])
+
+        try:
+            if not moved or not along(*[tensors[i] for i in moved]):
+                return "", False
+            wanted = torch.func.jvp(along, tuple([tensors[i] for i in moved]), tuple(tangents))[1]
+        except Exception:  # PyTorch has no forward derivative, or not under this transform
+            return "", False
+        trace, _ = self.traced(function, args, kwargs)
+        flat = tuple([p for p in tensors_of((trace.output,), {}) if p.dtype.is_floating])
+        result = self.executed(jvp_transform_on_trace(trace.replace(output=flat)), [*tensors, *tangents])
+        found = [torch.zeros_like(w) if t is None else t for t, w in zip(result[1], wanted, strict=True)]
+        return difference(list(wanted), found, exact=False), True
+
+    def batch(self, function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[str, bool]:
+        """Return how a batch of two differs from the call for each of the two, or ``""``."""
+        tensors = tensors_of(args, kwargs)
+        trace, _ = self.traced(function, args, kwargs)
+        if not tensors or any(b.has_tag(OpTags.RANDOM) for b in trace.bound_symbols):
+            return "", False
+        flat = tuple(tensors_of((trace.output,), {}))
+        twice = [torch.stack([t, t.flip(0) if t.ndim and t.is_floating_point() else t]) for t in tensors]
+
+        def alone(i: int) -> list[torch.Tensor]:
+            left = iter([t[i] for t in twice])
+            filled, named_ = (map_tensors(lambda _: next(left), v) for v in (args, kwargs))
+            return tensors_of((function(*filled, **named_),), {})
+
+        try:
+            wanted = [torch.stack(pair) for pair in zip(alone(0), alone(1), strict=True)]
+        except Exception:  # the second of the two is none that the operation takes
+            return "", False
+        batched = batch_transform_on_trace(trace.replace(output=flat), 2, [0] * len(tensors))
+        outputs, places = self.executed(batched, twice)
+        found = [torch.stack([t, t]) if d is None else t.movedim(d, 0) for t, d in zip(outputs, places, strict=True)]
+        return difference(wanted, found, exact=False), True
+
+    def traced(self, function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Trace, list[torch.Tensor]]:
+        """Record one call, in prims if that is asked for."""
+        try:
+            trace, tensors = traced(function, args, kwargs)
+        except UnsupportedMutationError:  # the database wraps methods such as normal_: they get copies
+            trace, tensors = traced(lambda *a, **k: function(*copied(a), **copied(k)), args, kwargs)
+        return (expand(trace) if self.options.decomposed else trace), tensors
+
+    def executed(self, trace: Trace, values: list[torch.Tensor]) -> Any:
+        """Run a program on tensors, with the generator seeded."""
+        run = to_callable(trace, [executor])
+        torch.manual_seed(0)
+        with torch.no_grad():
+            return run(*values)
 
     def operation(self, op: Any) -> Report:
         """Compare the samples of one operation."""
@@ -308,11 +368,6 @@ def _tracked(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.requires_grad_() if tensor.is_floating_point() or tensor.is_complex() else tensor
 
 
-def _gradients_of(result: Any) -> tuple[Any, ...]:
-    """Return the gradients of a joint program's output: what follows the outputs."""
-    return tuple(result[1]) if isinstance(result, (tuple, list)) else ()
-
-
 def _raised(function: Callable[[], Any]) -> Exception | None:
     try:
         function()
@@ -339,13 +394,18 @@ def table(reports: list[Report], command: str) -> str:
         "PyTorch. Both have derivatives of any order, jvp and batching. *Refused* are those whose result has a shape",
         "that depends on values.",
         "",
-        "| operation | kind | outcome | samples right | remark |",
-        "|---|---|---|---|---|",
+        "A dash in the columns of transforms: not compared, because PyTorch has no such derivative, there is nothing",
+        "to differentiate, or the samples cannot be batched.",
+        "",
+        "| operation | kind | outcome | samples right | vjp | jvp | batching | remark |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for report in reports:
         samples = report.right + report.wrong + report.raised + report.refused
         remark = report.first.replace("|", "\\|").replace("\n", " ")[:120] if report.outcome != "right" else ""
-        lines.append(f"| `{report.name}` | {report.kind} | {report.outcome} | {report.right}/{samples} | {remark} |")
+        cells = [f"{report.transforms[k]}/{samples}" if report.transforms[k] else "–" for k in ("vjp", "jvp", "batch")]
+        cells = [f"`{report.name}`", report.kind, report.outcome, f"{report.right}/{samples}", *cells, remark]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -356,7 +416,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--samples", type=int, default=2)
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--decomposed", action="store_true")
-    parser.add_argument("--gradients", action="store_true")
+    parser.add_argument("--transforms", nargs="*", choices=["vjp", "jvp", "batch"], default=[])
     parser.add_argument("--errors", action="store_true")
     parser.add_argument("--jit", action="store_true")
     parser.add_argument("--table", type=Path)

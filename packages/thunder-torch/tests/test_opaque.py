@@ -120,6 +120,15 @@ def test_batches_as_vmap_does():
     torch.testing.assert_close(Batched(call, (0,), 4)(a), torch.linalg.matrix_exp(a))
 
 
+def test_batches_one_by_one_what_vmap_cannot():
+    def by_value(a):
+        return a * 2 if a.sum() > 0 else a
+
+    a = torch.tensor([[1.0, 2.0], [-1.0, -2.0]])
+    call, _ = call_of(by_value, (a[0],), {})
+    torch.testing.assert_close(Batched(call, (0,), 2)(a), torch.tensor([[2.0, 4.0], [-1.0, -2.0]]))
+
+
 def test_is_one_symbol_for_each_callable():
     assert opaque(torch.linalg.svd) is opaque(torch.linalg.svd)
     assert opaque(torch.linalg.svd).id == "ltorch.linalg_svd"

@@ -7,7 +7,7 @@ import torch.nn.functional as F  # noqa: N812
 from thunder_autograd import grad_transform_on_trace
 from thunder_executors import to_callable
 from thunder_executors_torch import executor
-from thunder_ir import record
+from thunder_ir import OpTags, record
 from thunder_ir.passes import expand
 from thunder_torch import call, proxy_of, torch_language
 
@@ -96,3 +96,18 @@ def test_attention_with_dropout_is_never_merged_with_another():
 
     trace = record(program, [proxy_of(a, "a")], language=torch_language)
     assert to_callable(trace, [executor])(a).abs().sum() > 0
+
+
+def test_a_function_of_the_users_that_draws_is_replayed():
+    def noisy(a):
+        return a * torch.rand_like(a)
+
+    a = torch.rand(5, requires_grad=True)
+    expected = eager(noisy, (), {}, a)
+    wanted = torch.autograd.grad(expected.sum(), a)[0]
+    trace = record(program_of(noisy, (), {}), [proxy_of(a, "a")], language=torch_language)
+    assert trace.bound_symbols[0].has_tag(OpTags.RANDOM)
+    torch.manual_seed(3)
+    with torch.no_grad():
+        output, (gradient,) = to_callable(grad_transform_on_trace(trace), [executor])(a.detach(), torch.ones(5))
+    torch.testing.assert_close((output, gradient), (expected.detach(), wanted))

@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy
 from thunder_torch.convert import (
@@ -24,7 +25,7 @@ from thunder_torch.convert import (
     to_torch_device,
 )
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError, UnsupportedMutationError
-from thunder_torch.names import name_of
+from thunder_torch.names import name_of, path_of
 
 LARGEST_TRIAL = 1 << 22  # elements in all arguments together up to which a call is tried on real memory
 CAPACITY = 1 << 16  # calls remembered
@@ -234,7 +235,7 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         fake_args, fake_kwargs = map_tensors(fake, args), map_tensors(fake, kwargs)
         versions = _versions(fakes)
         try:
-            with fake_mode(), _unlogged():
+            with fake_mode(), _unlogged(), _watching(function):
                 output = function(*fake_args, **fake_kwargs)
         except (DynamicOutputShapeException, DataDependentOutputException) as error:
             if name_of(function) not in SHAPED_BY_METADATA:
@@ -261,6 +262,41 @@ def _without_autocast() -> Iterator[None]:
     finally:
         for kind in kinds:
             torch.set_autocast_enabled(kind, True)
+
+
+class _Draws(TorchDispatchMode):
+    """Notes whether an operation that runs draws random numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.found = self.found or torch.Tag.nondeterministic_seeded in func.tags
+        return func(*args, **(kwargs or {}))
+
+
+_DREW = _Memo()
+
+
+@contextmanager
+def _watching(function: Any) -> Iterator[None]:
+    """Find out whether a callable that is not PyTorch's own draws random numbers."""
+    if path_of(function):
+        yield
+        return
+    with _Draws() as draws:
+        yield
+    if draws.found:
+        _DREW.keep(function, True)
+
+
+def drew(function: Any) -> bool:
+    """Whether a callable that is not PyTorch's own was seen to draw random numbers, when its metadata were asked."""
+    try:
+        return function in _DREW
+    except TypeError:
+        return False
 
 
 @contextmanager
@@ -391,4 +427,4 @@ def meta_for(function: Callable[..., Any]) -> Callable[..., Any]:
     return meta
 
 
-__all__ = ["TensorSpec", "data_dependent", "map_tensors", "meta_for", "metadata_of", "spec_of", "tensors_of"]
+__all__ = ["TensorSpec", "data_dependent", "drew", "map_tensors", "meta_for", "metadata_of", "spec_of", "tensors_of"]

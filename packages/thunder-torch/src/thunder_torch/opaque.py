@@ -15,7 +15,7 @@ import torch
 
 from thunder_autograd import jvp_rule, vjp_rule
 from thunder_ir import Namespace, OpTags, Proxy, Symbol, TensorProxy
-from thunder_torch.metadata import map_tensors, meta_for, metadata_of
+from thunder_torch.metadata import drew, map_tensors, meta_for, metadata_of
 from thunder_torch.names import name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
@@ -163,7 +163,7 @@ def _make(function: Callable[..., Any], tags: frozenset[OpTags]) -> Symbol:
 
     def decomposition(*args: Any, **kwargs: Any) -> Any:
         call, values = call_of(function, args, kwargs)
-        return (drawing_call if random else opaque_call)(call, *values)
+        return (drawing_call if random or drew(function) else opaque_call)(call, *values)
 
     path = path_of(function)
     return Symbol(
@@ -320,7 +320,18 @@ class Batched:
         return f"batched {name_of(self.call)}"
 
     def __call__(self, *values: Any) -> Any:
-        return torch.vmap(self.call, in_dims=self.dims, out_dims=0, randomness=self.randomness)(*values)
+        try:
+            return torch.vmap(self.call, in_dims=self.dims, out_dims=0, randomness=self.randomness)(*values)
+        except RuntimeError:  # no batching rule, or a look at values: one element after the other
+            return self._one_by_one(values)
+
+    def _one_by_one(self, values: tuple[Any, ...]) -> Any:
+        alone = [
+            self.call(*[v if d is None else v.select(d, i) for v, d in zip(values, self.dims, strict=True)])
+            for i in range(self.size)
+        ]
+        stacked = iter([torch.stack(parts) for parts in zip(*[_tensors(a) for a in alone], strict=True)])
+        return map_tensors(lambda _: next(stacked), alone[0])
 
     def __hash__(self) -> int:
         return id(self) >> 4

@@ -18,8 +18,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from thunder_ir import DType, OpTags, Symbol, TensorProxy, current_builder
 from thunder_torch.autocast import AutocastState, cast_arguments, is_listed
 from thunder_torch.convert import to_torch_dtype
-from thunder_torch.metadata import default_device_name, tensors_of
-from thunder_torch.names import last_name, name_of
+from thunder_torch.metadata import default_device_name, drew, metadata_of, tensors_of
+from thunder_torch.names import last_name, name_of, path_of
 from thunder_torch.opaque import opaque
 from thunder_torch.symbol import find_symbol
 
@@ -161,6 +161,9 @@ def call(what: Symbol | Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
             tags = (*tags, OpTags.RANDOM)
     if symbol is None:
         symbol = opaque(what)
+        if not path_of(what) and OpTags.RANDOM not in symbol.tags:
+            metadata_of(what, args, kwargs)  # remembered: the call itself asks again
+            tags = (*tags, OpTags.RANDOM) if drew(what) else tags
     if not tags:
         return symbol(*args, **kwargs)
     with current_builder().tagged(*tags):
