@@ -376,7 +376,7 @@ def _raised(function: Callable[[], Any]) -> Exception | None:
     return None
 
 
-def table(reports: list[Report], command: str) -> str:
+def table(reports: list[Report], command: str, transforms: list[str]) -> str:
     """Return the reports as a page."""
     counts = Counter(r.outcome for r in reports)
     lines = [
@@ -397,13 +397,13 @@ def table(reports: list[Report], command: str) -> str:
         "A dash in the columns of transforms: not compared, because PyTorch has no such derivative, there is nothing",
         "to differentiate, or the samples cannot be batched.",
         "",
-        "| operation | kind | outcome | samples right | vjp | jvp | batching | remark |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| {' | '.join(['operation', 'kind', 'outcome', 'samples right', *transforms, 'remark'])} |",
+        "|---" * (5 + len(transforms)) + "|",
     ]
     for report in reports:
         samples = report.right + report.wrong + report.raised + report.refused
         remark = report.first.replace("|", "\\|").replace("\n", " ")[:120] if report.outcome != "right" else ""
-        cells = [f"{report.transforms[k]}/{samples}" if report.transforms[k] else "–" for k in ("vjp", "jvp", "batch")]
+        cells = [f"{report.transforms[k]}/{samples}" if report.transforms[k] else "–" for k in transforms]
         cells = [f"`{report.name}`", report.kind, report.outcome, f"{report.right}/{samples}", *cells, remark]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
@@ -451,7 +451,7 @@ def main(arguments: list[str] | None = None) -> int:
         options.json.write_text(json.dumps([{k: str(v) for k, v in vars(r).items()} for r in reports]))
     if options.table:
         flags = [a for a in (arguments or sys.argv[1:]) if a != "--table" and a != str(options.table)]
-        options.table.write_text(table(reports, " ".join(["python tools/opinfo_sweep.py", *flags])))
+        options.table.write_text(table(reports, " ".join(["python tools/opinfo_sweep.py", *flags]), options.transforms))
     return 1 if any(r.wrong for r in reports) else 0
 
 
