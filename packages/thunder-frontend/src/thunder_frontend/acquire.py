@@ -13,7 +13,14 @@ import torch
 from thunder_frontend.custom_functions import CustomFunctions
 from thunder_frontend.errors import AcquisitionError, SharpEdgeError, SharpEdgeWarning
 from thunder_frontend.examples import Examples
-from thunder_frontend.guards import DistinctTensorsGuard, EnvironmentGuard, SameTensorGuard, TensorGuard, metadata_of
+from thunder_frontend.guards import (
+    DistinctTensorsGuard,
+    EnvironmentGuard,
+    SameTensorGuard,
+    TensorGuard,
+    ValueGuard,
+    metadata_of,
+)
 from thunder_frontend.guards.storages import PlaceInStorageGuard, SharedStorageGuard
 from thunder_frontend.inner_gradients import inner_gradients
 from thunder_frontend.journal import MISSING, Write
@@ -41,7 +48,8 @@ class Acquisition(TorchCalls):
     """Everything that is known while one call is acquired.
 
     Args:
-        sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that a compiled program does not repeat.
+        sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that a compiled program does not
+            repeat.
         bases: storages to which the program writes and which several inputs share: these inputs become views of one
             tensor that covers the storage.
         symbolic: whether numbers among the arguments, and dimensions that are marked, are left open.
@@ -83,6 +91,7 @@ class Acquisition(TorchCalls):
             traced = self._root(tensor, source, slot)
         self._sharing.setdefault(storage, []).append(traced)
         self._tensors[id(tensor)] = traced
+        traced.__dict__.update(tensor.__dict__)
         return traced
 
     def _root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
@@ -112,8 +121,8 @@ class Acquisition(TorchCalls):
             self.world.require(SharedStorageGuard(source, first), str(source), str(first), "shared storage")
         if tensor.requires_grad or tensor.dtype != base._input.example.dtype:
             raise AcquisitionError(
-                f"{source} shares memory with another input, and the program writes to it; that is not supported for tensors "
-                "that require grad or view one memory as two dtypes: pass a clone of one of them"
+                f"{source} shares memory with another input, and the program writes to it; that is not supported for "
+                "tensors that require grad or view one memory as two dtypes: pass a clone of one of them"
             )
         args = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
         proxy = self.on_values(torch.as_strided, (base._proxy, *args), {})
@@ -141,7 +150,34 @@ class Acquisition(TorchCalls):
         if not self.value(tensor).requires_grad:
             return True
         outside = getattr(tensor, "_input", None)
-        return outside is not None and tensor._memory.version == 0 and outside.example.is_leaf
+        if outside is None or tensor._memory.version > 0:
+            return False
+        return bool(self.ask(tensor, "is_leaf", outside.example.is_leaf))
+
+    def ask(self, tensor: TracedTensor, name: str, value: Any, call: bool = False) -> Any:
+        """Guard what PyTorch says of a tensor of the outside world, and return it."""
+        source = tensor.source
+        if source is not None:
+            said = Source(source, "attribute", name)
+            self.world.require(ValueGuard(Source(said, "call", ()) if call else said, value), str(source), name)
+        return value
+
+    def gradient(self, tensor: TracedTensor) -> Any:
+        """Return what the ``grad`` of a tensor is."""
+        if "_gradient" not in tensor.__dict__:
+            outside = getattr(tensor, "_input", None)
+            if outside is None:
+                return None
+            tensor._gradient = self.world.read(outside.source, "attribute", "grad", outside.example.grad)
+        return tensor._gradient
+
+    def set_gradient(self, tensor: TracedTensor, value: Any) -> None:
+        """Make ``value`` the ``grad`` of a tensor."""
+        if tensor.source is None:
+            raise AcquisitionError("a program can set the grad of its inputs and parameters only, not of what it computed")
+        before = self.gradient(tensor)
+        self.world.journal.note("attribute", tensor, "_gradient", before)
+        tensor._gradient = value
 
     def shared_and_written(self) -> frozenset[int]:
         """Return the storages to which the program writes and which several inputs share, not yet under one tensor."""
@@ -187,7 +223,9 @@ class Acquisition(TorchCalls):
         if self._sharp_edges == "warn":
             warnings.warn(message, SharpEdgeWarning, stacklevel=2)
 
-    def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], log: bool = False) -> Program:
+    def run(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], log: bool = False
+    ) -> Program:
         """Interpret a call and return it as a program. The outside world is left as it was."""
         now = EnvironmentGuard()
         self._log = log
@@ -210,6 +248,7 @@ class Acquisition(TorchCalls):
             result = run(*traced_args, **traced_kwargs)
             with torch._C.DisableTorchFunction():
                 self._require_apart()
+                self.world.objects_apart()
                 return self._program(now, result, run.log if self._log else None)
 
     # --- what came out ---------------------------------------------------------------------------------------------
@@ -230,7 +269,17 @@ class Acquisition(TorchCalls):
             outputs,
             tuple(self.builder.constraints),
         )
-        return Program(tuple(self.inputs), tuple(self.world.guards), now, computation, shaped, tuple(effects), self.custom_functions.rules, tuple(self.numbers), log)
+        return Program(
+            tuple(self.inputs),
+            tuple(self.world.guards),
+            now,
+            computation,
+            shaped,
+            tuple(effects),
+            self.custom_functions.rules,
+            tuple(self.numbers),
+            log,
+        )
 
     def _tensor_template(self, value: torch.Tensor) -> Any:
         """What stands for a tensor that leaves the program.
@@ -243,6 +292,13 @@ class Acquisition(TorchCalls):
             return traced._input.proxy
         if hasattr(traced, "_argument"):
             return Outside(traced._argument)
+        given = traced.attributes()
+        if given:
+            parts = {name: template(item, self._tensor_template, self.world) for name, item in given.items()}
+            return Built(with_attributes, (self._value_template(traced), parts))
+        return self._value_template(traced)
+
+    def _value_template(self, traced: TracedTensor) -> Any:
         view = traced._viewed_as
         if view is not None and traced._memory.outside and not flat_proxies((view.args, view.kwargs)):
             parent = view.parent
@@ -260,9 +316,14 @@ class Acquisition(TorchCalls):
         return effects
 
     def _object_effect(self, write: Write, tensor: Callable[[torch.Tensor], Any]) -> list[Effect]:
+        now = self.world.journal.now(write)
+        if isinstance(write.target, TracedTensor):
+            if write.target.source is None:  # goes with the tensor, if that leaves the program
+                return []
+            name = "grad" if write.key == "_gradient" else write.key
+            return [Effect("attribute", tensor(write.target), name, template(now, tensor, self.world))]
         source = self.world.source_of(write.target) or held(write.target, type(write.target).__name__)
         target = Outside(source)
-        now = self.world.journal.now(write)
         if write.kind == "container":
             return [Effect("refill", target, None, template(_copied(now), tensor, self.world))]
         if now is MISSING:
@@ -270,6 +331,12 @@ class Acquisition(TorchCalls):
         if now is write.before:
             return []
         return [Effect(write.kind, target, write.key, template(now, tensor, self.world))]
+
+
+def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.Tensor:
+    """Return a tensor, with the attributes that the program gave it."""
+    tensor.__dict__.update(attributes)
+    return tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,7 +33,8 @@ class Examples:
         """Return the example of ``proxy``."""
         if proxy.name not in self._made:
             self._index()
-            self._compute(proxy.name)
+            if proxy.name not in self._made:
+                self._compute(proxy.name)
         return self._made[proxy.name]  # type: ignore[no-any-return]
 
     def _index(self) -> None:

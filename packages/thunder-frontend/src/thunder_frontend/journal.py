@@ -71,9 +71,15 @@ class Journal:
         """Return what is at the place now; :data:`MISSING` if nothing is."""
         match write.kind:
             case "attribute":
-                return write.target.__dict__.get(write.key, MISSING) if _plain(write) else getattr(write.target, write.key, MISSING)
+                return (
+                    write.target.__dict__.get(write.key, MISSING)
+                    if _plain(write)
+                    else getattr(write.target, write.key, MISSING)
+                )
             case "item":
-                return write.target.get(write.key, MISSING) if isinstance(write.target, dict) else write.target[write.key]
+                return (
+                    write.target.get(write.key, MISSING) if isinstance(write.target, dict) else write.target[write.key]
+                )
             case "cell":
                 return write.target.cell_contents
             case _:

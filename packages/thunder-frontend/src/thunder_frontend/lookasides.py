@@ -11,6 +11,7 @@ import torch
 from thunder_frontend.module_calls import call_module, runs_forward_alone
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
+from thunder_frontend.world import VALUES
 from thunder_interpreter import Interpreted
 from thunder_ir import NumberProxy, flat_proxies
 
@@ -24,7 +25,12 @@ INTERPRETED_TORCH = (
 def functions_in_c() -> tuple[Any, ...]:
     """Return PyTorch's functions and methods that are written in C."""
     places = (torch.Tensor, torch, torch.nn.functional, torch._C._nn, torch.special, torch.linalg, torch.fft)
-    found = {id(f): f for place in places for f in map(place.__dict__.get, dir(place)) if isinstance(f, types.BuiltinFunctionType)}
+    found = {
+        id(f): f
+        for place in places
+        for f in map(place.__dict__.get, dir(place))
+        if isinstance(f, types.BuiltinFunctionType)
+    }
     methods = [m for m in vars(torch._C.TensorBase).values() if isinstance(m, types.MethodDescriptorType)]
     return (*found.values(), *methods)
 
@@ -35,12 +41,17 @@ def compiling() -> bool:
 
 
 HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
-GLOBAL_HOOKS = ("_global_backward_pre_hooks", "_global_backward_hooks", "_global_forward_hooks", "_global_forward_pre_hooks")
+GLOBAL_HOOKS = (
+    "_global_backward_pre_hooks",
+    "_global_backward_hooks",
+    "_global_forward_hooks",
+    "_global_forward_pre_hooks",
+)
 MODULES = torch.nn.modules.module
 
 
 def runs_natively(function: Any) -> bool:
-    """Whether a Python function is called as it is: Thunder's own, and what of PyTorch ends in its dispatcher anyway."""
+    """Whether a Python function is called as it is: Thunder's own, and what of PyTorch ends in its dispatcher."""
     module = function.__globals__.get("__name__") or ""
     if function is call_module:
         return False
@@ -135,4 +146,19 @@ def lookasides(acquisition: Any) -> list[Any]:
         inner = getattr(type(function), "compiles", None)
         return Interpreted(inner(function)) if inner is not None else None
 
-    return [table, compiled_before]
+    def cached_call(function: Any) -> Any:
+        """A function with a cache answers from its cache, by tensors that are none of this program's."""
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if kwargs or not all(isinstance(a, VALUES) or world.is_held(a) for a in args):
+                return acquisition.interpreted(function.__wrapped__)(*args, **kwargs)
+            with torch._C.DisableTorchFunction():
+                answer = function(*args)
+            return world.result_of(function, args, answer)
+
+        return called
+
+    def cached_before(function: Any) -> Any:
+        return cached_call(function) if type(function) is functools._lru_cache_wrapper else None
+
+    return [table, compiled_before, cached_before]

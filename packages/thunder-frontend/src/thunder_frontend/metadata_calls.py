@@ -20,10 +20,10 @@ def _getter(name: str) -> Any:
 
 NATIVE = frozenset(
     [_getter(n) for n in ("dtype", "device", "layout", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_mps",
-                          "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "names", "is_sparse_csr") if hasattr(T, n)]
-    + [T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.is_conj, T.is_neg,
-       T.is_inference, T.__repr__, T.__hash__, T.__format__, T.is_same_size,
-       torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_conj, torch.is_same_size]
+                          "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "names", "is_sparse_csr")
+     if hasattr(T, n)]
+    + [T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.__repr__, T.__hash__, T.__format__, T.is_same_size,
+       torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_same_size]
 )  # fmt: skip
 """What the traced tensor, a tensor with metadata, tells correctly by itself."""
 
@@ -74,7 +74,8 @@ def _size(calls: Any, tensor: T, dim: int | None = None) -> Any:
         return shape
     if not -max(len(shape), 1) <= dim < max(len(shape), 1):
         raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-max(len(shape), 1)}, {max(len(shape), 1) - 1}], but got {dim})"
+            f"Dimension out of range (expected to be in range of [{-max(len(shape), 1)}, {max(len(shape), 1) - 1}], "
+            f"but got {dim})"
         )
     return shape[dim]
 
@@ -115,7 +116,56 @@ def _is_contiguous(calls: Any, tensor: T, memory_format: torch.memory_format = t
 
 @answers(T.storage_offset)
 def _storage_offset(calls: Any, tensor: T) -> int:
-    return calls.example(calls.traced(tensor)).storage_offset()  # type: ignore[no-any-return]
+    traced = calls.traced(tensor)
+    root = traced._memory.root
+    if root.source is not None and root._memory.version == 0:
+        calls.ask(root, "storage_offset", root._input.example.storage_offset(), call=True)
+    return calls.example(traced).storage_offset()  # type: ignore[no-any-return]
+
+
+@answers(T.is_conj, torch.is_conj)
+def _is_conj(calls: Any, tensor: T) -> bool:
+    return calls.example(calls.traced(tensor)).is_conj()  # type: ignore[no-any-return]
+
+
+@answers(T.is_neg, torch.is_neg)
+def _is_neg(calls: Any, tensor: T) -> bool:
+    return calls.example(calls.traced(tensor)).is_neg()  # type: ignore[no-any-return]
+
+
+@answers(T.resolve_conj, torch.resolve_conj, T.resolve_neg, torch.resolve_neg)
+def _resolve(calls: Any, tensor: T) -> Any:
+    example = calls.example(calls.traced(tensor))
+    return calls(torch.clone, (tensor,), {}) if example.is_conj() or example.is_neg() else tensor
+
+
+@answers(T.is_inference, torch.is_inference)
+def _is_inference(calls: Any, tensor: T) -> bool:
+    outside = getattr(calls.traced(tensor), "_input", None)
+    return torch.is_inference_mode_enabled() if outside is None else outside.example.is_inference()
+
+
+@answers(_getter("grad"))
+def _grad(calls: Any, tensor: T) -> Any:
+    return calls.gradient(calls.traced(tensor))
+
+
+@answers(T.grad.__set__)
+def _set_grad(calls: Any, tensor: T, value: Any) -> None:
+    calls.set_gradient(calls.traced(tensor), value)
+
+
+@answers(T.grad.__delete__)
+def _delete_grad(calls: Any, tensor: T) -> None:
+    calls.set_gradient(calls.traced(tensor), None)
+
+
+@answers(T.data.__set__)
+def _set_data(calls: Any, tensor: T, value: Any) -> None:
+    raise AcquisitionError(
+        "assigning .data inside of a compiled program exchanges the memory of a tensor, which is not supported; "
+        "write into it with copy_() under torch.no_grad(), or assign .data outside"
+    )
 
 
 @answers(_getter("is_leaf"))
@@ -128,12 +178,19 @@ def _is_leaf(calls: Any, tensor: T) -> bool:
 def _grad_fn(calls: Any, tensor: T) -> Any:
     if not calls.value(tensor).requires_grad or calls.is_leaf(calls.traced(tensor)):
         return None
-    raise DataDependentError("grad_fn of a tensor inside a compiled program does not exist; the program is differentiated as a whole")
+    raise DataDependentError(
+        "grad_fn of a tensor inside a compiled program does not exist; the program is differentiated as a whole"
+    )
 
 
 @answers(_getter("data"))
 def _data(calls: Any, tensor: T) -> Any:
     return calls(T.detach, (tensor,), {})
+
+
+@answers(T.requires_grad.__set__)
+def _set_requires_grad(calls: Any, tensor: T, value: bool) -> None:
+    _requires_grad_in_place(calls, tensor, value)
 
 
 @answers(T.requires_grad_)
@@ -162,7 +219,7 @@ def _value(calls: Any, *args: Any, **kwargs: Any) -> Any:
 REFUSED: dict[Any, str] = {
     T.resize_: "resize_ changes how much memory a tensor has; make a new tensor of the size wanted",
     T.set_: "set_ exchanges the memory of a tensor; assign the other tensor instead",
-    T.backward: "backward() inside of a compiled program is not supported; use torch.autograd.grad, or call it on the result",
+    T.backward: "backward() inside of a compiled program is not supported; use torch.autograd.grad, or call it outside",
     T.register_hook: "hooks on tensors inside of a compiled program are not supported; register them outside",
     T.retain_grad: "retain_grad() inside of a compiled program is not supported; return the tensor instead",
     T.share_memory_: "share_memory_() inside of a compiled program is not supported",

@@ -38,7 +38,9 @@ class Built:
     parts: tuple[Any, ...]
 
 
-def template(value: Any, tensor: Callable[[torch.Tensor], Any], world: World, seen: dict[int, Any] | None = None) -> Any:
+def template(
+    value: Any, tensor: Callable[[torch.Tensor], Any], world: World, seen: dict[int, Any] | None = None
+) -> Any:
     """Return ``value`` as a tree of proxies, plain containers, scalars, :class:`Outside` and :class:`Built`.
 
     Args:
@@ -82,7 +84,13 @@ def _built(value: Any, cls: type, inner: Callable[[Any], Any]) -> Any:
     if cls is OrderedDict:
         return Built(OrderedDict, ({k: inner(v) for k, v in value.items()},))
     if cls is defaultdict:
-        return Built(defaultdict, (Outside(Source(None, "root", "factory", value.default_factory, True)), {k: inner(v) for k, v in value.items()}))
+        return Built(
+            defaultdict,
+            (
+                Outside(Source(None, "root", "factory", value.default_factory, True)),
+                {k: inner(v) for k, v in value.items()},
+            ),
+        )
     if isinstance(value, CODE) or not (hasattr(value, "__dict__") or hasattr(cls, "__slots__")):
         return Outside(Source(None, "root", cls.__name__, value, True))
     state = {k: inner(v) for k, v in getattr(value, "__dict__", {}).items()}

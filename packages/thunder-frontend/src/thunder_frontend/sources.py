@@ -15,8 +15,8 @@ class Source:
 
     Args:
         base: where the step starts; ``None`` for a root.
-        kind: the step: ``"root"``, ``"attribute"``, ``"item"``, ``"cell"``.
-        key: name of the root or attribute, key or index of the item.
+        kind: the step: ``"root"``, ``"attribute"``, ``"item"``, ``"cell"``, ``"call"``, ``"whole storage"``.
+        key: name of the root or attribute, key or index of the item; of a call, its arguments: values or sources.
         held: the object itself, for a root that the compiled function holds on to, and for whatever is guarded to
             be the very same object on every call; else :data:`NOT_HELD`.
     """
@@ -41,6 +41,8 @@ class Source:
                 return f"{base}.cell_contents"
             case "whole storage":
                 return f"{context.object(whole_storage, 'whole_storage')}({base})"
+            case "call":
+                return f"{base}({', '.join([_argument(a, context) for a in self.key])})"
             case _:
                 return f"{base}[{literal(self.key, context)}]"
 
@@ -58,6 +60,8 @@ class Source:
                 return base.cell_contents
             case "whole storage":
                 return whole_storage(base)
+            case "call":
+                return base(*[a.evaluate(roots) if isinstance(a, Source) else a for a in self.key])
             case _:
                 return base[self.key]
 
@@ -69,8 +73,14 @@ class Source:
                 return f"{self.base}.{self.key}"
             case "cell" | "whole storage":
                 return f"{self.base}"
+            case "call":
+                return f"{self.base}({', '.join(map(str, self.key))})"
             case _:
                 return f"{self.base}[{self.key!r}]"
+
+
+def _argument(value: Any, context: Context) -> str:
+    return value.expression(context) if isinstance(value, Source) else literal(value, context)
 
 
 def _hint(value: Any) -> str:

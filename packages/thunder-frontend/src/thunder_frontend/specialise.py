@@ -15,7 +15,17 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.guards import EmptyGuard, Guard, IdentityGuard, MembershipGuard, TensorGuard, ValueGuard, checker
+from thunder_frontend.guards import (
+    EmptyGuard,
+    Guard,
+    HeldPartGuard,
+    IdentityGuard,
+    MembershipGuard,
+    TensorGuard,
+    ValueGuard,
+    checker,
+    gathered_parts,
+)
 from thunder_frontend.journal import MISSING, refill
 from thunder_frontend.outputs import Built, Outside, proxies_of
 from thunder_frontend.program import Effect, Input, Program
@@ -115,7 +125,9 @@ class _Lines:
     """The lines of a function in the making, and the names that it uses."""
 
     def __init__(self, program: Program) -> None:
-        names = Names([p.name for p in program.computation.inputs] + [p.name for p in flat_proxies(program.computation.output)])
+        names = Names(
+            [p.name for p in program.computation.inputs] + [p.name for p in flat_proxies(program.computation.output)]
+        )
         names.reserve(["args", "kwargs", "miss", "computation", "held", "result"])
         self.context = Context(names)
         self.lines: list[str] = []
@@ -135,7 +147,8 @@ def specialise(
         returns_result: whether ``computation`` returns the result of the program itself rather than a tuple of outputs.
         guarded: whether the function checks the guards; without, the caller answers for them.
     """
-    prologue, epilogue = _prologue(program, guarded), _epilogue(program, returns_result)
+    prologue = _prologue(program, guarded)
+    epilogue = _epilogue(program, returns_result, prologue.context)
     head = [*prologue.lines]
     inputs = _passed(program.inputs, program.numbers)
     if returns_result:
@@ -145,7 +158,6 @@ def specialise(
         head += _unpacked_for_epilogue(program)
         tail = [f"{INDENT}{outputs}computation({inputs})", *epilogue.lines]
     context = prologue.context
-    context.globals.update(epilogue.context.globals)
     names = {"computation": computation}
     text = "\n".join(["def call(args, kwargs, miss):", *head, *tail]) + "\n"
     made = Generated(text, context, "call").compile(names)
@@ -223,7 +235,8 @@ def _conditions(program: Program, context: Context) -> list[str]:
     slots = [g for g in program.guards if g.slot is not None and isinstance(g, (ValueGuard, IdentityGuard))]
     absent = [g for g in program.guards if isinstance(g, MembershipGuard) and g.absent_slot is not None]
     empty = [g for g in program.guards if isinstance(g, EmptyGuard) and g.source.is_held]
-    gathered = {id(g) for g in (*slots, *absent, *empty)}
+    parts = [g for g in program.guards if isinstance(g, HeldPartGuard)]
+    gathered = {id(g) for g in (*slots, *absent, *empty, *parts)}
     conditions = [f"{context.object(program.environment.checker(), 'same_environment')}()"]
     conditions.append(f"not {context.object(torch._C._len_torch_function_stack, 'torch_function_modes')}()")
     if slots:
@@ -238,6 +251,7 @@ def _conditions(program: Program, context: Context) -> list[str]:
         conditions.append(f"not any(map({context.object(contains, 'contains')}, {tables}, {keys}))")
     if empty:
         conditions.append(f"not any({context.object([g.source.held for g in empty], 'empty')})")
+    conditions += gathered_parts(parts, context)
     return conditions + [g.condition(context) for g in program.guards if id(g) not in gathered]
 
 
@@ -246,8 +260,9 @@ def _outputs(program: Program) -> str:
     return f"({', '.join(names)}{',' if len(names) == 1 else ''}) = " if names else ""
 
 
-def _epilogue(program: Program, returns_result: bool) -> _Lines:
+def _epilogue(program: Program, returns_result: bool, context: Context) -> _Lines:
     made = _Lines(program)
+    made.context = context  # one set of names, since the text of both becomes one function
     if returns_result:
         return made
     for effect in program.effects:

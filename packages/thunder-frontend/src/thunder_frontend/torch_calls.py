@@ -1,4 +1,4 @@
-"""What a torch function does while a program is acquired: it is recorded, on values, with writes taken apart from them."""
+"""What a torch function does while a program is acquired: it is recorded, on values, and writes are taken apart."""
 
 from __future__ import annotations
 
@@ -162,7 +162,9 @@ class TorchCalls:
             self.check_writable(target)
         output = self.on_values(mutation.function, self.values(mutation.args), self.values(mutation.kwargs))
         values = mutation.values(output)
-        if mutation.written is not None:  # what an operator writes by itself, such as running statistics, has no derivative
+        if (
+            mutation.written is not None
+        ):  # what an operator writes by itself, such as running statistics, has no derivative
             values = tuple(self.on_values(torch.Tensor.detach, (v,), {}) for v in values)
         for target, value in zip(targets, values, strict=True):
             self.assign(target, value, mutation.resizes)
@@ -170,11 +172,14 @@ class TorchCalls:
             return self._wrap_all(mutation.result(output), ()) if mutation.written is not None else None
         return targets[0] if mutation.written is None else tuple(targets)
 
-    def metadata_write(self, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedTensor:
+    def metadata_write(
+        self, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> TracedTensor:
         """Do what ``t_`` and its like do: the tensor becomes a view of what it was."""
         if target._memory.outside and target._viewed_as is None:
             raise AcquisitionError(
-                f"{view.__name__}_() on an input changes the caller's tensor in shape, which is not supported; use {view.__name__}()"
+                f"{view.__name__}_() on an input changes the caller's tensor in shape, which is not supported; "
+                f"use {view.__name__}()"
             )
         before = TracedTensor(self.value(target), target._stands_for)
         replace_in_storage(target, before)

@@ -28,6 +28,13 @@ class TracedTensor(torch.Tensor):
     _viewed_as: Any
     _stands_for: type
     _strides_known: bool
+    _input: Any
+    _argument: Any
+
+    OWN = frozenset(
+        "_proxy _memory _seen _viewed_as _stands_for _strides_known _input _argument _is_param _calls _gradient".split()
+    )
+    """Names of the attributes that belong to Thunder."""
 
     @staticmethod
     def __new__(cls, proxy: TensorProxy, stands_for: type = torch.Tensor) -> TracedTensor:
@@ -43,6 +50,17 @@ class TracedTensor(torch.Tensor):
         if issubclass(stands_for, torch.nn.Parameter):
             made._is_param = True
         return made  # type: ignore[no-any-return]
+
+    @property
+    def source(self) -> Any:
+        """How to get at the tensor of the outside world that this one stands for; ``None`` if it stands for none."""
+        if "_input" in self.__dict__:
+            return self._input.source
+        return self.__dict__.get("_argument")
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes that user code gave to this tensor."""
+        return {name: value for name, value in self.__dict__.items() if name not in self.OWN}
 
     @classmethod
     def __torch_function__(

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import builtins
+import contextvars
+import datetime
 import operator
 import random
 import time
 import types
+import weakref
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
+from types import GetSetDescriptorType
 from typing import Any
 
+import torch
+
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.guards import DistinctTensorsGuard
 from thunder_frontend.journal import MISSING
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_frontend.world import DICTS, LISTS, SETS, World
+from thunder_frontend.world import DICTS, LISTS, SCALARS, SETS, World, is_buffer
 from thunder_interpreter import Callbacks
 
 CONTAINERS = frozenset({list, tuple, deque, dict, OrderedDict, defaultdict, types.MappingProxyType, set, frozenset})
@@ -24,7 +29,9 @@ MUTATORS = frozenset(
     "rotate move_to_end difference_update intersection_update symmetric_difference_update __setitem__ __delitem__ __iadd__ "
     "__ior__ __iand__ __isub__ __ixor__ __imul__".split()
 )
-INPLACE_OPERATORS = frozenset(getattr(operator, n) for n in ("iadd", "ior", "iand", "isub", "ixor", "imul"))
+INPLACE_OPERATORS = frozenset(
+    getattr(operator, n) for n in ("iadd", "ior", "iand", "isub", "ixor", "imul", "setitem", "delitem")
+)
 SHARP = frozenset({print, builtins.input, open, time.time, time.perf_counter, time.monotonic, *(
     getattr(random, n) for n in ("random", "randint", "choice", "shuffle", "uniform", "gauss", "sample", "randrange")
 )})  # fmt: skip
@@ -52,16 +59,27 @@ class Watch(Callbacks):
         return self.world.cell(function, name, value)
 
     def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
+        if isinstance(obj, TracedTensor):
+            return self.world.attribute_of_tensor(obj, name, value) if name in obj.__dict__ else value
         return self.world.attribute(obj, name, value)
 
     def missing_attribute(self, obj: Any, name: str) -> None:
-        self.world.missing(obj, name)
+        if isinstance(obj, TracedTensor):
+            self.world.missing_of_tensor(obj, name)
+        else:
+            self.world.missing(obj, name)
 
     def load_item(self, container: Any, key: Any, value: Any) -> Any:
         return self.world.item(container, key, value)
 
+    def missing_item(self, container: Any, key: Any) -> None:
+        if isinstance(container, DICTS):
+            self.world.membership(container, key, False)
+        elif isinstance(container, LISTS):
+            self.world.length(container)
+
     def iterate(self, container: Any, iterator: Any) -> None:
-        if container.__class__ in CONTAINERS or isinstance(container, (*LISTS, *DICTS, *SETS)):
+        if is_container(container):
             self.world.structure(container)
 
     def iterated(self, container: Any, key_or_index: Any, value: Any) -> Any:
@@ -73,6 +91,8 @@ class Watch(Callbacks):
 
     def store_attribute(self, obj: Any, name: str, value: Any) -> None:
         if isinstance(obj, TracedTensor):
+            if not isinstance(getattr(torch.Tensor, name, None), GetSetDescriptorType):
+                self.world.journal.note("attribute", obj, name, obj.__dict__.get(name, MISSING))
             return
         if self.world.source_of(obj) is not None:
             own = getattr(obj, "__dict__", None)
@@ -110,34 +130,40 @@ class Watch(Callbacks):
         if self.world.source_of(cell) is not None:
             self.world.journal.note("cell", cell, None, cell.cell_contents)
 
-    # --- opaque calls ----------------------------------------------------------------------------------------------
+    # --- calls -----------------------------------------------------------------------------------------------------
+
+    def call(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.world.entered(fn, args, kwargs)
+        if fn.__name__ == "__missing__" and len(args) == 2:
+            self.missing_item(*args)
 
     def opaque_call(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        if fn is operator.is_ or fn is operator.is_not:
-            self.identity(*args)
-            return
-        if _hashable_in(fn, PRECISE):
+        hashable = _hashable(fn)
+        if hashable and fn in BEFORE:
+            BEFORE[fn](self.world, *args)
+        if hashable and fn in PRECISE or fn is super:
             return
         name = getattr(fn, "__name__", "")
-        owner = getattr(fn, "__self__", None)
+        owner = bound = getattr(fn, "__self__", None)
         if owner is None and args:
             owner = args[0]
-        if owner.__class__ in CONTAINERS and self.world.source_of(owner) is not None:
-            self._method(owner, name, fn)
-        elif isinstance(fn, type) and fn is super:
-            return
-        if fn.__class__ is types.BuiltinFunctionType and _hashable_in(fn, SHARP):
+        if is_container(owner):
+            if self.world.source_of(owner) is not None:
+                self._method(owner, name, fn)
+        elif bound is not None and not isinstance(bound, (types.ModuleType, type)):
+            self.world.escapes(bound)
+        if hashable and fn in SHARP or isinstance(bound, random.Random) or bound is datetime.datetime:
             self.sharp(f"it calls {name}()")
-        for value in (*args, *kwargs.values()):
-            if value.__class__ in CONTAINERS and value is not owner:
-                self.world.contents(value)
+        self._passed(fn, owner, [*args, *kwargs.values()])
 
-    def identity(self, a: Any, b: Any) -> None:
-        """Take in that two tensors are not the same one."""
-        if isinstance(a, TracedTensor) and isinstance(b, TracedTensor) and a is not b:
-            sources = [t._input.source for t in (a, b) if hasattr(t, "_input")]
-            if len(sources) == 2:
-                self.world.require(DistinctTensorsGuard(sources[0], (sources[1],), storages=False), *map(str, sources))
+    def _passed(self, fn: Any, owner: Any, values: list[Any]) -> None:
+        """Take in what is passed to a call that cannot be watched."""
+        if _hashable(fn) and fn in TAKE_ARRAYS:
+            return
+        watched = isinstance(fn, type) or getattr(fn, "__module__", None) in BUILTIN or is_container(owner)
+        for value in values:
+            if not isinstance(value, TracedTensor) and (value is not owner or not is_container(value)):
+                self.world.escapes(value, watched)
 
     def _method(self, owner: Any, name: str, fn: Any) -> None:
         if name in MUTATORS or (_hashable_in(fn, INPLACE_OPERATORS)):
@@ -147,19 +173,23 @@ class Watch(Callbacks):
             self.world.contents(owner)
 
     def opaque_result(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
+        if fn is operator.getitem and is_container(args[0]):
+            return self.world.item(args[0], args[1], result)
         precise = PRECISE.get(fn) if _hashable(fn) else None
         if precise is not None:
             precise(self.world, *args)
             return result
+        if is_query(fn, args, kwargs, result):
+            return self.world.result_of(fn, tuple(args), result)
         name = getattr(fn, "__name__", "")
         reader = READS.get(name)
         if reader is None:
             return result
         owner = getattr(fn, "__self__", None)
-        if owner.__class__ in CONTAINERS:
+        if is_container(owner):
             if self.world.source_of(owner) is not None:
                 reader(self.world, owner, *args)
-        elif args and args[0].__class__ in CONTAINERS and self.world.source_of(args[0]) is not None:
+        elif args and is_container(args[0]) and self.world.source_of(args[0]) is not None:
             reader(self.world, *args)
         return result
 
@@ -172,12 +202,55 @@ def _hashable_in(fn: Any, table: Container[Any]) -> bool:
     return _hashable(fn) and fn in table
 
 
+def is_container(value: Any) -> bool:
+    """Whether something is a list, tuple, deque, dict or set, or of a class derived from one."""
+    return value.__class__ in CONTAINERS or isinstance(value, (*LISTS, *DICTS, *SETS)) and not isinstance(value, torch.Size)
+
+
+def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:
+    """Whether a call asks for state that may change from call to call, and does nothing else."""
+    if kwargs:
+        return False
+    if type(fn) is weakref.ref or isinstance(getattr(fn, "__self__", None), contextvars.ContextVar):
+        return getattr(fn, "__name__", "get") == "get"
+    if fn is torch.from_numpy:
+        return True
+    if not isinstance(result, SCALARS) or not all(isinstance(a, SCALARS) for a in args):
+        return False
+    module, name = getattr(fn, "__module__", None) or "", getattr(fn, "__name__", "")
+    if _hashable_in(fn, SETTLED_QUERIES):
+        return False
+    return module.partition(".")[0] == "torch" and name.lstrip("_").startswith(("get_", "is_", "are_", "device_count", "current_"))
+
+
 def _contains(world: World, container: Any, key: Any, *rest: Any) -> None:
-    if container.__class__ in CONTAINERS and world.source_of(container) is not None:
+    if is_container(container) and world.source_of(container) is not None:
         if isinstance(container, LISTS):
             world.contents(container)
         else:
             world.membership(container, key, key in container)
+
+
+def _found(world: World, container: Any, key: Any) -> None:
+    """What subscription finds in an array, or a dict of a class of its own, before it runs."""
+    if is_buffer(container):
+        world.escapes(container)
+    if not isinstance(container, DICTS) or world.source_of(container) is None or key in container:
+        return
+    world.membership(container, key, False)
+    if isinstance(container, defaultdict) and container.default_factory is not None:
+        source = world.source_of(container)
+        assert source is not None
+        if source.is_held:
+            world.part(container, str(source), "default_factory")
+        else:
+            world.attribute(container, "default_factory", container.default_factory)
+        world.journal.note("item", container, key, MISSING)
+
+
+def _whole(world: World, container: Any, *rest: Any) -> None:
+    if is_container(container):
+        world.contents(container)
 
 
 def _get(world: World, container: Any, key: Any, *rest: Any) -> None:
@@ -206,7 +279,7 @@ def _len(world: World, container: Any) -> None:
 
 
 def _bool(world: World, value: Any = None) -> None:
-    if value.__class__ in CONTAINERS:
+    if is_container(value) and world.source_of(value) is not None:
         if value:
             _len(world, value)
         else:
@@ -217,8 +290,29 @@ def _nothing(world: World, *args: Any) -> None:
     pass
 
 
+BEFORE: dict[Any, Callable[..., None]] = {
+    bool: _bool, operator.truth: _bool, operator.not_: _bool, operator.getitem: _found, iter: _whole,
+}
+"""The same, taken in before the function runs."""
+
+TAKE_ARRAYS = frozenset({torch.from_numpy})
+"""Functions that make a tensor of an array, which becomes an input of the program."""
+
+SETTLED_QUERIES = frozenset({
+    torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.get_default_device,
+    torch.is_autocast_enabled, torch.get_autocast_dtype, torch.is_autocast_cache_enabled,
+    torch._C._is_any_autocast_enabled, torch._C._get_default_device, torch._C._is_torch_function_enabled,
+    torch._C._is_torch_function_mode_enabled, torch._C._is_torch_function_all_disabled, torch.is_autocast_cpu_enabled,
+    torch._C._is_fwd_grad_enabled, torch._C._is_multithreading_enabled, torch.compiler.is_compiling,
+    torch.jit.is_scripting, torch.jit.is_tracing,
+})  # fmt: skip
+"""Queries about what every program guards, or what programs do not depend on."""
+
+BUILTIN = frozenset({None, "builtins", "collections", "itertools", "_operator", "_functools", "operator", "functools", "typing"})
+"""Modules of functions that look into objects of the user's classes only by calling their methods."""
+
 PRECISE: dict[Any, Callable[..., None]] = {
-    len: _len, bool: _bool, operator.truth: _bool, operator.not_: _bool, operator.contains: _contains, isinstance: _nothing,
+    len: _len, bool: _nothing, operator.truth: _nothing, operator.not_: _nothing, operator.contains: _contains, isinstance: _nothing,
     operator.is_: _nothing, operator.is_not: _nothing, id: _nothing, callable: _nothing, issubclass: _nothing,
     operator.getitem: _nothing, iter: _nothing, next: _nothing, type: _nothing,
 }  # fmt: skip

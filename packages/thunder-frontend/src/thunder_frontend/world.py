@@ -1,14 +1,17 @@
 """The outside world as a program sees it: what it reads becomes guards, what it writes is noted and undone.
 
-The world knows, by identity, the objects that the program reached from its roots and how. Whatever is loaded from one of
-them is outside too. Tensors are replaced by traced tensors at that moment; everything else is the real object.
+The world knows, by identity, the objects that the program reached from its roots and how. Whatever is loaded from one
+of them is outside too. Tensors are replaced by traced tensors at that moment; everything else is the real object.
 """
 
 from __future__ import annotations
 
 import builtins
+import datetime
 import enum
 import functools
+import numbers
+import pathlib
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -17,25 +20,34 @@ from typing import Any
 import torch
 
 from thunder_frontend import module_calls
+from thunder_frontend.class_reads import ClassReads, is_settled
+from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import (
     AttributeAbsentGuard,
+    DistinctObjectsGuard,
     EmptyGuard,
     Guard,
+    HeldPartGuard,
     IdentityGuard,
     KeysGuard,
     LengthGuard,
     MembershipGuard,
+    SameObjectGuard,
     SetGuard,
+    SnapshotGuard,
     TypeGuard,
     ValueGuard,
 )
-from thunder_frontend.journal import Journal
+from thunder_frontend.journal import MISSING, Journal
 from thunder_frontend.sources import Source, held
+from thunder_frontend.traced_tensor import TracedTensor
 
 SCALARS = (
     bool, int, float, complex, str, bytes, type(None), type(...), torch.dtype, torch.device, torch.layout,
     torch.memory_format, torch.Size, enum.Enum, range, slice,
 )  # fmt: skip
+VALUES = (*SCALARS, numbers.Number, datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath)
+"""What is compared by value: what cannot change, and says by ``==`` whether it is the same."""
 CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, type,
     types.ModuleType, types.MethodWrapperType, types.GetSetDescriptorType, property, classmethod, staticmethod,
@@ -63,6 +75,8 @@ class World:
         self._numbers: dict[Any, Any] = {}
         self._sources: dict[int, Source] = {}
         self._alive: list[Any] = []
+        self._codes: set[int] = set()
+        self.classes = ClassReads(self)
         self._facts: set[Any] = set()
         self.guards: list[Guard] = []
         self.journal = Journal()
@@ -72,6 +86,11 @@ class World:
     def source_of(self, value: Any) -> Source | None:
         """Return how the program got at an outside object; ``None`` for its own objects and for scalars."""
         return self._sources.get(id(value))
+
+    def is_held(self, value: Any) -> bool:
+        """Whether an object is guarded to be the very same on every call."""
+        source = self._sources.get(id(value))
+        return source is not None and source.is_held
 
     def know(self, value: Any, source: Source) -> None:
         """Note that ``value`` is an outside object, reached by ``source``."""
@@ -93,6 +112,13 @@ class World:
             for part, what in ((value.args, "args"), (value.keywords, "keywords")):
                 self.know(part, held(part, f"{name}.{what}"))
                 self.contents(part)
+        elif type(value).__flags__ & HEAP_TYPE and not isinstance(value, type):
+            self.part(value, name, "type")
+
+    def part(self, value: Any, name: str, part: str) -> None:
+        """Guard that a part of an object that the compiled function holds stays the very same."""
+        if (id(value), part) not in self._facts:
+            self.require(HeldPartGuard(value, name, part), id(value), part)
 
     def require(self, guard: Guard, *fact: Any) -> None:
         """Add a guard, unless the same fact is guarded already."""
@@ -122,25 +148,41 @@ class World:
         if place in self._facts:
             return value
         self._facts.add(place)
+        if slot is not None and type(slot[0]) is tuple:  # held and immutable: it needs no guard
+            if not isinstance(value, VALUES):
+                self.hold(value, str(Source(base, kind, key)))
+            return value
         self._take(Source(base, kind, key), value, slot)
         return value
 
     def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
-        if isinstance(value, SCALARS):
+        if isinstance(value, VALUES):
             self.guards.append(ValueGuard(source, value, slot))
-        elif isinstance(value, CODE) or slot is not None or isinstance(value, torch.nn.Module):
+            return
+        _refuse_iterators(source, value)
+        known = self._sources.get(id(value))
+        if isinstance(value, CODE) or slot is not None or isinstance(value, torch.nn.Module):
             self.guards.append(IdentityGuard(source, value, slot))
-            self.know(value, Source(source.base, source.kind, source.key, value, True))
-            if isinstance(value, functools.partial):
+            if known is not None and not known.is_held:
+                self.require(IdentityGuard(known, value), id(value), "identity")
+            self._sources[id(value)] = Source(source.base, source.kind, source.key, value, True)
+            self._alive.append(value)
+            if not isinstance(value, CODE):
                 self.hold(value, str(source))
-        elif isinstance(value, types.MethodType):
-            self.guards.append(TypeGuard(source, types.MethodType))
+            return
+        if known is not None:
+            self.guards.append(IdentityGuard(source, value) if known.is_held else SameObjectGuard(source, known))
+            return
+        self.guards.append(TypeGuard(source, type(value)))
+        self.know(value, source)
+        if isinstance(value, types.MethodType):
             self.read(source, "attribute", "__func__", value.__func__)
             self.read(source, "attribute", "__self__", value.__self__)
-            self.know(value, source)
-        else:
-            self.guards.append(TypeGuard(source, type(value)))
-            self.know(value, source)
+        elif isinstance(value, functools.partial):
+            for name in ("func", "args", "keywords"):
+                self.read(source, "attribute", name, getattr(value, name))
+            self.contents(value.args)
+            self.contents(value.keywords)
 
     def argument(self, value: Any, source: Source) -> Any:
         """Take in an argument of the call; return what the program shall see."""
@@ -153,11 +195,15 @@ class World:
 
     def attribute(self, obj: Any, name: str, value: Any) -> Any:
         """Take in ``obj.name``, found without running Python code."""
+        if isinstance(obj, super):
+            self.classes.after(obj.__thisclass__, obj.__self_class__, name)
+            return value
         source = self._sources.get(id(obj))
         if source is None or self.journal.written_at(obj, "attribute", name):
             return value
         if isinstance(obj, type):
-            return self._class_attribute(obj, name, value)
+            self.classes.lookup(obj, name)
+            return value
         if isinstance(obj, types.ModuleType):
             if name not in obj.__dict__:
                 return self.read(source, "attribute", name, value)
@@ -172,23 +218,23 @@ class World:
         return self._found_on_class(obj, source, own, name, value)
 
     def _found_on_class(self, obj: Any, source: Source, own: Any, name: str, value: Any) -> Any:
-        cls = type(obj)
-        for owner in cls.__mro__:
-            if name in owner.__dict__:
-                break
-        else:
+        raw = self.classes.lookup(type(obj), name)
+        if raw is MISSING:
             return value
         if isinstance(own, dict):
             self._not_shadowed(obj, source, own, name)
-        raw = owner.__dict__[name]
         if isinstance(value, types.MethodType):
-            self._class_slot(owner, name, raw)
             self.know(value, Source(source, "attribute", name))
-        elif raw is value or isinstance(raw, CODE) and not isinstance(raw, types.GetSetDescriptorType):
-            self._class_slot(owner, name, raw)
-        else:  # a slot, or another descriptor written in C, which computed the value
+        elif raw is not value and (not isinstance(raw, CODE) or isinstance(raw, types.GetSetDescriptorType)):
+            # a slot, or another descriptor written in C, computed the value
             return self.read(source, "attribute", name, value)
         return value
+
+    def not_shadowed(self, obj: Any, name: str) -> None:
+        """Take in that an outside object has no attribute of its own of that name."""
+        source, own = self._sources.get(id(obj)), getattr(obj, "__dict__", None)
+        if source is not None and isinstance(own, dict) and name not in own and not isinstance(obj, type):
+            self._not_shadowed(obj, source, own, name)
 
     def _not_shadowed(self, obj: Any, source: Source, own: dict[str, Any], name: str) -> None:
         if source.is_held:
@@ -198,23 +244,35 @@ class World:
             inside = Source(source, "attribute", "__dict__")
             self.require(MembershipGuard(inside, name, False), id(source), name, "absent")
 
-    def _class_slot(self, owner: type, name: str, raw: Any) -> None:
-        if owner.__module__.partition(".")[0] in LIBRARIES and not isinstance(raw, SCALARS):
+    def class_slot(self, owner: type, name: str, raw: Any) -> None:
+        """Take in what a class itself holds under ``name``."""
+        if is_settled(owner) and not isinstance(raw, SCALARS):
             return
         self.read(held(owner, owner.__qualname__), "attribute", name, raw, (owner.__dict__, name))
 
-    def _class_attribute(self, cls: type, name: str, value: Any) -> Any:
-        for owner in cls.__mro__:
-            if name in owner.__dict__:
-                self._class_slot(owner, name, owner.__dict__[name])
-                break
-        return value
+    def attribute_of_tensor(self, tensor: TracedTensor, name: str, value: Any) -> Any:
+        """Take in an attribute that somebody gave to a tensor."""
+        source = tensor.source
+        if source is None or self.journal.written_at(tensor, "attribute", name) or name in tensor.OWN:
+            return value
+        return self.read(source, "attribute", name, value)
+
+    def missing_of_tensor(self, tensor: TracedTensor, name: str) -> None:
+        """Take in that nobody gave an attribute of that name to a tensor."""
+        source = tensor.source
+        if source is not None and not self.journal.written_at(tensor, "attribute", name):
+            own = Source(source, "attribute", "__dict__")
+            self.require(MembershipGuard(own, name, False), str(source), name, "absent")
 
     def missing(self, obj: Any, name: str) -> None:
         """Take in that ``obj`` has no attribute ``name``."""
-        source = self._sources.get(id(obj))
-        if source is None or isinstance(obj, type) or self.journal.written_at(obj, "attribute", name):
+        if isinstance(obj, type):
+            self.classes.lookup(obj, name)
             return
+        source = self._sources.get(id(obj))
+        if source is None or self.journal.written_at(obj, "attribute", name):
+            return
+        self.classes.lookup(type(obj), name)
         own = getattr(obj, "__dict__", None)
         if isinstance(own, dict):
             self._not_shadowed(obj, source, own, name)
@@ -223,8 +281,10 @@ class World:
 
     def global_(self, scope: dict[str, Any], name: str, value: Any) -> Any:
         """Take in a global of an interpreted function."""
-        if scope is BUILTINS or scope is OWN or self.journal.written_at(scope, "item", name):
+        if scope is OWN or self.journal.written_at(scope, "item", name):
             return value
+        if scope is BUILTINS:
+            return self.read(held(BUILTINS, "builtins"), "item", name, value, (BUILTINS, name))
         source = self._sources.get(id(scope))
         if source is None:
             source = held(scope, f"globals of {scope.get('__name__', '?')}")
@@ -244,10 +304,62 @@ class World:
             return value
         return self.read(held(cell, name), "cell", name, value)
 
+    def entered(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Take in what a function that is about to run is made of; put tensors among its defaults into the arguments."""
+        code = function.__code__
+        if id(code) not in self._codes:
+            self._codes.add(id(code))
+            self._alive.append(code)
+            self._unshadowed_builtins(function)
+        if id(function) not in self._sources and args:
+            self.classes.entered(function, args)
+        if id(function) not in self._sources or is_settled(function):
+            return
+        self.part(function, function.__qualname__, "__code__")
+        if function.__defaults__ is not None or function.__kwdefaults__ is not None:
+            self._defaults(function, args, kwargs)
+
+    def _unshadowed_builtins(self, function: Any) -> None:
+        scope = function.__globals__
+        if scope is OWN or is_settled(function):
+            return
+        source = held(scope, f"globals of {scope.get('__name__', '?')}")
+        for name in function.__code__.co_names:
+            if name in BUILTINS and name not in scope:
+                self.require(MembershipGuard(source, name, False), id(scope), name, "absent")
+
+    def _defaults(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__ or {}
+        self.part(function, function.__qualname__, "__defaults__")
+        self.part(function, function.__qualname__, "__kwdefaults__")
+        self.know(defaults, held(defaults, f"{function.__qualname__}.__defaults__"))
+        self.know(named, held(named, f"{function.__qualname__}.__kwdefaults__"))
+        first = code.co_argcount - len(defaults)
+        for index in range(max(len(args), first), code.co_argcount):
+            name = code.co_varnames[index]
+            if index < code.co_posonlyargcount:
+                args.append(self.item(defaults, index - first, defaults[index - first]))
+            elif name not in kwargs:
+                kwargs[name] = self.item(defaults, index - first, defaults[index - first])
+        for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
+            if name in named and name not in kwargs:
+                kwargs[name] = self.item(named, name, named[name])
+
+    def result_of(self, function: Any, args: tuple[Any, ...], result: Any) -> Any:
+        """Take in what a call of a query returned: one without effects, whose answer may be another one next time."""
+        given = tuple([a if isinstance(a, VALUES) else self._sources.get(id(a)) for a in args])
+        if any(g is None and a is not None for g, a in zip(given, args, strict=True)):
+            return result
+        source = self._sources.get(id(function)) or held(function, getattr(function, "__name__", type(function).__name__))
+        return self.read(source, "call", given, result)
+
     def item(self, container: Any, key: Any, value: Any) -> Any:
         """Take in ``container[key]``."""
         source = self._sources.get(id(container))
         if source is None or isinstance(container, (str, bytes, torch.Size, range)):
+            return value
+        if is_buffer(container):
+            self.escapes(container)
             return value
         if isinstance(key, slice):
             self.contents(container)
@@ -267,8 +379,9 @@ class World:
     def length(self, container: Any) -> None:
         """Take in how many items an outside container has."""
         source = self._sources.get(id(container))
-        if source is not None and not self.journal.wrote(container):
-            self.require(LengthGuard(source, len(container)), id(source), "length")
+        if source is None or self.journal.wrote(container) or source.is_held and type(container) is tuple:
+            return
+        self.require(LengthGuard(source, len(container)), id(source), "length")
 
     def keys(self, container: Any) -> None:
         """Take in the keys of an outside dict and their order."""
@@ -304,7 +417,7 @@ class World:
             self.length(container)
 
     def contents(self, container: Any) -> None:
-        """Take in all that an outside container holds, containers in it included: it goes to code that cannot be watched."""
+        """Take in all that an outside container holds, nested ones included: it goes to code that cannot be watched."""
         if self._sources.get(id(container)) is None or self.journal.wrote(container):
             return
         self.structure(container)
@@ -317,11 +430,79 @@ class World:
                 self.item(container, index, value)
                 self.contents(value)
 
+    def escapes(self, value: Any, watched: bool = True) -> None:
+        """Take in an object that goes to code that cannot be watched.
+
+        Args:
+            value: an argument of a call of such code, or what its method belongs to.
+            watched: whether what that code does with objects of the user's classes is seen all the same, since it can
+                only call their methods.
+        """
+        source = self._sources.get(id(value))
+        if source is None:
+            if value.__class__ is list or value.__class__ is tuple:
+                for item in value:
+                    self.contents(item)
+        elif isinstance(value, (*LISTS, *DICTS, *SETS)):
+            self.contents(value)
+        elif is_buffer(value):
+            if (id(value), "snapshot") not in self._facts:
+                _refuse_large(source, value)
+                self.require(SnapshotGuard(source, value), id(value), "snapshot")
+        elif not isinstance(value, (*CODE, torch.nn.Module)):
+            self._object_escapes(value, source, watched)
+
+    def _object_escapes(self, value: Any, source: Source, watched: bool) -> None:
+        own = getattr(value, "__dict__", None)
+        if own is not None and watched or (id(value), "escaped") in self._facts:
+            return
+        self._facts.add((id(value), "escaped"))
+        if not source.is_held:
+            self.require(IdentityGuard(source, value), id(value), "identity")
+        for name, item in list((own or {}).items()):
+            self.attribute(value, name, item)
+            self.contents(item)
+
+    def objects_apart(self) -> None:
+        """Guard that mutable objects which are not held, and reached by different ways, stay different objects."""
+        kinds: dict[type, list[Source]] = {}
+        for value in self._alive:
+            source = self._sources[id(value)] if id(value) in self._sources else None
+            if source is not None and source.base is not None and not source.is_held and not isinstance(value, IMMUTABLE):
+                kinds.setdefault(type(value), []).append(source)
+        for sources in kinds.values():
+            if len(sources) > 1:
+                self.guards.append(DistinctObjectsGuard(tuple(sources)))
+
 
 BUILTINS = builtins.__dict__
 OWN = module_calls.__dict__
-LIBRARIES = frozenset({"torch", "builtins", "collections", "typing", "abc", "functools", "enum"})
-"""Packages whose classes are not expected to be edited while programs run; their methods carry no guard."""
+HEAP_TYPE = 1 << 9
+IMMUTABLE = (tuple, frozenset, types.MethodType, functools.partial)
+LARGEST_BUFFER = 1 << 20
+
+
+def is_buffer(value: Any) -> bool:
+    """Whether something is memory that is read natively: an array of NumPy or of Python, a ``bytearray``."""
+    cls = value.__class__
+    return cls.__name__ in ("ndarray", "bytearray", "array", "memoryview") and cls.__module__ in ("numpy", "builtins", "array")
+
+
+def _refuse_large(source: Source, value: Any) -> None:
+    if memoryview(value).nbytes > LARGEST_BUFFER:
+        raise AcquisitionError(
+            f"the program reads {source}, {memoryview(value).nbytes} bytes which would have to be compared on every call; "
+            "make a tensor of it before, and pass that"
+        )
+
+
+def _refuse_iterators(source: Source, value: Any) -> None:
+    cls = type(value)
+    if cls.__module__ in ("builtins", "itertools") and hasattr(cls, "__next__"):
+        raise AcquisitionError(
+            f"the program reads {source}, a {cls.__name__} that was begun outside of it: how far it is advanced cannot be "
+            "checked, nor undone; pass a list, or the next item itself"
+        )
 
 
 def _hashable(key: Any) -> Any:

@@ -3,6 +3,13 @@
 from thunder_frontend.guards.base import Guard
 from thunder_frontend.guards.containers import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
 from thunder_frontend.guards.environment import Environment, EnvironmentGuard, environment
+from thunder_frontend.guards.held import (
+    DistinctObjectsGuard,
+    HeldPartGuard,
+    SameObjectGuard,
+    SnapshotGuard,
+    gathered_parts,
+)
 from thunder_frontend.guards.tensors import (
     DistinctTensorsGuard,
     SameTensorGuard,
@@ -14,7 +21,8 @@ from thunder_frontend.guards.tensors import (
 from thunder_frontend.guards.values import AttributeAbsentGuard, IdentityGuard, TypeGuard, ValueGuard, same_value
 
 __all__ = [
-    "AttributeAbsentGuard", "DistinctTensorsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard",
-    "IdentityGuard", "KeysGuard", "LengthGuard", "MembershipGuard", "SameTensorGuard", "SetGuard", "TensorGuard",
-    "TensorMetadata", "TypeGuard", "ValueGuard", "checker", "environment", "metadata_of", "same_value",
+    "AttributeAbsentGuard", "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard", "Environment",
+    "EnvironmentGuard", "Guard", "HeldPartGuard", "IdentityGuard", "KeysGuard", "LengthGuard", "MembershipGuard",
+    "SameObjectGuard", "SameTensorGuard", "SetGuard", "SnapshotGuard", "TensorGuard", "TensorMetadata", "TypeGuard",
+    "ValueGuard", "checker", "environment", "gathered_parts", "metadata_of", "same_value",
 ]  # fmt: skip

@@ -42,7 +42,11 @@ class KeysGuard(Guard):
         return f"{context.object(same_keys, 'same_keys')}({here}, {context.object(self.keys, 'keys')})"
 
     def problem(self, value: Any) -> str | None:
-        return None if same_keys(value, self.keys) else f"has keys {shown(list(value))}, compiled for {shown(list(self.keys))}"
+        return (
+            None
+            if same_keys(value, self.keys)
+            else f"has keys {shown(list(value))}, compiled for {shown(list(self.keys))}"
+        )
 
 
 def same_keys(mapping: Any, keys: tuple[Any, ...]) -> bool:

@@ -19,7 +19,9 @@ class PlaceInStorageGuard(Guard):
         self.place = place
 
     def condition(self, context: Any) -> str:
-        return f"{context.object(place_in_storage, 'place_in_storage')}({self.source.expression(context)}) == {self.place}"
+        return (
+            f"{context.object(place_in_storage, 'place_in_storage')}({self.source.expression(context)}) == {self.place}"
+        )
 
     def problem(self, value: Any) -> str | None:
         now = place_in_storage(value)

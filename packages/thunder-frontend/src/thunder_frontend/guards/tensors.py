@@ -75,7 +75,14 @@ def metadata_of(tensor: torch.Tensor, dynamic: frozenset[int] = frozenset()) -> 
     shape = tuple(None if d in dynamic else s for d, s in enumerate(tensor.shape))
     strides = tuple(None if dynamic else s for s in tensor.stride())
     return TensorMetadata(
-        type(tensor), shape, strides, tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad, dispatch_keys(tensor)
+        type(tensor),
+        shape,
+        strides,
+        tensor.dtype,
+        tensor.device,
+        tensor.layout,
+        tensor.requires_grad,
+        dispatch_keys(tensor),
     )
 
 

@@ -1,0 +1,146 @@
+"""Guards of objects that the compiled function holds: their type, and what functions and classes are made of.
+
+A program relies on many of these (the code of each function, the type of each module), so that the prologue checks those
+of one kind together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter, is_
+from typing import Any
+
+from thunder_frontend.guards.base import Guard, shown
+from thunder_frontend.sources import Source, held
+from thunder_ir import Context
+
+GETTERS: dict[str, Callable[[Any], Any]] = {
+    "type": type,
+    **{name: attrgetter(name) for name in ("__code__", "__defaults__", "__kwdefaults__", "__mro__", "default_factory")},
+}
+"""What is looked at, by name."""
+
+
+class HeldPartGuard(Guard):
+    """A part of an object is the very same one: its type, a function's code, a class' order of bases.
+
+    Args:
+        value: the object.
+        name: for messages.
+        part: which of :data:`GETTERS`.
+    """
+
+    __slots__ = ("part", "value")
+
+    def __init__(self, value: Any, name: str, part: str) -> None:
+        super().__init__(held(value, name))
+        self.part = part
+        self.value = GETTERS[part](value)
+
+    def condition(self, context: Context) -> str:
+        getter = context.object(GETTERS[self.part], f"get_{self.part.strip('_')}")
+        return f"{getter}({self.source.expression(context)}) is {context.object(self.value, self.part.strip('_'))}"
+
+    def problem(self, value: Any) -> str | None:
+        now = GETTERS[self.part](value)
+        return None if now is self.value else f"has another {self.part}, {shown(now)}; compiled for {shown(self.value)}"
+
+
+def gathered_parts(guards: Iterable[HeldPartGuard], context: Context) -> list[str]:
+    """Return conditions that check these guards, one for each kind of part."""
+    by_part: dict[str, list[HeldPartGuard]] = {}
+    for guard in guards:
+        by_part.setdefault(guard.part, []).append(guard)
+    same = context.object(is_, "is_") if by_part else ""
+    conditions = []
+    for part, those in by_part.items():
+        word = part.strip("_")
+        getter = context.object(GETTERS[part], f"get_{word}")
+        objects = context.object([g.source.held for g in those], f"with_{word}")
+        expected = context.object([g.value for g in those], f"each_{word}")
+        conditions.append(f"all(map({same}, map({getter}, {objects}), {expected}))")
+    return conditions
+
+
+class SameObjectGuard(Guard):
+    """Two ways lead to one object."""
+
+    __slots__ = ("other",)
+
+    def __init__(self, source: Source, other: Source) -> None:
+        super().__init__(source)
+        self.other = other
+
+    def condition(self, context: Context) -> str:
+        return f"{self.source.expression(context)} is {self.other.expression(context)}"
+
+    def failure(self, roots: Any) -> str | None:
+        try:
+            same = self.source.evaluate(dict(roots)) is self.other.evaluate(dict(roots))
+        except (LookupError, AttributeError, TypeError) as error:
+            return f"{self.source} is gone ({error})"
+        return None if same else f"{self.source} and {self.other} are two objects now, compiled for one"
+
+    def problem(self, value: Any) -> str | None:
+        return None
+
+
+class DistinctObjectsGuard(Guard):
+    """Objects are different ones, as they were.
+
+    Args:
+        sources: two or more.
+    """
+
+    __slots__ = ("sources",)
+
+    def __init__(self, sources: tuple[Source, ...]) -> None:
+        super().__init__(sources[0])
+        self.sources = sources
+
+    def condition(self, context: Context) -> str:
+        if len(self.sources) == 2:
+            a, b = (s.expression(context) for s in self.sources)
+            return f"{a} is not {b}"
+        ids = ", ".join([f"id({s.expression(context)})" for s in self.sources])
+        return f"len({{{ids}}}) == {len(self.sources)}"
+
+    def failure(self, roots: Any) -> str | None:
+        try:
+            found = [id(s.evaluate(dict(roots))) for s in self.sources]
+        except (LookupError, AttributeError, TypeError) as error:
+            return f"one of {', '.join(map(str, self.sources))} is gone ({error})"
+        if len(set(found)) == len(found):
+            return None
+        return f"two of {', '.join(map(str, self.sources))} are one object now, compiled for different ones"
+
+    def problem(self, value: Any) -> str | None:
+        return None
+
+
+class SnapshotGuard(Guard):
+    """A buffer (an array, a ``bytearray``) holds what it held.
+
+    Args:
+        source: what it is about.
+        value: the buffer.
+    """
+
+    __slots__ = ("snapshot",)
+
+    def __init__(self, source: Source, value: Any) -> None:
+        super().__init__(source)
+        self.snapshot = snapshot(value)
+
+    def condition(self, context: Context) -> str:
+        take = context.object(snapshot, "snapshot")
+        return f"{take}({self.source.expression(context)}) == {context.object(self.snapshot, 'contents')}"
+
+    def problem(self, value: Any) -> str | None:
+        return None if snapshot(value) == self.snapshot else "holds other values than it was compiled for"
+
+
+def snapshot(value: Any) -> tuple[Any, ...]:
+    """Return the contents of a buffer, with all that says how to read them."""
+    view = memoryview(value)
+    return type(value), view.format, view.shape, view.tobytes()

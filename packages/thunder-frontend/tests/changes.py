@@ -1,0 +1,135 @@
+"""Things that a program may read, each with changes to it: the material of which random tests for stale results are made.
+
+A :class:`Case` is text: what is set up, what the program does with it, and changes that are made between calls. Each is
+executed in the globals of the program, so that a compiled and an eager copy of the same world can be kept in step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn.modules import module as modules
+
+from thunder_frontend import jit
+from thunder_ir import ThunderError
+
+PRELUDE = """
+import collections, contextlib, copy, dataclasses, enum, functools, itertools, math, operator, types
+import torch
+from torch import nn
+NAMED = {}
+CONTEXT = contextlib.nullcontext
+def tensor(*values):
+    return torch.tensor([float(v) for v in values])
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing that a program reads.
+
+    Args:
+        name: for messages.
+        setup: statements that make it.
+        body: statements of the program, which has ``x`` and updates ``y``, both of shape ``[3]``.
+        changes: statements, each made between two calls.
+    """
+
+    name: str
+    setup: str
+    body: str
+    changes: tuple[str, ...]
+
+
+class Scene:
+    """The globals of one program made of several cases.
+
+    Args:
+        cases: what it reads, in order.
+    """
+
+    def __init__(self, cases: Sequence[Case]) -> None:
+        self.scope: dict[str, Any] = {"__name__": __name__}
+        self.execute(PRELUDE)
+        for case in cases:
+            self.execute(case.setup)
+        parameters = ", ".join(["x", *self.scope["NAMED"]])
+        lines = [line for case in cases for line in case.body.strip("\n").splitlines()]
+        body = "\n".join("    " + line for line in ["y = x", *lines, "return y"])
+        self.text = f"def program({parameters}):\n{body}\n"
+        self.execute(self.text)
+        self.program = self.scope["program"]
+
+    def execute(self, text: str) -> None:
+        """Run statements in the program's globals."""
+        exec(text, self.scope)
+
+    def call(self, function: Any) -> Any:
+        """Call the program, or what it was compiled to, on this scene's arguments."""
+        with self.scope["CONTEXT"](), contextlib.nullcontext():
+            try:
+                return function(torch.arange(3.0), **self.scope["NAMED"])
+            except ThunderError:
+                raise
+            except Exception as error:  # the program's own: compared
+                return error
+
+
+CASES: list[Case] = []
+LINEAR = "torch.manual_seed(0)\n{0} = nn.Linear(3, 3)"
+
+
+def case(name: str, setup: str, body: str, *changes: str) -> None:
+    """Add a case."""
+    CASES.append(Case(name, setup, body, changes))
+
+
+SIN, PI = torch.sin, math.pi
+
+
+def restore() -> None:
+    """Put back what cases change of the whole process."""
+    torch.sin, math.pi = SIN, PI
+    torch.set_default_dtype(torch.float32)
+    torch.use_deterministic_algorithms(False)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.benchmark = False
+    modules._global_forward_hooks.clear()
+    for name in ("THUNDER_SCENE", "THUNDER_SCENE2"):
+        os.environ.pop(name, None)
+
+
+def same(ours: Any, eagers: Any) -> bool:
+    """Whether two results, or the exceptions in their place, are the same."""
+    if isinstance(ours, Exception) or isinstance(eagers, Exception):
+        return type(ours) is type(eagers)
+    facts = ("dtype", "shape", "requires_grad")
+    if any(getattr(ours, f) != getattr(eagers, f) for f in facts) or ours.stride() != eagers.stride():
+        return False
+    return ours.is_inference() == eagers.is_inference() and torch.allclose(ours, eagers, rtol=1e-5, equal_nan=True)
+
+
+def never_stale(cases: Sequence[Case], steps: Iterable[str], calls: int = 2) -> None:
+    """Compare a compiled program with an eager twin, each in a world of its own, after each of some changes.
+
+    Args:
+        cases: what the program reads.
+        steps: statements, executed in both worlds.
+        calls: how many calls follow each step.
+    """
+    eager, ours = Scene(cases), Scene(cases)
+    compiled = jit(ours.program)
+    for step in ("pass", *steps):
+        for scene in (eager, ours):
+            with contextlib.suppress(Exception):  # a change that makes no sense now makes none in either world
+                scene.execute(step)
+        for _ in range(calls):
+            expected, result = eager.call(eager.program), ours.call(compiled)
+            if not same(result, expected):
+                raise AssertionError(f"after {step!r}, eager says {expected!r} and the compiled program {result!r}\n{ours.text}")

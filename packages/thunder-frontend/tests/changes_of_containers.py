@@ -1,0 +1,220 @@
+"""Changes to containers."""
+
+# ruff: noqa: E501
+from changes import case
+
+for number, (name, body) in enumerate([
+    ("items", "y = y * {0}[0] + {0}[-1]"), ("loop", "for v in {0}:\n    y = y * v"), ("sum", "y = y * sum({0})"), ("max", "y = y * max({0}) + min({0})"),
+    ("sorted", "y = y * sorted({0})[0]"), ("slice", "y = y * sum({0}[::2])"), ("comprehension", "y = y * sum([v * 2 for v in {0} if v > 1])"),
+    ("enumerate", "for i, v in enumerate({0}):\n    y = y * v + i"), ("zip", "for a, b in zip({0}, {0}):\n    y = y * a + b"), ("reversed", "for v in reversed({0}):\n    y = (y + 1) * v"),
+    ("map", "for v in map(lambda v: v * 2, {0}):\n    y = y * v"), ("star", "y = y * (lambda *a: a[0] - len(a))(*{0})"), ("unpack", "a, *b = {0}\ny = y * a + len(b)"),
+    ("equal", "y = y * 2 if {0} == [2.0, 3.0] else y"), ("in", "y = y * 2 if 3.0 in {0} else y"), ("index", "y = y * {0}.index(3.0)"), ("count", "y = y * {0}.count(3.0)"),
+    ("plus", "y = y * len({0} + [1]) * ({0} * 2)[1]"), ("copy", "y = y * {0}.copy()[0] * list({0})[1] * tuple({0})[0]"), ("any", "y = y * 2 if any(v > 4 for v in {0}) else y"),
+    ("truth", "y = y * 2 if {0} else y"), ("next", "y = y * next(iter({0}))"), ("chain", "for v in itertools.chain({0}, [2.0]):\n    y = y * v"), ("reduce", "y = y * functools.reduce(operator.mul, {0}, 1.0)"),
+    ("match", "match {0}:\n    case [a, b]:\n        y = y * a\n    case [a, *rest]:\n        y = y - a"), ("text", "y = y * len(str({0}))"), ("join", "y = y * len(','.join(map(str, {0})))"), ("extend", "z = [1.0]\nz.extend({0})\nz += {0}\ny = y * z[1] + len(z)"),
+    ("itemgetter", "y = y * operator.itemgetter(1)({0})"), ("dict from", "y = y * dict(enumerate({0}))[0]"), ("filter", "y = y * len(list(filter(lambda v: v > 2.5, {0})))"), ("deepcopy", "y = y * copy.deepcopy({0})[0]"),
+    ("stack", "y = y * torch.tensor({0}).sum()"), ("print", "y = y + len(f'{{{0}}}')"), ("while", "i = 0\nwhile i < len({0}):\n    y = y * {0}[i]\n    i += 1"),
+    ("pop of a copy", "z = list({0})\ny = y * z.pop()"), ("compare", "y = y + 1 if {0} < [3.0] else y"), ("set", "y = y * len(set({0}))"), ("vararg loop", "y = y * max(*{0}, 0.0)"),
+    ("accumulate", "y = y * list(itertools.accumulate({0}))[-1]"), ("starmap", "y = y * sum(a * b for a, b in itertools.product({0}, {0}))"),
+]):  # fmt: skip
+    here = f"L{number}"
+    case(f"list: {name}", f"{here} = [2.0, 3.0]", body.format(here), f"{here}[0] = 5.0", f"{here}.append(1.5)", f"{here} = [2.0, 3.0]", f"{here}[1] = 2.5",
+         f"{here}.reverse()", f"{here}[0] = 2", f"del {here}[-1]", f"{here}.clear()")  # fmt: skip
+
+for number, (name, body) in enumerate([
+    ("item", "y = y * {0}['a']"), ("get", "y = y * {0}.get('b', 4.0)"), ("in", "y = y * 2 if 'b' in {0} else y"), ("loop", "for k in {0}:\n    y = y * {0}[k] + len(k)"),
+    ("items", "for k, v in {0}.items():\n    y = y * v + len(k)"), ("values", "for v in {0}.values():\n    y = (y + 1) * v"), ("keys", "y = y * len(list({0}.keys())[0])"), ("len", "y = y * len({0})"),
+    ("truth", "y = y * 2 if not {0} else y"), ("star", "y = y * (lambda a=1.0, c=2.0, **r: a * c + len(r))(**{0})"), ("merge", "y = y * ({{**{0}, 'z': 2.0}})['a'] * len({0} | {{}})"), ("copy", "y = y * dict({0})['a'] * {0}.copy()['a']"),
+    ("first", "y = y * next(iter({0}.values()))"), ("equal", "y = y * 2 if {0} == {{'a': 2.0, 'cc': 3.0}} else y"), ("try", "try:\n    y = y * {0}['b']\nexcept KeyError:\n    y = y + 1"),
+    ("match", "match {0}:\n    case {{'b': v}}:\n        y = y * v\n    case {{'a': v}}:\n        y = y + v"), ("comprehension", "y = y * sum({{k: v + 1 for k, v in {0}.items()}}.values())"), ("view sum", "y = y * sum({0}.values())"),
+    ("keys set", "y = y + 1 if {0}.keys() == {{'a', 'cc'}} else y"), ("sorted", "y = y * {0}[sorted({0})[0]]"), ("list", "y = y * len(list({0})[-1])"), ("items in", "y = y * 2 if ('a', 2.0) in {0}.items() else y"),
+    ("reversed", "for k in reversed({0}):\n    y = (y + len(k)) * {0}[k]"), ("text", "y = y * len(str({0}))"), ("itemgetter", "y = y * operator.itemgetter('a')({0})"), ("chain map", "y = y * collections.ChainMap({0}, {{'b': 1.5}})['b']"),
+    ("pop default", "z = dict({0})\ny = y * z.pop('b', 2.5)"), ("max by", "y = y * len(max({0}, key={0}.get))"), ("update", "z = {{}}\nz.update({0})\ny = y * z['a']"), ("format", "y = y * len('{{a}}'.format(**{0}))"),
+    ("enumerate values", "for i, v in enumerate({0}.values()):\n    y = y * v + i"), ("zip", "for k, v in zip({0}, {0}.values()):\n    y = y * v + len(k)"),
+]):  # fmt: skip
+    here = f"D{number}"
+    case(f"dict: {name}", f"{here} = {{'a': 2.0, 'cc': 3.0}}", body.format(here), f"{here}['a'] = 5.0", f"{here}['b'] = 1.5", f"{here} = {{'cc': 3.0, 'a': 2.0}}",
+         f"{here}['a'] = 2", f"del {here}['a']", f"{here}.clear()")  # fmt: skip
+
+case(
+    "nested",
+    "N1 = {'a': [{'b': (1, [2.0])}]}",
+    "y = y * N1['a'][0]['b'][1][0]",
+    "N1['a'][0]['b'][1][0] = 3.0",
+    "N1['a'][0]['b'] = (1, [4.0])",
+    "N1['a'].insert(0, {'b': (0, [9.0])})",
+)
+case(
+    "nested unseen",
+    "N2 = [[1.0, [2.0]], {'a': [3.0]}]",
+    "y = y * len(repr(N2))",
+    "N2[0][1][0] = 22.25",
+    "N2[1]['a'].append(4.0)",
+)
+case(
+    "tensors in a list",
+    "T1 = [tensor(1, 2, 3), tensor(4, 5, 6)]",
+    "for t in T1:\n    y = y + t",
+    "T1[0] = tensor(7, 7, 7)",
+    "T1.append(tensor(1, 1, 1))",
+    "T1.pop()",
+    "T1[1] = T1[0]",
+)
+case(
+    "stacked tensors",
+    "T2 = [tensor(1, 2, 3), tensor(4, 5, 6)]",
+    "y = y + torch.stack(T2).sum(0)",
+    "T2[0] = tensor(7, 7, 7)",
+    "T2.append(tensor(1, 1, 1))",
+    "T2[1] = T2[0]",
+)
+case(
+    "tensors in a dict",
+    "T3 = {'a': tensor(1, 2, 3)}",
+    "y = y + sum(T3.values())",
+    "T3['a'] = tensor(7, 7, 7)",
+    "T3['b'] = tensor(1, 1, 1)",
+)
+case(
+    "tensor among others",
+    "T4 = [1.0, tensor(1, 2, 3)]",
+    "y = y * T4[0] + T4[1]",
+    "T4[0] = tensor(7, 7, 7)",
+    "T4[0] = 2",
+    "T4[1] = 5",
+)
+case(
+    "set",
+    "S1 = {1, 2}",
+    "y = y * (3 if 2 in S1 else 4) + len(S1)",
+    "S1.add(3)",
+    "S1.discard(2)",
+    "S1 = {2, 3}",
+    "S1.clear()",
+)
+case("set algebra", "S2 = {1, 2}", "y = y * len(S2 & {2, 3}) + sum(S2)", "S2.add(3)", "S2.discard(2)")
+case("frozenset", "S3 = frozenset({1, 2})", "y = y * (3 if 2 in S3 else 4)", "S3 = frozenset({1})")
+case(
+    "deque",
+    "Q1 = collections.deque([2.0, 3.0])",
+    "y = y * Q1[0] + len(Q1)",
+    "Q1.appendleft(4.0)",
+    "Q1.pop()",
+    "Q1[0] = 9.0",
+)
+case(
+    "deque loop",
+    "Q2 = collections.deque([2.0, 3.0])",
+    "for v in Q2:\n    y = y * v",
+    "Q2.appendleft(4.0)",
+    "Q2.rotate(1)",
+    "Q2[0] = 9.0",
+)
+case(
+    "ordered dict",
+    "Q3 = collections.OrderedDict(a=2.0, b=3.0)",
+    "for v in Q3.values():\n    y = (y + 1) * v",
+    "Q3.move_to_end('a')",
+    "Q3['c'] = 4.0",
+)
+case(
+    "default dict",
+    "Q4 = collections.defaultdict(lambda: 2.0)",
+    "y = y * Q4['a']",
+    "Q4['a'] = 3.0",
+    "Q4.clear(); Q4.default_factory = lambda: 7.0",
+)
+case("counter", "Q5 = collections.Counter('aab')", "y = y * Q5['a'] + Q5['z']", "Q5.update('a')", "Q5['z'] = 4")
+case(
+    "tuple",
+    "U1 = (1.0, (2.0, [3.0]))",
+    "y = y * U1[1][1][0] + U1[0]",
+    "U1[1][1][0] = 4.0",
+    "U1 = (1.0, (2.0, [5.0]))",
+    "U1 = (1, (2.0, [5.0]))",
+)
+case(
+    "range and slice",
+    "U2, V2 = range(3), slice(0, 1)",
+    "for i in U2:\n    y = y + i\ny = y + [1.0, 2.0][V2][0]",
+    "U2 = range(4)",
+    "V2 = slice(1, 2)",
+)
+case(
+    "string",
+    "U3 = 'ab'",
+    "y = y * len(U3) + (1 if U3 == 'ab' else 2) + ord(U3[0])",
+    "U3 = 'cd'",
+    "U3 = 'abc'",
+    "U3 = b'ab'",
+)
+case(
+    "mapping proxy",
+    "U4 = {'a': 2.0}\nP4 = types.MappingProxyType(U4)",
+    "y = y * P4['a'] + len(P4)",
+    "U4['a'] = 3.0",
+    "U4['b'] = 3.0",
+)
+case(
+    "aliased containers",
+    "A1 = [2.0]\nA2 = A1",
+    "y = y * A1[0] + A2[0] + (1 if A1 is A2 else 2)",
+    "A1[0] = 3.0",
+    "A2 = [3.0]",
+    "A2[0] = 4.0",
+)
+case("bytearray", "A3 = bytearray(b'ab')", "y = y * A3[0] + len(A3)", "A3[0] = 3", "A3.append(4)")
+case("array", "import array\nA4 = array.array('d', [2.0, 3.0])", "y = y * A4[0]", "A4[0] = 5.0")
+case(
+    "numpy array",
+    "import numpy as np\nA5 = np.array([2.0, 3.0, 4.0])",
+    "y = y * float(A5[0])",
+    "A5[0] = 5.0",
+    "A5 = np.array([7.0])",
+)
+case(
+    "numpy to tensor",
+    "import numpy as np\nA6 = np.array([2.0, 3.0, 4.0], dtype=np.float32)",
+    "y = y * torch.from_numpy(A6)",
+    "A6[0] = 5.0",
+    "A6 = np.ones(3, dtype=np.float32)",
+)
+case(
+    "numpy scalar",
+    "import numpy as np\nA7 = np.float64(2.0)",
+    "y = y * float(A7)",
+    "A7 = np.float64(3.0)",
+    "A7 = np.float32(3.0)",
+)
+case(
+    "fraction", "import fractions\nA8 = fractions.Fraction(1, 2)", "y = y * float(A8)", "A8 = fractions.Fraction(3, 2)"
+)
+case(
+    "context variable",
+    "import contextvars\nA9 = contextvars.ContextVar('A9', default=2.0)",
+    "y = y * A9.get()",
+    "A9.set(3.0)",
+    "A9.set(4.0)",
+)
+case("thread local", "import threading\nA10 = threading.local()\nA10.k = 2.0", "y = y * A10.k", "A10.k = 3.0")
+case(
+    "environment variable",
+    "import os\nos.environ['THUNDER_SCENE'] = '2'",
+    "y = y * float(os.environ['THUNDER_SCENE'])",
+    "os.environ['THUNDER_SCENE'] = '3'",
+    "os.environ.pop('THUNDER_SCENE', None)",
+)
+case(
+    "getenv",
+    "import os\nos.environ['THUNDER_SCENE2'] = '2'",
+    "y = y * float(os.getenv('THUNDER_SCENE2', '5'))",
+    "os.environ['THUNDER_SCENE2'] = '3'",
+    "os.environ.pop('THUNDER_SCENE2', None)",
+)
+case(
+    "weak reference",
+    "import weakref\nclass W1: k = 2.0\nO_W1 = W1()\nR1 = weakref.ref(O_W1)",
+    "y = y * (R1().k if R1() is not None else 7.0)",
+    "O_W1.k = 3.0",
+    "O_W1 = W1(); R1 = weakref.ref(O_W1)",
+)

@@ -1,0 +1,92 @@
+"""Changes to globals, builtins, closures and functions."""
+
+# ruff: noqa: E501
+from changes import case
+
+case("global number", "G1 = 2.0", "y = y * G1", "G1 = 3.0", "G1 = 2", "G1 = True", "G1 = -0.0", "G1 = 0.0", "del G1")
+case(
+    "global tensor",
+    "G2 = tensor(1, 2, 3)",
+    "y = y + G2",
+    "G2 = tensor(4, 5, 6)",
+    "G2.add_(1)",
+    "G2 = G2.double()",
+    "G2 = nn.Parameter(tensor(1, 2, 3))",
+    "G2.requires_grad_(False)",
+    "G2.data = tensor(7, 8, 9)",
+    "G2 = 4.0",
+)
+case(
+    "shadowed builtin", "", "y = y * len([1, 2])", "len = lambda v: 5", "del len", "import builtins; abs = builtins.abs"
+)
+case(
+    "closure",
+    "def _(k):\n    def inner(v):\n        return v * k\n    def change(new):\n        nonlocal k\n        k = new\n    return inner, change\nF1, SET_F1 = _(2.0)",
+    "y = F1(y)",
+    "SET_F1(3.0)",
+    "SET_F1(tensor(1, 2, 3))",
+    "SET_F1(2)",
+)
+case(
+    "closure container",
+    "def _(k):\n    return (lambda v: v * k['a'][1]), k\nF2, K2 = _({'a': [1, 2.0]})",
+    "y = F2(y)",
+    "K2['a'][1] = 3.0",
+    "K2['a'] = [0, 5.0]",
+    "K2['b'] = 1",
+)
+case(
+    "defaults",
+    "def F3(v, k=2.0, *, m=1.0):\n    return v * k + m",
+    "y = F3(y)",
+    "F3.__defaults__ = (3.0,)",
+    "F3.__kwdefaults__ = {'m': 4.0}",
+    "F3.__kwdefaults__['m'] = 5.0",
+    "F3.__defaults__ = (tensor(1, 2, 3),)",
+)
+case("default container", "def F4(v, k=[2.0]):\n    return v * k[0]", "y = F4(y)", "F4.__defaults__[0][0] = 4.0")
+case("code", "def F5(v):\n    return v + 1\ndef F5b(v):\n    return v - 1", "y = F5(y)", "F5.__code__ = F5b.__code__")
+case(
+    "function attribute",
+    "def F6(v):\n    return v * F6.k\nF6.k = 2.0",
+    "y = F6(y)",
+    "F6.k = 3.0",
+    "F6.k = tensor(1, 2, 3)",
+)
+case(
+    "partial",
+    "F7 = functools.partial(torch.add, other=2.0)",
+    "y = F7(y)",
+    "F7 = functools.partial(torch.add, other=3.0)",
+    "F7.keywords['other'] = 5.0",
+    "F7.keywords['alpha'] = 2",
+)
+case(
+    "partial argument",
+    "def mul8(a, b):\n    return a * b[0]\nL8 = [2.0]\nF8 = functools.partial(mul8, b=L8)",
+    "y = F8(y)",
+    "L8[0] = 4.0",
+)
+case(
+    "module function",
+    "M9 = types.ModuleType('m9')\nM9.f = torch.sin\nM9.k = 2.0",
+    "y = M9.f(y) * M9.k",
+    "M9.f = torch.cos",
+    "M9.k = 3.0",
+    "M9 = types.SimpleNamespace(f=torch.exp, k=1.0)",
+)
+case("library constant", "", "y = y * math.pi", "math.pi = 3.0", "math.pi = 3.141592653589793")
+case(
+    "decorated",
+    "def deco(f):\n    @functools.wraps(f)\n    def w(*a):\n        return f(*a) * deco.k\n    return w\ndeco.k = 1.0\n@deco\ndef F10(v):\n    return v + 1",
+    "y = F10(y)",
+    "deco.k = 2.0",
+    "F10 = F10.__wrapped__",
+)
+case(
+    "cached",
+    "@functools.lru_cache\ndef F11(n):\n    return n * K11\nK11 = 2.0",
+    "y = y * F11(1)",
+    "K11 = 3.0",
+    "F11.cache_clear()",
+)

@@ -1,0 +1,59 @@
+"""Changes of the world between calls: no result is ever stale."""
+
+import changes_of_arguments  # noqa: F401
+import changes_of_containers  # noqa: F401
+import changes_of_functions  # noqa: F401
+import changes_of_modules  # noqa: F401
+import changes_of_objects  # noqa: F401
+import changes_of_state  # noqa: F401
+import pytest
+from changes import CASES, Case, Scene, never_stale, restore
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from thunder_frontend import AcquisitionError, jit
+
+
+@pytest.fixture(autouse=True)
+def _restored():
+    yield
+    restore()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_each_change_is_seen(case):
+    never_stale([case], case.changes)
+
+
+@st.composite
+def scenes(draw):
+    """Some cases, and changes to them in any order."""
+    cases = draw(st.lists(st.sampled_from(CASES), min_size=2, max_size=4, unique_by=lambda c: c.name))
+    steps = draw(st.lists(st.sampled_from([step for c in cases for step in c.changes]), min_size=2, max_size=8))
+    return cases, steps
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(scenes())
+def test_changes_to_programs_that_read_several_things_are_seen(scene):
+    try:
+        never_stale(*scene, calls=1)
+    finally:
+        restore()
+
+
+@pytest.mark.parametrize(
+    ("setup", "body"),
+    [
+        ("B1 = iter([2.0, 3.0])", "y = y * next(B1)"),
+        ("B2 = (v for v in [2.0, 3.0])", "for v in B2:\n    y = y * v"),
+        ("B3 = itertools.count(2)", "y = y * next(B3)"),
+        ("NAMED['b4'] = iter([2.0])", "y = y * sum(b4)"),
+    ],
+)
+def test_iterators_begun_outside_are_refused_before_they_are_advanced(setup, body):
+    scene = Scene([Case("iterator", setup, body, ())])
+    with pytest.raises(AcquisitionError, match="begun outside"):
+        scene.call(jit(scene.program))
+    assert scene.call(scene.program) is not None
