@@ -6,14 +6,10 @@ from typing import Any
 
 import thunder_prims as prims
 from thunder_ir import Device, DType, NumberProxy, ShapeError, TensorProxy, devices, dtypes
-from thunder_lang.dims import need_tensor
+from thunder_lang.dims import as_tensor, need_tensor
 from thunder_lang.language import core
 
 __all__ = ["astype", "clone", "item", "numel", "to", "type_as"]
-
-
-def _tensor(a: Any) -> TensorProxy:
-    return a  # type: ignore[no-any-return]
 
 
 @core.method("to")
@@ -38,15 +34,15 @@ def to(a: TensorProxy, *args: Any, dtype: DType | None = None, device: Device | 
         else:
             raise TypeError(f"to: takes a dtype, a device or a tensor, not {type(arg).__name__}")
     if device is not None:
-        a = _tensor(prims.device_put(a, devices.device(device)))
-    return a if dtype is None or dtype is a.dtype else _tensor(prims.convert_element_type(a, dtype))
+        a = as_tensor(prims.device_put(a, devices.device(device)))
+    return a if dtype is None or dtype is a.dtype else as_tensor(prims.convert_element_type(a, dtype))
 
 
 @core.method("astype")
 def astype(a: TensorProxy, dtype: DType) -> TensorProxy:
     """Return ``a`` in another dtype."""
     a = need_tensor("astype", a)
-    return a if a.dtype is dtype else _tensor(prims.convert_element_type(a, dtype))
+    return a if a.dtype is dtype else as_tensor(prims.convert_element_type(a, dtype))
 
 
 @core.method("type_as")
@@ -58,7 +54,7 @@ def type_as(a: TensorProxy, other: TensorProxy) -> TensorProxy:
 @core.method("clone", "copy")
 def clone(a: TensorProxy) -> TensorProxy:
     """Copy ``a`` to memory of its own."""
-    return _tensor(prims.clone(need_tensor("clone", a)))
+    return as_tensor(prims.clone(need_tensor("clone", a)))
 
 
 @core.method("item")

@@ -8,7 +8,7 @@ from typing import Any
 
 import thunder_prims as prims
 from thunder_ir import Device, DType, NumberProxy, ShapeError, TensorProxy, devices, dtypes
-from thunder_lang.dims import need_tensor, spread
+from thunder_lang.dims import as_tensor, need_tensor, spread
 from thunder_lang.operands import convert
 from thunder_lang.promotion import get_default_dtype, kind_of
 
@@ -16,10 +16,6 @@ __all__ = [
     "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace", "ones", "ones_like", "tensor",
     "tri", "zeros", "zeros_like",
 ]  # fmt: skip
-
-
-def _tensor(a: Any) -> TensorProxy:
-    return a  # type: ignore[no-any-return]
 
 
 def _dtype_of(value: Any) -> DType:
@@ -48,9 +44,9 @@ def full(
     """
     if isinstance(fill_value, TensorProxy):
         value = convert(fill_value, dtype if dtype is not None else fill_value.dtype)
-        return _tensor(prims.broadcast_in_dim(value, tuple(shape), ()))
+        return as_tensor(prims.broadcast_in_dim(value, tuple(shape), ()))
     dtype = dtype if dtype is not None else _dtype_of(fill_value)
-    return _tensor(prims.full(spread((shape,)), _fitting(fill_value, dtype), dtype, device))
+    return as_tensor(prims.full(spread((shape,)), _fitting(fill_value, dtype), dtype, device))
 
 
 def zeros(*shape: Any, dtype: DType | None = None, device: Device = devices.cpu) -> TensorProxy:
@@ -65,7 +61,7 @@ def ones(*shape: Any, dtype: DType | None = None, device: Device = devices.cpu) 
 
 def empty(*shape: Any, dtype: DType | None = None, device: Device = devices.cpu) -> TensorProxy:
     """Make a tensor whose elements nobody has written yet."""
-    return _tensor(prims.empty(spread(shape), dtype if dtype is not None else get_default_dtype(), device))
+    return as_tensor(prims.empty(spread(shape), dtype if dtype is not None else get_default_dtype(), device))
 
 
 def full_like(a: TensorProxy, fill_value: Any, dtype: DType | None = None, device: Device | None = None) -> TensorProxy:
@@ -90,7 +86,7 @@ def empty_like(a: TensorProxy, dtype: DType | None = None, device: Device | None
     """Make a tensor like ``a`` whose elements nobody has written yet."""
     a = need_tensor("empty_like", a)
     made = prims.empty(a.shape, dtype if dtype is not None else a.dtype, device if device is not None else a.device)
-    return _tensor(made)
+    return as_tensor(made)
 
 
 def arange(
@@ -121,7 +117,7 @@ def arange(
     length = -((start - end) // step) if whole else math.ceil((end - start) / step)
     if dtype.is_integer and not whole:
         start, step = int(start), int(step)
-    return _tensor(prims.iota(length, start, step, dtype, device))
+    return as_tensor(prims.iota(length, start, step, dtype, device))
 
 
 def linspace(
@@ -148,7 +144,7 @@ def linspace(
     rising = prims.add(prims.mul(convert(count, work), step), start)
     left = prims.sub(steps - 1, count)
     falling = prims.sub(end, prims.mul(convert(left, work), step))  # exact at the end, as the other at the start
-    return _tensor(convert(prims.where(prims.lt(count, steps // 2), rising, falling), dtype))
+    return as_tensor(convert(prims.where(prims.lt(count, steps // 2), rising, falling), dtype))
 
 
 def logspace(
@@ -156,7 +152,7 @@ def logspace(
 ) -> TensorProxy:
     """Make ``base`` to the power of what :func:`linspace` makes."""
     exponents = linspace(start, end, steps, dtype=dtype, device=device)
-    return _tensor(prims.pow(float(base), exponents))
+    return as_tensor(prims.pow(float(base), exponents))
 
 
 def tri(
@@ -165,14 +161,14 @@ def tri(
     """Make a matrix with ones on a diagonal and below, and zeros above."""
     columns = n if m is None else m
     row, column = _row_and_column(n, columns, diagonal, device)
-    return _tensor(convert(prims.le(column, row), dtype if dtype is not None else get_default_dtype()))
+    return as_tensor(convert(prims.le(column, row), dtype if dtype is not None else get_default_dtype()))
 
 
 def eye(n: int, m: int | None = None, *, dtype: DType | None = None, device: Device = devices.cpu) -> TensorProxy:
     """Make a matrix with ones on the diagonal and zeros elsewhere."""
     columns = n if m is None else m
     row, column = _row_and_column(n, columns, 0, device)
-    return _tensor(convert(prims.eq(column, row), dtype if dtype is not None else get_default_dtype()))
+    return as_tensor(convert(prims.eq(column, row), dtype if dtype is not None else get_default_dtype()))
 
 
 def _row_and_column(n: int, m: int, offset: int, device: Device) -> tuple[TensorProxy, TensorProxy]:
@@ -192,13 +188,13 @@ def tensor(data: Any, dtype: DType | None = None, device: Device = devices.cpu) 
         device: where the result lives.
     """
     if isinstance(data, TensorProxy):
-        return _tensor(convert(data, dtype if dtype is not None else data.dtype))
+        return as_tensor(convert(data, dtype if dtype is not None else data.dtype))
     if not isinstance(data, (tuple, list)):
         return full((), data, dtype, device)
     numbers = list(_numbers(data))
     if dtype is None:
         dtype = max([_dtype_of(n) for n in numbers], key=lambda d: d.kind) if numbers else get_default_dtype()
-    return _tensor(prims.tensor_from_sequence(_converted(data, dtype), dtype, device))
+    return as_tensor(prims.tensor_from_sequence(_converted(data, dtype), dtype, device))
 
 
 def _numbers(data: Any) -> Any:

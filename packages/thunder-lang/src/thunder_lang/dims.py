@@ -71,3 +71,8 @@ def need_tensor(operation: str, value: Any, argument: str = "the argument") -> T
     if not isinstance(value, TensorProxy):
         raise TypeError(f"{operation}: {argument} must be a tensor, not {type(value).__name__}")
     return value
+
+
+def as_tensor(a: Any) -> TensorProxy:
+    """Return what a symbol returned, where that is known to be one tensor: only its declared type changes."""
+    return a  # type: ignore[no-any-return]

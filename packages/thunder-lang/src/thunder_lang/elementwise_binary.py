@@ -8,6 +8,7 @@ from typing import Any
 
 import thunder_prims as prims
 from thunder_ir import DTypeError, NumberProxy, ShapeError, Symbol, TensorProxy, dtypes
+from thunder_lang.dims import as_tensor
 from thunder_lang.language import core
 from thunder_lang.operands import elementwise, matched
 from thunder_lang.promotion import Promotion, kind_of
@@ -123,7 +124,7 @@ def remainder(a: Operand, b: Operand) -> Any:
 @core.method("fmod")
 def fmod(a: Operand, b: Operand) -> TensorProxy:
     """What division towards zero leaves, with the sign of ``a``, as in C."""
-    return _tensor(elementwise(prims.fmod, a, b))
+    return as_tensor(elementwise(prims.fmod, a, b))
 
 
 @core.method("pow")
@@ -140,68 +141,64 @@ def pow(a: Operand, b: Operand) -> Any:
     return elementwise(prims.pow, a, b)
 
 
-def _tensor(a: Any) -> TensorProxy:
-    return a  # type: ignore[no-any-return]
-
-
 @core.method("maximum")
 def maximum(a: Operand, b: Operand) -> TensorProxy:
     """The greater of ``a`` and ``b``; NaN where one is."""
-    return _tensor(elementwise(prims.maximum, a, b))
+    return as_tensor(elementwise(prims.maximum, a, b))
 
 
 @core.method("minimum")
 def minimum(a: Operand, b: Operand) -> TensorProxy:
     """The lesser of ``a`` and ``b``; NaN where one is."""
-    return _tensor(elementwise(prims.minimum, a, b))
+    return as_tensor(elementwise(prims.minimum, a, b))
 
 
 @core.method("atan2", "arctan2")
 def atan2(a: Operand, b: Operand) -> TensorProxy:
     """The angle of the point ``(b, a)``; of integers, in the default floating-point dtype."""
-    return _tensor(elementwise(prims.atan2, a, b, promotion=Promotion.FLOAT))
+    return as_tensor(elementwise(prims.atan2, a, b, promotion=Promotion.FLOAT))
 
 
 @core.method("copysign")
 def copysign(a: Operand, b: Operand) -> TensorProxy:
     """The magnitude of ``a`` with the sign of ``b``; of integers, in the default floating-point dtype."""
-    return _tensor(elementwise(prims.copysign, a, b, promotion=Promotion.FLOAT))
+    return as_tensor(elementwise(prims.copysign, a, b, promotion=Promotion.FLOAT))
 
 
 @core.method("nextafter")
 def nextafter(a: Operand, b: Operand) -> TensorProxy:
     """The number after ``a`` in the direction of ``b``."""
-    return _tensor(elementwise(prims.nextafter, a, b))
+    return as_tensor(elementwise(prims.nextafter, a, b))
 
 
 @core.method("hypot")
 def hypot(a: Operand, b: Operand) -> TensorProxy:
     """``sqrt(a**2 + b**2)``, without overflow on the way."""
-    return _tensor(elementwise(prims.hypot, a, b, promotion=Promotion.FLOAT))
+    return as_tensor(elementwise(prims.hypot, a, b, promotion=Promotion.FLOAT))
 
 
 @core.method("logaddexp")
 def logaddexp(a: Operand, b: Operand) -> TensorProxy:
     """``log(exp(a) + exp(b))``, without overflow on the way."""
-    return _tensor(elementwise(prims.logaddexp, a, b, promotion=Promotion.FLOAT))
+    return as_tensor(elementwise(prims.logaddexp, a, b, promotion=Promotion.FLOAT))
 
 
 @core.method("logaddexp2")
 def logaddexp2(a: Operand, b: Operand) -> TensorProxy:
     """``log2(2**a + 2**b)``, without overflow on the way."""
-    return _tensor(elementwise(prims.logaddexp2, a, b, promotion=Promotion.FLOAT))
+    return as_tensor(elementwise(prims.logaddexp2, a, b, promotion=Promotion.FLOAT))
 
 
 @core.method("gcd")
 def gcd(a: Operand, b: Operand) -> TensorProxy:
     """The greatest common divisor of integers."""
-    return _tensor(elementwise(prims.gcd, a, b))
+    return as_tensor(elementwise(prims.gcd, a, b))
 
 
 @core.method("lcm")
 def lcm(a: Operand, b: Operand) -> TensorProxy:
     """The least common multiple of integers."""
-    return _tensor(elementwise(prims.lcm, a, b))
+    return as_tensor(elementwise(prims.lcm, a, b))
 
 
 @core.method("ldexp")
@@ -214,7 +211,7 @@ def ldexp(a: Operand, b: Operand) -> Any:
 @core.method("complex")
 def complex(a: TensorProxy, b: TensorProxy) -> TensorProxy:
     """``a + 1j * b`` of tensors of one floating-point dtype."""
-    return _tensor(elementwise(prims.complex, a, b))
+    return as_tensor(elementwise(prims.complex, a, b))
 
 
 def _of_bits(symbol: Symbol, a: Operand, b: Operand) -> TensorProxy:
@@ -223,7 +220,7 @@ def _of_bits(symbol: Symbol, a: Operand, b: Operand) -> TensorProxy:
         if kind > dtypes.Kind.INTEGER:
             shown = operand.type_string if isinstance(operand, TensorProxy) else type(operand).__name__
             raise DTypeError(f"{symbol.name} needs integers or booleans, got {shown}")
-    return _tensor(elementwise(symbol, a, b))
+    return as_tensor(elementwise(symbol, a, b))
 
 
 @core.method("bitwise_and")
@@ -267,16 +264,16 @@ def _truth(a: Operand) -> Any:
 @core.method("logical_and")
 def logical_and(a: Operand, b: Operand) -> TensorProxy:
     """Whether neither is zero."""
-    return _tensor(elementwise(prims.bitwise_and, _truth(a), _truth(b)))
+    return as_tensor(elementwise(prims.bitwise_and, _truth(a), _truth(b)))
 
 
 @core.method("logical_or")
 def logical_or(a: Operand, b: Operand) -> TensorProxy:
     """Whether one is not zero."""
-    return _tensor(elementwise(prims.bitwise_or, _truth(a), _truth(b)))
+    return as_tensor(elementwise(prims.bitwise_or, _truth(a), _truth(b)))
 
 
 @core.method("logical_xor")
 def logical_xor(a: Operand, b: Operand) -> TensorProxy:
     """Whether exactly one is not zero."""
-    return _tensor(elementwise(prims.bitwise_xor, _truth(a), _truth(b)))
+    return as_tensor(elementwise(prims.bitwise_xor, _truth(a), _truth(b)))

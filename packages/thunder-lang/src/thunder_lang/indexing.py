@@ -10,7 +10,7 @@ from typing import Any
 import thunder_prims as prims
 from thunder_ir import DimensionError, DTypeError, IntegerProxy, NumberProxy, ShapeError, TensorProxy, dtypes
 from thunder_lang.creation import full, tensor
-from thunder_lang.dims import canonical_dim, need_tensor
+from thunder_lang.dims import as_tensor, canonical_dim, need_tensor
 from thunder_lang.language import core
 from thunder_lang.operands import broadcast_shapes, broadcast_to, convert
 from thunder_lang.promotion import kind_of
@@ -19,10 +19,6 @@ __all__ = [
     "gather", "getitem", "index_add", "index_copy", "index_put", "index_select", "scatter", "scatter_add", "setitem",
     "take", "take_along_dim",
 ]  # fmt: skip
-
-
-def _tensor(a: Any) -> TensorProxy:
-    return a  # type: ignore[no-any-return]
 
 
 @dataclass(slots=True)
@@ -92,8 +88,8 @@ def getitem(a: TensorProxy, key: Any) -> TensorProxy:
     indices = _prepared(a, selection.indices)
     if len(selection.indices) == 1:
         ((place, index),) = [(i, index) for i, index in enumerate(indices) if index is not None]
-        return _tensor(prims.take(a, index, place))
-    return _tensor(prims.index(a, indices))
+        return as_tensor(prims.take(a, index, place))
+    return as_tensor(prims.index(a, indices))
 
 
 def _region(a: TensorProxy, selection: _Selection) -> list[TensorProxy]:
@@ -287,8 +283,8 @@ def _clamped(place: Any, length: Any) -> Any:
 
 def _wrapped(index: TensorProxy, length: Any, a: TensorProxy) -> TensorProxy:
     """Indices as non-negative ``int64`` on the device of ``a``."""
-    index = convert(_tensor(prims.device_put(index, a.device)), dtypes.int64)
-    return _tensor(prims.where(prims.lt(index, 0), prims.add(index, length), index))
+    index = convert(as_tensor(prims.device_put(index, a.device)), dtypes.int64)
+    return as_tensor(prims.where(prims.lt(index, 0), prims.add(index, length), index))
 
 
 def _prepared(a: TensorProxy, indices: dict[int, TensorProxy]) -> tuple[TensorProxy | None, ...]:
@@ -331,7 +327,7 @@ def setitem(a: TensorProxy, key: Any, value: Any) -> TensorProxy:
     if not selection.slices(a):
         return changed
     bounds = [tuple(x) for x in (selection.starts, selection.stops, selection.steps)]
-    return _tensor(prims.slice_scatter(a, changed, *bounds))
+    return as_tensor(prims.slice_scatter(a, changed, *bounds))
 
 
 def _put_back(changed: TensorProxy, steps: list[TensorProxy], selection: _Selection) -> TensorProxy:
@@ -348,7 +344,7 @@ def _put_back(changed: TensorProxy, steps: list[TensorProxy], selection: _Select
 def _value(a: TensorProxy, value: Any) -> TensorProxy:
     """The value as a tensor of the dtype and on the device of ``a``."""
     if isinstance(value, TensorProxy):
-        return convert(_tensor(prims.device_put(value, a.device)), a.dtype)  # type: ignore[no-any-return]
+        return convert(as_tensor(prims.device_put(value, a.device)), a.dtype)  # type: ignore[no-any-return]
     if kind_of(value) > a.dtype.kind and kind_of(value) is dtypes.Kind.COMPLEX:
         raise DTypeError(f"a complex number cannot be put into {a.type_string} without overflow")
     return full((), value, a.dtype, a.device)
@@ -358,7 +354,7 @@ def _fitted(value: TensorProxy, shape: Any) -> TensorProxy:
     """The value broadcast; dimensions of length 1 in front of those wanted are dropped, as PyTorch does."""
     surplus = value.ndim - len(shape)
     if surplus > 0 and all([n == 1 for n in value.shape[:surplus]]):
-        value = _tensor(prims.squeeze(value, tuple(range(surplus))))
+        value = as_tensor(prims.squeeze(value, tuple(range(surplus))))
     try:
         return broadcast_to(value, shape)
     except ShapeError as error:
@@ -377,9 +373,9 @@ def _set_where(a: TensorProxy, mask: TensorProxy, value: Any) -> TensorProxy:
                 f"setitem with a mask of {mask.type_string} and a value of {value.type_string} depends on how many "
                 "elements the mask selects, which is not known while a program is recorded; use where"
             )
-        value = _tensor(prims.squeeze(value, (0,)))
-    wide = _tensor(prims.broadcast_in_dim(mask, a.shape, tuple(range(mask.ndim)))) if rest else mask
-    return _tensor(prims.where(wide, broadcast_to(value, a.shape), a))
+        value = as_tensor(prims.squeeze(value, (0,)))
+    wide = as_tensor(prims.broadcast_in_dim(mask, a.shape, tuple(range(mask.ndim)))) if rest else mask
+    return as_tensor(prims.where(wide, broadcast_to(value, a.shape), a))
 
 
 @core.method("take")
@@ -396,9 +392,9 @@ def take(a: TensorProxy, indices: TensorProxy, dim: int | None = None) -> Tensor
     """
     a, indices = need_tensor("take", a), need_tensor("take", indices, "the indices")
     if dim is None:
-        a, dim = _tensor(prims.reshape(a, (a.numel,))), 0
+        a, dim = as_tensor(prims.reshape(a, (a.numel,))), 0
     dim = canonical_dim("take", a.ndim, dim)
-    return _tensor(prims.take(a, _wrapped(indices, a.shape[dim], a), dim))
+    return as_tensor(prims.take(a, _wrapped(indices, a.shape[dim], a), dim))
 
 
 def _index_tensor(operation: str, indices: Any) -> TensorProxy:
@@ -422,14 +418,14 @@ def index_select(a: TensorProxy, dim: int, index: TensorProxy) -> TensorProxy:
         return a
     dim = canonical_dim("index_select", a.ndim, dim)
     vector = index if index.shape else prims.broadcast_in_dim(index, (1,), ())
-    return _tensor(prims.take(a, vector, dim))
+    return as_tensor(prims.take(a, vector, dim))
 
 
 def _source(operation: str, a: TensorProxy, source: Any) -> TensorProxy:
     source = need_tensor(operation, source, "the source")
     if source.dtype is not a.dtype:
         raise DTypeError(f"{operation} needs tensors of one dtype, got {a.type_string} and {source.type_string}")
-    return _tensor(source)
+    return as_tensor(source)
 
 
 @core.method("index_add")
@@ -437,15 +433,15 @@ def index_add(a: TensorProxy, dim: int, index: TensorProxy, source: TensorProxy,
     """Return ``a`` with slices of ``alpha * source`` added at ``index``, repeatedly where an index repeats."""
     dim = canonical_dim("index_add", a.ndim, dim)
     source = _source("index_add", a, source)
-    source = source if alpha == 1 else _tensor(prims.mul(source, alpha))
-    return _tensor(prims.index_add(a, _index_tensor("index_add", index), source, dim))
+    source = source if alpha == 1 else as_tensor(prims.mul(source, alpha))
+    return as_tensor(prims.index_add(a, _index_tensor("index_add", index), source, dim))
 
 
 @core.method("index_copy")
 def index_copy(a: TensorProxy, dim: int, index: TensorProxy, source: TensorProxy) -> TensorProxy:
     """Return ``a`` with slices replaced by those of ``source`` at ``index``."""
     dim = canonical_dim("index_copy", a.ndim, dim)
-    return _tensor(prims.index_copy(a, _index_tensor("index_copy", index), _source("index_copy", a, source), dim))
+    return as_tensor(prims.index_copy(a, _index_tensor("index_copy", index), _source("index_copy", a, source), dim))
 
 
 @core.method("index_put")
@@ -470,7 +466,7 @@ def index_put(
         return broadcast_to(values, a.shape)
     ready = _prepared(a, given)
     values = _fitted(values, _shape_at(a, ready))
-    return _tensor(prims.index_put(a, ready, values, accumulate))
+    return as_tensor(prims.index_put(a, ready, values, accumulate))
 
 
 def _shape_at(a: TensorProxy, indices: tuple[TensorProxy | None, ...]) -> Any:
@@ -486,7 +482,7 @@ def _shape_at(a: TensorProxy, indices: tuple[TensorProxy | None, ...]) -> Any:
 def gather(a: TensorProxy, dim: int, index: TensorProxy) -> TensorProxy:
     """Return for each place of ``index`` the element of ``a`` there, but at that index along ``dim``."""
     a, index = need_tensor("gather", a), _index_tensor("gather", index)
-    return _tensor(prims.gather(a, index, canonical_dim("gather", a.ndim, dim)))
+    return as_tensor(prims.gather(a, index, canonical_dim("gather", a.ndim, dim)))
 
 
 @core.method("scatter")
@@ -494,14 +490,14 @@ def scatter(a: TensorProxy, dim: int, index: TensorProxy, src: Any) -> TensorPro
     """Return ``a`` with the elements that :func:`gather` reads replaced by those of ``src``, or by one number."""
     a, index = need_tensor("scatter", a), _index_tensor("scatter", index)
     source = _source("scatter", a, src) if isinstance(src, TensorProxy) else src
-    return _tensor(prims.scatter(a, index, source, canonical_dim("scatter", a.ndim, dim)))
+    return as_tensor(prims.scatter(a, index, source, canonical_dim("scatter", a.ndim, dim)))
 
 
 @core.method("scatter_add")
 def scatter_add(a: TensorProxy, dim: int, index: TensorProxy, src: TensorProxy) -> TensorProxy:
     """Return ``a`` with those of ``src`` added to the elements that :func:`gather` reads."""
     a, index = need_tensor("scatter_add", a), _index_tensor("scatter_add", index)
-    return _tensor(
+    return as_tensor(
         prims.scatter_add(a, index, _source("scatter_add", a, src), canonical_dim("scatter_add", a.ndim, dim))
     )
 
@@ -519,4 +515,4 @@ def take_along_dim(a: TensorProxy, indices: TensorProxy, dim: int | None = None)
     dim = canonical_dim("take_along_dim", a.ndim, dim)
     rest = broadcast_shapes(*[(*t.shape[:dim], 1, *t.shape[dim + 1 :]) for t in (a, indices)])
     a, indices = (broadcast_to(t, (*rest[:dim], t.shape[dim], *rest[dim + 1 :])) for t in (a, indices))
-    return _tensor(prims.take_along_axis(a, convert(indices, dtypes.int64), dim))
+    return as_tensor(prims.take_along_axis(a, convert(indices, dtypes.int64), dim))

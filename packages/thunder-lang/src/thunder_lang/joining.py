@@ -7,7 +7,7 @@ from typing import Any
 
 import thunder_prims as prims
 from thunder_ir import DimensionError, ShapeError, TensorProxy, dtypes
-from thunder_lang.dims import canonical_dim, canonical_dims, need_tensor, shape_text, spread
+from thunder_lang.dims import as_tensor, canonical_dim, canonical_dims, need_tensor, shape_text, spread
 from thunder_lang.language import core
 from thunder_lang.operands import convert
 from thunder_lang.promotion import kind_of, result_type
@@ -18,10 +18,6 @@ __all__ = [
     "meshgrid", "narrow", "pad", "repeat", "repeat_interleave", "roll", "rot90", "split", "stack", "tensor_split",
     "tile", "tril", "triu", "unbind", "vstack",
 ]  # fmt: skip
-
-
-def _tensor(a: Any) -> TensorProxy:
-    return a  # type: ignore[no-any-return]
 
 
 def cat(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
@@ -65,7 +61,7 @@ def cat(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
                     f"in dimension {place} of tensor number {number}"
                 )
     kept = [convert(t, dtype) for t in kept]
-    return kept[0] if len(kept) == 1 else _tensor(prims.cat(tuple(kept), dim))
+    return kept[0] if len(kept) == 1 else as_tensor(prims.cat(tuple(kept), dim))
 
 
 concatenate = cat
@@ -95,7 +91,7 @@ def stack(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
     dtype = _common_dtype(tensors)
     dim = canonical_dim("stack", first.ndim, dim, 1)
     lifted = tuple([unsqueeze(convert(t, dtype), dim) for t in tensors])
-    return lifted[0] if len(lifted) == 1 else _tensor(prims.cat(lifted, dim))
+    return lifted[0] if len(lifted) == 1 else as_tensor(prims.cat(lifted, dim))
 
 
 def atleast_1d(a: TensorProxy) -> TensorProxy:
@@ -162,7 +158,7 @@ def _part(a: TensorProxy, dim: int, start: Any, stop: Any, step: int = 1) -> Ten
     starts = tuple([start if d == dim else 0 for d in range(a.ndim)])
     ends = tuple([stop if d == dim else n for d, n in enumerate(a.shape)])
     strides = tuple([step if d == dim else 1 for d in range(a.ndim)])
-    return _tensor(prims.slice(a, starts, ends, strides))
+    return as_tensor(prims.slice(a, starts, ends, strides))
 
 
 @core.method("split")
@@ -248,7 +244,7 @@ def flip(a: TensorProxy, *dims: Any) -> TensorProxy:
     """Reverse the order of the elements along dimensions."""
     a = need_tensor("flip", a)
     places = canonical_dims("flip", a.ndim, spread(dims))
-    return _tensor(prims.flip(a, places)) if places else a
+    return as_tensor(prims.flip(a, places)) if places else a
 
 
 @core.method("roll")
@@ -294,8 +290,8 @@ def rot90(a: TensorProxy, k: int = 1, dims: Sequence[int] = (0, 1)) -> TensorPro
     if k % 4 == 2:
         return flip(a, first, second)
     if k % 4 == 1:
-        return _tensor(prims.transpose(flip(a, second), tuple(order)))
-    return flip(_tensor(prims.transpose(a, tuple(order))), second)
+        return as_tensor(prims.transpose(flip(a, second), tuple(order)))
+    return flip(as_tensor(prims.transpose(a, tuple(order))), second)
 
 
 def pad(a: TensorProxy, pad: Sequence[int], value: Any = 0) -> TensorProxy:
@@ -319,7 +315,7 @@ def pad(a: TensorProxy, pad: Sequence[int], value: Any = 0) -> TensorProxy:
         value = (bool, int, float, complex)[a.dtype.kind](value)
     config = [(0, 0, 0)] * (a.ndim - len(pad) // 2)
     config += [(pad[i], pad[i + 1], 0) for i in range(len(pad) - 2, -1, -2)]
-    return a if all([c == (0, 0, 0) for c in config]) else _tensor(prims.pad(a, value, tuple(config)))
+    return a if all([c == (0, 0, 0) for c in config]) else as_tensor(prims.pad(a, value, tuple(config)))
 
 
 @core.method("repeat")
@@ -341,7 +337,7 @@ def repeat(a: TensorProxy, *sizes: Any) -> TensorProxy:
     result = tuple([n * length for n, length in zip(times, shape, strict=True)])
     if result == a.shape:
         return a
-    return _tensor(prims.reshape(prims.broadcast_in_dim(a, inner, dims), result))
+    return as_tensor(prims.reshape(prims.broadcast_in_dim(a, inner, dims), result))
 
 
 @core.method("tile")
@@ -380,7 +376,7 @@ def _below(a: TensorProxy, diagonal: int) -> TensorProxy:
     column = prims.iota(columns, 0, 1, dtypes.int64, a.device)
     dims = (a.ndim - 2,), (a.ndim - 1,)
     first, second = (prims.broadcast_in_dim(x, a.shape, d) for x, d in zip((row, column), dims, strict=True))
-    return _tensor(prims.le(second, first))
+    return as_tensor(prims.le(second, first))
 
 
 def _zero(a: TensorProxy) -> Any:
@@ -392,7 +388,7 @@ def tril(a: TensorProxy, diagonal: int = 0) -> TensorProxy:
     """Return the matrices with zeros above a diagonal."""
     if need_tensor("tril", a).ndim < 2:
         raise ShapeError(f"tril needs at least 2 dimensions, got {a.type_string}")
-    return _tensor(prims.where(_below(a, diagonal), a, _zero(a)))
+    return as_tensor(prims.where(_below(a, diagonal), a, _zero(a)))
 
 
 @core.method("triu")
@@ -400,7 +396,7 @@ def triu(a: TensorProxy, diagonal: int = 0) -> TensorProxy:
     """Return the matrices with zeros below a diagonal."""
     if need_tensor("triu", a).ndim < 2:
         raise ShapeError(f"triu needs at least 2 dimensions, got {a.type_string}")
-    return _tensor(prims.where(_below(a, diagonal - 1), _zero(a), a))
+    return as_tensor(prims.where(_below(a, diagonal - 1), _zero(a), a))
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[TensorProxy, ...]:
@@ -423,4 +419,4 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[TensorProxy, ...]:
     for place, vector in zip(order, vectors, strict=True):
         lengths[place] = vector.shape[0]
     shape = tuple(lengths)
-    return tuple([_tensor(prims.broadcast_in_dim(v, shape, (d,))) for d, v in zip(order, vectors, strict=True)])
+    return tuple([as_tensor(prims.broadcast_in_dim(v, shape, (d,))) for d, v in zip(order, vectors, strict=True)])

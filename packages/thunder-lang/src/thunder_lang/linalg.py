@@ -7,7 +7,7 @@ from typing import Any
 
 import thunder_prims as prims
 from thunder_ir import DeviceError, DTypeError, ShapeError, TensorProxy, dtypes
-from thunder_lang.dims import canonical_dim, canonical_dims, need_tensor
+from thunder_lang.dims import as_tensor, canonical_dim, canonical_dims, need_tensor
 from thunder_lang.elementwise_binary import mul
 from thunder_lang.elementwise_unary import conj
 from thunder_lang.language import core
@@ -20,10 +20,6 @@ __all__ = [
     "bmm", "cross", "dot", "inner", "kron", "linear", "matmul", "mm", "mv", "outer", "tensordot", "trace", "vdot",
     "vecdot",
 ]  # fmt: skip
-
-
-def _tensor(a: Any) -> TensorProxy:
-    return a  # type: ignore[no-any-return]
 
 
 def _alike(operation: str, a: Any, b: Any) -> tuple[TensorProxy, TensorProxy]:
@@ -70,7 +66,7 @@ def matmul(a: TensorProxy, b: TensorProxy) -> TensorProxy:
     batch = broadcast_shapes(left.shape[:-2], right.shape[:-2])
     left = broadcast_to(left, (*batch, *left.shape[-2:]))
     right = broadcast_to(right, (*batch, *right.shape[-2:]))
-    product = _tensor(prims.matmul(left, right))
+    product = as_tensor(prims.matmul(left, right))
     shape = (*batch, *(a.shape[-2:-1] if a.ndim > 1 else ()), *(b.shape[-1:] if b.ndim > 1 else ()))
     return product if product.ndim == len(shape) else reshape(product, shape)
 
@@ -218,7 +214,7 @@ def cross(a: TensorProxy, b: TensorProxy, dim: int = -1) -> TensorProxy:
     one = prims.tensor_from_sequence([1, 2, 0], dtypes.int64, a.device)
     two = prims.tensor_from_sequence([2, 0, 1], dtypes.int64, a.device)
     forward = prims.mul(prims.take(a, one, dim), prims.take(b, two, dim))
-    return _tensor(prims.sub(forward, prims.mul(prims.take(a, two, dim), prims.take(b, one, dim))))
+    return as_tensor(prims.sub(forward, prims.mul(prims.take(a, two, dim), prims.take(b, one, dim))))
 
 
 @core.method("trace")
@@ -244,5 +240,5 @@ def linear(a: TensorProxy, weight: TensorProxy, bias: TensorProxy | None = None)
     a, weight = _alike("linear", a, weight)
     if weight.ndim == 1:
         product = matmul(a, weight)
-        return product if bias is None else _tensor(prims.add(product, broadcast_to(bias, product.shape)))
-    return _tensor(prims.linear(a, weight, bias))
+        return product if bias is None else as_tensor(prims.add(product, broadcast_to(bias, product.shape)))
+    return as_tensor(prims.linear(a, weight, bias))

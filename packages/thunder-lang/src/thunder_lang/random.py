@@ -6,7 +6,7 @@ from typing import Any
 
 import thunder_prims as prims
 from thunder_ir import Device, DType, DTypeError, ShapeError, TensorProxy, devices, dtypes
-from thunder_lang.dims import need_tensor, spread
+from thunder_lang.dims import as_tensor, need_tensor, spread
 from thunder_lang.elementwise_binary import add, mul
 from thunder_lang.language import core
 from thunder_lang.operands import convert
@@ -18,16 +18,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _tensor(a: Any) -> TensorProxy:
-    return a  # type: ignore[no-any-return]
-
-
 def uniform(
     shape: Any, low: Any = 0.0, high: Any = 1.0, *, dtype: DType | None = None, device: Device = devices.cpu
 ) -> TensorProxy:
     """Draw from the uniform distribution on ``[low, high)``."""
     dtype = dtype if dtype is not None else get_default_dtype()
-    return _tensor(prims.uniform(tuple(shape), float(low), float(high), dtype, device))
+    return as_tensor(prims.uniform(tuple(shape), float(low), float(high), dtype, device))
 
 
 def rand(*shape: Any, dtype: DType | None = None, device: Device = devices.cpu) -> TensorProxy:
@@ -42,7 +38,7 @@ def rand_like(a: TensorProxy, dtype: DType | None = None, device: Device | None 
 
 def randn(*shape: Any, dtype: DType | None = None, device: Device = devices.cpu) -> TensorProxy:
     """Draw from the normal distribution of mean 0 and variance 1."""
-    return _tensor(prims.randn(spread(shape), dtype if dtype is not None else get_default_dtype(), device))
+    return as_tensor(prims.randn(spread(shape), dtype if dtype is not None else get_default_dtype(), device))
 
 
 def randn_like(a: TensorProxy, dtype: DType | None = None, device: Device | None = None) -> TensorProxy:
@@ -76,7 +72,7 @@ def randint(
     low: Any, high: Any, shape: Any, *, dtype: DType = dtypes.int64, device: Device = devices.cpu
 ) -> TensorProxy:
     """Draw integers from ``low`` to ``high - 1``."""
-    return _tensor(prims.randint(tuple(shape), low, high, dtype, device))
+    return as_tensor(prims.randint(tuple(shape), low, high, dtype, device))
 
 
 def randint_like(
@@ -89,7 +85,7 @@ def randint_like(
 
 def randperm(n: Any, *, dtype: DType = dtypes.int64, device: Device = devices.cpu) -> TensorProxy:
     """Draw an order of ``0..n-1``."""
-    return _tensor(prims.randperm(n, dtype, device))
+    return as_tensor(prims.randperm(n, dtype, device))
 
 
 @core.method("bernoulli")
@@ -108,11 +104,11 @@ def bernoulli(a: TensorProxy, p: float | None = None) -> TensorProxy:
     if p is None:
         if not a.dtype.is_floating:
             raise DTypeError(f"bernoulli needs probabilities of a floating-point dtype, got {a.type_string}")
-        return _tensor(convert(prims.lt(uniform(a.shape, dtype=a.dtype, device=a.device), a), a.dtype))
+        return as_tensor(convert(prims.lt(uniform(a.shape, dtype=a.dtype, device=a.device), a), a.dtype))
     if not 0 <= p <= 1:
         raise ShapeError(f"bernoulli needs a probability p between 0 and 1, got {p}")
     drawn = uniform(a.shape, dtype=a.dtype if a.dtype.is_floating else get_default_dtype(), device=a.device)
-    return _tensor(convert(prims.lt(drawn, p), a.dtype))
+    return as_tensor(convert(prims.lt(drawn, p), a.dtype))
 
 
 @core.method("exponential")
@@ -125,15 +121,15 @@ def exponential(a: TensorProxy, rate: float = 1.0) -> TensorProxy:
     if rate <= 0:
         raise ShapeError(f"exponential needs a positive rate, got {rate}")
     drawn = rand_like(need_tensor("exponential", a))
-    return _tensor(prims.div(prims.neg(prims.log1p(prims.neg(drawn))), rate))
+    return as_tensor(prims.div(prims.neg(prims.log1p(prims.neg(drawn))), rate))
 
 
 @core.method("multinomial")
 def multinomial(a: TensorProxy, num_samples: int, replacement: bool = False) -> TensorProxy:
     """Draw indices with probabilities in proportion to the weights ``a``."""
-    return _tensor(prims.multinomial(need_tensor("multinomial", a), num_samples, replacement))
+    return as_tensor(prims.multinomial(need_tensor("multinomial", a), num_samples, replacement))
 
 
 def poisson(a: TensorProxy) -> TensorProxy:
     """Draw from the Poisson distributions with means ``a``."""
-    return _tensor(prims.poisson(need_tensor("poisson", a)))
+    return as_tensor(prims.poisson(need_tensor("poisson", a)))

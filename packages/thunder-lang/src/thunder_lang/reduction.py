@@ -7,7 +7,7 @@ from typing import Any
 
 import thunder_prims as prims
 from thunder_ir import DimensionError, DType, DTypeError, ShapeError, TensorProxy, dtypes
-from thunder_lang.dims import canonical_dim, canonical_dims, need_tensor
+from thunder_lang.dims import as_tensor, canonical_dim, canonical_dims, need_tensor
 from thunder_lang.elementwise_unary import abs, isfinite
 from thunder_lang.language import core
 from thunder_lang.operands import convert
@@ -20,10 +20,6 @@ __all__ = [
 ]  # fmt: skip
 
 Dims = Any  # an integer, several of them, or None for all
-
-
-def _tensor(a: Any) -> TensorProxy:
-    return a  # type: ignore[no-any-return]
 
 
 def _kept(reduced: TensorProxy, dims: tuple[int, ...], keepdim: bool) -> TensorProxy:
@@ -70,7 +66,7 @@ def sum(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     """
     a = need_tensor("sum", a)
     dims = _dims("sum", a, dim)
-    return _kept(_tensor(prims.sum(convert(a, _sum_dtype(a, dtype)), dims)), dims, keepdim)
+    return _kept(as_tensor(prims.sum(convert(a, _sum_dtype(a, dtype)), dims)), dims, keepdim)
 
 
 @core.method("prod")
@@ -78,7 +74,7 @@ def prod(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
     """Multiply the elements along dimensions; integers and booleans as ``int64``."""
     a = need_tensor("prod", a)
     dims = canonical_dims("prod", a.ndim, dim)
-    return _kept(_tensor(prims.prod(convert(a, _sum_dtype(a, dtype)), dims)), dims, keepdim)
+    return _kept(as_tensor(prims.prod(convert(a, _sum_dtype(a, dtype)), dims)), dims, keepdim)
 
 
 def _extremum(symbol: Any, a: Any, dim: Dims, keepdim: bool) -> TensorProxy:
@@ -87,7 +83,7 @@ def _extremum(symbol: Any, a: Any, dim: Dims, keepdim: bool) -> TensorProxy:
     for d in dims:
         if a.shape[d] == 0:
             raise DimensionError(f"{symbol.name}: expected reduction dim {d} of {a.type_string} to have non-zero size")
-    return _kept(_tensor(symbol(a, dims)), dims, keepdim)
+    return _kept(as_tensor(symbol(a, dims)), dims, keepdim)
 
 
 @core.method("amax")
@@ -116,13 +112,13 @@ def _place(symbol: Any, a: Any, dim: int | None, keepdim: bool) -> TensorProxy:
         dims = tuple(range(a.ndim))
         if a.numel == 0:
             raise DimensionError(f"{symbol.name}: {a.type_string} has no elements; name a dimension that is not empty")
-        return _kept(_tensor(symbol(a, None)), dims, keepdim)
+        return _kept(as_tensor(symbol(a, None)), dims, keepdim)
     place = canonical_dim(symbol.name, a.ndim, dim)
     if not a.shape:
-        return _tensor(symbol(a, None))
+        return as_tensor(symbol(a, None))
     if a.shape[place] == 0:
         raise DimensionError(f"{symbol.name}: expected reduction dim {place} of {a.type_string} to have non-zero size")
-    return _kept(_tensor(symbol(a, place)), (place,), keepdim)
+    return _kept(as_tensor(symbol(a, place)), (place,), keepdim)
 
 
 @core.method("argmax")
@@ -138,7 +134,7 @@ def argmin(a: TensorProxy, dim: int | None = None, keepdim: bool = False) -> Ten
 
 
 def _truth(a: TensorProxy) -> TensorProxy:
-    return a if a.dtype.is_bool else _tensor(prims.ne(a, 0))
+    return a if a.dtype.is_bool else as_tensor(prims.ne(a, 0))
 
 
 def _as_truth(a: TensorProxy, found: TensorProxy) -> TensorProxy:
@@ -170,7 +166,7 @@ def count_nonzero(a: TensorProxy, dim: Dims = None) -> TensorProxy:
     """How many elements along dimensions are not zero, as ``int64``."""
     a = need_tensor("count_nonzero", a)
     dims = canonical_dims("count_nonzero", a.ndim, dim)
-    return _tensor(prims.sum(convert(_truth(a), dtypes.int64), dims))
+    return as_tensor(prims.sum(convert(_truth(a), dtypes.int64), dims))
 
 
 def _count(a: TensorProxy, dims: tuple[int, ...]) -> Any:
@@ -195,7 +191,7 @@ def mean(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
     count = _count(a, dims)
     total = prims.sum(convert(a, dtype), dims)
     mean = prims.mul(total, math.nan) if count == 0 else prims.div(total, count)
-    return _kept(_tensor(mean), dims, keepdim)
+    return _kept(as_tensor(mean), dims, keepdim)
 
 
 def _correction(unbiased: bool | None, correction: Any) -> Any:
@@ -208,7 +204,7 @@ def _inexact(operation: str, a: Any) -> TensorProxy:
     a = need_tensor(operation, a)
     if not a.dtype.is_inexact:
         raise DTypeError(f"{operation} needs a floating-point or complex tensor, got {a.type_string}")
-    return _tensor(a)
+    return as_tensor(a)
 
 
 @core.method("var")
@@ -229,7 +225,7 @@ def var(
     """
     a = _inexact("var", a)
     dims = _dims("var", a, dim)
-    return _kept(_tensor(prims.var(a, dims, _correction(unbiased, correction))), dims, keepdim)
+    return _kept(as_tensor(prims.var(a, dims, _correction(unbiased, correction))), dims, keepdim)
 
 
 @core.method("std")
@@ -239,7 +235,7 @@ def std(
     """The standard deviation along dimensions; arguments as for :func:`var`."""
     a = _inexact("std", a)
     dims = _dims("std", a, dim)
-    return _kept(_tensor(prims.std(a, dims, _correction(unbiased, correction))), dims, keepdim)
+    return _kept(as_tensor(prims.std(a, dims, _correction(unbiased, correction))), dims, keepdim)
 
 
 @core.method("var_mean")
@@ -259,7 +255,7 @@ def std_mean(
 ) -> tuple[TensorProxy, TensorProxy]:
     """The standard deviation and the mean along dimensions; arguments as for :func:`var`."""
     variance, average = var_mean(a, dim, keepdim, correction=correction, unbiased=unbiased)
-    return _tensor(prims.sqrt(variance)), average
+    return as_tensor(prims.sqrt(variance)), average
 
 
 @core.method("logsumexp")
@@ -269,13 +265,13 @@ def logsumexp(a: TensorProxy, dim: Dims = None, keepdim: bool = False) -> Tensor
     a = a if a.dtype.is_inexact else convert(a, get_default_dtype())
     dims = _dims("logsumexp", a, dim)
     if a.numel == 0:
-        return _kept(_tensor(prims.log(prims.sum(prims.exp(a), dims))), dims, keepdim)
-    real = _tensor(prims.real(a)) if a.dtype.is_complex else a
-    largest = _tensor(prims.amax(real, dims))
-    largest = _tensor(prims.where(isfinite(largest), largest, 0.0))
+        return _kept(as_tensor(prims.log(prims.sum(prims.exp(a), dims))), dims, keepdim)
+    real = as_tensor(prims.real(a)) if a.dtype.is_complex else a
+    largest = as_tensor(prims.amax(real, dims))
+    largest = as_tensor(prims.where(isfinite(largest), largest, 0.0))
     wide = prims.broadcast_in_dim(largest, a.shape, tuple([d for d in range(a.ndim) if d not in dims]))
     total = prims.log(prims.sum(prims.exp(prims.sub(a, convert(wide, a.dtype))), dims))
-    return _kept(_tensor(prims.add(total, convert(largest, a.dtype))), dims, keepdim)
+    return _kept(as_tensor(prims.add(total, convert(largest, a.dtype))), dims, keepdim)
 
 
 @core.method("norm")
@@ -301,12 +297,12 @@ def norm(a: TensorProxy, ord: float = 2.0, dim: Dims = None, keepdim: bool = Fal
     if math.isinf(ord):
         if _count(a, dims) == 0:
             raise ShapeError(f"norm of order {ord} of {a.type_string} along {dims}: an empty vector has none")
-        return _kept(_tensor((prims.amax if ord > 0 else prims.amin)(size, dims)), dims, keepdim)
+        return _kept(as_tensor((prims.amax if ord > 0 else prims.amin)(size, dims)), dims, keepdim)
     if ord == 0:
         counted = prims.sum(convert(prims.ne(size, 0), size.dtype), dims)
-        return _kept(_tensor(counted), dims, keepdim)
+        return _kept(as_tensor(counted), dims, keepdim)
     if ord == 1:
-        return _kept(_tensor(prims.sum(size, dims)), dims, keepdim)
+        return _kept(as_tensor(prims.sum(size, dims)), dims, keepdim)
     if ord == 2:
         return _kept(_root(prims.sum(prims.mul(size, size), dims), 2), dims, keepdim)
     return _kept(_root(prims.sum(prims.pow(size, ord), dims), ord), dims, keepdim)
@@ -315,8 +311,8 @@ def norm(a: TensorProxy, ord: float = 2.0, dim: Dims = None, keepdim: bool = Fal
 def _root(total: TensorProxy, ord: float) -> TensorProxy:
     """The root of a sum of powers, with derivative 0 where the sum is 0 and that of the root is infinite."""
     if ord <= 1:
-        return _tensor(prims.pow(total, 1.0 / ord))
+        return as_tensor(prims.pow(total, 1.0 / ord))
     zero = prims.eq(total, 0)
     positive = prims.where(zero, 1.0, total)
     root = prims.sqrt(positive) if ord == 2 else prims.pow(positive, 1.0 / ord)
-    return _tensor(prims.where(zero, 0.0, root))
+    return as_tensor(prims.where(zero, 0.0, root))

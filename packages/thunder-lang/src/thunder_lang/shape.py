@@ -8,7 +8,7 @@ from typing import Any
 import thunder_prims as prims
 from thunder_ir import DimensionError, NumberProxy, ShapeError, TensorProxy
 from thunder_ir.proxies import Dimension
-from thunder_lang.dims import canonical_dim, canonical_dims, need_tensor, shape_text, spread
+from thunder_lang.dims import as_tensor, canonical_dim, canonical_dims, need_tensor, shape_text, spread
 from thunder_lang.language import core
 from thunder_lang.operands import broadcast, broadcast_to
 
@@ -17,10 +17,6 @@ __all__ = [
     "permute", "permute_dims", "ravel", "reshape", "select", "squeeze", "swapaxes", "t", "transpose", "unflatten",
     "unfold", "unsqueeze", "view_as",
 ]  # fmt: skip
-
-
-def _tensor(a: Any) -> TensorProxy:
-    return a  # type: ignore[no-any-return]
 
 
 def _numel(shape: Sequence[Any]) -> Any:
@@ -55,7 +51,7 @@ def reshape(a: TensorProxy, *shape: Any) -> TensorProxy:
     a = need_tensor("reshape", a)
     wanted = spread(shape)
     wanted = _with_computed(a, wanted) if any([_is_computed(n) for n in wanted]) else wanted
-    return a if a.ndim == len(wanted) and a.shape == wanted else _tensor(prims.reshape(a, wanted))
+    return a if a.ndim == len(wanted) and a.shape == wanted else as_tensor(prims.reshape(a, wanted))
 
 
 def _is_computed(length: Any) -> bool:
@@ -104,7 +100,7 @@ def permute(a: TensorProxy, *dims: Any) -> TensorProxy:
     order = canonical_dims("permute", a.ndim, spread(dims))
     if len(order) != a.ndim:
         raise ShapeError(f"permute of {a.type_string} needs {a.ndim} dimensions, got {spread(dims)}")
-    return a if order == tuple(range(a.ndim)) else _tensor(prims.transpose(a, order))
+    return a if order == tuple(range(a.ndim)) else as_tensor(prims.transpose(a, order))
 
 
 permute_dims = permute
@@ -119,7 +115,7 @@ def transpose(a: TensorProxy, dim0: int, dim1: int) -> TensorProxy:
         return a
     order = list(range(a.ndim))
     order[first], order[second] = second, first
-    return _tensor(prims.transpose(a, tuple(order)))
+    return as_tensor(prims.transpose(a, tuple(order)))
 
 
 swapaxes = transpose
@@ -189,7 +185,7 @@ def unsqueeze(a: TensorProxy, dim: int | Sequence[int]) -> TensorProxy:
     kept = tuple([d for d in range(a.ndim + extra) if d not in new])
     lengths = iter(a.shape)
     shape = tuple([1 if d in new else next(lengths) for d in range(a.ndim + extra)])
-    return a if not new else _tensor(prims.broadcast_in_dim(a, shape, kept))
+    return a if not new else as_tensor(prims.broadcast_in_dim(a, shape, kept))
 
 
 expand_dims = unsqueeze
@@ -200,7 +196,7 @@ def squeeze(a: TensorProxy, dim: int | Sequence[int] | None = None) -> TensorPro
     """Drop dimensions of length 1: all of them, or those among ``dim``."""
     a = need_tensor("squeeze", a)
     dims = [d for d in canonical_dims("squeeze", a.ndim, dim) if a.shape[d] == 1]
-    return _tensor(prims.squeeze(a, tuple(sorted(dims)))) if dims else a
+    return as_tensor(prims.squeeze(a, tuple(sorted(dims)))) if dims else a
 
 
 @core.method("flatten")
@@ -293,7 +289,7 @@ def select(a: TensorProxy, dim: int, index: Dimension) -> TensorProxy:
     start = index + length if index < 0 else index
     starts = tuple([start if d == place else 0 for d in range(a.ndim)])
     ends = tuple([start + 1 if d == place else n for d, n in enumerate(a.shape)])
-    return _tensor(prims.squeeze(prims.slice(a, starts, ends, (1,) * a.ndim), (place,)))
+    return as_tensor(prims.squeeze(prims.slice(a, starts, ends, (1,) * a.ndim), (place,)))
 
 
 @core.method("diagonal")
@@ -314,11 +310,11 @@ def diagonal(a: TensorProxy, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T
     down, right = max(0, -offset), max(0, offset)
     length = max(0, min(n - down, m - right))
     if length == 0:
-        return _tensor(prims.reshape(_sliced(a, {-2: (0, 0)}), (*a.shape[:-2], 0)))
+        return as_tensor(prims.reshape(_sliced(a, {-2: (0, 0)}), (*a.shape[:-2], 0)))
     a = _sliced(a, {-2: (down, down + length), -1: (right, right + length)})
     flat = prims.reshape(a, (*a.shape[:-2], length * length))
     starts, strides = (0,) * flat.ndim, (*(1,) * (flat.ndim - 1), length + 1)
-    return _tensor(prims.slice(flat, starts, flat.shape, strides))
+    return as_tensor(prims.slice(flat, starts, flat.shape, strides))
 
 
 def _sliced(a: TensorProxy, ranges: dict[int, tuple[Any, Any]]) -> TensorProxy:
@@ -326,7 +322,7 @@ def _sliced(a: TensorProxy, ranges: dict[int, tuple[Any, Any]]) -> TensorProxy:
     bounds = [ranges.get(d - a.ndim, (0, n)) for d, n in enumerate(a.shape)]
     if all([start == 0 and stop is n for (start, stop), n in zip(bounds, a.shape, strict=True)]):
         return a
-    return _tensor(prims.slice(a, tuple([b[0] for b in bounds]), tuple([b[1] for b in bounds]), (1,) * a.ndim))
+    return as_tensor(prims.slice(a, tuple([b[0] for b in bounds]), tuple([b[1] for b in bounds]), (1,) * a.ndim))
 
 
 @core.method("unfold")
@@ -337,4 +333,4 @@ def unfold(a: TensorProxy, dimension: int, size: int, step: int) -> TensorProxy:
         ``torch.Tensor.unfold``.
     """
     a = need_tensor("unfold", a)
-    return _tensor(prims.unfold(a, canonical_dim("unfold", a.ndim, dimension), size, step))
+    return as_tensor(prims.unfold(a, canonical_dim("unfold", a.ndim, dimension), size, step))
