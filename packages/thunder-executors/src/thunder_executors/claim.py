@@ -72,7 +72,7 @@ def claim(trace: Trace, executors: Sequence[Executor], refusals: list[Refusal] |
         <built-in function mul>
         >>> print(claim(trace_of(lambda x: square(x), Tensor((2,))), [executor]))
         def program(x: "float32[2]"):
-            t0 = _operator.mul(x, x)  # float32[2]
+            t0 = _doc_mul(x, x)  # float32[2]
             return t0
     """
     claimer = _Claimer(trace.names(), executors, refusals)
