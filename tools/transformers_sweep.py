@@ -1,0 +1,319 @@
+"""Run models of the transformers library, tiny and with random weights, eagerly and through thunder.jit, and compare.
+
+python tools/transformers_sweep.py                          the list that is promised to work
+python tools/transformers_sweep.py opt bloom clip           any other types
+python tools/transformers_sweep.py all                      every type that the library has
+python tools/transformers_sweep.py --train --dropout 0.1    compare gradients and ten steps of AdamW, too
+python tools/transformers_sweep.py --variant padded         with an attention mask; see --help for the others
+python tools/transformers_sweep.py --table docs/models.md
+
+A forward is right if values, dtypes, strides and the structure of the output (its class, keys, caches within) are
+eager's, and if two calls take one program. Training is right if all gradients are eager's and ten steps of AdamW
+(float32, same seeds) give eager's losses and parameters, within the tolerances below.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from compare_models import FORWARD, GRADIENT, STEPS, TRAINED, Difference, EagerError, compare, loss_of, train_both
+from tiny_transformers import BATCH, LENGTH, all_model_types, tiny_config, tiny_inputs, tiny_model
+from transformers import DynamicCache, PreTrainedConfig, StaticCache
+
+import thunder
+
+PROMISED = (
+    "llama", "mistral", "qwen2", "gemma2", "gpt2", "gpt_neox", "phi", "bert", "roberta", "distilbert", "t5", "vit",
+    "whisper", "mixtral",
+)  # fmt: skip
+
+
+@dataclass
+class Row:
+    """What became of one model.
+
+    Args:
+        model_type, variant: what was run.
+        forward, training: ``right``, or what went wrong; empty if not run.
+        seconds: CPU seconds of the first call.
+        operations: bound symbols of the program as recorded.
+        exact: whether the forward's values were the very same bits.
+    """
+
+    model_type: str
+    variant: str
+    model: str = ""
+    forward: str = ""
+    training: str = ""
+    seconds: float = 0.0
+    operations: int = 0
+    exact: bool = False
+    place: str = ""
+
+    @property
+    def right(self) -> bool:
+        return self.forward == "right" and self.training in ("", "right")
+
+
+# --- what is run -----------------------------------------------------------------------------------------------------
+
+
+def plain(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+    """Ids, pixels or sound alone."""
+
+
+def full_mask(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+    """An attention mask that hides nothing."""
+    inputs["attention_mask"] = torch.ones(BATCH, LENGTH, dtype=torch.int64)
+
+
+def padded(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+    """An attention mask that hides the end of one sequence."""
+    full_mask(config, inputs)
+    inputs["attention_mask"][0, -3:] = 0
+
+
+def hidden(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+    """All hidden states are returned."""
+    inputs["output_hidden_states"] = True
+
+
+def as_tuple(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+    """A tuple is returned."""
+    inputs["return_dict"] = False
+
+
+def dynamic_cache(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+    """Three tokens more, on a cache that holds some."""
+    cache = DynamicCache(config=config)
+    _fill(config, cache)
+    inputs["past_key_values"] = cache
+    inputs["use_cache"] = True
+
+
+def static_cache(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+    """The first tokens, into a cache of fixed size."""
+    inputs["past_key_values"] = StaticCache(config=config, max_cache_len=2 * LENGTH)
+    inputs["use_cache"] = True
+
+
+def _fill(config: PreTrainedConfig, cache: Any) -> None:
+    text = config.get_text_config()
+    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    for layer in range(text.num_hidden_layers):
+        cache.update(torch.randn(BATCH, heads, 4, width), torch.randn(BATCH, heads, 4, width), layer)
+
+
+VARIANTS: dict[str, Callable[[PreTrainedConfig, dict[str, Any]], None]] = {
+    "plain": plain, "mask": full_mask, "padded": padded, "hidden": hidden, "tuple": as_tuple, "eager-attention": plain,
+    "dynamic-cache": dynamic_cache, "static-cache": static_cache, "bfloat16": plain, "autocast": plain, "base": plain,
+}  # fmt: skip
+FOR_IDS = ("mask", "padded")
+FOR_DECODERS = ("dynamic-cache", "static-cache")
+
+
+class Sweep:
+    """Runs models.
+
+    Args:
+        options: of the command line.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.dtype = getattr(torch, options.dtype)
+
+    def row(self, model_type: str, variant: str) -> Row:
+        """Run one model in one way."""
+        row = Row(model_type, variant)
+        try:
+            model, inputs = self.build(model_type, variant, dropout=0.0)
+            row.model = type(model).__name__
+        except Exception as error:
+            row.forward = f"not built: {_short(error)}"
+            return row
+        row.forward = self._outcome(row, lambda: self.forward(row, model, inputs, variant))
+        if self.options.train and row.forward == "right":
+            row.training = self._outcome(row, lambda: self.train(row, model_type, variant))
+        return row
+
+    def _outcome(self, row: Row, run: Callable[[], str]) -> str:
+        try:
+            return run()
+        except Difference as error:
+            return str(error)
+        except EagerError as error:
+            return f"eager: {error}"[:200]
+        except Exception as error:
+            if self.options.verbose:
+                traceback.print_exc()
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            row.place = f"{Path(last.filename).name}:{last.lineno}"
+            return _short(error)
+
+    def build(self, model_type: str, variant: str, dropout: float) -> tuple[torch.nn.Module, dict[str, Any]]:
+        """Return a model and its inputs."""
+        config = tiny_config(model_type, dropout)
+        model = tiny_model(config, variant == "base", "eager" if variant == "eager-attention" else None)
+        dtype = torch.bfloat16 if variant == "bfloat16" else self.dtype
+        model = model.to(dtype)
+        inputs = tiny_inputs(model, self.options.labels)
+        inputs = {
+            k: v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in inputs.items()
+        }
+        VARIANTS[variant](config, inputs)
+        return model, inputs
+
+    def applies(self, model_type: str, variant: str) -> bool:
+        """Whether a variant means anything for a type."""
+        if variant not in (*FOR_IDS, *FOR_DECODERS):
+            return True
+        model, inputs = self.build(model_type, "plain", 0.0)
+        if variant in FOR_DECODERS:
+            return "CausalLM" in type(model).__name__ or "LMHead" in type(model).__name__
+        return "input_ids" in inputs
+
+    def forward(self, row: Row, model: torch.nn.Module, inputs: dict[str, Any], variant: str) -> str:
+        """Compare two calls in evaluation, without gradients."""
+        model = model.eval()
+        compiled = thunder.jit(model)
+        tolerance = FORWARD[torch.bfloat16 if variant in ("bfloat16", "autocast") else self.dtype]
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=variant == "autocast"):
+            for call in range(2):
+                eager_inputs, our_inputs = copy.deepcopy(inputs), copy.deepcopy(inputs)
+                torch.manual_seed(call)
+                eager = self.eager(model, eager_inputs)
+                torch.manual_seed(call)
+                start = time.process_time()
+                ours = compiled(**our_inputs)
+                if call == 0:
+                    row.seconds = time.process_time() - start
+                    row.operations = len(thunder.last_traces(compiled)[0].bound_symbols)
+                row.exact = compare((ours, our_inputs), (eager, eager_inputs), tolerance)
+        if thunder.cache_misses(compiled) != 1:
+            raise Difference(f"{thunder.cache_misses(compiled)} programs: {thunder.explain_misses(compiled)[-1][:1]}")
+        return "right"
+
+    @staticmethod
+    def eager(model: torch.nn.Module, inputs: dict[str, Any]) -> Any:
+        """Call a model eagerly."""
+        try:
+            return model(**inputs)
+        except Exception as error:
+            raise EagerError(_short(error)) from error
+
+    def train(self, row: Row, model_type: str, variant: str) -> str:
+        """Compare gradients, then ten steps of AdamW."""
+        eager, inputs = self.build(model_type, variant, self.options.dropout)
+        eager = eager.train()
+        ours = copy.deepcopy(eager)
+        compiled = thunder.jit(ours)
+
+        def arguments() -> tuple[tuple[Any, ...], dict[str, Any]]:
+            return (), copy.deepcopy(inputs)
+
+        def call(model: Callable[..., Any]) -> Callable[..., Any]:
+            return torch.autocast("cpu", torch.bfloat16)(model.__call__) if variant == "autocast" else model
+
+        coarse = torch.bfloat16 if variant in ("bfloat16", "autocast") else self.dtype
+        train_both(eager, ours, (call(eager), call(compiled)), arguments, loss_of, coarse)
+        if thunder.cache_misses(compiled) != 1:
+            raise Difference(f"{thunder.cache_misses(compiled)} programs: {thunder.explain_misses(compiled)[-1][:1]}")
+        return "right"
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".strip().split("\n")[0][:200]
+
+
+# --- telling ---------------------------------------------------------------------------------------------------------
+
+
+def line(row: Row) -> str:
+    """Return a row as text."""
+    exact = "same bits" if row.exact and row.forward == "right" else ""
+    return (
+        f"{row.model_type:22} {row.variant:16} {row.seconds:6.2f} s {row.operations:5} ops  {row.forward} {exact}"
+        f"{'  | training ' + row.training if row.training else ''}{'  at ' + row.place if row.place else ''}"
+    )
+
+
+def table(rows: list[Row], command: str) -> str:
+    """Return the rows as a page."""
+    right = sum(r.right for r in rows)
+    built = sum(not r.forward.startswith("not built") for r in rows)
+    lines = [
+        "# Models",
+        "",
+        f"What `{command}` found with transformers",
+        f"{transformers.__version__} on PyTorch {torch.__version__.partition('+')[0]}: tiny models with random",
+        f"weights, run eagerly and through `thunder.jit`. {right} of {built} are right.",
+        "",
+        "The forward is right if values, dtypes, strides and structure of the output are eager's and two calls take",
+        f"one program (float32: within {FORWARD[torch.float32]:g} of the largest value; *same bits* where nothing",
+        "differs at all). Training is right if all gradients are eager's (within",
+        f"{GRADIENT[torch.float32]:g} of the largest gradient) and {STEPS} steps of AdamW give eager's losses and",
+        f"parameters (within {TRAINED[torch.float32]:g}).",
+        "",
+        "| type | model | variant | operations | first call, CPU s | forward | training |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        cells = [c.replace("|", "\\|") for c in (row.forward[:100], row.training[:100])]
+        exact = ", same bits" if row.exact and row.forward == "right" else ""
+        known = [row.model_type, row.model, row.variant, str(row.operations), f"{row.seconds:.2f}"]
+        lines.append(f"| {' | '.join([*known, cells[0] + exact, cells[1]])} |")
+    return "\n".join(lines) + "\n"
+
+
+def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", help="types of models, or 'all'")
+    parser.add_argument("--variant", action="append", choices=[*VARIANTS, "every"], help="how they are called")
+    parser.add_argument("--train", action="store_true", help="compare gradients and ten steps")
+    parser.add_argument("--dropout", type=float, default=0.0, help="in training")
+    parser.add_argument("--labels", action="store_true", help="give labels, and train with the model's own loss")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "float64"])
+    parser.add_argument("--verbose", action="store_true", help="print tracebacks")
+    parser.add_argument("--table", type=Path)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parsed(arguments)
+    warnings.simplefilter("ignore")
+    sweep = Sweep(options)
+    models = all_model_types() if options.models == ["all"] else options.models or PROMISED
+    variants = options.variant or ["plain"]
+    variants = list(VARIANTS) if "every" in variants else variants
+    rows = []
+    for model_type in models:
+        for variant in variants:
+            if not sweep.applies(model_type, variant):
+                continue
+            rows.append(sweep.row(model_type, variant))
+            print(line(rows[-1]), flush=True)
+    print(f"{sum(r.right for r in rows)} of {len(rows)} right")
+    if options.table:
+        words = [a for a in (arguments or sys.argv[1:]) if a != "--table" and a != str(options.table)]
+        options.table.write_text(
+            table(rows, " ".join(["python tools/transformers_sweep.py", *words])), encoding="utf-8"
+        )
+    return 0 if all(r.right for r in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
