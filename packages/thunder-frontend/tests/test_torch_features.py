@@ -3,9 +3,10 @@
 import pytest
 import torch
 from against_eager import copied, same_as_eager
-from thunder_frontend import jit
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+
+from thunder_frontend import jit
 
 
 def quiet_inside(x):
@@ -50,14 +51,20 @@ def differentiates(x):
         (quiet, (torch.randn(3, requires_grad=True),)),
         (lower_precision, (torch.randn(3, 3), torch.randn(3, 3))),
         (lambda x: x + torch.rand(3) + torch.randn_like(x) + torch.bernoulli(torch.full((3,), 0.5)), (torch.randn(3),)),
-        (lambda x: checkpoint(lambda y: y.sin() * y.cos(), x, use_reentrant=False) * 2, (torch.randn(3, requires_grad=True),)),
+        (
+            lambda x: checkpoint(lambda y: y.sin() * y.cos(), x, use_reentrant=False) * 2,
+            (torch.randn(3, requires_grad=True),),
+        ),
         (lambda x: Cubed.apply(x) * 2, (torch.randn(3, requires_grad=True),)),
         (differentiates, (torch.randn(3, requires_grad=True),)),
         (lambda x: torch.view_as_complex(x).abs(), (torch.randn(3, 2),)),
         (lambda x: torch.linalg.solve(x, x @ x) + torch.linalg.inv(x), (torch.randn(3, 3),)),
         (lambda x: x + torch.tensor([1.0, 2.0, 3.0]), (torch.randn(3),)),
         (lambda x: (x.argmax(), x * 2), (torch.randn(3, requires_grad=True),)),
-        (lambda x, y: (x * 2, y.detach() * 3), (torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True))),
+        (
+            lambda x, y: (x * 2, y.detach() * 3),
+            (torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)),
+        ),
     ],
     ids=lambda p: getattr(p, "__name__", None),
 )
@@ -80,7 +87,12 @@ def hooked():
         (lambda: nn.LSTM(3, 4, batch_first=True), (2, 5, 3)),
         (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0), (2, 5, 8)),
         (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval(), (2, 5, 8)),
-        (lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1)), (2, 3, 6, 6)),
+        (
+            lambda: nn.Sequential(
+                nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1)
+            ),
+            (2, 3, 6, 6),
+        ),
         (lambda: nn.LazyLinear(3), (2, 4)),
     ],
     ids=["hooks", "weight_norm", "lstm", "transformer", "transformer_eval", "convolution", "lazy"],
@@ -134,3 +146,16 @@ def test_second_derivatives_go_through_compiled_functions():
     (first,) = torch.autograd.grad(compiled(x), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x)
     torch.testing.assert_close(second, 6 * x)
+
+
+def test_casts_are_made_once_under_autocast():
+    compiled = jit(lambda x, w: (x @ w).float() @ w)
+    x, w = torch.randn(3, 3), torch.randn(3, 3, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        expected = (x @ w).float() @ w
+        result = compiled(x, w)
+        assert torch.equal(result, expected)
+        assert result.dtype == expected.dtype
+    result.float().sum().backward()
+    (gradient,) = torch.autograd.grad(expected.float().sum(), w)
+    torch.testing.assert_close(w.grad, gradient, rtol=2e-2, atol=2e-2)

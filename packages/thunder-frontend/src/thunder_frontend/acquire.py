@@ -69,6 +69,7 @@ class Acquisition(TorchCalls):
         self._bases = frozenset(bases)
         self._base_tensors: dict[int, TracedTensor] = {}
         self._sharing: dict[int, list[TracedTensor]] = {}
+        self._templates: dict[int, Any] = {}
 
     # --- tensors ---------------------------------------------------------------------------------------------------
 
@@ -174,7 +175,9 @@ class Acquisition(TorchCalls):
     def set_gradient(self, tensor: TracedTensor, value: Any) -> None:
         """Make ``value`` the ``grad`` of a tensor."""
         if tensor.source is None:
-            raise AcquisitionError("a program can set the grad of its inputs and parameters only, not of what it computed")
+            raise AcquisitionError(
+                "a program can set the grad of its inputs and parameters only, not of what it computed"
+            )
         before = self.gradient(tensor)
         self.world.journal.note("attribute", tensor, "_gradient", before)
         tensor._gradient = value
@@ -254,6 +257,7 @@ class Acquisition(TorchCalls):
     # --- what came out ---------------------------------------------------------------------------------------------
 
     def _program(self, now: Any, result: Any, log: Any) -> Program:
+        self._result = result  # what it holds stays alive, and so apart by identity
         effects = self._tensor_effects()
         tensor = self._tensor_template
         shaped = template(result, tensor, self.world)
@@ -292,11 +296,15 @@ class Acquisition(TorchCalls):
             return traced._input.proxy
         if hasattr(traced, "_argument"):
             return Outside(traced._argument)
-        given = traced.attributes()
-        if given:
-            parts = {name: template(item, self._tensor_template, self.world) for name, item in given.items()}
-            return Built(with_attributes, (self._value_template(traced), parts))
-        return self._value_template(traced)
+        made = self._templates.get(id(traced))
+        if made is None:
+            made = self._value_template(traced)
+            given = traced.attributes()
+            if given:
+                parts = {name: template(item, self._tensor_template, self.world) for name, item in given.items()}
+                made = Built(with_attributes, (made, parts))
+            self._templates[id(traced)] = made
+        return made
 
     def _value_template(self, traced: TracedTensor) -> Any:
         view = traced._viewed_as

@@ -13,7 +13,7 @@ from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import VALUES
 from thunder_interpreter import Interpreted
-from thunder_ir import NumberProxy, flat_proxies
+from thunder_ir import NumberProxy, Symbol, flat_proxies
 
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
@@ -142,6 +142,11 @@ def lookasides(acquisition: Any) -> list[Any]:
         table[isinstance] = is_instance
         table.update({function: with_open_numbers(function) for function in functions_in_c()})
 
+    def symbols(function: Any) -> Any:
+        if not isinstance(function, Symbol):
+            return None
+        return lambda *args, **kwargs: acquisition.symbol_call(function, args, kwargs)
+
     def compiled_before(function: Any) -> Any:
         inner = getattr(type(function), "compiles", None)
         return Interpreted(inner(function)) if inner is not None else None
@@ -161,4 +166,4 @@ def lookasides(acquisition: Any) -> list[Any]:
     def cached_before(function: Any) -> Any:
         return cached_call(function) if type(function) is functools._lru_cache_wrapper else None
 
-    return [table, compiled_before, cached_before]
+    return [table, symbols, compiled_before, cached_before]

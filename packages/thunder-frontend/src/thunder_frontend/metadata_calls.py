@@ -98,6 +98,26 @@ def _len(calls: Any, tensor: T) -> Any:
     return int(shape[0])
 
 
+@answers(T.__iter__)
+def _iter(calls: Any, tensor: T) -> Any:
+    if not calls.traced(tensor)._proxy.shape:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(calls(T.unbind, (tensor, 0), {}))
+
+
+@answers(T.detach_, torch.detach_)
+def _detach_in_place(calls: Any, tensor: T) -> Any:
+    traced = calls.traced(tensor)
+    if traced._viewed_as is not None:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    if not calls.value(traced).requires_grad:
+        return tensor
+    if traced.source is not None:
+        raise AcquisitionError("detach_() on an input changes the caller's tensor, which is not supported; use detach()")
+    traced._proxy = calls.on_values(T.detach, (calls.value(traced),), {})
+    return tensor
+
+
 @answers(_getter("requires_grad"))
 def _requires_grad(calls: Any, tensor: T) -> bool:
     return calls.value(tensor).requires_grad  # type: ignore[no-any-return]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from thunder_autograd import Split, forward_and_backward
 from thunder_executors import execution_traces, grad_rule, resolve_executors, transform_for_execution
+from thunder_frontend.guards import AUTOCAST_DEVICES
 from thunder_frontend.options import Options
 from thunder_frontend.outputs import is_plain
 from thunder_frontend.program import Program
@@ -81,6 +83,11 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
             run = traces[-1].python_callable()
         if program.environment.environment.grad_enabled and any(i.metadata.requires_grad for i in program.inputs):
             run = without_gradients(run)
+    autocast = [
+        kind for kind, (on, _) in zip(AUTOCAST_DEVICES, program.environment.environment.autocast, strict=True) if on
+    ]
+    if autocast:
+        run = without_autocast(run, autocast)
     if builder.constraints:
         computation = program.computation
         program = replace(
@@ -125,6 +132,18 @@ def keep_written_inputs(program: Program, trace: Trace) -> Trace:
     head = [b.replace(tags=b.tags | kept) for b in builder.bound_symbols]
     rest = [b.substituted(copies) for b in trace.bound_symbols]
     return trace.replace(bound_symbols=(*head, *rest), output=substitute(trace.output, copies))
+
+
+def without_autocast(run: Callable[..., Any], kinds: Sequence[str]) -> Callable[..., Any]:
+    """Return ``run`` such that autocast casts nothing in it: the casts are part of the program."""
+
+    def uncast(*inputs: Any) -> Any:
+        with ExitStack() as stack:
+            for kind in kinds:
+                stack.enter_context(torch.autocast(kind, enabled=False))
+            return run(*inputs)
+
+    return uncast
 
 
 def without_gradients(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,8 @@ from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED
 from thunder_frontend.storage import View, current_value, own_storage, replace_in_storage, share_storage, write
 from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
 from thunder_frontend.view_writes import scatter_into_parent
-from thunder_ir import BoundSymbol, Builder, IntegerProxy, NumberProxy, OpTags, TensorProxy
+from thunder_executors import find_replacement
+from thunder_ir import BoundSymbol, Builder, IntegerProxy, NumberProxy, OpTags, Symbol, TensorProxy
 from thunder_torch import Mutation, call, functionalise, view_argument, viewed
 
 T = torch.Tensor
@@ -77,10 +78,15 @@ class TorchCalls:
         """Record a call on proxies and return its output proxies."""
         bound = self.builder.bound_symbols
         count = len(bound)
-        output = call(function, args, kwargs)
+        output = call(find_replacement(function) or function, args, kwargs)
         if len(bound) > count:
             _settle_requires_grad(bound[count:], torch.is_grad_enabled())
         return output
+
+    def symbol_call(self, symbol: Symbol, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record a call of a symbol, such as an executor's own operator, that user code makes on tensors."""
+        with torch._C.DisableTorchFunction():
+            return self._wrap_all(self.on_values(symbol, self.values(args), self.values(kwargs)), args)
 
     # --- values and traced tensors ---------------------------------------------------------------------------------
 

@@ -204,7 +204,11 @@ def _hashable_in(fn: Any, table: Container[Any]) -> bool:
 
 def is_container(value: Any) -> bool:
     """Whether something is a list, tuple, deque, dict or set, or of a class derived from one."""
-    return value.__class__ in CONTAINERS or isinstance(value, (*LISTS, *DICTS, *SETS)) and not isinstance(value, torch.Size)
+    return (
+        value.__class__ in CONTAINERS
+        or isinstance(value, (*LISTS, *DICTS, *SETS))
+        and not isinstance(value, torch.Size)
+    )
 
 
 def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:
@@ -220,7 +224,9 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
     module, name = getattr(fn, "__module__", None) or "", getattr(fn, "__name__", "")
     if _hashable_in(fn, SETTLED_QUERIES):
         return False
-    return module.partition(".")[0] == "torch" and name.lstrip("_").startswith(("get_", "is_", "are_", "device_count", "current_"))
+    return module.partition(".")[0] == "torch" and name.lstrip("_").startswith(
+        ("get_", "is_", "are_", "device_count", "current_")
+    )
 
 
 def _contains(world: World, container: Any, key: Any, *rest: Any) -> None:
@@ -291,7 +297,11 @@ def _nothing(world: World, *args: Any) -> None:
 
 
 BEFORE: dict[Any, Callable[..., None]] = {
-    bool: _bool, operator.truth: _bool, operator.not_: _bool, operator.getitem: _found, iter: _whole,
+    bool: _bool,
+    operator.truth: _bool,
+    operator.not_: _bool,
+    operator.getitem: _found,
+    iter: _whole,
 }
 """The same, taken in before the function runs."""
 
@@ -308,7 +318,9 @@ SETTLED_QUERIES = frozenset({
 })  # fmt: skip
 """Queries about what every program guards, or what programs do not depend on."""
 
-BUILTIN = frozenset({None, "builtins", "collections", "itertools", "_operator", "_functools", "operator", "functools", "typing"})
+BUILTIN = frozenset(
+    {None, "builtins", "collections", "itertools", "_operator", "_functools", "operator", "functools", "typing"}
+)
 """Modules of functions that look into objects of the user's classes only by calling their methods."""
 
 PRECISE: dict[Any, Callable[..., None]] = {

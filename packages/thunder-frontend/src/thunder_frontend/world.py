@@ -350,7 +350,9 @@ class World:
         given = tuple([a if isinstance(a, VALUES) else self._sources.get(id(a)) for a in args])
         if any(g is None and a is not None for g, a in zip(given, args, strict=True)):
             return result
-        source = self._sources.get(id(function)) or held(function, getattr(function, "__name__", type(function).__name__))
+        source = self._sources.get(id(function)) or held(
+            function, getattr(function, "__name__", type(function).__name__)
+        )
         return self.read(source, "call", given, result)
 
     def item(self, container: Any, key: Any, value: Any) -> Any:
@@ -468,7 +470,12 @@ class World:
         kinds: dict[type, list[Source]] = {}
         for value in self._alive:
             source = self._sources[id(value)] if id(value) in self._sources else None
-            if source is not None and source.base is not None and not source.is_held and not isinstance(value, IMMUTABLE):
+            if (
+                source is not None
+                and source.base is not None
+                and not source.is_held
+                and not isinstance(value, IMMUTABLE)
+            ):
                 kinds.setdefault(type(value), []).append(source)
         for sources in kinds.values():
             if len(sources) > 1:
@@ -485,7 +492,11 @@ LARGEST_BUFFER = 1 << 20
 def is_buffer(value: Any) -> bool:
     """Whether something is memory that is read natively: an array of NumPy or of Python, a ``bytearray``."""
     cls = value.__class__
-    return cls.__name__ in ("ndarray", "bytearray", "array", "memoryview") and cls.__module__ in ("numpy", "builtins", "array")
+    return cls.__name__ in ("ndarray", "bytearray", "array", "memoryview") and cls.__module__ in (
+        "numpy",
+        "builtins",
+        "array",
+    )
 
 
 def _refuse_large(source: Source, value: Any) -> None:

@@ -15,6 +15,7 @@ import torch
 
 from thunder_autograd import jvp_rule, vjp_rule
 from thunder_ir import Namespace, OpTags, Proxy, Symbol, TensorProxy
+from thunder_lang.language import core
 from thunder_torch.metadata import drew, map_tensors, meta_for, metadata_of
 from thunder_torch.names import name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
@@ -117,6 +118,7 @@ opaque_call = Symbol(
     LTORCH,
     meta=_opaque_call_meta,
     origin=run,
+    language=core,
     doc="Run a call that only PyTorch knows: a callable of tensors with a method ``metadata``, and its values.",
 )
 
@@ -173,6 +175,7 @@ def _make(function: Callable[..., Any], tags: frozenset[OpTags]) -> Symbol:
         decomposition=decomposition,
         tags=tags | {OpTags.RANDOM} if random else tags,
         origin=function,
+        language=core,
         doc=getattr(function, "__doc__", None) or "",
     )
 
@@ -182,6 +185,7 @@ drawing_call = Symbol(
     LTORCH,
     meta=_opaque_call_meta,
     origin=run,
+    language=core,
     tags=frozenset({OpTags.RANDOM}),
     doc="Run a call that draws random numbers; as opaque_call, but never merged, reordered or computed twice.",
 )

@@ -2,7 +2,7 @@
 
 from thunder_frontend.guards.base import Guard
 from thunder_frontend.guards.containers import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
-from thunder_frontend.guards.environment import Environment, EnvironmentGuard, environment
+from thunder_frontend.guards.environment import AUTOCAST_DEVICES, Environment, EnvironmentGuard, environment
 from thunder_frontend.guards.held import (
     DistinctObjectsGuard,
     HeldPartGuard,
@@ -21,8 +21,9 @@ from thunder_frontend.guards.tensors import (
 from thunder_frontend.guards.values import AttributeAbsentGuard, IdentityGuard, TypeGuard, ValueGuard, same_value
 
 __all__ = [
-    "AttributeAbsentGuard", "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard", "Environment",
-    "EnvironmentGuard", "Guard", "HeldPartGuard", "IdentityGuard", "KeysGuard", "LengthGuard", "MembershipGuard",
-    "SameObjectGuard", "SameTensorGuard", "SetGuard", "SnapshotGuard", "TensorGuard", "TensorMetadata", "TypeGuard",
-    "ValueGuard", "checker", "environment", "gathered_parts", "metadata_of", "same_value",
+    "AUTOCAST_DEVICES", "AttributeAbsentGuard", "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard",
+    "Environment", "EnvironmentGuard", "Guard", "HeldPartGuard", "IdentityGuard", "KeysGuard", "LengthGuard",
+    "MembershipGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard", "SnapshotGuard", "TensorGuard",
+    "TensorMetadata", "TypeGuard", "ValueGuard", "checker", "environment", "gathered_parts", "metadata_of",
+    "same_value",
 ]  # fmt: skip

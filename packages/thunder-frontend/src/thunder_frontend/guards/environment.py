@@ -14,6 +14,9 @@ except ImportError:  # a PyTorch without it: the comparison in Python serves
     GlobalStateGuard = None
 
 
+AUTOCAST_DEVICES = ("cpu", "cuda")
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """PyTorch's state, as far as a program's meaning depends on it."""
@@ -57,7 +60,7 @@ def autocast_state() -> tuple[Any, ...]:
     """Return, for the CPU and for CUDA, whether autocast is on and to which dtype."""
     return tuple(
         (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
-        for kind in ("cpu", "cuda")
+        for kind in AUTOCAST_DEVICES
     )
 
 
