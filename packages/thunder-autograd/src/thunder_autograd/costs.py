@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import math
 
-from thunder_autograd.traits import Trait, bytes_of, numel_of
+from thunder_autograd.traits import Trait, Traits, numel_of, traffic
 from thunder_ir import BoundSymbol, TensorProxy
 
 FLOPS_PER_BYTE = 16.0  # how many operations of a matmul take as long as moving one byte
 UNKNOWN_PASSES = 3  # an operation that no tag describes counts as so many passes over its data
-
-
-def traffic(bound: BoundSymbol) -> int:
-    """Return the bytes that a call reads and writes."""
-    read = {p.name: bytes_of(p) for p in bound.inputs}
-    return sum(read.values()) + sum([bytes_of(p) for p in bound.outputs])
 
 
 def multiply_adds(bound: BoundSymbol) -> float:
@@ -37,12 +31,13 @@ def multiply_adds(bound: BoundSymbol) -> float:
     return math.sqrt(float(numel_of(a)) * numel_of(b) * max(outputs) / max(batch, 1))
 
 
-def recomputation(bound: BoundSymbol, trait: Trait) -> float:
+def recomputation(bound: BoundSymbol, traits: Traits) -> float:
     """Return what computing a call once more costs, in bytes of memory traffic that take as long."""
+    trait = traits.of(bound)
     if trait is Trait.VIEW:
         return 0.0
     if trait is Trait.CHEAP:
-        return float(traffic(bound))
+        return traffic(bound) * traits.effort(bound)
     if trait is Trait.UNKNOWN:
         return float(UNKNOWN_PASSES * traffic(bound))
     if trait is Trait.HEAVY:

@@ -10,7 +10,7 @@ from typing import Any
 from thunder_autograd.groups import Group, Item, settle
 from thunder_autograd.programs import ACCUMULATES, TakesCotangents, names_in
 from thunder_autograd.rules import Pullback, VjpRule, vjp_rule
-from thunder_autograd.traits import Traits, is_differentiable, tensor_slots
+from thunder_autograd.traits import Trait, Traits, is_differentiable, tensor_slots
 from thunder_ir import (
     BoundSymbol,
     Builder,
@@ -127,6 +127,7 @@ class _Differentiator:
         self.items: list[Item] = []
         self.tape: list[Step | Same] = []
         self.renamed: dict[str, Any] = {}
+        self.traits = Traits()
 
     # Forward ------------------------------------------------------------------------------------------------------
 
@@ -159,10 +160,10 @@ class _Differentiator:
         """Run a symbol's rule in the place of the call; what it computes takes the names that the call had."""
         builder = self.builder
         builder.bound_symbols, builder.tags = [], bound.tags
-        builder.language, builder.locate = bound.symbol.language, lambda: bound.location
+        builder.language, builder.locate = bound.symbol.language or DEFAULT.language, lambda: bound.location
         with recording(builder):
             output, pullback = rule(*bound.args, **bound.kwargs)
-        self.items += builder.bound_symbols
+        self.items += self.described(bound, builder.bound_symbols)
         fresh = {id(p) for made in builder.bound_symbols for p in made.outputs}
         for new, old in zip(self.matched(output, bound), bound.outputs, strict=True):
             if new.name == old.name:
@@ -173,6 +174,13 @@ class _Differentiator:
             else:
                 self.renamed[old.name] = new
         self.record(bound, pullback, _positional(rule, bound) if bound.kwargs else bound.args)
+
+    def described(self, bound: BoundSymbol, made: list[BoundSymbol]) -> list[BoundSymbol]:
+        """Return the calls that a rule made, those of which nothing is known with what the composite's parts say."""
+        if bound.symbol.is_prim or not any([self.traits.of(b) is Trait.UNKNOWN for b in made]):
+            return made
+        tag = frozenset({self.traits.parts_of(bound)})
+        return [b.replace(tags=b.tags | tag) if self.traits.of(b) is Trait.UNKNOWN else b for b in made]
 
     def matched(self, output: Any, bound: BoundSymbol) -> list[Proxy]:
         """Return the proxies of what a rule or decomposition returned, as many as the call has outputs."""
@@ -234,7 +242,7 @@ class _Differentiator:
         if all([c is None for c in incoming]):
             return
         builder, bound = self.builder, step.bound
-        builder.language, builder.locate = bound.symbol.language, lambda: bound.location
+        builder.language, builder.locate = bound.symbol.language or DEFAULT.language, lambda: bound.location
         gradients = step.pullback(*incoming)
         if not isinstance(gradients, (tuple, list)):
             gradients = (gradients,)
@@ -271,7 +279,7 @@ class _Differentiator:
         backward = self.builder.bound_symbols
         takes = tuple([p.name in self.active for p in trace.outputs])
         output = (trace.output, tuple(gradients))
-        kept = settle(self.items, backward, flat_proxies(output), self.renamed, runs_whole, Traits())
+        kept = settle(self.items, backward, flat_proxies(output), self.renamed, runs_whole, self.traits)
         mapping = _resolved(self.renamed)
         if mapping:
             kept = [bound.substituted(mapping) for bound in kept]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from thunder_autograd.costs import recomputation, traffic
+from thunder_autograd.costs import recomputation
 from thunder_autograd.flow import Network
 from thunder_autograd.programs import Joint, live_calls
-from thunder_autograd.traits import Trait, Traits, bytes_of
+from thunder_autograd.traits import Trait, Traits, bytes_of, traffic
 from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies
 
-EAGERNESS = 2.5  # bytes of memory traffic that a byte saved is worth, when no budget says otherwise
-PATIENCE = 0.02  # how much longer the whole may take for it, as a fraction
+EAGERNESS = 5.0  # bytes of memory traffic that a byte saved is worth, when no budget says otherwise
+PATIENCE = 0.03  # how much longer the whole may take for it, as a fraction
 KEPT_ANYWAY = 7 / 8  # what a byte of an output counts: its owner is likely to keep it, too
 FINEST = 2048  # steps between computing nothing and computing everything again that a memory budget chooses from
-HALVINGS = 5  # of the range of eagerness in which the one that PATIENCE allows is looked for
+HALVINGS = 6  # of the range of eagerness in which the one that PATIENCE allows is looked for
 WIDEST = 1e4  # the eagerness of the last step; that of the first is its inverse
 
 
@@ -151,7 +151,7 @@ class _Problem:
             return 0.0
         if trait > Trait.CHEAP and not heavy:
             return math.inf
-        return recomputation(bound, trait)
+        return recomputation(bound, self.traits)
 
     def connect(self) -> None:
         """Build the network; the costs of doing calls again are put in by :meth:`solve`."""
@@ -207,8 +207,8 @@ class _Problem:
     def in_time(self) -> set[str]:
         """Return what to save so that doing the rest again takes little time beside the whole program."""
         solution = self.solve(EAGERNESS, heavy=False)
-        limit = PATIENCE * sum([_time(b, self.traits.of(b)) for b in [*self.parts.primal, *self.parts.pulled]])
-        low, high = EAGERNESS / 2, EAGERNESS
+        limit = PATIENCE * sum([_time(b, self.traits) for b in [*self.parts.primal, *self.parts.pulled]])
+        low, high = 0.0, EAGERNESS
         for _ in range(HALVINGS if solution.again > limit else 0):
             middle = (low + high) / 2
             tried = self.solve(middle, heavy=False)
@@ -236,5 +236,5 @@ class _Problem:
         return best
 
 
-def _time(bound: BoundSymbol, trait: Trait) -> float:
-    return float(traffic(bound)) if trait is Trait.FIXED else recomputation(bound, trait)
+def _time(bound: BoundSymbol, traits: Traits) -> float:
+    return float(traffic(bound)) if traits.of(bound) is Trait.FIXED else recomputation(bound, traits)

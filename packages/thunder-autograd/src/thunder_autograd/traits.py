@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -11,6 +12,9 @@ CHEAP_TAGS = frozenset(
     {OpTags.ELEMENTWISE, OpTags.SHAPE_OP, OpTags.REDUCTION, OpTags.CREATION, OpTags.CAST, OpTags.VIEW}
 )
 FIXED_TAGS = frozenset({OpTags.RANDOM, OpTags.DONT_DCE, OpTags.IN_PLACE, OpTags.COLLECTIVE, OpTags.DEVICE_SYNC})
+
+
+FUSION = 3.0  # how many times less traffic one kernel causes than the operations that it stands for, one by one
 
 
 class Trait(IntEnum):
@@ -23,13 +27,29 @@ class Trait(IntEnum):
     FIXED = 4  # draws random numbers, communicates or has effects: runs once
 
 
+@dataclass(frozen=True, slots=True)
+class InPlaceOf:
+    """The tag of a call that an executor's rule makes in the place of a composite: what that one's parts say of it.
+
+    Args:
+        trait: of the composite.
+        effort: how many times as much traffic its parts cause as the whole.
+    """
+
+    trait: Trait
+    effort: float
+
+
+UNDESCRIBED = InPlaceOf(Trait.UNKNOWN, 1.0)
+
+
 class Traits:
     """Classifies bound symbols; composites by their decomposition, which is recorded once per kind of call."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[Any, Trait] = {}
+        self._known: dict[Any, InPlaceOf] = {}
 
     def of(self, bound: BoundSymbol) -> Trait:
         """Return the trait of a call."""
@@ -43,9 +63,20 @@ class Traits:
                 return Trait.UNKNOWN
             if bound.symbol.is_prim and tags & CHEAP_TAGS:
                 return Trait.VIEW if OpTags.VIEW in tags else Trait.CHEAP
-        return Trait.UNKNOWN if bound.symbol.is_prim else self._of_composite(bound)
+        return self.parts_of(bound).trait
 
-    def _of_composite(self, bound: BoundSymbol) -> Trait:
+    def effort(self, bound: BoundSymbol) -> float:
+        """Return how many passes over its data a call takes for one that it would take at best, by its parts."""
+        known = self.parts_of(bound)
+        return max(1.0, known.effort / FUSION) if known.trait is Trait.CHEAP else 1.0
+
+    def parts_of(self, bound: BoundSymbol) -> InPlaceOf:
+        """Return what the decomposition of a call says of it; that of the composite in whose place it stands."""
+        for tag in bound.tags:
+            if isinstance(tag, InPlaceOf):
+                return tag
+        if bound.symbol.is_prim:
+            return UNDESCRIBED
         key = (bound.symbol, _kind(bound.args), _kind(tuple(bound.kwargs.items())))
         try:
             known = self._known.get(key)
@@ -55,10 +86,12 @@ class Traits:
             known = self._known[key] = self._of_parts(bound)
         return known
 
-    def _of_parts(self, bound: BoundSymbol) -> Trait:
+    def _of_parts(self, bound: BoundSymbol) -> InPlaceOf:
         names = Names([p.name for p in bound.inputs])
         parts, _ = bound.decomposed(names)
-        return max((self.of(part) for part in parts), default=Trait.VIEW)
+        traits = [self.of(part) for part in parts]
+        moved = sum([traffic(p) * self.effort(p) for p, t in zip(parts, traits, strict=True) if t is not Trait.VIEW])
+        return InPlaceOf(max(traits, default=Trait.VIEW), moved / max(traffic(bound), 1))
 
 
 def _kind(value: Any) -> Any:
@@ -83,6 +116,12 @@ def numel_of(tensor: TensorProxy) -> int:
 def bytes_of(value: Proxy) -> int:
     """Return how many bytes it takes to keep a value; 8 for what is no tensor."""
     return numel_of(value) * value.dtype.bytes if isinstance(value, TensorProxy) else 8
+
+
+def traffic(bound: BoundSymbol) -> int:
+    """Return the bytes that a call reads and writes."""
+    read = {p.name: bytes_of(p) for p in bound.inputs}
+    return sum(read.values()) + sum([bytes_of(p) for p in bound.outputs])
 
 
 def is_differentiable(value: Any) -> bool:
