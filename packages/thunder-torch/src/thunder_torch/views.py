@@ -41,6 +41,10 @@ def view_argument(what: Symbol | Callable[..., Any]) -> int | None:
     if last_name(function) in OF_FIRST and path_of(function):
         return 0
     for schema in schemas_of(function):
+        for i, argument in enumerate(schema.arguments):
+            info = argument.alias_info
+            if info is not None and not info.is_write and "*" in info.after_set:  # of which there are several views
+                return i
         for returned in schema.returns:
             info = returned.alias_info
             if info is None or info.is_write:
