@@ -12,7 +12,7 @@ from thunder_autograd.traits import Trait, Traits, bytes_of, traffic
 from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies
 
 EAGERNESS = 5.0  # bytes of memory traffic that a byte saved is worth, when no budget says otherwise
-PATIENCE = 0.03  # how much longer the whole may take for it, as a fraction
+PATIENCE = 0.035  # how much longer the whole may take for it, as a fraction
 KEPT_ANYWAY = 7 / 8  # what a byte of an output counts: its owner is likely to keep it, too
 FINEST = 2048  # steps between computing nothing and computing everything again that a memory budget chooses from
 HALVINGS = 6  # of the range of eagerness in which the one that PATIENCE allows is looked for
