@@ -84,6 +84,8 @@ def is_plain(machine: "Machine", cls: type) -> bool:
 
     The answer is kept, in ``machine.plain`` when it is yes.
     """
+    if cls in machine.plain:
+        return True
     if cls in machine.peculiar:
         return False
     if cls.__flags__ & HEAP_TYPE:
