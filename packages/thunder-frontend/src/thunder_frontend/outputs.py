@@ -54,10 +54,12 @@ def template(
     if isinstance(value, (Proxy, SCALARS)) and not isinstance(value, torch.Size):
         return value
     seen = {} if seen is None else seen
+    if id(value) in world.templates:
+        return world.templates[id(value)][0]
     if id(value) in seen:
         raise ValueError("a compiled program cannot return an object that contains itself")
     source = world.source_of(value)
-    if source is not None and not world.journal.wrote(value):
+    if source is not None:
         return Outside(source)
     seen = {**seen, id(value): value}
 
@@ -66,10 +68,14 @@ def template(
 
     cls = value.__class__
     if cls is tuple or cls is list:
-        return cls([inner(v) for v in value])
-    if cls is dict:
-        return {k: inner(v) for k, v in value.items()}
-    return _built(value, cls, inner)
+        made: Any = cls([inner(v) for v in value])
+    elif cls is dict:
+        made = {k: inner(v) for k, v in value.items()}
+    else:
+        made = _built(value, cls, inner)
+    if cls is not tuple:
+        world.templates[id(value)] = (made, value)
+    return made
 
 
 def _built(value: Any, cls: type, inner: Callable[[Any], Any]) -> Any:
@@ -151,12 +157,20 @@ def proxies_of(tree: Any) -> list[Proxy]:
 
 def is_plain(tree: Any) -> bool:
     """Whether a template is made of proxies, numbers and plain containers only, so that it prints as a literal."""
+    return _is_plain(tree, set())
+
+
+def _is_plain(tree: Any, seen: set[int]) -> bool:
     if isinstance(tree, NumberProxy):
         return True
     if isinstance(tree, (Outside, Built)):
         return False
+    if isinstance(tree, (list, dict)):
+        if id(tree) in seen:  # one object in two places, which a literal would make two of
+            return False
+        seen.add(id(tree))
     if isinstance(tree, (tuple, list)):
-        return all(map(is_plain, tree))
+        return all(_is_plain(item, seen) for item in tree)
     if isinstance(tree, dict):
-        return all(map(is_plain, tree.values())) and all(map(is_plain, tree))
+        return all(_is_plain(item, seen) for item in (*tree.values(), *tree))
     return True

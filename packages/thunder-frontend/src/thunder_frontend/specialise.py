@@ -26,11 +26,11 @@ from thunder_frontend.guards import (
     checker,
     gathered_parts,
 )
-from thunder_frontend.journal import MISSING, refill
-from thunder_frontend.outputs import Built, Outside, proxies_of
-from thunder_frontend.program import Effect, Input, Program
+from thunder_frontend.epilogue import epilogue_lines
+from thunder_frontend.outputs import proxies_of
+from thunder_frontend.program import Input, Program
 from thunder_frontend.symbolic import ConstraintsGuard
-from thunder_ir import Context, Names, NumberProxy, Proxy, flat_proxies, literal
+from thunder_ir import Context, Names, flat_proxies
 
 _NUMBERS = itertools.count()
 INDENT = "    "
@@ -263,11 +263,9 @@ def _outputs(program: Program) -> str:
 def _epilogue(program: Program, returns_result: bool, context: Context) -> _Lines:
     made = _Lines(program)
     made.context = context  # one set of names, since the text of both becomes one function
-    if returns_result:
-        return made
-    for effect in program.effects:
-        made.add(_effect(effect, made.context))
-    made.add(f"return {expression(program.result, made.context)}")
+    if not returns_result:
+        for line in epilogue_lines(program, context):
+            made.add(line)
     return made
 
 
@@ -277,58 +275,3 @@ def _epilogue_text(program: Program, epilogue: _Lines, returns_result: bool) -> 
         return f"def epilogue({', '.join([*names, 'result'])}):\n{INDENT}return result\n"
     names += [p.name for p in program.computation.output]
     return "\n".join([f"def epilogue({', '.join(names)}):", *epilogue.lines]) + "\n"
-
-
-def _effect(effect: Effect, context: Context) -> str:
-    target = expression(effect.target, context)
-    value = expression(effect.value, context)
-    match effect.kind:
-        case "tensor":
-            return f"{context.object(copy_into, 'copy_into')}({target}, {value})"
-        case "attribute":
-            return f"setattr({target}, {effect.key!r}, {value})"
-        case "item":
-            return f"{target}[{literal(effect.key, context)}] = {value}"
-        case "cell":
-            return f"{target}.cell_contents = {value}"
-        case "delete":
-            kind, key = effect.key
-            return f"{context.object(remove, 'remove')}({target}, {kind!r}, {literal(key, context)})"
-        case _:
-            return f"{context.object(refill, 'refill')}({target}, {value})"
-
-
-def copy_into(target: torch.Tensor, value: torch.Tensor) -> None:
-    """Make ``value`` what ``target`` holds, as the program's own in-place operations would have."""
-    if target.is_leaf and target.requires_grad:
-        with torch.no_grad():
-            target.copy_(value)
-    else:
-        target.copy_(value)
-
-
-def remove(target: Any, kind: str, key: Any) -> None:
-    """Delete an attribute or item that the program deleted."""
-    if kind == "attribute":
-        delattr(target, key)
-    elif target.get(key, MISSING) is not MISSING:
-        del target[key]
-
-
-def expression(tree: Any, context: Context) -> str:
-    """Return Python source that builds what a template describes."""
-    if isinstance(tree, Outside):
-        return tree.source.expression(context)
-    if isinstance(tree, Built):
-        name = getattr(tree.build, "__name__", "build")
-        return f"{context.object(tree.build, name)}({', '.join([expression(p, context) for p in tree.parts])})"
-    if isinstance(tree, (Proxy, NumberProxy)):
-        return tree.name
-    if tree.__class__ is tuple:
-        return f"({''.join([expression(t, context) + ', ' for t in tree])})"
-    if tree.__class__ is list:
-        return f"[{', '.join([expression(t, context) for t in tree])}]"
-    if tree.__class__ is dict:
-        items = [f"{literal(k, context)}: {expression(v, context)}" for k, v in tree.items()]
-        return "{" + ", ".join(items) + "}"
-    return literal(tree, context)

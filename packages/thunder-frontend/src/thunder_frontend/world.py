@@ -80,6 +80,7 @@ class World:
         self._facts: set[Any] = set()
         self.guards: list[Guard] = []
         self.journal = Journal()
+        self.templates: dict[int, tuple[Any, Any]] = {}
 
     # --- what is known -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,202 @@
+"""Random small programs: views, writes, containers and control flow on sizes, on inputs that may share memory.
+
+A program is text, made of statements that work for tensors of any shape (or raise what eager raises). Its arguments are
+made by one of :data:`ARGUMENTS`, so that the eager and the compiled run get equal arguments, aliased alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+from torch.utils import _pytree as pytree
+
+from thunder_frontend import jit
+from thunder_ir import ThunderError
+
+VIEWS = (
+    "{a}.view(-1)", "{a}.reshape(-1)", "{a}.reshape(-1, 1)", "({a}.t() if {a}.ndim == 2 else {a})", "{a}[0]", "{a}[1:]", "{a}[..., ::2]",
+    "{a}[None]", "{a}.unsqueeze(-1)", "{a}.squeeze()", "{a}.transpose(0, -1)", "{a}.permute(*reversed(range({a}.ndim)))",
+    "{a}.expand(2, *{a}.shape)", "{a}.chunk(2)[0]", "{a}.chunk(2, dim=-1)[-1]", "{a}.split(1)[-1]", "{a}.unbind(0)[-1]",
+    "({a}.diagonal() if {a}.ndim > 1 else {a})", "{a}.narrow(0, 0, 1)", "{a}.select(-1, 0)", "{a}.detach()", "{a}.data", "{a}.flatten()",
+    "{a}.contiguous()", "{a}.to(torch.float32)", "{a}.mT if {a}.ndim > 1 else {a}[:]", "{a}.movedim(0, -1)", "{a}.view_as({a})",
+    "{a}.unfold(0, 1, 1)", "{a}[:, 0] if {a}.ndim > 1 else {a}", "{a}[-1, ...]", "torch.as_strided({a}, (2,), (1,))", "{a}.clone()",
+    "torch.atleast_2d({a})", "{a}.swapaxes(0, -1)", "{a}.view(torch.int32).view(torch.float32)", "torch.tensor_split({a}, 2)[1]",
+)  # fmt: skip
+VALUES = (
+    "{a} * 2", "{a} + {b}.sum()", "{a}.sin()", "torch.where({a} > 0, {a}, -{a})", "{a}.sum(0)", "torch.cat([{a}.reshape(-1), {b}.reshape(-1)])",
+    "{a} * {a}.shape[0]", "({a} * 2 if {a}.shape[0] > 2 else {a} + 1)", "({a} - 1 if {a}.requires_grad else {a} + 1)", "{a} + {b}",
+    "torch.stack([{a}, {a}])", "sum(list({a}))", "{a}.mean() * {b}", "({a} > 0).float() * {b}.sum()", "[{a}, {b}][{a}.ndim % 2]",
+    "{{'a': {a}, 'b': {b}}}['b' if {a}.numel() > 3 else 'a']", "({a}, {b})[{b}.numel() > 2]", "{a}.double().float()", "{a}.masked_fill({a} < 0, 0)",
+    "torch.nn.functional.dropout({a}, 0.5)", "torch.rand_like({a})", "{a} if {a} is {b} else {a} + {b}.mean()", "torch.tensor([1.0, 2.0]) + {b}.sum()",
+)  # fmt: skip
+WRITES = (
+    "{a}.add_(1)", "{a}.mul_({b}.sum())", "{a}.zero_()", "{a}.copy_({b}.sum())", "{a}[0] = {b}.sum()", "{a}[...] = 1", "{a}[{a} > 0] = 0.5",
+    "{a}.fill_(2)", "{a}.clamp_(min=0)", "torch.nn.functional.relu({a}, inplace=True)", "{a} += {b}.mean()", "{a} *= 2",
+    "{a}.masked_fill_({a} > 1, 0)", "{a}.data.mul_(2)", "{a}.detach()[...] = 3", "torch.mul({a}.detach(), 2, out={a}.detach())",
+    "with torch.no_grad():\n    {a}.sub_(1)", "with torch.no_grad():\n    {a}.copy_({b}.sum() * 2)", "{a}[..., 0] += 1", "{a}[1:].mul_(3)",
+    "{a}.t_() if {a}.ndim == 2 else None", "{a}.unsqueeze_(0)", "{a}.squeeze_()", "{a}.transpose_(0, -1)", "{a}.index_fill_(0, torch.tensor([0]), 4.0)",
+    "{a}.uniform_()", "{a}.normal_()", "{a}.bernoulli_(0.5)", "torch.nn.functional.dropout({a}, 0.5, inplace=True)", "{a}.detach_()",
+    "for row in {a}:\n    row.add_(1)", "for i in range({a}.shape[0]):\n    {a}[i] = i", "{a}.reshape(-1)[0] = 7", "{a}.view(-1)[:2].neg_()",
+    "{a}[[0, -1]] = {b}.sum()", "{a}.index_add_(0, torch.tensor([0]), torch.ones_like({a}[:1]))", "{a}.swapaxes_(0, -1)",
+    "({b}[:1] if {b}.ndim else {b}).copy_({a}.sum())", "{a}.sqrt_()", "{a}.diagonal().zero_() if {a}.ndim > 1 else None",
+)  # fmt: skip
+
+
+def leaf(*shape: int) -> torch.Tensor:
+    """Return a tensor of that shape, with small values both negative and positive."""
+    count = int(torch.Size(shape).numel())
+    return (torch.arange(count, dtype=torch.float32).reshape(shape) - count / 3) / 2
+
+
+def overlapping(n: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return two tensors of ``n`` elements that share all elements but one each."""
+    base = leaf(n + 1)
+    return base[:n], base[1:]
+
+
+def with_gradient(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor, not a leaf, that requires grad."""
+    return tensor.requires_grad_() * 1
+
+
+def row_of(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a matrix and one of its rows."""
+    return tensor, tensor[1]
+
+
+ARGUMENTS = {
+    "apart": lambda: (leaf(2, 3), leaf(3)),
+    "apart, transposed": lambda: (leaf(3, 2).t(), leaf(4)[1:]),
+    "one tensor twice": lambda: (lambda t: (t, t))(leaf(2, 3)),
+    "matrix and row": lambda: row_of(leaf(2, 3)),
+    "matrix and transpose": lambda: (lambda t: (t, t.t()))(leaf(3, 3)),
+    "overlapping": lambda: overlapping(4),
+    "a leaf that requires grad": lambda: (leaf(2, 3).requires_grad_(), leaf(3)),
+    "both require grad": lambda: (with_gradient(leaf(2, 3)), with_gradient(leaf(3))),
+    "a result of another": lambda: (lambda t: (t, t * 2))(with_gradient(leaf(3))),
+    "larger": lambda: (leaf(4, 3), leaf(2)),
+    "empty": lambda: (leaf(0, 3), leaf(1)),
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program and the kinds of arguments that it is called with, in order."""
+
+    text: str
+    arguments: tuple[str, ...]
+
+    def make(self) -> Any:
+        """Return the function."""
+        scope: dict[str, Any] = {"torch": torch, "__name__": __name__}
+        exec(self.text, scope)
+        return scope["program"]
+
+
+@st.composite
+def programs(draw: Any) -> Program:
+    """Some statements on ``x``, ``y`` and what they made, and some of it returned."""
+    names = ["x", "y"]
+    lines = []
+    for _ in range(draw(st.integers(2, 7))):
+        a, b = draw(st.sampled_from(names)), draw(st.sampled_from(names))
+        kind = draw(st.sampled_from(["view", "view", "value", "write", "write"]))
+        if kind == "write":
+            lines += draw(st.sampled_from(WRITES)).format(a=a, b=b).splitlines()
+        else:
+            new = f"v{len(names)}"
+            lines.append(f"{new} = {draw(st.sampled_from(VIEWS if kind == 'view' else VALUES)).format(a=a, b=b)}")
+            names.append(new)
+    returned = draw(st.lists(st.sampled_from(names), min_size=1, max_size=4))
+    form = draw(st.sampled_from(["({},)", "[{}]", "{{'a': [{}]}}"]))
+    lines.append(f"return {form.format(', '.join(returned))}")
+    text = "def program(x, y):\n" + "\n".join("    " + line for line in lines) + "\n"
+    kinds = draw(st.lists(st.sampled_from(list(ARGUMENTS)), min_size=1, max_size=3))
+    return Program(text, tuple(kinds))
+
+
+class Refused(Exception):
+    """A compiled program says that it cannot do what eager does."""
+
+
+def outcome(function: Any, args: Any, seed: int) -> Any:
+    """Return what a call returns, or the exception that it raises."""
+    torch.manual_seed(seed)
+    try:
+        return function(*args)
+    except Exception as error:  # compared by the caller
+        return error
+
+
+def agrees_with_eager(program: Program, calls: int = 2) -> None:
+    """Compare a program with eager: results, strides, gradients, aliasing and writes.
+
+    Raises:
+        Refused: the compiled program says that it does not support what the program does.
+    """
+    function = program.make()
+    compiled = jit(function)
+    for kind in program.arguments:
+        eager_args, our_args = ARGUMENTS[kind](), ARGUMENTS[kind]()
+        for seed in range(calls):
+            expected, result = outcome(function, eager_args, seed), outcome(compiled, our_args, seed)
+            if isinstance(result, ThunderError) and not isinstance(expected, Exception):
+                raise Refused(str(result))
+            where = f"for arguments {kind!r}, call {seed + 1} of\n{program.text}"
+            if isinstance(expected, Exception) or isinstance(result, Exception):
+                both = isinstance(expected, Exception) and isinstance(result, Exception)
+                assert both, f"{where}eager: {expected!r}\ncompiled: {result!r}"
+                break
+            compare((our_args, result), (eager_args, expected), where)
+        else:
+            compare_gradients((our_args, result), (eager_args, expected), f"for arguments {kind!r} of\n{program.text}")
+
+
+def tensors(tree: Any) -> list[torch.Tensor]:
+    """Return the tensors in a tree, in order."""
+    return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+
+
+def sharing(found: list[torch.Tensor]) -> list[list[bool]]:
+    """Return for each pair of tensors whether they share memory."""
+    return [[a.untyped_storage()._cdata == b.untyped_storage()._cdata for a in found] for b in found]
+
+
+def compare(ours: Any, eagers: Any, where: str) -> None:
+    """Compare arguments and results after a call."""
+    our, eager = tensors(ours), tensors(eagers)
+    assert len(our) == len(eager), where
+    for index, (a, b) in enumerate(zip(our, eager, strict=True)):
+        place = f"{where}tensor {index}: eager {b!r} {b.stride()}, compiled {a!r} {a.stride()}"
+        assert a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride(), place
+        assert torch.allclose(a, b, equal_nan=True, rtol=1e-5, atol=1e-6), place
+        assert a.requires_grad == b.requires_grad and a.is_leaf == b.is_leaf, place
+    assert sharing(our) == sharing(eager), f"{where}memory is shared otherwise"
+    assert [[a is b for a in our] for b in our] == [[a is b for a in eager] for b in eager], f"{where}tensors are one otherwise"
+
+
+def compare_gradients(ours: Any, eagers: Any, where: str) -> None:
+    """Compare the gradients that reach the arguments, or that there are none."""
+    results = []
+    for args, result in (ours, eagers):
+        wanted = [t for t in args if t.requires_grad]
+        given = [t for t in tensors(result) if t.requires_grad]
+        if not wanted or not given:
+            results.append(None)
+            continue
+        try:
+            total = sum([(t * (i + 1)).sum() for i, t in enumerate(given)])
+            results.append(torch.autograd.grad(total, wanted, allow_unused=True))
+        except RuntimeError as error:
+            results.append(error)
+    our, eager = results
+    if eager is None or isinstance(eager, Exception):
+        return
+    assert not isinstance(our, Exception), f"{where}backward raises {our!r}"
+    for a, b in zip(our, eager, strict=True):
+        zero = torch.zeros(())
+        same = torch.allclose(a if a is not None else zero, b if b is not None else zero, equal_nan=True, rtol=1e-4, atol=1e-5)
+        assert same, f"{where}gradients: eager {eager!r}, compiled {our!r}"

@@ -1,0 +1,117 @@
+"""Compare many random programs, and many random changes between calls, with eager.
+
+    python tools/soundness_sweep.py --examples 2000 --seed 1
+
+Prints the programs that differ, and how many agreed, were refused, and differed; exits with 1 if any differed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).parent.parent / "packages" / "thunder-frontend" / "tests"
+sys.path.insert(0, str(TESTS))
+
+import changes  # noqa: E402
+import programs  # noqa: E402
+import test_changes  # noqa: E402, F401 - fills the list of cases
+
+
+class Draw:
+    """Draws from strategies as hypothesis does, by a seed and without its database or shrinking."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def choice(self, options: Any) -> Any:
+        """Return one of ``options``."""
+        return self.random.choice(list(options))
+
+
+def random_program(draw: Draw) -> programs.Program:
+    """Return a program as :func:`programs.programs` would."""
+    names, lines = ["x", "y"], []
+    for _ in range(draw.random.randint(2, 8)):
+        a, b = draw.choice(names), draw.choice(names)
+        kind = draw.choice(["view", "view", "value", "write", "write"])
+        if kind == "write":
+            lines += draw.choice(programs.WRITES).format(a=a, b=b).splitlines()
+        else:
+            text = draw.choice(programs.VIEWS if kind == "view" else programs.VALUES).format(a=a, b=b)
+            names.append(f"v{len(names)}")
+            lines.append(f"{names[-1]} = {text}")
+    returned = ", ".join([draw.choice(names) for _ in range(draw.random.randint(1, 4))])
+    lines.append(f"return {draw.choice(['({},)', '[{}]'])}".format(returned))
+    body = "\n".join("    " + line for line in lines)
+    kinds = tuple([draw.choice(programs.ARGUMENTS) for _ in range(draw.random.randint(1, 3))])
+    return programs.Program(f"def program(x, y):\n{body}\n", kinds)
+
+
+def try_program(seed: int) -> tuple[str, str]:
+    """Return how a random program compares, and a text about it."""
+    program = random_program(Draw(seed))
+    try:
+        programs.agrees_with_eager(program)
+    except programs.Refused as refusal:
+        return "refused", str(refusal)
+    except AssertionError as difference:
+        return "differed", str(difference)
+    return "agreed", ""
+
+
+def try_changes(seed: int) -> tuple[str, str]:
+    """Return how a random program under random changes compares, and a text about it."""
+    draw = Draw(seed)
+    cases = draw.random.sample(changes.CASES, draw.random.randint(2, 5))
+    steps = [draw.choice([s for c in cases for s in c.changes]) for _ in range(draw.random.randint(2, 10))]
+    try:
+        changes.never_stale(cases, steps, calls=1)
+    except AssertionError as difference:
+        return "differed", f"{difference}\nafter the steps {steps}"
+    except changes.ThunderError as refusal:
+        return "refused", str(refusal)
+    finally:
+        changes.restore()
+    return "agreed", ""
+
+
+def main() -> int:
+    """Run the sweep."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--examples", type=int, default=500, help="how many programs, and as many sequences of changes")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=("programs", "changes"))
+    parser.add_argument("--show", type=int, default=20, help="how many differences are printed")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    counts: Counter[tuple[str, str]] = Counter()
+    refusals: Counter[str] = Counter()
+    shown, start = 0, time.process_time()
+    for kind, attempt in (("programs", try_program), ("changes", try_changes)):
+        if arguments.only not in (None, kind):
+            continue
+        for seed in range(arguments.seed, arguments.seed + arguments.examples):
+            how, text = attempt(seed)
+            counts[kind, how] += 1
+            if how == "refused":
+                refusals[text.splitlines()[0][:140]] += 1
+            elif how == "differed" and shown < arguments.show:
+                shown += 1
+                print(f"--- {kind} {seed}\n{text}\n")
+    for (kind, how), count in sorted(counts.items()):
+        print(f"{kind} that {how}: {count}")
+    for text, count in refusals.most_common(12):
+        print(f"  refused {count} times: {text}")
+    print(f"{time.process_time() - start:.1f} CPU seconds")
+    return 1 if any(how == "differed" for _, how in counts) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
