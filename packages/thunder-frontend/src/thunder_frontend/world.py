@@ -486,7 +486,7 @@ class World:
 BUILTINS = builtins.__dict__
 OWN = module_calls.__dict__
 HEAP_TYPE = 1 << 9
-IMMUTABLE = (tuple, frozenset, types.MethodType, functools.partial)
+IMMUTABLE = (tuple, frozenset, types.MethodType, types.CodeType, functools.partial)
 LARGEST_BUFFER = 1 << 20
 
 
