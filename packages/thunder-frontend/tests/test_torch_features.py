@@ -159,3 +159,40 @@ def test_casts_are_made_once_under_autocast():
     result.float().sum().backward()
     (gradient,) = torch.autograd.grad(expected.float().sum(), w)
     torch.testing.assert_close(w.grad, gradient, rtol=2e-2, atol=2e-2)
+
+
+def test_functorch_transforms_see_through_compiled_functions():
+    compiled = jit(lambda x: (x**2).sum())
+    x = torch.randn(3)
+    compiled(x)
+    torch.testing.assert_close(torch.func.grad(compiled)(x), 2 * x)
+    torch.testing.assert_close(torch.func.vmap(compiled)(torch.stack([x, x])), torch.stack([(x**2).sum()] * 2))
+
+
+def test_default_devices_are_guarded():
+    compiled = jit(lambda x: x + torch.ones(3))
+    x = torch.randn(3)
+    with torch.device("cpu"):
+        assert compiled(x).device.type == "cpu"
+    assert compiled(x).device.type == "cpu"
+    with torch.device("meta"):
+        assert jit(lambda n: torch.ones(n))(3).device.type == "meta"
+
+
+def test_checkpointed_regions_are_computed_again():
+    def program(x, w, checkpointed):
+        def region(x):
+            return torch.tanh(torch.sigmoid(x @ w) * 2).exp()
+
+        y = checkpoint(region, x, use_reentrant=False) if checkpointed else region(x)
+        return y.sum()
+
+    x, w = torch.randn(64, 64, requires_grad=True), torch.randn(64, 64, requires_grad=True)
+    saved = {}
+    for checkpointed in (False, True):
+        compiled = jit(program)
+        x.grad = w.grad = None
+        compiled(x, w, checkpointed).backward()
+        saved[checkpointed] = sum(d.bytes for d in compiled.compiled[-1].split.decisions if d.saved)
+        torch.testing.assert_close(x.grad, torch.autograd.grad(program(x, w, False), x)[0])
+    assert saved[True] < saved[False]

@@ -70,6 +70,7 @@ class Acquisition(TorchCalls):
         self._base_tensors: dict[int, TracedTensor] = {}
         self._sharing: dict[int, list[TracedTensor]] = {}
         self._templates: dict[int, Any] = {}
+        self._layouts: dict[int, Any] = {}
 
     # --- tensors ---------------------------------------------------------------------------------------------------
 
@@ -151,7 +152,7 @@ class Acquisition(TorchCalls):
         if not self.value(tensor).requires_grad:
             return True
         outside = getattr(tensor, "_input", None)
-        if outside is None or tensor._memory.version > 0:
+        if outside is None or tensor._memory.recorded:
             return False
         return bool(self.ask(tensor, "is_leaf", outside.example.is_leaf))
 
@@ -201,11 +202,25 @@ class Acquisition(TorchCalls):
 
     def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
         """Return the strides that the tensor will have."""
-        return self._examples.of(self.value(tensor)).stride()
+        return self.example(tensor).stride()
 
     def example(self, tensor: TracedTensor) -> torch.Tensor:
-        """Return a tensor without data, laid out as this one will be."""
-        return self._examples.of(self.value(tensor))
+        """Return a tensor without data, laid out as eager's would be: writes change no layout."""
+        view = tensor._viewed_as
+        if view is None:
+            return self._examples.of(tensor._first)
+        known = self._layouts.get(id(tensor))
+        if known is None or known[1] is not view:
+            made = self._examples.run(view.function, (self.example(view.parent), *view.args), view.kwargs)
+            known = self._layouts[id(tensor)] = (tensor, view, made if view.index is None else made[view.index])
+        return known[2]
+
+    def shared_layout(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: TracedTensor) -> Any:
+        """Return for each result of a call whether it shares the memory of ``parent``, and whether it is ``parent``."""
+        base = self.example(parent)
+        made = self._examples.run(function, (base, *self.values(args[1:])), self.values(kwargs))
+        results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
+        return [(storage_key(t) == storage_key(base), t is base) for t in results]
 
     # --- running ---------------------------------------------------------------------------------------------------
 
@@ -309,10 +324,8 @@ class Acquisition(TorchCalls):
     def _value_template(self, traced: TracedTensor) -> Any:
         view = traced._viewed_as
         if view is not None and traced._memory.outside and not flat_proxies((view.args, view.kwargs)):
-            parent = view.parent
-            if self.value(traced).requires_grad == self.value(parent).requires_grad:
-                remade = RemadeView(view.function, view.args, view.kwargs, view.index)
-                return Built(remade, (self._tensor_template(parent),))
+            remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked)
+            return Built(remade, (self._tensor_template(view.parent),))
         return current_value(traced, self.on_values)
 
     def _tensor_effects(self) -> list[Effect]:
@@ -355,6 +368,7 @@ class RemadeView:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     index: int | None
+    tracked: bool
 
     @property
     def __name__(self) -> str:
@@ -362,7 +376,8 @@ class RemadeView:
 
     def __call__(self, tensor: torch.Tensor) -> Any:
         """Return the view."""
-        made = self.function(tensor, *self.args, **self.kwargs)
+        with torch.set_grad_enabled(self.tracked):
+            made = self.function(tensor, *self.args, **self.kwargs)
         return made if self.index is None else made[self.index]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._device import DeviceContext
 
 from thunder_frontend.acquire import acquire
 from thunder_frontend.check import FirstCallCheck
@@ -20,6 +21,18 @@ from thunder_frontend.pipeline import Compiled, compile_program
 from thunder_frontend.stats import CompileStats, Timer
 
 LOGGER = logging.getLogger("thunder")
+
+
+def watched_from_outside() -> bool:
+    """Whether each operation must be seen by somebody: a functorch transform, or a mode for torch functions.
+
+    A program would hide its operations from them, so under them the callable runs as it is. The mode that
+    ``torch.device`` and ``torch.set_default_device`` put in place is part of what programs are compiled for.
+    """
+    if torch._C._are_functorch_transforms_active():
+        return True
+    modes = range(torch._C._len_torch_function_stack())
+    return any(not isinstance(torch._C._get_function_stack_at(i), DeviceContext) for i in modes)
 
 
 class CompiledFunction:
@@ -63,6 +76,8 @@ class CompiledFunction:
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Compile a specialisation for this call, and call it."""
+        if watched_from_outside():
+            return self.function(*args, **kwargs)
         with self._lock:
             reasons = [r for c in self.compiled if (r := c.specialisation.failure(args, kwargs)) is not None]
             compiled = self._compile(args, kwargs)

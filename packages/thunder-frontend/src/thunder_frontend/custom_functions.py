@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.overwrites import RULES, zeros_like
 from thunder_frontend.storage import own_storage
 from thunder_frontend.torch_calls import TorchCalls
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, flat_proxies, substitute
-from thunder_torch import call, to_torch_device, to_torch_dtype
 
 
 class Context:
@@ -60,7 +60,7 @@ class CustomFunctions:
     def __init__(self, calls: TorchCalls, interpreted: Callable[[Any], Callable[..., Any]]) -> None:
         self._calls = calls
         self._interpreted = interpreted
-        self.rules: dict[Symbol, Callable[..., Any]] = {}
+        self.rules: dict[Symbol, Callable[..., Any]] = dict(RULES)
 
     def apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``cls.apply`` does."""
@@ -182,15 +182,6 @@ def replay(bound_symbols: Sequence[BoundSymbol], known: dict[str, Any]) -> None:
     for bound in bound_symbols:
         made = bound.symbol(*substitute(bound.args, known), **substitute(bound.kwargs, known))
         known.update(zip([p.name for p in bound.outputs], flat_proxies(made), strict=True))
-
-
-def zeros_like(proxy: TensorProxy) -> Any:
-    """Record zeros like a cotangent that is missing, as autograd materialises them."""
-    return call(
-        torch.zeros,
-        (tuple(proxy.shape),),
-        {"dtype": to_torch_dtype(proxy.dtype), "device": to_torch_device(proxy.device)},
-    )
 
 
 def _free(bound_symbols: Sequence[BoundSymbol], inputs: Sequence[Proxy]) -> list[Proxy]:

@@ -59,6 +59,18 @@ class Examples:
             todo.pop()
             self._run(bound)
 
+    def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a torch function on examples, given themselves or by proxies."""
+        args, kwargs = self._found(args), self._found(kwargs)
+        with torch._C.DisableTorchFunction(), fake_mode(), torch.no_grad():
+            return function(*args, **kwargs)
+
+    def _found(self, tree: Any) -> Any:
+        for proxy in flat_proxies(tree):
+            if not isinstance(proxy, NumberProxy):
+                self.of(proxy)  # type: ignore[arg-type]
+        return self._filled(tree)
+
     def _run(self, bound: BoundSymbol) -> None:
         args, kwargs = self._filled(bound.args), self._filled(bound.kwargs)
         with torch._C.DisableTorchFunction(), fake_mode(), torch.no_grad():

@@ -7,7 +7,9 @@ import types
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 
+from thunder_frontend import module_calls
 from thunder_frontend.module_calls import call_module, runs_forward_alone
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
@@ -53,7 +55,7 @@ MODULES = torch.nn.modules.module
 def runs_natively(function: Any) -> bool:
     """Whether a Python function is called as it is: Thunder's own, and what of PyTorch ends in its dispatcher."""
     module = function.__globals__.get("__name__") or ""
-    if function is call_module:
+    if function is call_module or function is module_calls.checkpoint:
         return False
     if module.startswith("thunder"):
         return module.startswith("thunder_") and not module.startswith("thunder_benchmarks")
@@ -115,6 +117,9 @@ def lookasides(acquisition: Any) -> list[Any]:
         torch.nn.Module._wrapped_call_impl: Interpreted(call_module),
         torch.nn.Module.__call__: Interpreted(call_module),
         runs_forward_alone: no_hooks,
+        torch.utils.checkpoint.checkpoint: Interpreted(module_calls.checkpoint),
+        module_calls.enter_checkpoint: acquisition.enter_checkpoint,
+        module_calls.leave_checkpoint: acquisition.leave_checkpoint,
         type: type_of,
         torch.autograd.Function.apply.__func__: acquisition.custom_functions.apply,
         torch.autograd.grad: acquisition.inner_gradients,

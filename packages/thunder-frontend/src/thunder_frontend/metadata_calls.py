@@ -108,7 +108,9 @@ def _iter(calls: Any, tensor: T) -> Any:
 @answers(T.detach_, torch.detach_)
 def _detach_in_place(calls: Any, tensor: T) -> Any:
     traced = calls.traced(tensor)
-    if traced._viewed_as is not None:
+    outside = getattr(traced, "_input", None)
+    viewed = traced._viewed_as is not None and traced.source is None
+    if viewed or outside is not None and calls.ask(traced, "_is_view", outside.example._is_view(), call=True):
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     if not calls.value(traced).requires_grad:
         return tensor

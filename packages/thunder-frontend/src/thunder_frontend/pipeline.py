@@ -22,7 +22,7 @@ from thunder_ir import Builder, OpTags, TensorProxy, Trace, recording, substitut
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy
 from thunder_torch import symbol_of
-from thunder_torch.bridge import connect_autograd
+from thunder_torch.bridge import connect_autograd, in_a_box
 
 
 @dataclass(slots=True, eq=False)
@@ -183,6 +183,7 @@ def _differentiated(
         backward_traces += execution_traces(backward_traces[-1], options.executors)
         _after_optimisation(backward_traces, options)
     with timer("code generation"):
+        backward_traces.append(in_a_box(backward_traces[-1]))
         forward, backward = traces[-1].python_callable(), backward_traces[-1].python_callable()
-        run = connect_autograd(forward, backward, split, compile=compile_trace, differentiate=differentiate)
+        run = connect_autograd(forward, backward, split, boxed=True, compile=compile_trace, differentiate=differentiate)
         return run, split

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.epilogue import epilogue_lines
 from thunder_frontend.guards import (
     EmptyGuard,
     Guard,
@@ -26,7 +27,6 @@ from thunder_frontend.guards import (
     checker,
     gathered_parts,
 )
-from thunder_frontend.epilogue import epilogue_lines
 from thunder_frontend.outputs import proxies_of
 from thunder_frontend.program import Input, Program
 from thunder_frontend.symbolic import ConstraintsGuard
@@ -238,7 +238,9 @@ def _conditions(program: Program, context: Context) -> list[str]:
     parts = [g for g in program.guards if isinstance(g, HeldPartGuard)]
     gathered = {id(g) for g in (*slots, *absent, *empty, *parts)}
     conditions = [f"{context.object(program.environment.checker(), 'same_environment')}()"]
-    conditions.append(f"not {context.object(torch._C._len_torch_function_stack, 'torch_function_modes')}()")
+    modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
+    conditions.append(f"{modes}() == {program.environment.modes}" if program.environment.modes else f"not {modes}()")
+    conditions.append(f"not {context.object(torch._C._are_functorch_transforms_active, 'functorch_active')}()")
     if slots:
         check = SlotCheck(slots)
         tables, keys = context.object(check.containers, "tables"), context.object(check.keys, "names")

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
+
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import TensorProxy
 
@@ -23,12 +25,14 @@ class Storage:
         root: the tensor that covers all of it.
         version: how many writes there were.
         outside: whether the caller can see it, because its root came from outside of the program.
+        recorded: whether autograd recorded a write.
         views: the views of it that were made, in order.
     """
 
     root: TracedTensor
     version: int = 0
     outside: bool = False
+    recorded: bool = False
     views: list[TracedTensor] = field(default_factory=list)
 
 
@@ -41,6 +45,7 @@ class View:
         function: the torch function that was called.
         args, kwargs: its arguments, without the tensor viewed, which is the first positional one.
         index: which of the results it is, where there are several.
+        tracked: whether autograd recorded it.
     """
 
     parent: TracedTensor
@@ -48,6 +53,12 @@ class View:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     index: int | None
+    tracked: bool = True
+
+    @property
+    def detaches(self) -> bool:
+        """Whether autograd does not see writes to the view."""
+        return not self.tracked or getattr(self.function, "__name__", "") == "detach"
 
 
 Replay = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -88,16 +99,20 @@ def current_value(tensor: TracedTensor, replay: Replay) -> TensorProxy:
     view = tensor._viewed_as
     if view is not None:
         parent = current_value(view.parent, replay)
-        result = replay(view.function, (parent, *view.args), view.kwargs)
+        with torch.set_grad_enabled(view.tracked):
+            result = replay(view.function, (parent, *view.args), view.kwargs)
         tensor._proxy = result if view.index is None else result[view.index]
     tensor._seen = storage.version
     return tensor._proxy
 
 
 Scatter = Callable[[View, TensorProxy, TensorProxy], TensorProxy]
+Settle = Callable[[TensorProxy, TensorProxy, bool], TensorProxy]
 
 
-def write(tensor: TracedTensor, value: TensorProxy, replay: Replay, scatter: Scatter) -> None:
+def write(
+    tensor: TracedTensor, value: TensorProxy, replay: Replay, scatter: Scatter, settle: Settle, tracked: bool
+) -> None:
     """Make ``value`` what the tensor holds, in its storage and so in everything that shares it.
 
     Args:
@@ -105,12 +120,20 @@ def write(tensor: TracedTensor, value: TensorProxy, replay: Replay, scatter: Sca
         value: of the tensor's shape and dtype.
         replay: calls a torch function on proxies.
         scatter: from a view, its parent's value and the view's new value to the parent's new value.
+        settle: from a value that requires grad, the one written in its place that does not, and whether autograd sees
+            the write, to one that does.
+        tracked: whether autograd sees the write.
     """
+    old = current_value(tensor, replay)
+    if old.requires_grad and not value.requires_grad:
+        value = settle(old, value, tracked)
     view = tensor._viewed_as
     if view is None:
         tensor._memory.version += 1
+        tensor._memory.recorded |= tracked and value.requires_grad
     else:
         parent_value = scatter(view, current_value(view.parent, replay), value)
-        write(view.parent, parent_value, replay, scatter)
+        write(view.parent, parent_value, replay, scatter, settle, tracked and not view.detaches)
+        return  # what it holds is a view of what its parent holds now
     tensor._proxy = value
     tensor._seen = tensor._memory.version

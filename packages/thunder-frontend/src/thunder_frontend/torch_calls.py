@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 
+from thunder_executors import find_replacement
 from thunder_frontend.errors import AcquisitionError, UnknownTensorError
 from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED
+from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.storage import View, current_value, own_storage, replace_in_storage, share_storage, write
 from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
 from thunder_frontend.view_writes import scatter_into_parent
-from thunder_executors import find_replacement
 from thunder_ir import BoundSymbol, Builder, IntegerProxy, NumberProxy, OpTags, Symbol, TensorProxy
 from thunder_torch import Mutation, call, functionalise, view_argument, viewed
 
@@ -23,6 +24,9 @@ METADATA_WRITES = {
     T.swapdims_: T.swapdims,
 }  # fmt: skip
 """Methods that change the shape of their target in place, and the views that they amount to."""
+
+LIKE_ANOTHER = {T.view_as: T.view, T.reshape_as: T.reshape, T.expand_as: T.expand}
+"""Views that take their shape from another tensor, of which they read nothing else."""
 
 
 class TorchCalls:
@@ -64,15 +68,23 @@ class TorchCalls:
 
     def record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call that writes nothing; return traced tensors for its results."""
+        if function in LIKE_ANOTHER and len(args) == 2 and isinstance(args[1], torch.Tensor):
+            function, args = LIKE_ANOTHER[function], (args[0], tuple(self.value(args[1]).shape))
         values, named = self.values(args), self.values(kwargs)
         output = self.on_values(function, values, named)
         index = view_argument(function)
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
             return self._wrap_all(output, args)
         parent = self.traced(args[index])
-        known = (at_hand(values), at_hand(named)) if self.symbolic else (values, named)
-        shares = [v is not None for v in viewed(function, *known)]
-        return self._wrap_views(output, shares, parent, View(parent, function, values[1:], named, None))
+        if output is parent._proxy or parent._memory.version:
+            layouts = self.shared_layout(function, args, kwargs, parent)
+            if layouts[0][1]:
+                return parent
+            shares = [shared for shared, _ in layouts]
+        else:
+            known = (at_hand(values), at_hand(named)) if self.symbolic else (values, named)
+            shares = [v is not None for v in viewed(function, *known)]
+        return self._wrap_views(output, shares, parent, View(parent, function, values[1:], named, None, torch.is_grad_enabled()))
 
     def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call on proxies and return its output proxies."""
@@ -82,6 +94,16 @@ class TorchCalls:
         if len(bound) > count:
             _settle_requires_grad(bound[count:], torch.is_grad_enabled())
         return output
+
+    def enter_checkpoint(self) -> frozenset[Any]:
+        """Begin a region that the backward program computes again; return the tags of before."""
+        before = self.builder.tags
+        self.builder.tags = before | {OpTags.RECOMPUTE}
+        return before
+
+    def leave_checkpoint(self, before: frozenset[Any]) -> None:
+        """End the region."""
+        self.builder.tags = before
 
     def symbol_call(self, symbol: Symbol, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call of a symbol, such as an executor's own operator, that user code makes on tensors."""
@@ -146,10 +168,9 @@ class TorchCalls:
 
     def _wrap_views(self, output: Any, shares: list[bool], parent: TracedTensor, view: View) -> Any:
         if isinstance(output, TensorProxy):
-            if output is parent._proxy:
-                return parent
             if not shares[0]:
-                return self.wrap(output)
+                copied = output is parent._proxy  # eager copies what has another layout than the value here
+                return self.wrap(self.on_values(torch.clone, (output,), {}) if copied else output)
             tensor = self.new_traced(output)
             share_storage(tensor, view)
             return tensor
@@ -188,9 +209,10 @@ class TorchCalls:
                 f"use {view.__name__}()"
             )
         before = TracedTensor(self.value(target), target._stands_for)
+        before._first = target._first
         replace_in_storage(target, before)
         proxy = self.on_values(view, (before._proxy, *args), kwargs)
-        share_storage(target, View(before, view, args, kwargs, None))
+        share_storage(target, View(before, view, args, kwargs, None, torch.is_grad_enabled()))
         target._proxy = proxy
         return target
 
@@ -204,7 +226,15 @@ class TorchCalls:
             raise RuntimeError(
                 f"output with shape {list(held.shape)} doesn't match the broadcast shape {list(value.shape)}"
             )
-        write(target, value, self.on_values, self._scatter)
+        write(target, value, self.on_values, self._scatter, self.overwritten, torch.is_grad_enabled())
+
+    def overwritten(self, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
+        """Return what a tensor that requires grad holds after a value that does not was written to it."""
+        return record_overwritten(self.builder, old, new, tracked)
+
+    def shared_layout(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: TracedTensor) -> Any:
+        """Return for each result of a call whether it shares the memory of ``parent``, and whether it is ``parent``."""
+        raise NotImplementedError
 
     def _scatter(self, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
         return scatter_into_parent(self.on_values, view, parent, value)

@@ -23,6 +23,7 @@ class TracedTensor(torch.Tensor):
     """
 
     _proxy: TensorProxy
+    _first: TensorProxy
     _memory: Storage
     _seen: int
     _viewed_as: Any
@@ -32,7 +33,7 @@ class TracedTensor(torch.Tensor):
     _argument: Any
 
     OWN = frozenset(
-        "_proxy _memory _seen _viewed_as _stands_for _strides_known _input _argument _is_param _calls _gradient".split()
+        "_proxy _first _memory _seen _viewed_as _stands_for _strides_known _input _argument _is_param _calls _gradient".split()
     )
     """Names of the attributes that belong to Thunder."""
 
@@ -42,7 +43,7 @@ class TracedTensor(torch.Tensor):
         made = torch.Tensor._make_wrapper_subclass(
             cls, shape, strides=proxy.strides, dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device)
         )
-        made._proxy = proxy
+        made._proxy = made._first = proxy
         made._stands_for = stands_for
         made._strides_known = proxy.strides is not None
         made._viewed_as = None

@@ -38,6 +38,8 @@ def scatter_into_parent(call: Call, view: View, parent: TensorProxy, value: Tens
     torch.Tensor.data.__get__, torch.Tensor.contiguous, torch.Tensor.alias if hasattr(torch.Tensor, "alias") else None,
 )  # fmt: skip
 def _reshaped(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    if value.dtype is not parent.dtype:  # a view of other elements
+        return _by_position(call, view, parent, value)
     if value.shape == parent.shape:
         return value
     return call(torch.Tensor.reshape, (value, tuple(parent.shape)), {})  # type: ignore[no-any-return]

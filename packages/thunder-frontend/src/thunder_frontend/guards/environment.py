@@ -70,16 +70,17 @@ class EnvironmentGuard:
     The check on the hit path is one call into PyTorch, with what that leaves out beside it.
     """
 
-    __slots__ = ("_native", "environment")
+    __slots__ = ("_native", "environment", "modes")
 
     def __init__(self) -> None:
         self.environment = environment()
+        self.modes = torch._C._len_torch_function_stack()
         self._native = GlobalStateGuard().check if GlobalStateGuard is not None else None
 
     def checker(self) -> Callable[[], bool]:
         """Return a function that says whether the state is what it was when this guard was made."""
         now = self.environment
-        if self._native is None or now.inference_mode or now.sdpa != _SDPA_DEFAULT:
+        if self._native is None or self.modes or now.inference_mode or now.sdpa != _SDPA_DEFAULT:
             return lambda: now == environment()
         return self._native
 
