@@ -347,10 +347,10 @@ class Acquisition(TorchCalls):
         target = Outside(source)
         if write.kind == "container":
             return [Effect("refill", target, None, template(_copied(now), tensor, self.world))]
-        if now is MISSING:
-            return [Effect("delete", target, (write.kind, write.key), None)]
         if now is write.before:
             return []
+        if now is MISSING:
+            return [Effect("delete", target, (write.kind, write.key), None)]
         return [Effect(write.kind, target, write.key, template(now, tensor, self.world))]
 
 

@@ -63,6 +63,12 @@ class Journal:
         """Whether the program wrote to this place."""
         return (id(target), kind, key) in self._writes
 
+    def added(self, container: Any) -> frozenset[Any]:
+        """Return the keys that the program added to a dict."""
+        return frozenset(
+            w.key for w in self._writes.values() if w.target is container and w.kind == "item" and w.before is MISSING
+        )
+
     def writes(self) -> list[Write]:
         """Return the places written to, in the order of their first write."""
         return list(self._writes.values())
@@ -101,11 +107,11 @@ def _restore(write: Write) -> None:
     target, key, before = write.target, write.key, write.before
     match write.kind:
         case "attribute":
-            if before is MISSING:
-                if hasattr(target, key):
-                    object.__delattr__(target, key)
-            else:
-                object.__setattr__(target, key, before)
+            plain = type if isinstance(target, type) else object  # neither calls what the object's class defines
+            if before is not MISSING:
+                plain.__setattr__(target, key, before)
+            elif hasattr(target, key):
+                plain.__delattr__(target, key)
         case "item":
             if before is MISSING:
                 target.pop(key, None)

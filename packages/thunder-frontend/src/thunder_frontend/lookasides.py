@@ -50,6 +50,8 @@ GLOBAL_HOOKS = (
     "_global_forward_pre_hooks",
 )
 MODULES = torch.nn.modules.module
+NUMBERS_A_HOOK = torch.utils.hooks.RemovableHandle.__init__
+"""Counts all hooks there ever were. The count is no state that a program depends on, and is not to be taken back."""
 
 
 def runs_natively(function: Any) -> bool:
@@ -57,6 +59,8 @@ def runs_natively(function: Any) -> bool:
     module = function.__globals__.get("__name__") or ""
     if function is call_module or function is module_calls.checkpoint:
         return False
+    if function is NUMBERS_A_HOOK:
+        return True
     if module.startswith("thunder"):
         return module.startswith("thunder_") and not module.startswith("thunder_benchmarks")
     if module == "torch" or module.startswith("torch."):

@@ -96,7 +96,8 @@ class Watch(Callbacks):
             return
         if self.world.source_of(obj) is not None:
             own = getattr(obj, "__dict__", None)
-            before = own.get(name, MISSING) if isinstance(own, dict) else getattr(obj, name, MISSING)
+            plain = isinstance(own, (dict, types.MappingProxyType))
+            before = own.get(name, MISSING) if plain else getattr(obj, name, MISSING)
             self.world.journal.note("attribute", obj, name, before)
 
     def delete_attribute(self, obj: Any, name: str) -> None:
@@ -116,9 +117,10 @@ class Watch(Callbacks):
             self.world.journal.note("item", container, key, container[key])
 
     def delete_item(self, container: Any, key: Any) -> None:
-        if isinstance(container, dict) or isinstance(container, TracedTensor):
-            self.store_item(container, key, None)
-        elif self.world.source_of(container) is not None:
+        journal = self.world.journal
+        if isinstance(container, TracedTensor) or isinstance(container, dict) and key in journal.added(container):
+            return
+        if self.world.source_of(container) is not None:
             self.world.contents(container)
             self.world.journal.note_container(container)
 
@@ -145,7 +147,7 @@ class Watch(Callbacks):
             return
         name = getattr(fn, "__name__", "")
         owner = bound = getattr(fn, "__self__", None)
-        if owner is None and args:
+        if (owner is None or isinstance(owner, types.ModuleType)) and args:
             owner = args[0]
         if is_container(owner):
             if self.world.source_of(owner) is not None:
@@ -195,7 +197,8 @@ class Watch(Callbacks):
 
 
 def _hashable(fn: Any) -> bool:
-    return type(fn).__hash__ is not None
+    cls = type(fn)
+    return cls.__hash__ is not None and cls is not weakref.ref  # which has the hash of what it refers to
 
 
 def _hashable_in(fn: Any, table: Container[Any]) -> bool:

@@ -391,10 +391,12 @@ class World:
         source = self._sources.get(id(container))
         if source is None or self.journal.wrote(container):
             return
-        if not container:
+        added = self.journal.added(container)
+        keys = tuple([k for k in container if k not in added]) if added else tuple(container)
+        if not keys:
             self.empty(container)
         else:
-            self.require(KeysGuard(source, tuple(container)), id(source), "keys")
+            self.require(KeysGuard(source, keys), id(source), "keys")
 
     def empty(self, container: Any) -> None:
         """Take in that an outside container is empty."""
@@ -405,7 +407,7 @@ class World:
     def membership(self, container: Any, key: Any, present: bool) -> None:
         """Take in whether ``key`` is in an outside dict or set."""
         source = self._sources.get(id(container))
-        if source is not None and not self.journal.wrote(container):
+        if source is not None and not self._was_written(container, key):
             self.require(MembershipGuard(source, key, present), id(source), _hashable(key), "membership")
 
     def structure(self, container: Any) -> None:
@@ -469,8 +471,8 @@ class World:
     def objects_apart(self) -> None:
         """Guard that mutable objects which are not held, and reached by different ways, stay different objects."""
         kinds: dict[type, list[Source]] = {}
-        for value in self._alive:
-            source = self._sources[id(value)] if id(value) in self._sources else None
+        for value in {id(value): value for value in self._alive}.values():  # an object may be kept alive twice
+            source = self._sources.get(id(value))
             if (
                 source is not None
                 and source.base is not None

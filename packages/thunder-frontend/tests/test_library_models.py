@@ -1,0 +1,132 @@
+"""What models of well-known libraries do around their tensors."""
+
+import functools
+
+import pytest
+import torch
+from against_eager import same_as_eager
+
+from thunder_frontend import DataDependentError, cache_misses, jit
+
+
+def looks_at_its_code(function):
+    @functools.wraps(function)
+    def wrapper(x):
+        return function(x) * function.__code__.co_argcount
+
+    return wrapper
+
+
+class Holder:
+    pass
+
+
+def test_decorators_look_at_the_code_of_what_they_call():
+    holder = Holder()
+    holder.first = looks_at_its_code(lambda x: x + 1)
+    holder.second = looks_at_its_code(lambda x: x * 2)
+
+    def program(holder, x):
+        return holder.first(x) + holder.second(x)
+
+    same_as_eager(program, holder, torch.randn(3))
+
+
+class Counted:
+    made = 0
+
+
+def test_programs_write_attributes_of_classes():
+    def program(x):
+        Counted.made += 1
+        Counted.last = "seen"
+        return x * Counted.made
+
+    try:
+        compiled = jit(program)
+        x = torch.ones(2)
+        assert [compiled(x)[0].item() for _ in range(3)] == [1.0, 2.0, 3.0]
+        assert (Counted.made, Counted.last) == (3, "seen")
+    finally:
+        Counted.made = 0
+        del Counted.last
+
+
+def test_a_program_that_fails_leaves_classes_as_they_were():
+    def program(x):
+        Counted.made += 1
+        Counted.last = "seen"
+        return x if x.sum() > 0 else -x
+
+    with pytest.raises(DataDependentError):
+        jit(program)(torch.ones(2))
+    assert Counted.made == 0
+    assert not hasattr(Counted, "last")
+
+
+class InstallsHooks(torch.nn.Module):
+    """Puts hooks on its parts when it is first called, as models that capture hidden states do."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(2))
+        self.installed = False
+
+    def forward(self, x):
+        if not self.installed:
+            for index, part in enumerate(self.parts):
+                part.register_forward_hook(lambda m, args, out, index=index: out + index)
+            self.installed = True
+        for part in self.parts:
+            x = part(x)
+        return x
+
+
+def test_modules_install_hooks_on_their_first_call():
+    eager, ours = InstallsHooks(), InstallsHooks()
+    ours.load_state_dict(eager.state_dict())
+    compiled, x = jit(ours), torch.randn(2, 3)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), eager(x))
+    assert [len(part._forward_hooks) for part in ours.parts] == [1, 1]
+    assert cache_misses(compiled) == 2
+
+
+def test_a_hook_that_is_there_for_one_call_is_gone_after_it():
+    module = torch.nn.Linear(3, 3)
+
+    def program(x):
+        seen = []
+        handle = module.register_forward_hook(lambda m, args, out: seen.append(out * 2))
+        module(x)
+        handle.remove()
+        return seen[0], module(x)
+
+    x = torch.randn(2, 3)
+    expected = program(x)
+    compiled = jit(program)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), expected)
+    assert not module._forward_hooks
+    assert cache_misses(compiled) == 1
+
+
+def test_programs_read_the_keys_of_dicts_that_they_write_to():
+    def program(x, d):
+        d["new"] = x + 1
+        first = list(d)
+        del d["old"]
+        d["last"] = x * 2
+        return first, list(d), "old" in d, "new" in d, [v * 1 for v in d.values()]
+
+    same_as_eager(program, torch.randn(2), {"old": torch.randn(2), "kept": torch.randn(2)})
+
+
+def test_programs_empty_dicts_and_fill_them_again():
+    def program(x, d):
+        del d["a"]
+        empty = not d
+        d["a"] = x
+        return empty, len(d), d["a"] + 1
+
+    same_as_eager(program, torch.randn(2), {"a": torch.randn(2)})
