@@ -328,6 +328,32 @@ def test_provenance_goes_through_calls_closures_and_loops():
     assert str(run.result_provenance()) == "(((t.own + b) * thing.own) + xs[1]) - ((0 + xs[0]) + xs[1])"
 
 
+class Method:
+    def chosen(self, first, second=1):
+        return second
+
+    def kept(self, first, second=1):
+        return first
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        (lambda x, y: Method().chosen(x, second=y), "y"),
+        (lambda x, y: Method().kept(second=x, first=y), "y"),
+        (lambda x, y: Method.chosen(Method(), x, y), "y"),
+        (lambda x, y: (lambda a, c=1: a)(c=x, a=y), "y"),
+        (lambda x, y: (lambda a, c=1: c)(y), "c"),
+        (lambda x, y: (lambda a, /, **more: a)(x, a=y), "x"),
+        (lambda x, y: (lambda a, *rest: a)(y, x, x), "y"),
+    ],
+)
+def test_parameters_come_from_the_arguments_they_are_bound_to_even_if_all_are_equal(program, text):
+    run = interpret(program, provenance=True)
+    run(1, 1)
+    assert str(run.result_provenance()) == text
+
+
 def test_provenance_can_be_asked_for_in_a_lookaside():
     seen = []
 

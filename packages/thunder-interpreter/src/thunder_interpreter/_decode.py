@@ -58,6 +58,8 @@ class Program:
         plain: the same with neither.
         offsets: byte offset in the code object, by step index.
         cells: ``(index of the argument or -1)`` for each cell variable, in order.
+        parameters: index of each parameter that callers may name.
+        room: the most values that are ever on the stack.
     """
 
     __slots__ = (
@@ -72,14 +74,17 @@ class Program:
         "free",
         "handlers",
         "hidden",
+        "initial_records",
         "lines",
         "local_names",
         "nlocals",
         "offsets",
         "padding",
+        "parameters",
         "plain",
         "ranges",
         "resumable",
+        "room",
         "simple",
         "steps",
         "unbound",
@@ -99,7 +104,11 @@ class Program:
         self.simple = not flags & (CO_VARARGS | CO_VARKEYWORDS) and not code.co_kwonlyargcount
         total = code.co_argcount + code.co_kwonlyargcount + bool(flags & CO_VARARGS) + bool(flags & CO_VARKEYWORDS)
         self.padding = len(self.local_names) - total
+        named = range(code.co_posonlyargcount, code.co_argcount + code.co_kwonlyargcount)
+        self.parameters = {names[index]: index for index in named}
+        self.room = code.co_stacksize + 4
         self.unbound_records: list[Any] | None = None
+        self.initial_records: list[Any] | None = None
         self.unbound = [NULL] * self.padding
         self.cell_arguments = frozenset(code.co_cellvars) & frozenset(code.co_varnames)
         self.binder: Any = None
@@ -155,6 +164,8 @@ class Program:
             self.steps = [TRACKERS[0](instruction, step) for instruction, step in zip(kept, steps, strict=True)]
         if not watched & UNFUSED:
             self.steps = fuse(kept, steps, self.steps, PROVENANCE in watched)
+        if PROVENANCE in watched:
+            self.steps[0] = (TRACKERS[1], self.steps[0])
 
     def exception_handler(self, index: int) -> tuple[int, int, bool] | None:
         """``(step, stack depth, push the offset)`` of the handler that covers step ``index``, or ``None``."""
@@ -197,7 +208,7 @@ Fusion: TypeAlias = "Callable[[list[Instruction], list[tuple[Any, Any]], int], t
 FUSIONS: dict[str, Fusion] = {}
 TRACKED_FUSIONS: dict[Any, Any] = {}
 PROVENANCE = "provenance"
-TRACKERS: list[Callable[[Instruction, tuple[Any, Any]], tuple[Any, Any]]] = []
+TRACKERS: list[Callable[..., Any]] = []  # what makes a step keep provenance; the handler of the first step
 UNFUSED = frozenset({"opaque_call", "opaque_result", "constant"})
 
 
@@ -223,7 +234,7 @@ def fuse(
     fused = list(steps)
     for index, instruction in enumerate(kept):
         candidate = FUSIONS.get(instruction.name)
-        found = None if candidate is None or (provenance and index == 0) else candidate(kept, plain, index)
+        found = None if candidate is None else candidate(kept, plain, index)
         if found is None:
             continue
         handler, symbol, *parts = found

@@ -63,6 +63,10 @@ class Frame:
         reraising: set while an exception is raised again, which leaves the traceback alone: the step it was first
             raised at, or -1.
         finish: what a generator's frame does to its resumer when it returns.
+        shadow: with provenance, a record for each value on the stack; what lies beyond its depth is of no meaning.
+        sources: with provenance, a record for each of ``locals``.
+        operands: with provenance, the records of the operands of the last call or operation.
+        values: with provenance, the operands themselves, of the last call.
     """
 
     __slots__ = (
@@ -74,16 +78,20 @@ class Frame:
         "finished",
         "function",
         "globals",
-        "handled",
         "index",
         "locals",
         "machine",
-        "namespace",
+        "operands",
         "program",
-        "reraising",
+        "shadow",
+        "sources",
         "stack",
-        "track",
+        "values",
     )
+
+    handled: BaseException | None = None
+    namespace: Any = None
+    reraising: int | None = None
 
     def __init__(
         self, machine: "Machine", program: Program, function: FunctionType, locals: list[Any], back: "AnyFrame"
@@ -97,9 +105,6 @@ class Frame:
         self.depth = back.depth + 1
         self.stack: list[Any] = []
         self.index = -1
-        self.handled: BaseException | None = None
-        self.reraising: int | None = None
-        self.namespace: Any = None
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -161,7 +166,10 @@ class Frame:
     origin: Any
     registered: int
     trace: Any
-    track: Any
+    operands: list[Any]
+    shadow: list[Any]
+    sources: list[Any]
+    values: list[Any]
 
     f_trace_lines = True
     f_trace_opcodes = False

@@ -208,8 +208,7 @@ class Interpretation:
         frame: AnyFrame = self.machine().frame
         while frame is not None and type(frame) is not Frame:
             frame = frame.back
-        track = getattr(frame, "track", None)
-        return () if track is None else tuple(_provenance.exposed(record) for record in track.operands)
+        return tuple(_provenance.exposed(record) for record in getattr(frame, "operands", ()))
 
     def provenance_of(self, value: Any) -> Provenance | None:
         """Where ``value`` came from, if a frame that is active in this thread holds it."""

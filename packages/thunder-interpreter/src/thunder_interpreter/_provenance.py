@@ -5,10 +5,10 @@ A record is a tuple while code runs, ``(kind, key, *records it was made from)``;
 
 import dis
 from dataclasses import dataclass
-from types import CellType
+from types import CellType, MethodType
 from typing import Any, TypeAlias
 
-from thunder_interpreter._decode import TRACKERS, Instruction
+from thunder_interpreter._decode import TRACKERS, Instruction, Program
 from thunder_interpreter._frame import AnyFrame, BaseFrame, Frame, InitFrame
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
@@ -103,48 +103,28 @@ def exposed(record: Record, seen: dict[int, Provenance] | None = None) -> Proven
     return seen[id(record)]
 
 
-class Track:
-    """The shadow of one frame.
-
-    Attributes:
-        stack: a record for each value on the frame's stack; what lies beyond the depth of that is of no meaning.
-        variables: a record for each of its variables.
-        operands: the records of the operands of the last call or operation.
-        values: the operands themselves, of the last call.
-    """
-
-    __slots__ = ("operands", "stack", "values", "variables")
-
-    def __init__(self, variables: list[Record]) -> None:
-        self.stack: list[Record] = []
-        self.variables = variables
-        self.operands: list[Record] = []
-        self.values: list[Any] = []
-
-
 def begin(frame: Frame, stack: list[Any], step: tuple[Any, Any]) -> Any:
     """Give a frame that is entered its shadow, unless the call has; then do the first step."""
-    if not hasattr(frame, "track"):
+    if not hasattr(frame, "sources"):
         machine = frame.machine
         program = frame.program
         kind = "argument" if machine.roots else "parameter"
         machine.roots = False
-        variables: list[Record] = [(kind, name) for name in program.local_names]
-        for index in range(program.free, len(variables)):
-            variables[index] = ("closure", program.local_names[index])
-        frame.track = Track(variables)
+        sources: list[Record] = [(kind, name) for name in program.local_names]
+        for index in range(program.free, len(sources)):
+            sources[index] = ("closure", program.local_names[index])
+        frame.sources = sources
+        frame.shadow = [NO_VALUE] * program.room
     return step[0](frame, stack, step[1])
 
 
 def one_result(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Run a handler that replaces its operands by one value, now or when a call has returned."""
     handler, argument, pops, kind, key = packed
-    track = frame.track
     depth = len(stack)
-    shadow = track.stack
-    operands = shadow[depth - pops : depth]
-    track.operands = operands
-    shadow[depth - pops :] = [(kind, key, *operands)]
+    shadow = frame.shadow
+    operands = frame.operands = shadow[depth - pops : depth]
+    shadow[depth - pops] = (kind, key, *operands)
     return handler(frame, stack, argument)
 
 
@@ -152,8 +132,8 @@ def two_operands(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any
     """Run the handler of a binary operator."""
     handler, argument, key = packed
     position = len(stack) - 2
-    shadow = frame.track.stack
-    shadow[position:] = [("operator", key, shadow[position], shadow[position + 1])]
+    shadow = frame.shadow
+    shadow[position] = ("operator", key, shadow[position], shadow[position + 1])
     return handler(frame, stack, argument)
 
 
@@ -161,8 +141,8 @@ def plain_operands(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> A
     """As ``two_operands``, for an operator that may be done at once."""
     handler, argument, key = packed
     position = len(stack) - 2
-    shadow = frame.track.stack
-    shadow[position:] = [("operator", key, shadow[position], shadow[position + 1])]
+    shadow = frame.shadow
+    shadow[position] = ("operator", key, shadow[position], shadow[position + 1])
     plain = frame.machine.plain
     if type(stack[-1]) in plain and type(stack[-2]) in plain:
         b = stack.pop()
@@ -174,7 +154,8 @@ def plain_operands(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> A
 def load_global(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Push a global and, above or below it, ``NULL``."""
     handler, argument, records = packed
-    frame.track.stack[len(stack) :] = records
+    depth = len(stack)
+    frame.shadow[depth : depth + 2] = records
     return handler(frame, stack, argument)
 
 
@@ -182,12 +163,13 @@ def several_results(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> 
     """Run a handler that replaces its operands by several values, the first of them on top."""
     handler, argument, pops, pushes, key = packed
     depth = len(stack)
-    shadow = frame.track.stack
+    shadow = frame.shadow
     source = shadow[depth - 1] if depth else NO_VALUE
     if key == "UNPACK_SEQUENCE":
-        shadow[depth - pops :] = [("element", index, source) for index in range(pushes - 1, -1, -1)]
+        records = [("element", index, source) for index in range(pushes - 1, -1, -1)]
     else:
-        shadow[depth - pops :] = [("other", key, source)] * pushes
+        records = [("other", key, source)] * pushes
+    shadow[depth - pops : depth - pops + pushes] = records
     return handler(frame, stack, argument)
 
 
@@ -195,23 +177,25 @@ def value_and_null(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> A
     """Run a handler that pushes a value and, above or below it, ``NULL``."""
     handler, argument, pops, kind, key, null_above = packed
     depth = len(stack)
-    shadow = frame.track.stack
+    shadow = frame.shadow
     record = (kind, key, *shadow[depth - pops : depth])
-    shadow[depth - pops :] = [record, NO_VALUE] if null_above else [NO_VALUE, record]
+    at = depth - pops
+    shadow[at : at + 2] = (record, NO_VALUE) if null_above else (NO_VALUE, record)
     return handler(frame, stack, argument)
 
 
 def pushing(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Run a handler that pushes one value of a known record."""
     handler, argument, record = packed
-    frame.track.stack[len(stack) :] = [record]
+    frame.shadow[len(stack)] = record
     return handler(frame, stack, argument)
 
 
 def push_constant(frame: Frame, stack: list[Any], packed: tuple[Any, Record]) -> None:
     """Push a constant."""
-    frame.track.stack[len(stack) :] = packed[1:]
-    stack.append(packed[0])
+    value, record = packed
+    frame.shadow[len(stack)] = record
+    stack.append(value)
 
 
 def load_fast(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
@@ -220,8 +204,7 @@ def load_fast(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     value = frame.locals[index]
     if value is NULL:
         return handler(frame, stack, argument)
-    track = frame.track
-    track.stack[len(stack) :] = [track.variables[index]]
+    frame.shadow[len(stack)] = frame.sources[index]
     stack.append(value)
     return None
 
@@ -229,17 +212,17 @@ def load_fast(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
 def store_fast(frame: Frame, stack: list[Any], index: int) -> None:
     """Move a value to a variable."""
     frame.locals[index] = stack.pop()
-    track = frame.track
-    track.variables[index] = track.stack[len(stack)]
+    frame.sources[index] = frame.shadow[len(stack)]
 
 
 def load_two(frame: Frame, stack: list[Any], indices: tuple[int, int]) -> None:
     """Push two variables."""
-    track = frame.track
-    variables, values = track.variables, frame.locals
-    track.stack[len(stack) :] = [variables[indices[0]], variables[indices[1]]]
-    stack.append(values[indices[0]])
-    stack.append(values[indices[1]])
+    first, second = indices
+    sources, values = frame.sources, frame.locals
+    depth = len(stack)
+    frame.shadow[depth : depth + 2] = (sources[first], sources[second])
+    stack.append(values[first])
+    stack.append(values[second])
 
 
 def store_two(frame: Frame, stack: list[Any], indices: tuple[int, int]) -> None:
@@ -251,17 +234,15 @@ def store_two(frame: Frame, stack: list[Any], indices: tuple[int, int]) -> None:
 def store_and_load(frame: Frame, stack: list[Any], indices: tuple[int, int]) -> None:
     """Move a value to a variable and push another."""
     store_fast(frame, stack, indices[0])
-    track = frame.track
-    track.stack[len(stack) :] = [track.variables[indices[1]]]
+    frame.shadow[len(stack)] = frame.sources[indices[1]]
     stack.append(frame.locals[indices[1]])
 
 
 def load_cell(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Push the record of what a cell holds."""
     handler, argument, pops, index = packed
-    track = frame.track
     known = frame.machine.cells.get(id(frame.locals[index]))
-    track.stack[len(stack) - pops :] = [track.variables[index] if known is None else known[1]]
+    frame.shadow[len(stack) - pops] = frame.sources[index] if known is None else known[1]
     return handler(frame, stack, argument)
 
 
@@ -269,7 +250,7 @@ def store_cell(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Keep the record of what goes into a cell."""
     handler, argument, index = packed
     cell = frame.locals[index]
-    frame.machine.cells[id(cell)] = (cell, frame.track.stack[len(stack) - 1])
+    frame.machine.cells[id(cell)] = (cell, frame.shadow[len(stack) - 1])
     return handler(frame, stack, argument)
 
 
@@ -280,22 +261,22 @@ def make_cell(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     handler(frame, stack, argument)
     if bound:
         cell = frame.locals[index]
-        frame.machine.cells[id(cell)] = (cell, frame.track.variables[index])
+        frame.machine.cells[id(cell)] = (cell, frame.sources[index])
 
 
 def copying(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Copy a record."""
     handler, distance = packed
-    shadow = frame.track.stack
+    shadow = frame.shadow
     depth = len(stack)
-    shadow[depth:] = [shadow[depth - distance]]
+    shadow[depth] = shadow[depth - distance]
     return handler(frame, stack, distance)
 
 
 def swapping(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Exchange records."""
     handler, distance = packed
-    shadow = frame.track.stack
+    shadow = frame.shadow
     depth = len(stack)
     shadow[depth - distance], shadow[depth - 1] = shadow[depth - 1], shadow[depth - distance]
     return handler(frame, stack, distance)
@@ -304,98 +285,120 @@ def swapping(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
 def begin_loop(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Remember what an iterator iterates over."""
     handler, argument = packed
-    shadow = frame.track.stack
+    shadow = frame.shadow
     depth = len(stack)
-    shadow[depth - 1 :] = [("iterator", 0, shadow[depth - 1])]
+    shadow[depth - 1] = ("iterator", 0, shadow[depth - 1])
     return handler(frame, stack, argument)
 
 
 def iterating(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Count the elements of a loop."""
     handler, argument = packed
-    shadow = frame.track.stack
+    shadow = frame.shadow
     depth = len(stack)
     source = shadow[depth - 1]
     count = 0
     if source[0] == "iterator":
         count, source = source[1], source[2]
-    shadow[depth - 1 :] = [("iterator", count + 1, source), ("element", count, source)]
+    shadow[depth - 1 : depth + 1] = (("iterator", count + 1, source), ("element", count, source))
     return handler(frame, stack, argument)
 
 
 def calling(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Tell a function that is entered where its arguments came from."""
     handler, argument, pops, keywords = packed
-    track = frame.track
-    shadow = track.stack
+    shadow = frame.shadow
     depth = len(stack)
-    operands = shadow[depth - pops : depth]
+    bottom = depth - pops
+    operands = shadow[bottom:depth]
+    values = stack[bottom:]
     if keywords is None:
-        keywords = stack[-1]
+        keywords = values.pop()
         operands.pop()
     if operands[0] is NO_VALUE:
         del operands[0]
     elif operands[1] is NO_VALUE:
         del operands[1]
-    values = stack[-pops:]
-    track.operands = operands
-    track.values = values
-    shadow[depth - pops :] = [("call", keywords, *operands)]
+    frame.operands = operands
+    frame.values = values
+    result = shadow[bottom] = ("call", keywords, *operands)
     outcome = handler(frame, stack, argument)
-    if type(outcome) is Frame and outcome is not frame:
+    if type(outcome) is Frame and outcome.index < 0:  # it has just been made
         program = outcome.program
+        outcome.shadow = [NO_VALUE] * program.room
         if program.simple and not keywords and len(operands) == program.argcount + 1:
-            outcome.track = Track([*operands[1:], *unbound_records(program)])
+            outcome.sources = [*operands[1:], *(program.unbound_records or unbound_records(program))]
         else:
-            pass_on(outcome, values, operands, keywords)
+            outcome.sources = passed_on(outcome, values, operands, result)
     return outcome
 
 
-def unbound_records(program: Any) -> list[Record]:
+def unbound_records(program: Program) -> list[Record]:
     """Records for the variables of a function that are no parameters."""
     if program.unbound_records is None:
-        records: list[Record] = [("parameter", name) for name in program.local_names]
-        for index in range(program.free, len(records)):
-            records[index] = ("closure", program.local_names[index])
+        records = initial_records(program)
         program.unbound_records = records[len(records) - program.padding :]
-    found: list[Record] = program.unbound_records
-    return found
+    return program.unbound_records
 
 
-def pass_on(entered: Frame, values: list[Any], operands: list[Record], keywords: tuple[str, ...]) -> None:
-    """Give the variables of an entered frame the records of the arguments they are bound to."""
-    if hasattr(entered, "track"):
-        return
-    program = entered.program
-    count = program.argcount
-    passed = operands[1:]
+def initial_records(program: Program) -> list[Record]:
+    """Records for the variables of a function that nothing is known to be passed to."""
     records: list[Record] = [("parameter", name) for name in program.local_names]
     for index in range(program.free, len(records)):
         records[index] = ("closure", program.local_names[index])
+    return records
+
+
+def passed_on(entered: Frame, values: list[Any], operands: list[Record], result: Record) -> list[Record]:
+    """The records of the variables of an entered frame: those of the arguments that they are bound to.
+
+    Args:
+        values: the callable and the arguments as they lay on the stack, ``NULL`` among them.
+        operands: a record for each of them, but for ``NULL`` or for an instance that a method was looked up in.
+        result: the record of the call.
+    """
+    program = entered.program
+    if program.initial_records is None:
+        program.initial_records = initial_records(program)
+    records = [*program.initial_records]
+    passed = operands[1:]
+    values = [value for value in values if value is not NULL]
+    fn = values[0]
     if type(entered.back) is InitFrame:
-        passed.insert(0, ("call", keywords, *operands))
-    elif len(passed) == count - 1 and operands[0][0] == "attribute":
+        passed.insert(0, result)
+    elif type(fn) is MethodType:
+        fn = fn.__func__
+        if operands[0][0] == "attribute":
+            passed.insert(0, operands[0][2])
+        else:
+            passed.insert(0, ("attribute", "__self__", operands[0]))
+    elif len(passed) == len(values) - 2 and operands[0][0] == "attribute":
         passed.insert(0, operands[0][2])
-    if program.simple and not keywords and len(passed) == count:
-        records[:count] = passed
-    else:
-        values = [value for value in values if value is not NULL]
-        known = {id(value): record for value, record in zip(values, operands, strict=False)}
-        for index, value in enumerate(entered.locals):
-            if value is not NULL and id(value) in known:
-                records[index] = known[id(value)]
-    entered.track = Track(records)
+    if fn is entered.function or type(entered.back) is InitFrame:
+        keywords = result[1]
+        positional = len(passed) - len(keywords)
+        bound = min(positional, program.argcount)
+        records[:bound] = passed[:bound]
+        for name, record in zip(keywords, passed[positional:], strict=True):
+            if name in program.parameters:
+                records[program.parameters[name]] = record
+        return records
+    known = {id(value): record for value, record in zip(values, operands, strict=False)}
+    for index, value in enumerate(entered.locals):
+        if value is not NULL and id(value) in known:
+            records[index] = known[id(value)]
+    return records
 
 
 def returning(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Hand the record of the returned value to the calling frame."""
     handler, argument, constant = packed
-    record = constant if constant is not None else frame.track.stack[len(stack) - 1]
+    record = constant if constant is not None else frame.shadow[len(stack) - 1]
     back: AnyFrame = frame.back
     kind = type(back)
     if kind is Frame:
         if not frame.program.resumable:
-            back.track.stack[len(back.stack) :] = [record]
+            back.shadow[len(back.stack)] = record
     elif kind is BaseFrame and back.back is None:
         frame.machine.result = record
     return handler(frame, stack, argument)
@@ -404,19 +407,16 @@ def returning(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
 def padding(frame: Frame, stack: list[Any], packed: tuple[Any, ...]) -> Any:
     """Run any other handler; what it pushes has no better record than the opcode's name."""
     handler, argument, effect, key = packed
-    shadow = frame.track.stack
-    depth = len(stack)
     if effect > 0:
-        shadow[depth:] = [("other", key)] * effect
-    elif len(shadow) < depth:
-        shadow += [("other", key)] * (depth - len(shadow))
+        depth = len(stack)
+        frame.shadow[depth : depth + effect] = [("other", key)] * effect
     return handler(frame, stack, argument)
 
 
 def unwound(frame: Frame, depth: int) -> None:
     """Cut the shadow as the stack was cut for an exception."""
-    if hasattr(frame, "track"):
-        frame.track.stack[depth:] = [("other", "exception")] * 2
+    if hasattr(frame, "shadow"):
+        frame.shadow[depth : depth + 2] = [("other", "exception")] * 2
 
 
 PLAIN_OPERATORS: set[Any] = set()
@@ -458,8 +458,7 @@ Tracked: TypeAlias = tuple[Any, Any]
 
 def tracked(instruction: Instruction, step: Tracked) -> Tracked:
     """The step that does ``step`` and keeps the shadow."""
-    made = tracked_variable(instruction, step) or tracked_access(instruction, step) or tracked_rest(instruction, step)
-    return (begin, made) if instruction.index == 0 else made
+    return tracked_variable(instruction, step) or tracked_access(instruction, step) or tracked_rest(instruction, step)
 
 
 def tracked_variable(instruction: Instruction, step: Tracked) -> Tracked | None:
@@ -561,33 +560,28 @@ def tracked_rest(instruction: Instruction, step: Tracked) -> Tracked:
 def find(frame: AnyFrame, value: Any) -> Record | None:
     """The record of ``value`` in the innermost frame that holds it."""
     while frame is not None:
-        if type(frame) is Frame:
-            track = getattr(frame, "track", None)
-            if track is not None:
-                found = find_in(frame, track, value)
-                if found is not None:
-                    return found
+        if type(frame) is Frame and hasattr(frame, "sources"):
+            found = find_in(frame, value)
+            if found is not None:
+                return found
         frame = frame.back
     return None
 
 
-def find_in(frame: Frame, track: Track, value: Any) -> Record | None:
+def find_in(frame: Any, value: Any) -> Record | None:
     """The record of ``value`` among the variables and the stack of a frame."""
-    passed = [held for held in track.values if held is not NULL]
-    for held, record in zip(passed, track.operands, strict=False):
+    passed = [held for held in getattr(frame, "values", ()) if held is not NULL]
+    known: list[tuple[Any, Record]] = list(zip(passed, getattr(frame, "operands", ()), strict=False))
+    known += zip(frame.stack, frame.shadow, strict=False)
+    variables: list[tuple[Any, Record]] = list(zip(frame.locals, frame.sources, strict=False))
+    for held, record in known + variables:
         if held is value:
             return record
-    for held, record in zip(frame.stack, track.stack, strict=False):
-        if held is value:
-            return record
-    for held, record in zip(frame.locals, track.variables, strict=False):
-        if held is value:
-            return record
-        if type(held) is CellType:
-            known = frame.machine.cells.get(id(held))
-            if known is not None and holds(held, value):
-                found: Record = known[1]
-                return found
+    cells = frame.machine.cells
+    for held, _ in variables:
+        if type(held) is CellType and id(held) in cells and holds(held, value):
+            found: Record = cells[id(held)][1]
+            return found
     return None
 
 
@@ -599,4 +593,4 @@ def holds(cell: CellType, value: Any) -> bool:
         return False
 
 
-TRACKERS.append(tracked)
+TRACKERS.extend((tracked, begin))

@@ -22,9 +22,9 @@ def stack_and_variable(frame: Frame, stack: list[Any], argument: tuple[Any, ...]
     plain = frame.machine.plain
     if type(b) in plain and type(stack[-1]) in plain:
         frame.index = last
-        track = frame.track
+        shadow = frame.shadow
         position = len(stack) - 1
-        track.stack[position:] = [("operator", symbol, track.stack[position], track.variables[local])]
+        shadow[position] = ("operator", symbol, shadow[position], frame.sources[local])
         stack[-1] = operation(stack[-1], b)
         return last + 1
     return original[0](frame, stack, original[1])
@@ -36,9 +36,9 @@ def stack_and_constant(frame: Frame, stack: list[Any], argument: tuple[Any, ...]
     plain = frame.machine.plain
     if type(stack[-1]) in plain and type(constant) in plain:
         frame.index = last
-        shadow = frame.track.stack
+        shadow = frame.shadow
         position = len(stack) - 1
-        shadow[position:] = [("operator", symbol, shadow[position], ("constant", constant))]
+        shadow[position] = ("operator", symbol, shadow[position], ("constant", constant))
         stack[-1] = operation(stack[-1], constant)
         return last + 1
     return original[0](frame, stack, original[1])
@@ -53,9 +53,8 @@ def two_variables(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> 
     plain = frame.machine.plain
     if type(a) in plain and type(b) in plain:
         frame.index = last
-        track = frame.track
-        variables = track.variables
-        track.stack[len(stack) :] = [("operator", symbol, variables[first], variables[second])]
+        sources = frame.sources
+        frame.shadow[len(stack)] = ("operator", symbol, sources[first], sources[second])
         stack.append(operation(a, b))
         return last + 1
     return original[0](frame, stack, original[1])
@@ -68,8 +67,7 @@ def variable_and_constant(frame: Frame, stack: list[Any], argument: tuple[Any, .
     plain = frame.machine.plain
     if type(a) in plain and type(b) in plain:
         frame.index = last
-        track = frame.track
-        track.stack[len(stack) :] = [("operator", symbol, track.variables[local], ("constant", b))]
+        frame.shadow[len(stack)] = ("operator", symbol, frame.sources[local], ("constant", b))
         stack.append(operation(a, b))
         return last + 1
     return original[0](frame, stack, original[1])
@@ -84,8 +82,8 @@ def variables_and_store(frame: Frame, stack: list[Any], argument: tuple[Any, ...
     plain = frame.machine.plain
     if type(a) in plain and type(b) in plain:
         frame.index = last
-        variables = frame.track.variables
-        variables[stored] = ("operator", symbol, variables[first], variables[second])
+        sources = frame.sources
+        sources[stored] = ("operator", symbol, sources[first], sources[second])
         values[stored] = operation(a, b)
         return last + 2
     return original[0](frame, stack, original[1])
@@ -99,8 +97,8 @@ def variable_constant_and_store(frame: Frame, stack: list[Any], argument: tuple[
     plain = frame.machine.plain
     if type(a) in plain and type(b) in plain:
         frame.index = last
-        variables = frame.track.variables
-        variables[stored] = ("operator", symbol, variables[local], ("constant", b))
+        sources = frame.sources
+        sources[stored] = ("operator", symbol, sources[local], ("constant", b))
         values[stored] = operation(a, b)
         return last + 2
     return original[0](frame, stack, original[1])
@@ -115,8 +113,7 @@ def pop_and_jump(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> O
 def store_and_jump(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
     """``value ->``, into a variable, and jump."""
     frame.locals[argument[0]] = stack.pop()
-    track = frame.track
-    track.variables[argument[0]] = track.stack[len(stack)]
+    frame.sources[argument[0]] = frame.shadow[len(stack)]
     return argument[1]
 
 
@@ -130,15 +127,14 @@ def next_to_variable(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) 
             stack.pop()
             return target
         frame.locals[local] = value
-        track = frame.track
-        shadow = track.stack
-        depth = len(stack)
-        source = shadow[depth - 1]
+        shadow = frame.shadow
+        top = len(stack) - 1
+        source = shadow[top]
         count = 0
         if source[0] == "iterator":
             count, source = source[1], source[2]
-        shadow[depth - 1 :] = [("iterator", count + 1, source)]
-        track.variables[local] = ("element", count, source)
+        shadow[top] = ("iterator", count + 1, source)
+        frame.sources[local] = ("element", count, source)
         return following
     return original[0](frame, stack, original[1])
 
@@ -161,8 +157,7 @@ def attribute_of_variable(frame: Frame, stack: list[Any], argument: tuple[Any, .
     known = machine.types.get(type(obj))
     if known is not None and name in known.native and machine.load_attribute is None and obj is not NULL:
         frame.index = last
-        track = frame.track
-        track.stack[len(stack) :] = [("attribute", name, track.variables[local])]
+        frame.shadow[len(stack)] = ("attribute", name, frame.sources[local])
         stack.append(getattr(obj, name))
         return last + 1
     return original[0](frame, stack, original[1])
