@@ -13,6 +13,8 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
+FENCE = re.compile(r"(^```.*?^```)", re.M | re.S)
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)\s]+)\)")
 FACE = (
     "\n\n## Reference\n\n::: {module}\n    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
 )
@@ -42,15 +44,32 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     written = [file.src_uri for file in files.documentation_pages()]
     first = config.extra["first"]
     pages = [page for page in first if page in written] + sorted(page for page in written if page not in first)
-    generated = []
+    generated: list[object] = []
     for module in modules():
-        page = f"packages/{module.replace('_', '-')}.md"
-        file = folder(module) / "README.md"
-        if not file.is_file():
-            raise PluginError(f"{file.relative_to(ROOT)} is missing")
-        readme = file.read_text(encoding="utf-8")
-        text = re.sub(r"^```python notest", "```python", readme, flags=re.M) + FACE.format(module=module)
-        files.append(File.generated(config, page, content=text))
-        generated.append(page)
+        home = f"packages/{folder(module).name}"
+        if not (folder(module) / "README.md").is_file():
+            raise PluginError(f"{home}/README.md is missing")
+        text = page(folder(module) / "README.md") + FACE.format(module=module)
+        files.append(File.generated(config, f"{home}/index.md", content=text))
+        others = sorted(file for file in folder(module).glob("*.md") if file.name != "README.md")
+        for file in others:
+            files.append(File.generated(config, f"{home}/{file.name}", content=page(file)))
+        generated.append({folder(module).name: [f"{home}/index.md", *(f"{home}/{file.name}" for file in others)]})
     config.nav = [*pages, {"Packages": generated}]
     return files
+
+
+def page(file: Path) -> str:
+    """Make a page of a Markdown file of a package: links to what is no page become plain text."""
+
+    def link(match: re.Match[str]) -> str:
+        text, target = match.groups()
+        other = re.fullmatch(r"(?:\.\./)+(?:packages/)?(thunder[a-z-]*)(?:/README\.md)?/?", target)
+        if other:
+            return f"[{text}](../{other[1]}/index.md)"
+        kept = target.endswith(".md") and (file.parent / target).is_file() and "/" not in target
+        return match[0] if kept else text
+
+    parts = FENCE.split(file.read_text(encoding="utf-8"))
+    prose = [LINK.sub(link, part) if i % 2 == 0 else part for i, part in enumerate(parts)]
+    return re.sub(r"^```python notest", "```python", "".join(prose), flags=re.M)

@@ -77,6 +77,7 @@ class Run:
         start = share.heard = time.monotonic()
         reader, writer = os.pipe()
         command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--doctest-modules"]
+        command.append("--continue-on-collection-errors")  # they are counted, and hide nothing else
         with open(share.log, "w", encoding="utf-8") as log:
             share.process = subprocess.Popen(
                 [*command, "-p", "pytest_readme", "-p", "pytest_events", *self.words, *share.paths],
