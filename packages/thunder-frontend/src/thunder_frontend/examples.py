@@ -9,7 +9,7 @@ import torch
 
 from thunder_frontend.program import Input
 from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy, flat_proxies
-from thunder_torch.convert import fake_mode
+from thunder_torch.convert import fake_mode, to_torch_device, to_torch_dtype
 
 
 class Examples:
@@ -74,7 +74,10 @@ class Examples:
     def _run(self, bound: BoundSymbol) -> None:
         args, kwargs = self._filled(bound.args), self._filled(bound.kwargs)
         with torch._C.DisableTorchFunction(), fake_mode(), torch.no_grad():
-            output = bound.symbol.origin(*args, **kwargs)
+            if bound.symbol.origin is not None:
+                output = bound.symbol.origin(*args, **kwargs)
+            else:
+                output = [_like(p, args) for p in flat_proxies(bound.output)]
         names = flat_proxies(bound.output)
         values = [output] if isinstance(output, torch.Tensor) else [v for v in output if isinstance(v, torch.Tensor)]
         for proxy, value in zip(names, values, strict=False):
@@ -90,3 +93,11 @@ class Examples:
         if tree.__class__ is dict:
             return {key: self._filled(item) for key, item in tree.items()}
         return tree
+
+
+def _like(proxy: Any, args: Sequence[Any]) -> Any:
+    """An example for the result of a symbol that PyTorch does not know: laid out as the last argument of its shape."""
+    for argument in reversed(args):
+        if isinstance(argument, torch.Tensor) and tuple(argument.shape) == tuple(proxy.shape):
+            return torch.empty_like(argument, dtype=to_torch_dtype(proxy.dtype))
+    return torch.empty(tuple(proxy.shape), dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device))

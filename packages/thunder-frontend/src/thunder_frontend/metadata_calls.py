@@ -23,7 +23,8 @@ NATIVE = frozenset(
                           "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "names", "is_sparse_csr")
      if hasattr(T, n)]
     + [T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.__repr__, T.__hash__, T.__format__, T.is_same_size,
-       torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_same_size]
+       torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_same_size,
+       torch._C._set_grad_enabled]
 )  # fmt: skip
 """What the traced tensor, a tensor with metadata, tells correctly by itself."""
 

@@ -78,7 +78,7 @@ class TorchCalls:
         parent = self.traced(args[index])
         if output is parent._proxy or parent._memory.version:
             layouts = self.shared_layout(function, args, kwargs, parent)
-            if layouts[0][1]:
+            if layouts and layouts[0][1]:
                 return parent
             shares = [shared for shared, _ in layouts]
         else:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.storage import View
 from thunder_ir import TensorProxy
 
@@ -52,6 +53,16 @@ def _reshaped(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -
 def _transposed(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
     """Each of these undoes itself."""
     return call(view.function, (value, *view.args), view.kwargs)  # type: ignore[no-any-return]
+
+
+@inverse_of(torch.Tensor.expand, torch.Tensor.broadcast_to, torch.broadcast_to)
+def _expanded(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    if value.shape == parent.shape:
+        return value
+    raise AcquisitionError(
+        "a write to an expanded tensor, in which several elements lie in one place, is not supported; "
+        "write to the tensor that was expanded, or to a clone()"
+    )
 
 
 @inverse_of(torch.Tensor.select, torch.select)

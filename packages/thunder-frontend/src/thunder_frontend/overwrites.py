@@ -1,0 +1,57 @@
+"""What autograd makes of values written over others: symbols whose result is the new value.
+
+Written in place, a tensor goes on requiring grad though what is written does not. If autograd saw the write, nothing of
+the gradient reaches the old value; if it did not (under ``torch.no_grad()``, through ``.data``), all of it does, as if there
+had been no write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from thunder_ir import BoundSymbol, Builder, Symbol, TensorProxy
+from thunder_torch import call, to_torch_device, to_torch_dtype, torch_language
+
+
+def _new_value(old: TensorProxy, new: TensorProxy) -> Any:
+    return call(torch.Tensor.detach, (new,), {})
+
+
+WRITTEN = Symbol("written", "thunder_frontend", decomposition=_new_value, language=torch_language)
+"""``written(old, new)``: ``new``, written over ``old`` where autograd saw it."""
+
+WRITTEN_UNSEEN = Symbol("written_unseen", "thunder_frontend", decomposition=_new_value, language=torch_language)
+"""``written_unseen(old, new)``: ``new``, written over ``old`` behind autograd's back."""
+
+
+def _written_rule(old: TensorProxy, new: TensorProxy) -> tuple[Any, Callable[..., Any]]:
+    return _new_value(old, new), lambda cotangent: (zeros_like(old), None)
+
+
+def _unseen_rule(old: TensorProxy, new: TensorProxy) -> tuple[Any, Callable[..., Any]]:
+    return _new_value(old, new), lambda cotangent: (cotangent, None)
+
+
+def zeros_like(proxy: TensorProxy) -> Any:
+    """Record zeros like a cotangent that is missing, as autograd materialises them."""
+    return call(
+        torch.zeros,
+        (tuple(proxy.shape),),
+        {"dtype": to_torch_dtype(proxy.dtype), "device": to_torch_device(proxy.device)},
+    )
+
+
+RULES: dict[Symbol, Callable[..., Any]] = {WRITTEN: _written_rule, WRITTEN_UNSEEN: _unseen_rule}
+
+
+def record_overwritten(builder: Builder, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
+    """Record that ``new``, which does not require grad, is written over ``old``, which does; return what it is then."""
+    made = new.like(requires_grad=True)
+    made.name = builder.names.fresh("t")
+    where = builder.locate() if builder.locate is not None else None
+    symbol = WRITTEN if tracked else WRITTEN_UNSEEN
+    builder.bound_symbols.append(BoundSymbol(symbol, (old, new), {}, made, where, builder.tags))
+    return made
