@@ -32,6 +32,9 @@ class Opaque:
     __slots__ = ("code",)
 
     simple = False
+    exact = -1
+    padding = 0
+    unbound: tuple[Any, ...] = ()
 
     def __init__(self, code: CodeType) -> None:
         self.code = code

@@ -58,6 +58,7 @@ class Program:
         plain: the same with neither.
         offsets: byte offset in the code object, by step index.
         cells: ``(index of the argument or -1)`` for each cell variable, in order.
+        exact: the number of positional arguments that need no binding, or -1.
         parameters: index of each parameter that callers may name.
         room: the most values that are ever on the stack.
     """
@@ -69,6 +70,7 @@ class Program:
         "cell_arguments",
         "code",
         "driver",
+        "exact",
         "flags",
         "frame_code",
         "free",
@@ -102,6 +104,7 @@ class Program:
         self.free = len(names)
         self.local_names = (*names, *code.co_freevars)
         self.simple = not flags & (CO_VARARGS | CO_VARKEYWORDS) and not code.co_kwonlyargcount
+        self.exact = code.co_argcount if self.simple else -1
         total = code.co_argcount + code.co_kwonlyargcount + bool(flags & CO_VARARGS) + bool(flags & CO_VARKEYWORDS)
         self.padding = len(self.local_names) - total
         named = range(code.co_posonlyargcount, code.co_argcount + code.co_kwonlyargcount)
@@ -239,6 +242,8 @@ def fuse(
             continue
         handler, symbol, *parts = found
         if not provenance:
+            fused[index] = handler, (*parts, steps[index])
+        elif TRACKED_FUSIONS.get(handler) is handler:
             fused[index] = handler, (*parts, steps[index])
         elif handler in TRACKED_FUSIONS:
             fused[index] = TRACKED_FUSIONS[handler], (*parts, steps[index], symbol)

@@ -191,8 +191,9 @@ def resume(frame: Frame, sent: Any, thrown: BaseException | None) -> Any:
     base = BaseFrame(machine)
     previous, machine.frame = machine.frame, base
     try:
-        continued = attach(frame, base, sent, thrown)
-        return execute(machine, continued)
+        if thrown is None and frame.finished is False:
+            return execute(machine, go_on(frame, base, sent, None))
+        return execute(machine, attach(frame, base, sent, thrown))
     finally:
         machine.frame = previous
         base.native = None
@@ -309,6 +310,16 @@ def attribute(generator: Any, name: str) -> Any:
     if what in ("yieldfrom", "await"):
         return frame.stack[-1] if suspended and frame.program.plain[frame.index][1] is True else None
     return getattr(generator, name)
+
+
+def go_on(resumed: Frame, back: AnyFrame, sent: Any, finish: Callable[[AnyFrame, Any], Any] | None) -> Frame:
+    """Make the frame of a generator that is suspended at a ``yield`` ready to go on for ``back``."""
+    resumed.back = back
+    resumed.machine = back.machine
+    resumed.depth = back.depth + 1
+    resumed.finish = finish
+    resumed.stack.append(sent)
+    return resumed
 
 
 def resume_for(frame: AnyFrame, resumed: Frame, sent: Any, finish: Callable[[AnyFrame, Any], Any]) -> AnyFrame:

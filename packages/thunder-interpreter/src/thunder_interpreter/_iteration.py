@@ -98,12 +98,7 @@ def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
         if reference is not None:
             resumed = reference()
             if resumed is not None and resumed.finished is False and resumed.back is None:
-                resumed.back = frame
-                resumed.machine = machine
-                resumed.depth = frame.depth + 1
-                resumed.finish = finish_loop
-                resumed.stack.append(None)
-                return resumed
+                return _generators.go_on(resumed, frame, None, finish_loop)
             resumed = _generators.interpreted(machine, iterator)
             if resumed is not None:
                 return _generators.resume_for(frame, resumed, None, finish_loop)

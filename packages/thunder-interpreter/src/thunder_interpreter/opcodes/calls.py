@@ -4,8 +4,8 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from thunder_interpreter import _iteration
-from thunder_interpreter._calls import Outcome, call
-from thunder_interpreter._decode import Instruction, Program
+from thunder_interpreter._calls import Opaque, Outcome, call
+from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Call, Frame, Protocol, start
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
@@ -40,23 +40,18 @@ def call_op(frame: Frame, stack: list[Any], counts: tuple[int, tuple[str, ...]])
     return call_positional(frame, fn, args)
 
 
+UNKNOWN = Opaque(call_op.__code__)  # of functions that have not been seen yet
+
+
 def call_positional(frame: Frame, fn: Any, args: list[Any]) -> Outcome:
     """Call without keywords; what is frequent is done here, the rest in ``call``."""
-    kind = type(fn)
-    if kind is MethodType:
+    if type(fn) is MethodType:
         args.insert(0, fn.__self__)
         fn = fn.__func__
-        kind = type(fn)
     machine = frame.machine
-    if kind is FunctionType and machine.quick:
-        program = machine.programs.get(id(fn.__code__))
-        if (
-            type(program) is Program
-            and program.simple
-            and len(args) == program.argcount
-            and id(fn) not in machine.table
-            and frame.depth < machine.limit
-        ):
+    if type(fn) is FunctionType and machine.quick:
+        program: Any = machine.programs.get(id(fn.__code__), UNKNOWN)
+        if len(args) == program.exact and id(fn) not in machine.table and frame.depth < machine.limit:
             if program.padding:
                 args += program.unbound
             return Frame(machine, program, fn, args, frame)

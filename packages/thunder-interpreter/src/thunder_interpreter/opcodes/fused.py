@@ -32,10 +32,17 @@ def fuse_variable(kept: list[Instruction], steps: Steps, index: int) -> tuple[An
     if second.name in OPERATORS:
         symbol, operation = steps[index + 1][1][:2]
         return stack_and_variable, symbol, local, operation, index + 1
+    if second.name == "STORE_ATTR":
+        return into_attribute_of_variable, None, local, steps[index + 1][1], index + 1
     if second.name == "LOAD_ATTR":
         argument = steps[index + 1][1]
         name = argument if isinstance(argument, str) else None if argument[1] else argument[0]
-        return None if name is None else (attribute_of_variable, name, local, name, index + 1)
+        if name is None:
+            return None
+        if len(following) == 2 and following[1].name == "BINARY_OP":
+            symbol, operation = steps[index + 2][1][:2]
+            return stack_and_attribute, symbol, local, name, operation, index + 2
+        return attribute_of_variable, None, local, name, index + 1
     if len(following) == 2 and following[1].name in OPERATORS and second.name in (*VARIABLES, "LOAD_CONST"):
         constant = second.name == "LOAD_CONST"
         other = steps[index + 1][1] if constant else second.arg
@@ -72,6 +79,14 @@ def fuse_constant(kept: list[Instruction], steps: Steps, index: int) -> tuple[An
     if index + 1 < len(kept) and kept[index + 1].name in OPERATORS:
         symbol, operation = steps[index + 1][1][:2]
         return stack_and_constant, symbol, steps[index][1], operation, index + 1
+    return None
+
+
+@fusion("PUSH_NULL")
+def fuse_null(kept: list[Instruction], steps: Steps, index: int) -> tuple[Any, ...] | None:
+    """Fuse what begins a call of a variable."""
+    if index + 1 < len(kept) and kept[index + 1].name in VARIABLES:
+        return null_and_variable, None, kept[index + 1].arg, index + 1
     return None
 
 
@@ -246,3 +261,46 @@ def attribute_of_variable(frame: Frame, stack: list[Any], argument: tuple[Any, .
         stack.append(getattr(obj, name))
         return last + 1
     return original[0](frame, stack, original[1])
+
+
+def stack_and_attribute(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``a -> a <symbol> variable.name``."""
+    local, name, operation, last, original = argument
+    obj = frame.locals[local]
+    machine = frame.machine
+    known = machine.types.get(type(obj))
+    if known is not None and name in known.native and machine.load_attribute is None and obj is not NULL:
+        frame.index = last - 1
+        value = getattr(obj, name)
+        plain = machine.plain
+        if type(value) in plain and type(stack[-1]) in plain:
+            frame.index = last
+            stack[-1] = operation(stack[-1], value)
+            return last + 1
+        stack.append(value)
+        return last
+    return original[0](frame, stack, original[1])
+
+
+def into_attribute_of_variable(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``value ->``, into ``variable.name``."""
+    local, name, last, original = argument
+    obj = frame.locals[local]
+    machine = frame.machine
+    known = machine.types.get(type(obj))
+    if known is not None and name in known.native_set and machine.store_attribute is None and obj is not NULL:
+        frame.index = last
+        setattr(obj, name, stack.pop())
+        return last + 1
+    return original[0](frame, stack, original[1])
+
+
+def null_and_variable(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``-> NULL, variable``."""
+    local, last, original = argument
+    value = frame.locals[local]
+    if value is NULL:
+        return original[0](frame, stack, original[1])
+    stack.append(NULL)
+    stack.append(value)
+    return last + 1

@@ -8,7 +8,7 @@ from thunder_interpreter._frame import Frame
 from thunder_interpreter._iteration import BUILTIN_ITERATORS
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
-from thunder_interpreter._provenance import PLAIN_CONSTANTS, PLAIN_OPERATORS
+from thunder_interpreter._provenance import NO_VALUE, PLAIN_CONSTANTS, PLAIN_OPERATORS
 from thunder_interpreter.opcodes import fused, operators
 from thunder_interpreter.opcodes.stack import load_const
 
@@ -104,12 +104,6 @@ def variable_constant_and_store(frame: Frame, stack: list[Any], argument: tuple[
     return original[0](frame, stack, original[1])
 
 
-def pop_and_jump(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
-    """``value ->``, and jump."""
-    stack.pop()
-    return argument[0]
-
-
 def store_and_jump(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
     """``value ->``, into a variable, and jump."""
     frame.locals[argument[0]] = stack.pop()
@@ -139,16 +133,6 @@ def next_to_variable(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) 
     return original[0](frame, stack, original[1])
 
 
-def variables_and_jump(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
-    """Jump unless ``variable <symbol> variable``; nothing is left on the stack that had a record."""
-    return fused.variables_and_jump(frame, stack, argument[:-1])
-
-
-def variable_constant_and_jump(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
-    """Jump unless ``variable <symbol> constant``; as above."""
-    return fused.variable_constant_and_jump(frame, stack, argument[:-1])
-
-
 def attribute_of_variable(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
     """``-> variable.name``."""
     local, name, last, original, _ = argument
@@ -163,6 +147,43 @@ def attribute_of_variable(frame: Frame, stack: list[Any], argument: tuple[Any, .
     return original[0](frame, stack, original[1])
 
 
+def stack_and_attribute(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``a -> a <symbol> variable.name``."""
+    local, name, operation, last, original, symbol = argument
+    obj = frame.locals[local]
+    machine = frame.machine
+    known = machine.types.get(type(obj))
+    if known is not None and name in known.native and machine.load_attribute is None and obj is not NULL:
+        frame.index = last - 1
+        value = getattr(obj, name)
+        plain = machine.plain
+        shadow = frame.shadow
+        record = ("attribute", name, frame.sources[local])
+        depth = len(stack)
+        if type(value) in plain and type(stack[-1]) in plain:
+            frame.index = last
+            shadow[depth - 1] = ("operator", symbol, shadow[depth - 1], record)
+            stack[-1] = operation(stack[-1], value)
+            return last + 1
+        shadow[depth] = record
+        stack.append(value)
+        return last
+    return original[0](frame, stack, original[1])
+
+
+def null_and_variable(frame: Frame, stack: list[Any], argument: tuple[Any, ...]) -> Outcome:
+    """``-> NULL, variable``."""
+    local, last, original, _ = argument
+    value = frame.locals[local]
+    if value is NULL:
+        return original[0](frame, stack, original[1])
+    depth = len(stack)
+    frame.shadow[depth : depth + 2] = (NO_VALUE, frame.sources[local])
+    stack.append(NULL)
+    stack.append(value)
+    return last + 1
+
+
 TRACKED_FUSIONS.update(
     {
         fused.stack_and_variable: stack_and_variable,
@@ -171,12 +192,15 @@ TRACKED_FUSIONS.update(
         fused.variable_and_constant: variable_and_constant,
         fused.variables_and_store: variables_and_store,
         fused.variable_constant_and_store: variable_constant_and_store,
-        fused.pop_and_jump: pop_and_jump,
+        fused.pop_and_jump: fused.pop_and_jump,  # leaves nothing on the stack that has a record
         fused.store_and_jump: store_and_jump,
         fused.next_to_variable: next_to_variable,
-        fused.variables_and_jump: variables_and_jump,
-        fused.variable_constant_and_jump: variable_constant_and_jump,
+        fused.variables_and_jump: fused.variables_and_jump,
+        fused.variable_constant_and_jump: fused.variable_constant_and_jump,
+        fused.into_attribute_of_variable: fused.into_attribute_of_variable,
         fused.attribute_of_variable: attribute_of_variable,
+        fused.stack_and_attribute: stack_and_attribute,
+        fused.null_and_variable: null_and_variable,
     }
 )
 PLAIN_OPERATORS.update((operators.binary_op, operators.compare_op))

@@ -74,6 +74,8 @@ def send(frame: Frame, stack: list[Any], argument: tuple[int, Any]) -> Outcome:
     if cls is GeneratorType or cls is CoroutineType:
         resumed = _generators.interpreted(machine, receiver)
         if resumed is not None:
+            if resumed.finished is False:
+                return _generators.go_on(resumed, frame, value, argument[1])
             return _generators.resume_for(frame, resumed, value, argument[1])
     elif cls not in machine.plain:
         method = raw_attribute(cls, "__next__" if value is None else "send")

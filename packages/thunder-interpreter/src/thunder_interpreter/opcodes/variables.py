@@ -224,6 +224,18 @@ def unbound_cell(frame: Frame, index: int, name: str) -> NameError:
 @opcode("LOAD_DEREF", decode=fast_name)
 def load_deref(frame: Frame, stack: list[Any], variable: tuple[int, str]) -> None:
     """``-> value``, out of a cell."""
+    index, name = variable
+    try:
+        stack.append(frame.locals[index].cell_contents)
+        return
+    except ValueError:
+        pass
+    raise unbound_cell(frame, index, name)
+
+
+@opcode("LOAD_DEREF", decode=fast_name, watch=("load_closure",))
+def load_deref_watched(frame: Frame, stack: list[Any], variable: tuple[int, str]) -> None:
+    """``-> value``, out of a cell."""
     stack.append(cell_value(frame, variable))
 
 
@@ -245,10 +257,14 @@ def load_deref_from(frame: Frame, stack: list[Any], names: Any, variable: tuple[
 @opcode("STORE_DEREF", decode=fast_name)
 def store_deref(frame: Frame, stack: list[Any], variable: tuple[int, str]) -> None:
     """``value ->``, into a cell."""
+    frame.locals[variable[0]].cell_contents = stack.pop()
+
+
+@opcode("STORE_DEREF", decode=fast_name, watch=("store_closure",))
+def store_deref_watched(frame: Frame, stack: list[Any], variable: tuple[int, str]) -> None:
+    """``value ->``, into a cell."""
     cell = frame.locals[variable[0]]
-    watch = frame.machine.store_closure
-    if watch is not None:
-        watch(cell, variable[1], stack[-1])
+    frame.machine.store_closure(cell, variable[1], stack[-1])
     cell.cell_contents = stack.pop()
 
 
