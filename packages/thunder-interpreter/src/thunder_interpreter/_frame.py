@@ -78,20 +78,20 @@ class Frame:
         "finished",
         "function",
         "globals",
+        "handled",
         "index",
         "locals",
         "machine",
         "operands",
         "program",
+        "reraising",
         "shadow",
         "sources",
         "stack",
         "values",
     )
 
-    handled: BaseException | None = None
     namespace: Any = None
-    reraising: int | None = None
 
     def __init__(
         self, machine: "Machine", program: Program, function: FunctionType, locals: list[Any], back: "AnyFrame"
@@ -105,6 +105,8 @@ class Frame:
         self.depth = back.depth + 1
         self.stack: list[Any] = []
         self.index = -1
+        self.handled: BaseException | None = None
+        self.reraising: int | None = None
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
