@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.custom_functions import CustomFunctions
-from thunder_frontend.errors import AcquisitionError, SharpEdgeError, SharpEdgeWarning
+from thunder_frontend.errors import AcquisitionError, SharpEdgeError, SharpEdgeWarning, in_users_code
 from thunder_frontend.examples import Examples
 from thunder_frontend.guards import (
     DistinctTensorsGuard,
@@ -164,6 +164,13 @@ class Acquisition(TorchCalls):
             self.world.require(ValueGuard(Source(said, "call", ()) if call else said, value), str(source), name)
         return value
 
+    def check_generator(self, generator: torch.Generator) -> None:
+        """Refuse a generator of random numbers that the program made: it would be the same one, further on, next time."""
+        if self.world.source_of(generator) is None:
+            raise AcquisitionError(
+                "the program makes a torch.Generator, whose numbers would go on from call to call; make it outside and pass it"
+            )
+
     def gradient(self, tensor: TracedTensor) -> Any:
         """Return what the ``grad`` of a tensor is."""
         if "_gradient" not in tensor.__dict__:
@@ -263,7 +270,10 @@ class Acquisition(TorchCalls):
             traced_args = tuple(self.world.argument(a, Source(ARGS, "item", i)) for i, a in enumerate(args))
             traced_kwargs = {k: self.world.argument(a, Source(KWARGS, "item", k)) for k, a in kwargs.items()}
             stack.enter_context(AcquisitionMode(self))
-            result = run(*traced_args, **traced_kwargs)
+            try:
+                result = run(*traced_args, **traced_kwargs)
+            except AcquisitionError as error:
+                raise in_users_code(error) from error.__cause__
             with torch._C.DisableTorchFunction():
                 self._require_apart()
                 self.world.objects_apart()

@@ -2,11 +2,54 @@
 
 from __future__ import annotations
 
+import linecache
+from types import TracebackType
+
 from thunder_ir import ThunderError
 
 
 class AcquisitionError(ThunderError, RuntimeError):
-    """The program does something that a trace cannot hold."""
+    """The program does something that a trace cannot hold.
+
+    The message says what, in which operation, and where in the user's code; the traceback has the user's frames only.
+    """
+
+    operation: str | None = None
+    where: str | None = None
+
+    def __str__(self) -> str:
+        parts = [super().__str__()]
+        if self.operation is not None:
+            parts.append(f"  operation: {self.operation}")
+        if self.where is not None:
+            parts.append(f"  at {self.where}")
+        return "\n".join(parts)
+
+
+def in_users_code(error: AcquisitionError) -> AcquisitionError:
+    """Return the error with the place in the user's code, and without the frames of Thunder and PyTorch below it."""
+    frames = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        module = traceback.tb_frame.f_globals.get("__name__") or ""
+        if module.partition(".")[0] not in _NOT_THE_USERS:
+            frames.append(traceback)
+        traceback = traceback.tb_next
+    if not frames:
+        return error
+    code, line = frames[-1].tb_frame.f_code, frames[-1].tb_lineno
+    text = linecache.getline(code.co_filename, line).strip()
+    error.where = f"{code.co_filename}:{line}, in {code.co_name}" + (f": {text}" if text else "")
+    kept: TracebackType | None = None
+    for found in reversed(frames):
+        kept = TracebackType(kept, found.tb_frame, found.tb_lasti, found.tb_lineno)
+    return error.with_traceback(kept)
+
+
+_NOT_THE_USERS = frozenset({
+    "torch", "thunder", "thunder_frontend", "thunder_interpreter", "thunder_ir", "thunder_torch", "thunder_lang",
+    "thunder_prims", "thunder_autograd",
+})  # fmt: skip
 
 
 class DataDependentError(AcquisitionError):

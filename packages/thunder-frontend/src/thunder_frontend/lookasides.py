@@ -10,6 +10,7 @@ import torch
 import torch.utils.checkpoint
 
 from thunder_frontend import module_calls
+from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.module_calls import call_module, runs_forward_alone
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
@@ -96,6 +97,12 @@ def lookasides(acquisition: Any) -> list[Any]:
 
     def no_hooks(self: torch.nn.Module) -> bool:
         own = self.__dict__
+        backward = any(own[h] for h in HOOKS[:2]) or any(getattr(MODULES, h) for h in GLOBAL_HOOKS[:2])
+        if backward and torch.is_grad_enabled():
+            raise AcquisitionError(
+                f"{type(self).__name__} has full backward hooks, which have no place in a compiled program; "
+                "remove them, or register hooks on the tensors that go in and come out"
+            )
         if any(own[h] for h in HOOKS) or any(getattr(MODULES, h) for h in GLOBAL_HOOKS):
             return False
         source = world.source_of(self)

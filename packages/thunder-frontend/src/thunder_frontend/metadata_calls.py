@@ -221,6 +221,12 @@ def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -
     traced = calls.traced(tensor)
     if calls.value(traced).requires_grad == requires_grad:
         return tensor
+    if traced.source is None and requires_grad and traced._proxy.dtype.is_inexact:  # a leaf, within the program
+        value = calls.value(traced)
+        traced._proxy = calls.overwritten(value, value, True)
+        return tensor
+    if traced.source is None and not requires_grad:
+        raise RuntimeError("you can only change requires_grad flags of leaf variables.")
     raise AcquisitionError(
         "requires_grad_() inside of a compiled program would begin or end a derivative there, which is not supported; "
         "call it before, on what is passed in, or use detach()"

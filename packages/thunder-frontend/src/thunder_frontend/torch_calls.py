@@ -17,6 +17,7 @@ from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
 from thunder_frontend.view_writes import scatter_into_parent
 from thunder_ir import BoundSymbol, Builder, IntegerProxy, NumberProxy, OpTags, Symbol, TensorProxy
 from thunder_torch import Mutation, call, functionalise, view_argument, viewed
+from thunder_torch.names import name_of
 
 T = torch.Tensor
 METADATA_WRITES = {
@@ -24,6 +25,12 @@ METADATA_WRITES = {
     T.swapdims_: T.swapdims,
 }  # fmt: skip
 """Methods that change the shape of their target in place, and the views that they amount to."""
+
+LIKE_IN_SHAPE = frozenset({
+    torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like, torch.rand_like, torch.randn_like,
+    torch.randint_like, T.new_zeros, T.new_ones, T.new_full, T.new_empty, T.new_tensor,
+})  # fmt: skip
+"""Functions that read no values of the tensor they are given, and so have no derivative."""
 
 LIKE_ANOTHER = {T.view_as: T.view, T.reshape_as: T.reshape, T.expand_as: T.expand}
 """Views that take their shape from another tensor, of which they read nothing else."""
@@ -47,6 +54,14 @@ class TorchCalls:
 
     def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what ``function`` does: answer from metadata, write, or record."""
+        try:
+            return self._do(function, args, kwargs)
+        except AcquisitionError as error:
+            if error.operation is None:
+                error.operation = name_of(function)
+            raise
+
+    def _do(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         answer = ANSWERS.get(function)
         if answer is not None:
             return answer(self, *args, **kwargs)
@@ -119,6 +134,8 @@ class TorchCalls:
         cls = tree.__class__
         if cls is tuple or cls is list:
             return cls([self.values(item) for item in tree])
+        if cls is torch.Generator:
+            self.check_generator(tree)
         if cls is dict:
             return {key: self.values(item) for key, item in tree.items()}
         if isinstance(tree, tuple) and hasattr(tree, "_make"):
@@ -194,7 +211,10 @@ class TorchCalls:
         ):  # what an operator writes by itself, such as running statistics, has no derivative
             values = tuple(self.on_values(torch.Tensor.detach, (v,), {}) for v in values)
         for target, value in zip(targets, values, strict=True):
-            self.assign(target, value, mutation.resizes)
+            if mutation.resizes and tuple(value.shape) != tuple(self.value(target).shape):
+                self.resize(target, value)
+            else:
+                self.assign(target, value)
         if not mutation.returns_targets:
             return self._wrap_all(mutation.result(output), ()) if mutation.written is not None else None
         return targets[0] if mutation.written is None else tuple(targets)
@@ -216,7 +236,21 @@ class TorchCalls:
         target._proxy = proxy
         return target
 
-    def assign(self, target: TracedTensor, value: TensorProxy, resizes: bool = False) -> None:
+    def resize(self, target: TracedTensor, value: TensorProxy) -> None:
+        """Do what ``out=`` does to a tensor of another shape."""
+        if target._memory.outside or target._viewed_as is not None or target._memory.views:
+            raise AcquisitionError(
+                f"out= of shape {tuple(self.value(target).shape)} for a result of shape {tuple(value.shape)} resizes a tensor "
+                "that others see too, which is not supported; pass one of the right shape, or use what is returned"
+            )
+        if value.dtype is not target._proxy.dtype:
+            value = self.on_values(torch.Tensor.to, (value, target_dtype(target)), {})
+        target._proxy = target._first = value
+
+    def check_generator(self, generator: torch.Generator) -> None:
+        """Refuse a generator of random numbers that the program made: it would be the same one, further on, next time."""
+
+    def assign(self, target: TracedTensor, value: TensorProxy) -> None:
         """Make ``value`` what ``target`` holds, converted to its dtype and shape as an in-place operation does."""
         held = current_value(target, self.on_values)
         if value.dtype is not held.dtype:
@@ -282,6 +316,7 @@ def _settle_requires_grad(bounds: list[BoundSymbol], tracked: bool) -> None:
         wanted = (
             tracked
             and not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE)
+            and bound.symbol.origin not in LIKE_IN_SHAPE
             and any(p.requires_grad for p in bound.inputs if isinstance(p, TensorProxy))
         )
         for proxy in bound.outputs:
