@@ -199,7 +199,7 @@ def sync(name, folder, stamp, held):
 
 
 def changed(folder, before, now, began):
-    """The words for pip to reinstall the packages whose metadata changed where hatch did not: it looks at requirements only."""
+    """The words for pip to reinstall packages whose metadata changed unseen by hatch, which looks at requirements."""
     for member, value in now.items():
         installed = list(folder.glob(f"lib/*/site-packages/{distribution(member)}-*.dist-info"))
         if installed and before.get(member) != value and installed[0].stat().st_mtime < began:

@@ -46,8 +46,8 @@ def inner_gradients(
                 gradient = calls.on_values(torch.zeros_like, (calls.value(tensor),), {})
             if gradient is None and not allow_unused:
                 raise RuntimeError(
-                    "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
-                    "if this is the desired behavior."
+                    "One of the differentiated Tensors appears to not have been used in the graph. Set "
+                    "allow_unused=True if this is the desired behavior."
                 )
             made.append(None if gradient is None else calls.wrap(gradient))
         return tuple(made)

@@ -33,7 +33,8 @@ class Compiled:
         specialisation: what is called.
         traces: stages of the computation, or of its forward part, first to last.
         backward_traces: stages of its backward part.
-        split: the forward and backward program before executors, with what is saved and why; ``None`` without gradients.
+        split: the forward and backward program before executors, with what is saved and why; ``None`` where there are
+            no gradients.
     """
 
     specialisation: Specialisation

@@ -25,9 +25,9 @@ from thunder_interpreter import Callbacks
 
 CONTAINERS = frozenset({list, tuple, deque, dict, OrderedDict, defaultdict, types.MappingProxyType, set, frozenset})
 MUTATORS = frozenset(
-    "append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft extendleft "
-    "rotate move_to_end difference_update intersection_update symmetric_difference_update __setitem__ __delitem__ __iadd__ "
-    "__ior__ __iand__ __isub__ __ixor__ __imul__".split()
+    "append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft "
+    "extendleft rotate move_to_end difference_update intersection_update symmetric_difference_update __setitem__ "
+    "__delitem__ __iadd__ __ior__ __iand__ __isub__ __ixor__ __imul__".split()
 )
 INPLACE_OPERATORS = frozenset(
     getattr(operator, n) for n in ("iadd", "ior", "iand", "isub", "ixor", "imul", "setitem", "delitem")
@@ -327,8 +327,9 @@ BUILTIN = frozenset(
 """Modules of functions that look into objects of the user's classes only by calling their methods."""
 
 PRECISE: dict[Any, Callable[..., None]] = {
-    len: _len, bool: _nothing, operator.truth: _nothing, operator.not_: _nothing, operator.contains: _contains, isinstance: _nothing,
-    operator.is_: _nothing, operator.is_not: _nothing, id: _nothing, callable: _nothing, issubclass: _nothing,
+    len: _len, bool: _nothing, operator.truth: _nothing, operator.not_: _nothing, operator.contains: _contains,
+    isinstance: _nothing, operator.is_: _nothing, operator.is_not: _nothing, id: _nothing, callable: _nothing,
+    issubclass: _nothing,
     operator.getitem: _nothing, iter: _nothing, next: _nothing, type: _nothing,
 }  # fmt: skip
 """Functions whose reads of outside containers are known: what each takes in, once it has run."""
