@@ -1,4 +1,4 @@
-"""Things that a program may read, each with changes to it: the material of which random tests for stale results are made.
+"""Things that a program may read, each with changes to it: what random tests for stale results are made of.
 
 A :class:`Case` is text: what is set up, what the program does with it, and changes that are made between calls. Each is
 executed in the globals of the program, so that a compiled and an eager copy of the same world can be kept in step.
@@ -132,4 +132,6 @@ def never_stale(cases: Sequence[Case], steps: Iterable[str], calls: int = 2) -> 
         for _ in range(calls):
             expected, result = eager.call(eager.program), ours.call(compiled)
             if not same(result, expected):
-                raise AssertionError(f"after {step!r}, eager says {expected!r} and the compiled program {result!r}\n{ours.text}")
+                raise AssertionError(
+                    f"after {step!r}, eager says {expected!r} and the compiled program {result!r}\n{ours.text}"
+                )

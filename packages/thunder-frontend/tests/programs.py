@@ -17,31 +17,52 @@ from thunder_frontend import jit
 from thunder_ir import ThunderError
 
 VIEWS = (
-    "{a}.view(-1)", "{a}.reshape(-1)", "{a}.reshape(-1, 1)", "({a}.t() if {a}.ndim == 2 else {a})", "{a}[0]", "{a}[1:]", "{a}[..., ::2]",
-    "{a}[None]", "{a}.unsqueeze(-1)", "{a}.squeeze()", "{a}.transpose(0, -1)", "{a}.permute(*reversed(range({a}.ndim)))",
-    "{a}.expand(2, *{a}.shape)", "{a}.chunk(2)[0]", "{a}.chunk(2, dim=-1)[-1]", "{a}.split(1)[-1]", "{a}.unbind(0)[-1]",
-    "({a}.diagonal() if {a}.ndim > 1 else {a})", "{a}.narrow(0, 0, 1)", "{a}.select(-1, 0)", "{a}.detach()", "{a}.data", "{a}.flatten()",
-    "{a}.contiguous()", "{a}.to(torch.float32)", "{a}.mT if {a}.ndim > 1 else {a}[:]", "{a}.movedim(0, -1)", "{a}.view_as({a})",
-    "{a}.unfold(0, 1, 1)", "{a}[:, 0] if {a}.ndim > 1 else {a}", "{a}[-1, ...]", "torch.as_strided({a}, (2,), (1,))", "{a}.clone()",
-    "torch.atleast_2d({a})", "{a}.swapaxes(0, -1)", "{a}.view(torch.int32).view(torch.float32)", "torch.tensor_split({a}, 2)[1]",
+    "{a}.view(-1)", "{a}.reshape(-1)", "{a}.reshape(-1, 1)", "({a}.t() if {a}.ndim == 2 else {a})", "{a}[0]",
+    "{a}[1:]", "{a}[..., ::2]",
+    "{a}[None]", "{a}.unsqueeze(-1)", "{a}.squeeze()", "{a}.transpose(0, -1)",
+    "{a}.permute(*reversed(range({a}.ndim)))",
+    "{a}.expand(2, *{a}.shape)", "{a}.chunk(2)[0]", "{a}.chunk(2, dim=-1)[-1]", "{a}.split(1)[-1]",
+    "{a}.unbind(0)[-1]",
+    "({a}.diagonal() if {a}.ndim > 1 else {a})", "{a}.narrow(0, 0, 1)", "{a}.select(-1, 0)", "{a}.detach()",
+    "{a}.data", "{a}.flatten()",
+    "{a}.contiguous()", "{a}.to(torch.float32)", "{a}.mT if {a}.ndim > 1 else {a}[:]", "{a}.movedim(0, -1)",
+    "{a}.view_as({a})",
+    "{a}.unfold(0, 1, 1)", "{a}[:, 0] if {a}.ndim > 1 else {a}", "{a}[-1, ...]",
+    "torch.as_strided({a}, (2,), (1,))", "{a}.clone()",
+    "torch.atleast_2d({a})", "{a}.swapaxes(0, -1)", "{a}.view(torch.int32).view(torch.float32)",
+    "torch.tensor_split({a}, 2)[1]",
 )  # fmt: skip
 VALUES = (
-    "{a} * 2", "{a} + {b}.sum()", "{a}.sin()", "torch.where({a} > 0, {a}, -{a})", "{a}.sum(0)", "torch.cat([{a}.reshape(-1), {b}.reshape(-1)])",
-    "{a} * {a}.shape[0]", "({a} * 2 if {a}.shape[0] > 2 else {a} + 1)", "({a} - 1 if {a}.requires_grad else {a} + 1)", "{a} + {b}",
-    "torch.stack([{a}, {a}])", "sum(list({a}))", "{a}.mean() * {b}", "({a} > 0).float() * {b}.sum()", "[{a}, {b}][{a}.ndim % 2]",
-    "{{'a': {a}, 'b': {b}}}['b' if {a}.numel() > 3 else 'a']", "({a}, {b})[{b}.numel() > 2]", "{a}.double().float()", "{a}.masked_fill({a} < 0, 0)",
-    "torch.nn.functional.dropout({a}, 0.5)", "torch.rand_like({a})", "{a} if {a} is {b} else {a} + {b}.mean()", "torch.tensor([1.0, 2.0]) + {b}.sum()",
+    "{a} * 2", "{a} + {b}.sum()", "{a}.sin()", "torch.where({a} > 0, {a}, -{a})", "{a}.sum(0)",
+    "torch.cat([{a}.reshape(-1), {b}.reshape(-1)])",
+    "{a} * {a}.shape[0]", "({a} * 2 if {a}.shape[0] > 2 else {a} + 1)",
+    "({a} - 1 if {a}.requires_grad else {a} + 1)", "{a} + {b}",
+    "torch.stack([{a}, {a}])", "sum(list({a}))", "{a}.mean() * {b}", "({a} > 0).float() * {b}.sum()",
+    "[{a}, {b}][{a}.ndim % 2]",
+    "{{'a': {a}, 'b': {b}}}['b' if {a}.numel() > 3 else 'a']", "({a}, {b})[{b}.numel() > 2]",
+    "{a}.double().float()", "{a}.masked_fill({a} < 0, 0)",
+    "torch.nn.functional.dropout({a}, 0.5)", "torch.rand_like({a})", "{a} if {a} is {b} else {a} + {b}.mean()",
+    "torch.tensor([1.0, 2.0]) + {b}.sum()",
 )  # fmt: skip
 WRITES = (
-    "{a}.add_(1)", "{a}.mul_({b}.sum())", "{a}.zero_()", "{a}.copy_({b}.sum())", "{a}[0] = {b}.sum()", "{a}[...] = 1", "{a}[{a} > 0] = 0.5",
-    "{a}.fill_(2)", "{a}.clamp_(min=0)", "torch.nn.functional.relu({a}, inplace=True)", "{a} += {b}.mean()", "{a} *= 2",
-    "{a}.masked_fill_({a} > 1, 0)", "{a}.data.mul_(2)", "{a}.detach()[...] = 3", "torch.mul({a}.detach(), 2, out={a}.detach())",
-    "with torch.no_grad():\n    {a}.sub_(1)", "with torch.no_grad():\n    {a}.copy_({b}.sum() * 2)", "{a}[..., 0] += 1", "{a}[1:].mul_(3)",
-    "{a}.t_() if {a}.ndim == 2 else None", "{a}.unsqueeze_(0)", "{a}.squeeze_()", "{a}.transpose_(0, -1)", "{a}.index_fill_(0, torch.tensor([0]), 4.0)",
-    "{a}.uniform_()", "{a}.normal_()", "{a}.bernoulli_(0.5)", "torch.nn.functional.dropout({a}, 0.5, inplace=True)", "{a}.detach_()",
-    "for row in {a}:\n    row.add_(1)", "for i in range({a}.shape[0]):\n    {a}[i] = i", "{a}.reshape(-1)[0] = 7", "{a}.view(-1)[:2].neg_()",
-    "{a}[[0, -1]] = {b}.sum()", "{a}.index_add_(0, torch.tensor([0]), torch.ones_like({a}[:1]))", "{a}.swapaxes_(0, -1)",
-    "({b}[:1] if {b}.ndim else {b}).copy_({a}.sum())", "{a}.sqrt_()", "{a}.diagonal().zero_() if {a}.ndim > 1 else None",
+    "{a}.add_(1)", "{a}.mul_({b}.sum())", "{a}.zero_()", "{a}.copy_({b}.sum())", "{a}[0] = {b}.sum()",
+    "{a}[...] = 1", "{a}[{a} > 0] = 0.5",
+    "{a}.fill_(2)", "{a}.clamp_(min=0)", "torch.nn.functional.relu({a}, inplace=True)", "{a} += {b}.mean()",
+    "{a} *= 2",
+    "{a}.masked_fill_({a} > 1, 0)", "{a}.data.mul_(2)", "{a}.detach()[...] = 3",
+    "torch.mul({a}.detach(), 2, out={a}.detach())",
+    "with torch.no_grad():\n    {a}.sub_(1)", "with torch.no_grad():\n    {a}.copy_({b}.sum() * 2)",
+    "{a}[..., 0] += 1", "{a}[1:].mul_(3)",
+    "{a}.t_() if {a}.ndim == 2 else None", "{a}.unsqueeze_(0)", "{a}.squeeze_()", "{a}.transpose_(0, -1)",
+    "{a}.index_fill_(0, torch.tensor([0]), 4.0)",
+    "{a}.uniform_()", "{a}.normal_()", "{a}.bernoulli_(0.5)",
+    "torch.nn.functional.dropout({a}, 0.5, inplace=True)", "{a}.detach_()",
+    "for row in {a}:\n    row.add_(1)", "for i in range({a}.shape[0]):\n    {a}[i] = i",
+    "{a}.reshape(-1)[0] = 7", "{a}.view(-1)[:2].neg_()",
+    "{a}[[0, -1]] = {b}.sum()", "{a}.index_add_(0, torch.tensor([0]), torch.ones_like({a}[:1]))",
+    "{a}.swapaxes_(0, -1)",
+    "({b}[:1] if {b}.ndim else {b}).copy_({a}.sum())", "{a}.sqrt_()",
+    "{a}.diagonal().zero_() if {a}.ndim > 1 else None",
 )  # fmt: skip
 
 
@@ -178,7 +199,9 @@ def compare(ours: Any, eagers: Any, where: str) -> None:
         assert torch.allclose(a, b, equal_nan=True, rtol=1e-5, atol=1e-6), place
         assert a.requires_grad == b.requires_grad, place
     assert sharing(our) == sharing(eager), f"{where}memory is shared otherwise"
-    assert [[a is b for a in our] for b in our] == [[a is b for a in eager] for b in eager], f"{where}tensors are one otherwise"
+    assert [[a is b for a in our] for b in our] == [[a is b for a in eager] for b in eager], (
+        f"{where}tensors are one otherwise"
+    )
 
 
 def compare_gradients(ours: Any, eagers: Any, where: str) -> None:
@@ -201,5 +224,7 @@ def compare_gradients(ours: Any, eagers: Any, where: str) -> None:
     assert not isinstance(our, Exception), f"{where}backward raises {our!r}"
     for a, b in zip(our, eager, strict=True):
         zero = torch.zeros(())
-        same = torch.allclose(a if a is not None else zero, b if b is not None else zero, equal_nan=True, rtol=1e-4, atol=1e-5)
+        same = torch.allclose(
+            a if a is not None else zero, b if b is not None else zero, equal_nan=True, rtol=1e-4, atol=1e-5
+        )
         assert same, f"{where}gradients: eager {eager!r}, compiled {our!r}"

@@ -10,6 +10,7 @@ import pytest
 from changes import CASES, Case, Scene, never_stale, restore
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from thunder_frontend import AcquisitionError, jit
 
 

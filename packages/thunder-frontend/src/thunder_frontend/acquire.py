@@ -165,10 +165,11 @@ class Acquisition(TorchCalls):
         return value
 
     def check_generator(self, generator: torch.Generator) -> None:
-        """Refuse a generator of random numbers that the program made: it would be the same one, further on, next time."""
+        """Refuse a generator of random numbers that the program made: the next call would go on with it."""
         if self.world.source_of(generator) is None:
             raise AcquisitionError(
-                "the program makes a torch.Generator, whose numbers would go on from call to call; make it outside and pass it"
+                "the program makes a torch.Generator, whose numbers would go on from call to call; "
+                "make it outside and pass it"
             )
 
     def gradient(self, tensor: TracedTensor) -> Any:

@@ -78,7 +78,11 @@ class CompiledFunction:
         """Compile a specialisation for this call, and call it."""
         if watched_from_outside():
             return self.function(*args, **kwargs)
+        known = len(self.compiled)
         with self._lock:
+            for other in self.compiled[known:]:  # another thread compiled it while this one waited
+                if self.options.cache != "no caching" and other.specialisation.failure(args, kwargs) is None:
+                    return other.specialisation.call(args, kwargs, self._miss)
             reasons = [r for c in self.compiled if (r := c.specialisation.failure(args, kwargs)) is not None]
             compiled = self._compile(args, kwargs)
             if self.options.cache != "no caching":

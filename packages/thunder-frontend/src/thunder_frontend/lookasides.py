@@ -165,7 +165,11 @@ def lookasides(acquisition: Any) -> list[Any]:
 
     def compiled_before(function: Any) -> Any:
         inner = getattr(type(function), "compiles", None)
-        return Interpreted(inner(function)) if inner is not None else None
+        if inner is None:
+            return None
+        if world.source_of(function) is not None:
+            world.hold(inner(function), getattr(function, "__name__", "compiled"))
+        return Interpreted(inner(function))
 
     def cached_call(function: Any) -> Any:
         """A function with a cache answers from its cache, by tensors that are none of this program's."""

@@ -22,7 +22,8 @@ NATIVE = frozenset(
     [_getter(n) for n in ("dtype", "device", "layout", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_mps",
                           "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "names", "is_sparse_csr")
      if hasattr(T, n)]
-    + [T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.__repr__, T.__hash__, T.__format__, T.is_same_size,
+    + [T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.__repr__,
+       T.__hash__, T.__format__, T.is_same_size,
        torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_same_size,
        torch._C._set_grad_enabled]
 )  # fmt: skip
@@ -116,7 +117,9 @@ def _detach_in_place(calls: Any, tensor: T) -> Any:
     if not calls.value(traced).requires_grad:
         return tensor
     if traced.source is not None:
-        raise AcquisitionError("detach_() on an input changes the caller's tensor, which is not supported; use detach()")
+        raise AcquisitionError(
+            "detach_() on an input changes the caller's tensor, which is not supported; use detach()"
+        )
     traced._proxy = calls.on_values(T.detach, (calls.value(traced),), {})
     return tensor
 
@@ -240,7 +243,8 @@ _VALUE = (
 
 
 @answers(T.__bool__, T.__int__, T.__float__, T.__complex__, T.__index__, T.tolist, T.numpy, T.__array__, T.__contains__,
-         T.is_nonzero, torch.is_nonzero, T.item, T.equal, torch.equal, torch.allclose, T.allclose, T.data_ptr)  # fmt: skip
+         T.is_nonzero, torch.is_nonzero, T.item, T.equal, torch.equal, torch.allclose, T.allclose,
+         T.data_ptr)  # fmt: skip
 def _value(calls: Any, *args: Any, **kwargs: Any) -> Any:
     raise DataDependentError(_VALUE)
 

@@ -1,8 +1,8 @@
 """What autograd makes of values written over others: symbols whose result is the new value.
 
-Written in place, a tensor goes on requiring grad though what is written does not. If autograd saw the write, nothing of
-the gradient reaches the old value; if it did not (under ``torch.no_grad()``, through ``.data``), all of it does, as if there
-had been no write.
+Written in place, a tensor goes on requiring grad though what is written does not. If autograd saw the write, nothing
+of the gradient reaches the old value; if it did not (under ``torch.no_grad()``, through ``.data``), all of it does, as
+if there had been no write.
 """
 
 from __future__ import annotations

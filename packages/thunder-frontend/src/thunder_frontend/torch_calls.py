@@ -99,7 +99,9 @@ class TorchCalls:
         else:
             known = (at_hand(values), at_hand(named)) if self.symbolic else (values, named)
             shares = [v is not None for v in viewed(function, *known)]
-        return self._wrap_views(output, shares, parent, View(parent, function, values[1:], named, None, torch.is_grad_enabled()))
+        return self._wrap_views(
+            output, shares, parent, View(parent, function, values[1:], named, None, torch.is_grad_enabled())
+        )
 
     def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call on proxies and return its output proxies."""
@@ -240,15 +242,16 @@ class TorchCalls:
         """Do what ``out=`` does to a tensor of another shape."""
         if target._memory.outside or target._viewed_as is not None or target._memory.views:
             raise AcquisitionError(
-                f"out= of shape {tuple(self.value(target).shape)} for a result of shape {tuple(value.shape)} resizes a tensor "
-                "that others see too, which is not supported; pass one of the right shape, or use what is returned"
+                f"out= of shape {tuple(self.value(target).shape)} for a result of shape {tuple(value.shape)} resizes "
+                "a tensor that others see too, which is not supported; pass one of the right shape, or use what is "
+                "returned"
             )
         if value.dtype is not target._proxy.dtype:
             value = self.on_values(torch.Tensor.to, (value, target_dtype(target)), {})
         target._proxy = target._first = value
 
     def check_generator(self, generator: torch.Generator) -> None:
-        """Refuse a generator of random numbers that the program made: it would be the same one, further on, next time."""
+        """Refuse a generator of random numbers that the program made: the next call would go on with it."""
 
     def assign(self, target: TracedTensor, value: TensorProxy) -> None:
         """Make ``value`` what ``target`` holds, converted to its dtype and shape as an in-place operation does."""

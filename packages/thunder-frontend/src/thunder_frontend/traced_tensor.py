@@ -33,7 +33,8 @@ class TracedTensor(torch.Tensor):
     _argument: Any
 
     OWN = frozenset(
-        "_proxy _first _memory _seen _viewed_as _stands_for _strides_known _input _argument _is_param _calls _gradient".split()
+        "_proxy _first _memory _seen _viewed_as _stands_for _strides_known _input _argument _is_param _calls "
+        "_gradient".split()
     )
     """Names of the attributes that belong to Thunder."""
 

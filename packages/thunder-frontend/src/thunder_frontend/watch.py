@@ -329,8 +329,7 @@ BUILTIN = frozenset(
 PRECISE: dict[Any, Callable[..., None]] = {
     len: _len, bool: _nothing, operator.truth: _nothing, operator.not_: _nothing, operator.contains: _contains,
     isinstance: _nothing, operator.is_: _nothing, operator.is_not: _nothing, id: _nothing, callable: _nothing,
-    issubclass: _nothing,
-    operator.getitem: _nothing, iter: _nothing, next: _nothing, type: _nothing,
+    issubclass: _nothing, operator.getitem: _nothing, iter: _nothing, next: _nothing, type: _nothing,
 }  # fmt: skip
 """Functions whose reads of outside containers are known: what each takes in, once it has run."""
 

@@ -306,7 +306,7 @@ class World:
         return self.read(held(cell, name), "cell", name, value)
 
     def entered(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """Take in what a function that is about to run is made of; put tensors among its defaults into the arguments."""
+        """Take in what a function that is about to run is made of; pass it the tensors among its defaults."""
         code = function.__code__
         if id(code) not in self._codes:
             self._codes.add(id(code))
@@ -505,8 +505,8 @@ def is_buffer(value: Any) -> bool:
 def _refuse_large(source: Source, value: Any) -> None:
     if memoryview(value).nbytes > LARGEST_BUFFER:
         raise AcquisitionError(
-            f"the program reads {source}, {memoryview(value).nbytes} bytes which would have to be compared on every call; "
-            "make a tensor of it before, and pass that"
+            f"the program reads {source}, {memoryview(value).nbytes} bytes which would have to be compared on "
+            "every call; make a tensor of it before, and pass that"
         )
 
 
@@ -514,8 +514,8 @@ def _refuse_iterators(source: Source, value: Any) -> None:
     cls = type(value)
     if cls.__module__ in ("builtins", "itertools") and hasattr(cls, "__next__"):
         raise AcquisitionError(
-            f"the program reads {source}, a {cls.__name__} that was begun outside of it: how far it is advanced cannot be "
-            "checked, nor undone; pass a list, or the next item itself"
+            f"the program reads {source}, a {cls.__name__} that was begun outside of it: how far it is advanced "
+            "cannot be checked, nor undone; pass a list, or the next item itself"
         )
 
 

@@ -1,7 +1,7 @@
 """Guards of objects that the compiled function holds: their type, and what functions and classes are made of.
 
-A program relies on many of these (the code of each function, the type of each module), so that the prologue checks those
-of one kind together.
+A program relies on many of these (the code of each function, the type of each module), so that the prologue checks
+those of one kind together.
 """
 
 from __future__ import annotations

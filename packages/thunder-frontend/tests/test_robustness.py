@@ -1,0 +1,201 @@
+"""Threads, recursion, programs inside of programs, exceptions, and errors that say where."""
+
+import random
+import threading
+import traceback
+
+import pytest
+import torch
+
+from thunder_frontend import AcquisitionError, DataDependentError, SharpEdgeError, SharpEdgeWarning, cache_misses, jit
+
+
+class Holder:
+    pass
+
+
+def test_eight_threads_call_one_function():
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    compiled, wrong = jit(module), []
+
+    def work(seed):
+        generator = torch.Generator().manual_seed(seed)
+        for _ in range(6):
+            for rows in (1 + seed % 3, 2):
+                x = torch.randn(rows, 4, generator=generator)
+                with torch.set_grad_enabled(bool(seed % 2)):
+                    if not torch.allclose(compiled(x), module(x)):
+                        wrong.append((seed, rows))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert cache_misses(compiled) <= 6
+
+
+def test_a_compiled_function_calls_itself_and_others():
+    double = jit(lambda x: x * 2)
+
+    @jit
+    def power(x, n):
+        return x if n == 0 else double(power(x, n - 1))
+
+    x = torch.randn(3)
+    assert torch.equal(power(x, 3), x * 8)
+    assert torch.equal(power(x, 2), x * 4)
+    factor = 3.0
+    inner = jit(lambda x: x * factor)
+    outer = jit(lambda x: inner(x) + 1)
+    assert torch.equal(outer(x), x * 3 + 1)
+    factor = 4.0
+    assert torch.equal(outer(x), x * 4 + 1)
+
+
+def test_a_compiled_function_is_called_while_another_is_compiled_by_the_same_thread():
+    inner = jit(torch.sin)
+
+    class Meddling:
+        def __del__(self):
+            inner(torch.ones(2))
+
+    def program(x):
+        Meddling()
+        return x + 1
+
+    assert torch.equal(jit(program)(torch.ones(3)), torch.full((3,), 2.0))
+
+
+@pytest.mark.parametrize("error", [ValueError("the user's"), None])
+def test_an_exception_leaves_everything_as_it_was(error):
+    holder, table, items, module = Holder(), {"a": 1}, [1, 2], torch.nn.BatchNorm1d(3)
+    holder.count = 0
+
+    def program(x, fail):
+        holder.count += 1
+        holder.new = x
+        table["b"] = x
+        del table["a"]
+        items.append(x)
+        items[0] = 5
+        x.add_(1)
+        y = module(x)
+        module.extra = 3
+        if fail:
+            if error is not None:
+                raise error
+            return float(y.sum())
+        return y
+
+    compiled = jit(program)
+    x = torch.zeros(2, 3)
+    with pytest.raises((ValueError, DataDependentError)):
+        compiled(x, True)
+    assert holder.__dict__ == {"count": 0}
+    assert table == {"a": 1} and items == [1, 2]
+    assert not hasattr(module, "extra") and int(module.num_batches_tracked) == 0
+    assert torch.equal(x, torch.zeros(2, 3))
+    result = compiled(x, False)
+    assert torch.equal(result, torch.zeros(2, 3)) and torch.equal(x, torch.ones(2, 3))
+    assert holder.count == 1 and list(table) == ["b"] and items[0] == 5 and len(items) == 3
+    assert module.extra == 3 and int(module.num_batches_tracked) == 1
+
+
+def test_an_exception_that_the_program_catches_keeps_its_writes():
+    holder = Holder()
+    holder.log = []
+
+    def program(x):
+        try:
+            holder.log.append("before")
+            raise KeyError("inside")
+        except KeyError:
+            holder.log.append("after")
+        return x + len(holder.log)
+
+    compiled = jit(program)
+    for count in (2, 4):
+        assert torch.equal(compiled(torch.zeros(1)), torch.tensor([float(count)]))
+    assert holder.log == ["before", "after"] * 2
+
+
+def test_an_exception_when_the_program_runs_is_not_cached():
+    compiled = jit(lambda x, index: x[index])
+    x = torch.arange(3.0)
+    with pytest.raises(IndexError):
+        compiled(x, torch.tensor([7]))
+    assert torch.equal(compiled(x, torch.tensor([1])), x[1:2])
+
+
+def helper(y):
+    if y.sum() > 0:
+        return y
+    return -y
+
+
+def test_an_error_names_the_operation_and_the_users_line_and_shows_the_users_frames():
+    def program(x):
+        return helper(x * 2)
+
+    with pytest.raises(DataDependentError) as caught:
+        jit(program)(torch.ones(3))
+    text = str(caught.value)
+    assert "torch.where" in text and "__bool__" in text
+    assert "test_robustness.py" in text and "if y.sum() > 0:" in text
+    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert names[-2:] == ["program", "helper"]
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (lambda x: x * x.sum().item(), "known only when the program runs"),
+        (lambda x: [x for _ in range(int(x.sum()))], "known only when the program runs"),
+        (lambda x: x.resize_(5), "make a new tensor"),
+        (lambda x: x.backward(), "torch.autograd.grad"),
+        (lambda x: x + torch.rand(3, generator=torch.Generator()), "make it outside"),
+        (lambda x: torch.add(x, x, out=x[:1]), "right shape"),
+        (lambda x: x.t_(), "use t"),
+        (lambda x: x.numpy(), "known only when the program runs"),
+    ],
+)
+def test_what_cannot_be_traced_is_refused_with_the_way_out(program, message):
+    with pytest.raises(AcquisitionError, match=message):
+        jit(program)(torch.ones(3, 1))
+
+
+WRITTEN = 0
+
+
+def prints(x):
+    print("traced")
+    return x + 1
+
+
+def draws(x):
+    return x + random.random()
+
+
+def writes_a_global(x):
+    global WRITTEN
+    WRITTEN += 1
+    return x + 1
+
+
+@pytest.mark.parametrize("program", [prints, draws, writes_a_global])
+def test_sharp_edges_are_allowed_or_told_or_refused(program, capsys):
+    jit(program)(torch.ones(1))
+    with pytest.warns(SharpEdgeWarning):
+        jit(program, sharp_edges="warn")(torch.ones(1))
+    with pytest.raises(SharpEdgeError):
+        jit(program, sharp_edges="error")(torch.ones(1))
+
+
+def test_a_global_is_written_by_each_call():
+    before = WRITTEN
+    compiled = jit(writes_a_global)
+    for _ in range(3):
+        compiled(torch.ones(1))
+    assert before + 3 == WRITTEN
