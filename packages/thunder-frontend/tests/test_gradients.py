@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from thunder_frontend import grad, jit, value_and_grad
 
 

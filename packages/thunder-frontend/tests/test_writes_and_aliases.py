@@ -3,6 +3,7 @@
 import pytest
 import torch
 from against_eager import copied, same_as_eager
+
 from thunder_frontend import AcquisitionError, jit
 
 
