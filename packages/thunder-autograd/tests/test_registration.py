@@ -70,6 +70,19 @@ def test_gradients_of_keyword_arguments_can_be_put(scaled):
     np.testing.assert_array_equal(gradients[1], [2.0, 4.0])
 
 
+def test_a_rule_of_any_arguments_gives_gradients_of_all_of_them_in_order(scaled):
+    @vjp_rule(scaled)
+    def rule(*args, **kwargs):
+        (a,), b = args, kwargs["b"]
+        return toy.mul(a, b), lambda g: (g * b, g * 0.0, g * a)
+
+    joint = joint_of(lambda x, y: scaled(x, factor=2.0, b=y), (2,), (2,))
+    _, gradients = run(joint, np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.ones(2))
+
+    np.testing.assert_array_equal(gradients[0], [3.0, 4.0])
+    np.testing.assert_array_equal(gradients[1], [1.0, 2.0])
+
+
 def test_get_grad_wants_a_result(scaled):
     @register_grad(scaled)
     def rule(a):

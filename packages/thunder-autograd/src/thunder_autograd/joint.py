@@ -331,4 +331,4 @@ def _positional(rule: VjpRule, bound: BoundSymbol) -> tuple[Any, ...]:
     except ValueError:  # a callable without a signature takes gradients of positional arguments only
         return bound.args
     called.apply_defaults()
-    return tuple([value for value in called.arguments.values()])
+    return (*called.args, *called.kwargs.values())

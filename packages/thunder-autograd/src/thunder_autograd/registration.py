@@ -115,7 +115,7 @@ class _Puts:
         if kwargs:
             called = inspect.signature(function).bind(*args, **kwargs)
             called.apply_defaults()
-            self.arguments = tuple(called.arguments.values())
+            self.arguments = (*called.args, *called.kwargs.values())
         self.outputs, self.backward = outputs, backward
 
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
