@@ -30,6 +30,8 @@ def test_views_writes_and_aliases_agree_with_eager(program):
         ("v = y[::2]\nv.add_(1)\nreturn [v.contiguous(), v.view_as(v)]", "one tensor twice"),
         ("v = x.view(torch.int32).view(torch.float32)\nv.neg_()\nreturn [v, x]", "apart"),
         ("v = x.detach()\nx.add_(1)\nreturn [v, x]", "both require grad"),
+        ("v = torch.as_strided(x[..., ::2], (2,), (1,))\nv[...] = 1\nreturn [v, x]", "apart"),
+        ("v = x.t()\nv.mul_(2)\nw = torch.nn.functional.dropout(v, 0.5)\nreturn [w, x.clone()]", "apart"),
         ("x, y = y, x\nx.mul_(2)\nreturn [x, y.view_as(y)]", "matrix and row"),
     ],
 )

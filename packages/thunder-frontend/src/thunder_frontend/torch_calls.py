@@ -32,6 +32,8 @@ LIKE_IN_SHAPE = frozenset({
 })  # fmt: skip
 """Functions that read no values of the tensor they are given, and so have no derivative."""
 
+AS_STRIDED = frozenset({T.as_strided, torch.as_strided})
+
 LIKE_ANOTHER = {T.view_as: T.view, T.reshape_as: T.reshape, T.expand_as: T.expand}
 """Views that take their shape from another tensor, of which they read nothing else."""
 
@@ -85,6 +87,8 @@ class TorchCalls:
         """Record a call that writes nothing; return traced tensors for its results."""
         if function in LIKE_ANOTHER and len(args) == 2 and isinstance(args[1], torch.Tensor):
             function, args = LIKE_ANOTHER[function], (args[0], tuple(self.value(args[1]).shape))
+        if function in AS_STRIDED:
+            args, kwargs = self.from_the_root(*args, **kwargs), {}
         values, named = self.values(args), self.values(kwargs)
         output = self.on_values(function, values, named)
         index = view_argument(function)
@@ -102,6 +106,21 @@ class TorchCalls:
         return self._wrap_views(
             output, shares, parent, View(parent, function, values[1:], named, None, torch.is_grad_enabled())
         )
+
+    def from_the_root(self, input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> tuple[Any, ...]:
+        """Return arguments of ``as_strided`` that say the same of the whole memory, if that is contiguous."""
+        tensor = self.traced(input)
+        if tensor._viewed_as is None:
+            return (tensor, size, stride, storage_offset)
+        root, here = self.example(tensor._memory.root), self.example(tensor)
+        if not root.is_contiguous() or root.storage_offset() != 0:
+            return (tensor, size, stride, storage_offset)
+        offset = here.storage_offset() if storage_offset is None else storage_offset
+        return (tensor._memory.root, size, stride, offset)
+
+    def example(self, tensor: TracedTensor) -> torch.Tensor:
+        """Return a tensor without data, laid out as eager's would be."""
+        raise NotImplementedError
 
     def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call on proxies and return its output proxies."""

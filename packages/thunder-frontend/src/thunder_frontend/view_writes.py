@@ -46,13 +46,14 @@ def _reshaped(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -
     return call(torch.Tensor.reshape, (value, tuple(parent.shape)), {})  # type: ignore[no-any-return]
 
 
-@inverse_of(
-    torch.Tensor.t, torch.t, torch.Tensor.T.__get__, torch.Tensor.mT.__get__, torch.Tensor.transpose, torch.transpose,
-    torch.Tensor.swapaxes, torch.swapaxes, torch.Tensor.swapdims, torch.swapdims,
-)  # fmt: skip
-def _transposed(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
-    """Each of these undoes itself."""
-    return call(view.function, (value, *view.args), view.kwargs)  # type: ignore[no-any-return]
+@inverse_of(torch.Tensor.as_strided, torch.as_strided)
+def _strided(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    if view.parent._viewed_as is not None:
+        raise AcquisitionError(
+            "a write through as_strided() of a view, of a tensor that is not contiguous, is not supported; "
+            "use as_strided() of the whole tensor, or indexing"
+        )
+    return _by_position(call, view, parent, value)
 
 
 @inverse_of(torch.Tensor.expand, torch.Tensor.broadcast_to, torch.broadcast_to)
@@ -86,6 +87,6 @@ def replaced_view(
 
 
 def _by_position(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
-    """Any view: the write is made, when the program runs, to that view of a copy of the parent."""
+    """Any view: the program writes to that view of a copy of the parent, which keeps its layout."""
     args = (parent, value, view.function, view.args, view.kwargs, view.index)
     return call(replaced_view, args, {})  # type: ignore[no-any-return]
