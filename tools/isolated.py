@@ -53,8 +53,10 @@ for found in pkgutil.walk_packages(package.__path__, name + "."):
         try:
             importlib.import_module(found.name)
             count += 1
-        except ModuleNotFoundError as error:
-            if (error.name or "").split(".")[0] not in extras:
+        except ImportError as error:
+            chain = [error, error.__cause__, error.__context__]  # a module may say which extra brings what it needs
+            missing = {e.name.split(".")[0] for e in chain if isinstance(e, ModuleNotFoundError) and e.name}
+            if missing.isdisjoint(extras):
                 raise
 if torch_free == "yes" and (importlib.util.find_spec("torch") or "torch" in sys.modules):
     sys.exit("torch is there, and " + name + " does without it")

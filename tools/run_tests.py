@@ -107,6 +107,7 @@ class Run:
         paths = [str(PLUGINS), os.environ.get("PYTHONPATH", "")]
         return {
             "OMP_NUM_THREADS": str(cores),
+            "CI": "true",  # hypothesis then tries the same examples each time, and sets no deadlines
             **os.environ,
             "THUNDER_TEST_EVENTS": str(writer),
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
