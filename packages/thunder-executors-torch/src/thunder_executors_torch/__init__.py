@@ -18,7 +18,6 @@ from thunder_executors_torch import (
     gathering,
     indexing,
     linalg,
-    literals,
     loss,
     nn,
     normalization,
@@ -36,6 +35,6 @@ from thunder_executors_torch.executor import TorchExecutor, executor
 __all__ = [
     "TorchExecutor", "__version__", "activation", "attention", "batch_normalization", "comparison", "conditional",
     "conversion", "convolution", "creation", "debug", "dropout", "elementwise_binary", "elementwise_unary",
-    "executor", "factorization", "fft", "gathering", "indexing", "linalg", "literals", "loss", "nn", "normalization",
+    "executor", "factorization", "fft", "gathering", "indexing", "linalg", "loss", "nn", "normalization",
     "pooling", "random", "reduction", "scan", "shape", "sort", "special",
 ]  # fmt: skip

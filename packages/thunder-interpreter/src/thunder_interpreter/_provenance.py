@@ -33,8 +33,7 @@ class Provenance:
 
     Example:
         >>> from thunder_interpreter import interpret
-        >>> def scaled(x):
-        ...     return x.real * 2
+        >>> scaled = eval("lambda x: x.real * 2", {"__name__": "example"})
         >>> run = interpret(scaled, provenance=True)
         >>> run(3)
         6

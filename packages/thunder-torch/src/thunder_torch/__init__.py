@@ -14,6 +14,7 @@ from thunder_torch.elementwise_binary import *
 from thunder_torch.elementwise_unary import *
 from thunder_torch.indexing import *
 from thunder_torch.linalg import *
+from thunder_torch import literals as literals
 from thunder_torch.loss import *
 from thunder_torch.normalization import *
 from thunder_torch.pooling import *

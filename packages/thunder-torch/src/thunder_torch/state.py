@@ -141,8 +141,8 @@ def call(what: Symbol | Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         ...         return call(torch.matmul, (x, y), {})
         >>> print(trace_of(program, Tensor((2, 3)), Tensor((3,))))
         def program(x: "float32[2, 3]", y: "float32[3]"):
-            t0 = ltorch.to(x, _bfloat16)  # bfloat16[2, 3]
-            t1 = ltorch.to(y, _bfloat16)  # bfloat16[3]
+            t0 = ltorch.to(x, torch.bfloat16)  # bfloat16[2, 3]
+            t1 = ltorch.to(y, torch.bfloat16)  # bfloat16[3]
             t2 = ltorch.matmul(t0, t1)  # bfloat16[2]
             return t2
     """

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import torch
 
-from thunder_ir import Context, DuplicateRuleError, register_literal
+from thunder_ir import Context, register_literal
 
 
 def _constant(value: Any, context: Context) -> str:
@@ -30,5 +29,4 @@ for _class, _printer in (
     (torch.device, _device),
     (torch.Size, _size),
 ):
-    with suppress(DuplicateRuleError):  # the torch language may have taught them before
-        register_literal(_class, _printer)
+    register_literal(_class, _printer)
