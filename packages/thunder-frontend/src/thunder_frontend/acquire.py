@@ -38,7 +38,7 @@ from thunder_frontend.world import World
 from thunder_interpreter import interpret
 from thunder_ir import Builder, NumberProxy, Trace, flat_proxies, number_proxy, recording
 from thunder_torch import torch_language
-from thunder_torch.convert import proxy_of
+from thunder_torch.convert import fake_of, proxy_of
 
 ARGS = Source(None, "root", "args")
 KWARGS = Source(None, "root", "kwargs")
@@ -225,7 +225,8 @@ class Acquisition(TorchCalls):
 
     def shared_layout(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: TracedTensor) -> Any:
         """Return for each result of a call whether it shares the memory of ``parent``, and whether it is ``parent``."""
-        base = self.example(parent)
+        unwritten = not parent._memory.version and parent._proxy.strides is not None and not self.symbolic
+        base = fake_of(parent._proxy) if unwritten else self.example(parent)
         made = self._examples.run(function, (base, *self.values(args[1:])), self.values(kwargs))
         results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
         return [(storage_key(t) == storage_key(base), t is base) for t in results]
