@@ -54,6 +54,8 @@ OFF = ("apply_spec_augment", "use_mambapy", "use_timm_backbone", "use_pretrained
 """Switches for what draws numbers from NumPy while a model runs, or is taken from another library."""
 
 SPECIAL: dict[str, dict[str, Any]] = {
+    "big_bird": {"attention_type": "original_full"},  # otherwise its first call makes other modules
+    "data2vec-audio": {"apply_spec_augment": False},
     "convnext": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
     "convnextv2": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
     "falcon": {"new_decoder_architecture": False, "num_kv_heads": None}, "funnel": {"block_sizes": [1, 1]},

@@ -1,5 +1,6 @@
 """What models of well-known libraries do around their tensors."""
 
+import abc
 import functools
 
 import pytest
@@ -130,3 +131,29 @@ def test_programs_empty_dicts_and_fill_them_again():
         return empty, len(d), d["a"] + 1
 
     same_as_eager(program, torch.randn(2), {"a": torch.randn(2)})
+
+
+class Layer(abc.ABC):
+    @abc.abstractmethod
+    def update(self, x): ...
+
+
+class Summed(Layer):
+    def __init__(self, start):
+        self.total = start
+
+    def update(self, x):
+        self.total = self.total + x
+        return self.total
+
+
+def test_one_program_serves_all_objects_of_an_abstract_class():
+    def program(layer, x):
+        return layer.update(x) if isinstance(layer, Layer) else x
+
+    compiled, x = jit(program), torch.randn(3)
+    for start in (1.0, 2.0):
+        layer = Summed(torch.full((3,), start))
+        assert torch.equal(compiled(layer, x), start + x)
+        assert torch.equal(layer.total, start + x)
+    assert cache_misses(compiled) == 1

@@ -322,7 +322,7 @@ SETTLED_QUERIES = frozenset({
 """Queries about what every program guards, or what programs do not depend on."""
 
 BUILTIN = frozenset(
-    {None, "builtins", "collections", "itertools", "_operator", "_functools", "operator", "functools", "typing"}
+    {None, "builtins", "_abc", "collections", "itertools", "_operator", "_functools", "operator", "functools", "typing"}
 )
 """Modules of functions that look into objects of the user's classes only by calling their methods."""
 
