@@ -58,6 +58,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "data2vec-audio": {"apply_spec_augment": False},
     "convnext": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
     "convnextv2": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
+    "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
     "falcon": {"new_decoder_architecture": False, "num_kv_heads": None}, "funnel": {"block_sizes": [1, 1]},
     "layoutlm": {"max_2d_position_embeddings": 64}, "mobilebert": {"intra_bottleneck_size": 16, "true_hidden_size": 32},
     "mobilevit": {"hidden_sizes": [16, 16, 32], "neck_hidden_sizes": [8, 8, 16, 16, 16, 16, 32],

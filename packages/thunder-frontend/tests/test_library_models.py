@@ -157,3 +157,14 @@ def test_one_program_serves_all_objects_of_an_abstract_class():
         assert torch.equal(compiled(layer, x), start + x)
         assert torch.equal(layer.total, start + x)
     assert cache_misses(compiled) == 1
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_contiguous_lays_out_anew_what_was_made_a_leaf(memory_format):
+    def program(x):
+        y = torch.zeros_like(x).requires_grad_()
+        z = y[..., :2].permute(0, 2, 1, 3).contiguous(memory_format=memory_format)
+        return z + 0, z.permute(0, 3, 2, 1).contiguous().view(2, -1) + 0
+
+    with torch.no_grad():
+        same_as_eager(program, torch.randn(2, 3, 4, 6))

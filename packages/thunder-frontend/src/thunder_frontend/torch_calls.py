@@ -208,7 +208,8 @@ class TorchCalls:
         if isinstance(output, TensorProxy):
             if not shares[0]:
                 copied = output is parent._proxy  # eager copies what has another layout than the value here
-                return self.wrap(self.on_values(torch.clone, (output,), {}) if copied else output)
+                layout = {"memory_format": _memory_format(view)}
+                return self.wrap(self.on_values(torch.clone, (output,), layout) if copied else output)
             tensor = self.new_traced(output)
             share_storage(tensor, view)
             return tensor
@@ -307,6 +308,12 @@ class TorchCalls:
         if root._memory.outside and self.is_leaf(root):
             what = "a leaf Variable" if root is target else "a view of a leaf Variable"
             raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
+
+
+def _memory_format(view: View) -> torch.memory_format:
+    """Return how a call that may return its argument lays out a copy."""
+    given = [v for v in (*view.args, *view.kwargs.values()) if isinstance(v, torch.memory_format)]
+    return given[0] if given else torch.contiguous_format if view.function is T.contiguous else torch.preserve_format
 
 
 def _map_items(output: Any, wrap: Callable[[Any, int], Any]) -> Any:
