@@ -60,7 +60,8 @@ def main():
         return str(error)
     except KeyboardInterrupt:
         return "interrupted; nothing half-made was left behind"
-    os.set_inheritable(held.fileno(), True)  # keeps the environment from being changed under the running command
+    if held is not None:
+        os.set_inheritable(held.fileno(), True)  # keeps the environment from being changed under the running command
     sys.stdout.flush()
     os.chdir(str(ROOT))
     command = hatch("run", *words)
@@ -148,8 +149,15 @@ def make_tools():
 
 
 def make_environment(name):
-    """Make or re-sync an environment, and return its lock, shared with all other commands that use it."""
+    """Make or re-sync an environment, and return its lock, shared with all other commands that use it.
+
+    A command that was started by one that holds the environment uses it as it is: it would wait for itself.
+    """
     folder, stamp = HOME / "envs" / name, HOME / "envs" / (name + ".stamp")
+    holders = os.environ.get("THUNDER_DEV_HOLDS", "").split(os.pathsep)
+    if str(folder) in holders:
+        return None
+    os.environ["THUNDER_DEV_HOLDS"] = os.pathsep.join(filter(None, holders + [str(folder)]))
     while True:
         held = lock(name, fcntl.LOCK_SH)
         if read(stamp) == wanted_text() and folder.is_dir():
@@ -164,7 +172,7 @@ def wanted_text():
     """All that an environment follows from."""
     files = sorted(ROOT.glob("packages/*/pyproject.toml"))
     members = {f.parent.name: digest(f, *f.parent.glob("src/*/_version.py")) for f in files}
-    base = [sys.version, sys.prefix, str(ROOT), HATCH]
+    base = [sys.version, sys.base_prefix, str(ROOT), HATCH]
     shared = digest(ROOT / "pyproject.toml", ROOT / "tools" / "hatch_envs.py")
     torch = os.environ.get("THUNDER_TORCH", "")
     return json.dumps({"base": base, "shared": shared, "torch": torch, "members": members}, sort_keys=True)
