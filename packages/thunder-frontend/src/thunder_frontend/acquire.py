@@ -24,6 +24,7 @@ from thunder_frontend.guards import (
 from thunder_frontend.guards.storages import PlaceInStorageGuard, SharedStorageGuard
 from thunder_frontend.inner_gradients import inner_gradients
 from thunder_frontend.journal import MISSING, Write
+from thunder_frontend.leaves import AsClass, make_leaf
 from thunder_frontend.lookasides import lookasides, runs_natively
 from thunder_frontend.memory import place_in_storage, storage_key, whole_storage
 from thunder_frontend.outputs import Built, Outside, proxies_of, template
@@ -36,10 +37,21 @@ from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
 from thunder_frontend.world import World
 from thunder_interpreter import interpret
-from thunder_ir import Builder, NumberProxy, Trace, flat_proxies, number_proxy, recording
+from thunder_ir import (
+    BoundSymbol,
+    Builder,
+    NumberProxy,
+    OpTags,
+    Trace,
+    flat_proxies,
+    number_proxy,
+    recording,
+    substitute,
+)
 from thunder_torch import torch_language
 from thunder_torch.convert import fake_of, proxy_of
 
+T = torch.Tensor
 ARGS = Source(None, "root", "args")
 KWARGS = Source(None, "root", "kwargs")
 
@@ -69,6 +81,7 @@ class Acquisition(TorchCalls):
         self._bases = frozenset(bases)
         self._base_tensors: dict[int, TracedTensor] = {}
         self._sharing: dict[int, list[TracedTensor]] = {}
+        self._leaves: list[Effect] = []
         self._templates: dict[int, Any] = {}
         self._layouts: dict[int, Any] = {}
 
@@ -147,10 +160,23 @@ class Acquisition(TorchCalls):
     def _input_of(self, tensor: torch.Tensor) -> TracedTensor | None:
         return self._tensors.get(id(tensor))
 
+    def begin_leaf(self, tensor: TracedTensor) -> None:
+        """Make a tensor of the program's own a leaf that requires grad."""
+        value = self.value(tensor)
+        tensor._leaf = make_leaf(self.builder, tensor, value)
+        self.inputs.append(tensor._leaf.input)
+        tensor._proxy = tensor._leaf.revealed(value)
+
+    def end_leaf(self, tensor: TracedTensor) -> None:
+        """Make a leaf of the program's own one that does not require grad."""
+        tensor._leaf, tensor._proxy = None, self.on_values(T.detach, (self.value(tensor),), {})
+
     def is_leaf(self, tensor: TracedTensor) -> bool:
         """Whether eager would call the tensor a leaf."""
         if not self.value(tensor).requires_grad:
             return True
+        if tensor._leaf is not None:
+            return not tensor._memory.recorded
         outside = getattr(tensor, "_input", None)
         if outside is None or tensor._memory.recorded:
             return False
@@ -290,13 +316,14 @@ class Acquisition(TorchCalls):
         shaped = template(result, tensor, self.world)
         for write in self.world.journal.writes():
             effects += self._object_effect(write, tensor)
+        effects = [*self._leaves, *effects]
         needed = _unique(proxies_of(shaped) + [p for e in effects for p in proxies_of(e.value)])
         inputs = {i.proxy.name for i in (*self.inputs, *self.numbers)}
         outputs = tuple(p for p in needed if p.name not in inputs)
         computation = Trace(
             "computation",
             tuple(i.proxy for i in (*self.inputs, *self.numbers)),
-            tuple(self.builder.bound_symbols),
+            with_all_draws(self.builder.bound_symbols, outputs),
             outputs,
             tuple(self.builder.constraints),
         )
@@ -325,7 +352,9 @@ class Acquisition(TorchCalls):
             return Outside(traced._argument)
         made = self._templates.get(id(traced))
         if made is None:
-            made = self._value_template(traced)
+            made = self._leaf_template(traced) if traced._leaf is not None else self._value_template(traced)
+            if traced._stands_for is not T and traced._leaf is None:
+                made = Built(AsClass(traced._stands_for), (made,))
             given = traced.attributes()
             if given:
                 parts = {name: template(item, self._tensor_template, self.world) for name, item in given.items()}
@@ -333,18 +362,33 @@ class Acquisition(TorchCalls):
             self._templates[id(traced)] = made
         return made
 
+    def _leaf_template(self, traced: TracedTensor) -> Any:
+        leaf = traced._leaf.input.proxy
+        with torch.no_grad():
+            contents = self._value_template(traced)
+            if contents is traced._proxy:
+                contents = self.on_values(T.detach, (contents,), {})
+        self._leaves.append(Effect("leaf", leaf, None, contents))
+        return leaf
+
     def _value_template(self, traced: TracedTensor) -> Any:
         view = traced._viewed_as
-        if view is not None and traced._memory.outside and not flat_proxies((view.args, view.kwargs)):
-            remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked)
-            return Built(remade, (self._tensor_template(view.parent),))
-        return current_value(traced, self.on_values)
+        if view is not None and traced._memory.outside:
+            given = tuple(flat_proxies((view.args, view.kwargs)))
+            remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
+            return Built(remade, (self._tensor_template(view.parent), *map(self._unwritten, given)))
+        return current_value(traced, self)
+
+    def _unwritten(self, proxy: Any) -> Any:
+        """Return a proxy of the same value, apart from inputs that the epilogue writes to before it is read."""
+        is_input = any(i.proxy is proxy for i in self.inputs)
+        return self.on_values(torch.clone, (proxy,), {}) if is_input else proxy
 
     def _tensor_effects(self) -> list[Effect]:
         effects = []
         for traced in (*self._tensors.values(), *self._base_tensors.values()):
             if traced._memory.version and traced._viewed_as is None:
-                value = current_value(traced, self.on_values)
+                value = current_value(traced, self)
                 effects.append(Effect("tensor", traced._input.proxy, None, value))
         return effects
 
@@ -366,6 +410,22 @@ class Acquisition(TorchCalls):
         return [Effect(write.kind, target, write.key, template(now, tensor, self.world))]
 
 
+def with_all_draws(bound_symbols: list[BoundSymbol], outputs: tuple[Any, ...]) -> tuple[BoundSymbol, ...]:
+    """Return calls such that those which draw random numbers stay though nobody reads them: others draw after them."""
+    if not any([b.has_tag(OpTags.RANDOM) for b in bound_symbols]):
+        return tuple(bound_symbols)
+    live = {p.name for p in outputs}
+    kept = []
+    for bound in reversed(bound_symbols):
+        if not live.isdisjoint([p.name for p in bound.outputs]):
+            live.update([p.name for p in bound.inputs])
+        elif bound.has_tag(OpTags.RANDOM):
+            bound = bound.replace(tags=bound.tags | {OpTags.DONT_DCE})
+            live.update([p.name for p in bound.inputs])
+        kept.append(bound)
+    return tuple(reversed(kept))
+
+
 def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.Tensor:
     """Return a tensor, with the attributes that the program gave it."""
     tensor.__dict__.update(attributes)
@@ -374,22 +434,33 @@ def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.T
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemadeView:
-    """Makes a view of a tensor as the program did."""
+    """Makes a view of a tensor as the program did.
+
+    Args:
+        function, args, kwargs: the call, but for the tensor viewed.
+        index: which of its results, where there are several.
+        tracked: whether autograd records it.
+        given: the proxies among the arguments, in order; their values are passed after the tensor.
+    """
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     index: int | None
     tracked: bool
+    given: tuple[Any, ...] = ()
 
     @property
     def __name__(self) -> str:
         return f"view_by_{getattr(self.function, '__name__', 'call').strip('_')}"
 
-    def __call__(self, tensor: torch.Tensor) -> Any:
+    def __call__(self, tensor: torch.Tensor, *values: Any) -> Any:
         """Return the view."""
+        args, kwargs = self.args, self.kwargs
+        if self.given:
+            args, kwargs = substitute((args, kwargs), dict(zip([p.name for p in self.given], values, strict=True)))
         with torch.set_grad_enabled(self.tracked):
-            made = self.function(tensor, *self.args, **self.kwargs)
+            made = self.function(tensor, *args, **kwargs)
         return made if self.index is None else made[self.index]
 
 

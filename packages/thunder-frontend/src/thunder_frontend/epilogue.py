@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.journal import MISSING, refill
+from thunder_frontend.leaves import fill
 from thunder_frontend.outputs import Built, Outside
 from thunder_frontend.program import Effect, Program
 from thunder_ir import Context, NumberProxy, Proxy, literal
@@ -95,6 +96,8 @@ def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
     match effect.kind:
         case "tensor":
             return f"{context.object(copy_into, 'copy_into')}({target}, {value})"
+        case "leaf":
+            return f"{context.object(fill, 'fill')}({target}, {value})"
         case "attribute":
             return f"setattr({target}, {effect.key!r}, {value})"
         case "item":

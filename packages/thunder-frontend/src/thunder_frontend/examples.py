@@ -10,6 +10,7 @@ import torch
 from thunder_frontend.program import Input
 from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy, flat_proxies
 from thunder_torch.convert import fake_mode, to_torch_device, to_torch_dtype
+from thunder_torch.places import at_first_place
 
 
 class Examples:
@@ -63,7 +64,7 @@ class Examples:
         """Call a torch function on examples, given themselves or by proxies."""
         args, kwargs = self._found(args), self._found(kwargs)
         with torch._C.DisableTorchFunction(), fake_mode(), torch.no_grad():
-            return function(*args, **kwargs)
+            return function(*at_first_place(function, args), **kwargs)
 
     def _found(self, tree: Any) -> Any:
         for proxy in flat_proxies(tree):
@@ -75,7 +76,7 @@ class Examples:
         args, kwargs = self._filled(bound.args), self._filled(bound.kwargs)
         with torch._C.DisableTorchFunction(), fake_mode(), torch.no_grad():
             if bound.symbol.origin is not None:
-                output = bound.symbol.origin(*args, **kwargs)
+                output = bound.symbol.origin(*at_first_place(bound.symbol.origin, args), **kwargs)
             else:
                 output = [_like(p, args) for p in flat_proxies(bound.output)]
         names = flat_proxies(bound.output)

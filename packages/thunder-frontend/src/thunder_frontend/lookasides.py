@@ -134,6 +134,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         type: type_of,
         torch.autograd.Function.apply.__func__: acquisition.custom_functions.apply,
         torch.autograd.grad: acquisition.inner_gradients,
+        torch.Tensor._make_subclass: acquisition.as_class,
         torch.compiler.is_compiling: compiling,
         torch.compiler.is_dynamo_compiling: compiling,
     }

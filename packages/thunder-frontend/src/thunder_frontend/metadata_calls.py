@@ -224,11 +224,15 @@ def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -
     traced = calls.traced(tensor)
     if calls.value(traced).requires_grad == requires_grad:
         return tensor
-    if traced.source is None and requires_grad and traced._proxy.dtype.is_inexact:  # a leaf, within the program
-        value = calls.value(traced)
-        traced._proxy = calls.overwritten(value, value, True)
+    if traced._leaf is not None:
+        calls.end_leaf(traced)
         return tensor
-    if traced.source is None and not requires_grad:
+    if requires_grad and not traced._proxy.dtype.is_inexact:
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    if traced.source is None and requires_grad:
+        calls.begin_leaf(traced)
+        return tensor
+    if traced.source is None:
         raise RuntimeError("you can only change requires_grad flags of leaf variables.")
     raise AcquisitionError(
         "requires_grad_() inside of a compiled program would begin or end a derivative there, which is not supported; "

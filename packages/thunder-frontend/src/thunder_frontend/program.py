@@ -37,7 +37,8 @@ class Effect:
     """One write to the outside world, made by the epilogue.
 
     Args:
-        kind: ``"tensor"`` (copy into a tensor), ``"attribute"``, ``"item"``, ``"cell"``, ``"delete"`` or ``"refill"``.
+        kind: ``"tensor"`` (copy into a tensor), ``"leaf"`` (give a new leaf its contents), ``"attribute"``,
+            ``"item"``, ``"cell"``, ``"delete"`` or ``"refill"``.
         target: template of the object written to.
         key: name, key, or ``None``.
         value: template of what is written.

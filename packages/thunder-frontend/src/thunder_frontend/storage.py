@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -61,9 +61,6 @@ class View:
         return not self.tracked or getattr(self.function, "__name__", "") == "detach"
 
 
-Replay = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
-
-
 def own_storage(tensor: TracedTensor, outside: bool = False) -> None:
     """Give the tensor a storage of its own."""
     tensor._memory = Storage(tensor, 0, outside)
@@ -91,49 +88,59 @@ def replace_in_storage(tensor: TracedTensor, other: TracedTensor) -> None:
             view._viewed_as = replace(view._viewed_as, parent=other)
 
 
-def current_value(tensor: TracedTensor, replay: Replay) -> TensorProxy:
+class Recorder(Protocol):
+    """What records the calls that views and writes amount to."""
+
+    def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record a call of a torch function on proxies."""
+
+    def scatter(self, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+        """Return the parent's value after ``value`` was written to its view."""
+
+    def overwritten(self, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
+        """Return what a tensor that requires grad holds after ``new``, which does not, was written to it."""
+
+
+def current_value(tensor: TracedTensor, recorder: Recorder) -> TensorProxy:
     """Return the proxy of what the tensor holds now, replaying its view if its storage was written since."""
     storage = tensor._memory
     if tensor._seen == storage.version:
         return tensor._proxy
     view = tensor._viewed_as
     if view is not None:
-        parent = current_value(view.parent, replay)
+        parent = current_value(view.parent, recorder)
         with torch.set_grad_enabled(view.tracked):
-            result = replay(view.function, (parent, *view.args), view.kwargs)
-        tensor._proxy = result if view.index is None else result[view.index]
+            result = recorder.on_values(view.function, (parent, *view.args), view.kwargs)
+        now = result if view.index is None else result[view.index]
+        if view.detaches and tensor._proxy.requires_grad and not now.requires_grad:  # it has a history of its own
+            now = recorder.overwritten(tensor._proxy, now, False)
+        tensor._proxy = now
     tensor._seen = storage.version
     return tensor._proxy
 
 
-Scatter = Callable[[View, TensorProxy, TensorProxy], TensorProxy]
-Settle = Callable[[TensorProxy, TensorProxy, bool], TensorProxy]
-
-
-def write(
-    tensor: TracedTensor, value: TensorProxy, replay: Replay, scatter: Scatter, settle: Settle, tracked: bool
-) -> None:
+def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked: bool) -> None:
     """Make ``value`` what the tensor holds, in its storage and so in everything that shares it.
 
     Args:
         tensor: what is written to.
         value: of the tensor's shape and dtype.
-        replay: calls a torch function on proxies.
-        scatter: from a view, its parent's value and the view's new value to the parent's new value.
-        settle: from a value that requires grad, the one written in its place that does not, and whether autograd sees
-            the write, to one that does.
+        recorder: records what that amounts to.
         tracked: whether autograd sees the write.
     """
-    old = current_value(tensor, replay)
+    old = current_value(tensor, recorder)
     if old.requires_grad and not value.requires_grad:
-        value = settle(old, value, tracked)
+        value = recorder.overwritten(old, value, tracked)
     view = tensor._viewed_as
     if view is None:
         tensor._memory.version += 1
         tensor._memory.recorded |= tracked and value.requires_grad
     else:
-        parent_value = scatter(view, current_value(view.parent, replay), value)
-        write(view.parent, parent_value, replay, scatter, settle, tracked and not view.detaches)
-        return  # what it holds is a view of what its parent holds now
+        detached = view.detaches and value.requires_grad
+        written = recorder.on_values(torch.Tensor.detach, (value,), {}) if detached else value
+        parent = recorder.scatter(view, current_value(view.parent, recorder), written)
+        write(view.parent, parent, recorder, tracked and not view.detaches)
+        if not detached:
+            return  # what it holds is a view of what its parent holds now
     tensor._proxy = value
     tensor._seen = tensor._memory.version

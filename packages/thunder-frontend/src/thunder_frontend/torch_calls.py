@@ -17,6 +17,7 @@ from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
 from thunder_frontend.view_writes import scatter_into_parent
 from thunder_ir import BoundSymbol, Builder, IntegerProxy, NumberProxy, OpTags, Symbol, TensorProxy
 from thunder_torch import Mutation, call, functionalise, view_argument, viewed
+from thunder_torch.inplace import copy
 from thunder_torch.names import name_of
 
 T = torch.Tensor
@@ -33,6 +34,8 @@ LIKE_IN_SHAPE = frozenset({
 """Functions that read no values of the tensor they are given, and so have no derivative."""
 
 AS_STRIDED = frozenset({T.as_strided, torch.as_strided})
+
+SELECTS = frozenset({T.select, torch.select})
 
 LIKE_ANOTHER = {T.view_as: T.view, T.reshape_as: T.reshape, T.expand_as: T.expand}
 """Views that take their shape from another tensor, of which they read nothing else."""
@@ -80,7 +83,8 @@ class TorchCalls:
         with torch._C.DisableTorchFunctionSubclass():
             mutation = functionalise(function, args, kwargs)
             if mutation is not None:
-                return self.write_call(mutation)
+                with torch.set_grad_enabled(torch.is_grad_enabled() and mutation.tracked):
+                    return self.write_call(mutation)
             return self.record(function, args, kwargs)
 
     def record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -89,6 +93,12 @@ class TorchCalls:
             function, args = LIKE_ANOTHER[function], (args[0], tuple(self.value(args[1]).shape))
         if function in AS_STRIDED:
             args, kwargs = self.from_the_root(*args, **kwargs), {}
+        if function in SELECTS and any(isinstance(a, torch.Tensor) for a in (*args[1:], *kwargs.values())):
+            function, args, kwargs = T.__getitem__, self.key_of_select(*args, **kwargs), {}
+        if kwargs.get("requires_grad") is True and function not in ANSWERS:  # what makes tensors makes a leaf
+            made = self.record(function, args, {**kwargs, "requires_grad": False})
+            self.begin_leaf(made)
+            return made
         values, named = self.values(args), self.values(kwargs)
         output = self.on_values(function, values, named)
         index = view_argument(function)
@@ -106,6 +116,10 @@ class TorchCalls:
         return self._wrap_views(
             output, shares, parent, View(parent, function, values[1:], named, None, torch.is_grad_enabled())
         )
+
+    def key_of_select(self, input: Any, dim: int, index: Any) -> tuple[Any, Any]:
+        """Return arguments with which ``__getitem__`` does what ``select`` does."""
+        return input, (*[slice(None)] * (dim % max(self.traced(input).ndim, 1)), index)
 
     def from_the_root(self, input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> tuple[Any, ...]:
         """Return arguments of ``as_strided`` that say the same of the whole memory, if that is contiguous."""
@@ -167,7 +181,7 @@ class TorchCalls:
 
     def value(self, tensor: torch.Tensor) -> TensorProxy:
         """Return the proxy of what a tensor holds now."""
-        return current_value(self.traced(tensor), self.on_values)
+        return current_value(self.traced(tensor), self)
 
     def traced(self, tensor: torch.Tensor) -> TracedTensor:
         """Return the traced tensor that user code should have got in place of ``tensor``."""
@@ -275,7 +289,7 @@ class TorchCalls:
 
     def assign(self, target: TracedTensor, value: TensorProxy) -> None:
         """Make ``value`` what ``target`` holds, converted to its dtype and shape as an in-place operation does."""
-        held = current_value(target, self.on_values)
+        held = current_value(target, self)
         if value.dtype is not held.dtype:
             _check_cast(value, held)
             value = self.on_values(torch.Tensor.to, (value, target_dtype(target)), {})
@@ -283,7 +297,9 @@ class TorchCalls:
             raise RuntimeError(
                 f"output with shape {list(held.shape)} doesn't match the broadcast shape {list(value.shape)}"
             )
-        write(target, value, self.on_values, self._scatter, self.overwritten, torch.is_grad_enabled())
+        if value.strides != held.strides and value.strides is not None and held.strides is not None:
+            value = self.on_values(copy, (held, value), {})  # a write changes no layout
+        write(target, value, self, torch.is_grad_enabled())
 
     def overwritten(self, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
         """Return what a tensor that requires grad holds after a value that does not was written to it."""
@@ -293,19 +309,37 @@ class TorchCalls:
         """Return for each result of a call whether it shares the memory of ``parent``, and whether it is ``parent``."""
         raise NotImplementedError
 
-    def _scatter(self, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    def scatter(self, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+        """Return the parent's value after ``value`` was written to its view."""
         return scatter_into_parent(self.on_values, view, parent, value)
 
     def is_leaf(self, tensor: TracedTensor) -> bool:
         """Whether eager would call the tensor a leaf."""
         return not self.value(tensor).requires_grad
 
+    def begin_leaf(self, tensor: TracedTensor) -> None:
+        """Make a tensor of the program's own a leaf that requires grad."""
+        raise NotImplementedError
+
+    def as_class(self, cls: type, data: torch.Tensor, require_grad: bool = False) -> Any:
+        """Do what ``torch.Tensor._make_subclass`` does: a parameter of the memory of ``data``, say."""
+        with torch._C.DisableTorchFunction():
+            parent = self.traced(data)
+            with torch.no_grad():
+                made = self.new_traced(self.on_values(T.detach, (self.value(parent),), {}), cls)
+                share_storage(made, View(parent, T.detach, (), {}, None))
+            if require_grad:
+                self.begin_leaf(made)
+            return made
+
     def check_writable(self, target: TracedTensor) -> None:
         """Refuse what autograd refuses."""
         if not torch.is_grad_enabled() or not target._proxy.requires_grad:
             return
-        root = target._memory.root
-        if root._memory.outside and self.is_leaf(root):
+        root = target
+        while root._leaf is None and root._viewed_as is not None:
+            root = root._viewed_as.parent
+        if (root._memory.outside or root._leaf is not None) and self.is_leaf(root):
             what = "a leaf Variable" if root is target else "a view of a leaf Variable"
             raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
 

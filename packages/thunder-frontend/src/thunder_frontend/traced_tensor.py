@@ -31,10 +31,11 @@ class TracedTensor(torch.Tensor):
     _strides_known: bool
     _input: Any
     _argument: Any
+    _leaf: Any = None
 
     OWN = frozenset(
         "_proxy _first _memory _seen _viewed_as _stands_for _strides_known _input _argument _is_param _calls "
-        "_gradient".split()
+        "_gradient _leaf".split()
     )
     """Names of the attributes that belong to Thunder."""
 

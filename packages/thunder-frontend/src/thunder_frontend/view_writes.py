@@ -9,7 +9,8 @@ import torch
 
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.storage import View
-from thunder_ir import TensorProxy
+from thunder_ir import TensorProxy, flat_proxies
+from thunder_torch.places import setitem
 
 Call = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 Inverse = Callable[[Call, View, TensorProxy, TensorProxy], TensorProxy]
@@ -74,6 +75,13 @@ def _selected(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -
 @inverse_of(torch.Tensor.diagonal, torch.diagonal)
 def _diagonal(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
     return call(torch.diagonal_scatter, (parent, value, *view.args), view.kwargs)  # type: ignore[no-any-return]
+
+
+@inverse_of(torch.Tensor.__getitem__)
+def _indexed(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    if flat_proxies((view.args, view.kwargs)) and view.index is None:  # a place that is known when the program runs
+        return call(setitem, (parent, *view.args, value), view.kwargs)  # type: ignore[no-any-return]
+    return _by_position(call, view, parent, value)
 
 
 def replaced_view(

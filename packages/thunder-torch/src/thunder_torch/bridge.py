@@ -89,7 +89,7 @@ class _Node:
         self.constant = [
             i
             for i, (leaf, taken) in enumerate(zip(self.leaves, flags, strict=True))
-            if isinstance(leaf, TensorProxy) and leaf.dtype.is_inexact and not taken
+            if isinstance(leaf, TensorProxy) and leaf.dtype.is_inexact and not (taken or leaf.requires_grad)
         ]
         self.wanted = tuple([g is not None for g in split.joint.output[1]])
         self.tensors = sum([isinstance(p, TensorProxy) for p in split.saved])

@@ -21,7 +21,7 @@ def _by_torch(key: Any) -> bool:
     for item in keys:
         if isinstance(item, Tensor) or item.__class__.__module__ == "numpy":
             return True
-        if isinstance(item, TensorProxy) and item.dtype in (dtypes.bool8, dtypes.uint8):
+        if isinstance(item, TensorProxy) and item.dtype not in (dtypes.int64, dtypes.int32):
             return True
         if isinstance(item, (tuple, list)) and _by_torch(item):
             return True

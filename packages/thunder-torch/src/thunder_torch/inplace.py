@@ -18,6 +18,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from thunder_torch.errors import UnsupportedMutationError
 from thunder_torch.names import last_name, name_of, path_of, schemas_of
+from thunder_torch.places import setitem
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Mutation:
         returns_targets: whether the original call returns the targets themselves: one alone, or as a tuple.
         written: how many leading items of the functional call's output are the new values of the targets; ``None``
             where the output, whole, is the value of the one target.
+        tracked: whether autograd sees the write, where it is enabled.
     """
 
     function: Callable[..., Any]
@@ -40,6 +42,7 @@ class Mutation:
     returns_targets: bool = True
     written: int | None = None
     resizes: bool = field(default=False)
+    tracked: bool = True
 
     def values(self, output: Any) -> tuple[Any, ...]:
         """Return the new value of each target from the functional call's output."""
@@ -65,7 +68,7 @@ class OutOfPlace:
     def __name__(self) -> str:
         return name_of(self.method).rstrip("_")
 
-    def __call__(self, a: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def __call__(self, a: torch.Tensor, /, *args: Any, **kwargs: Any) -> torch.Tensor:
         return self.method(a.clone(), *args, **kwargs)
 
 
@@ -204,13 +207,6 @@ def copy(a: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> t
     return torch.empty_like(a).copy_(source, non_blocking=non_blocking)
 
 
-def setitem(a: torch.Tensor, key: Any, value: Any) -> torch.Tensor:
-    """Return what ``a`` holds after ``a[key] = value``."""
-    result = a.clone()
-    result[key] = value
-    return result
-
-
 _UPDATING: dict[Any, tuple[Callable[..., Any], str]] = {
     F.batch_norm: (batch_norm_updating, "training"),
     F.instance_norm: (instance_norm_updating, "use_input_stats"),
@@ -287,6 +283,9 @@ def functionalise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         for name in ("input", "self"):
             if name in kwargs:
                 return Mutation(functional, (), kwargs, (kwargs[name],))
+        rest = dict(kwargs)
+        target = rest.pop("tensor")  # the functions of torch.nn.init hand on their arguments by name
+        return Mutation(functional, (target,), rest, (target,), tracked=False)
     return Mutation(functional, args, kwargs, (args[0],))
 
 

@@ -26,6 +26,7 @@ from thunder_torch.convert import (
 )
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError, UnsupportedMutationError
 from thunder_torch.names import name_of, path_of
+from thunder_torch.places import at_first_place
 
 LARGEST_TRIAL = 1 << 22  # elements in all arguments together up to which a call is tried on real memory
 CAPACITY = 1 << 16  # calls remembered
@@ -140,6 +141,7 @@ def metadata_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 
 def spec_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what ``function`` returns for these arguments, with a :class:`TensorSpec` for each tensor."""
+    args = at_first_place(function, args)
     key = _arguments_key(function, args, kwargs)
     spec = _MEMO.get(key) if key is not None else None
     if spec is None:

@@ -11,6 +11,7 @@ import torch
 import torch.fft
 import torch.linalg
 import torch.nn.functional
+import torch.nn.init
 import torch.special
 from torch._ops import OpOverload, OpOverloadPacket
 
@@ -21,6 +22,7 @@ PLACES: tuple[tuple[str, Any, str], ...] = (
     ("torch.linalg", torch.linalg, "linalg_"),
     ("torch.fft", torch.fft, "fft_"),
     ("torch._C._nn", torch._C._nn, ""),
+    ("torch.nn.init", torch.nn.init, "init_"),
     ("torch._VF", torch._C._VariableFunctions, "VF_"),
     ("torch.Tensor", torch.Tensor, "Tensor_"),
 )

@@ -1,0 +1,95 @@
+"""Leaves that a program makes: its own tensors, from which on autograd records.
+
+What the user gets is a leaf whose ``grad`` fills when results are differentiated. So a leaf without contents is made
+before the computation, which takes it as an input; values are revealed in its place, and it gets them in the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from thunder_frontend.guards import metadata_of
+from thunder_frontend.overwrites import record_overwritten
+from thunder_frontend.program import Input
+from thunder_frontend.sources import Source, held
+from thunder_frontend.traced_tensor import TracedTensor
+from thunder_ir import Builder, TensorProxy
+from thunder_torch.convert import proxy_of, to_torch_device, to_torch_dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewLeaf:
+    """Makes a leaf that requires grad and has no contents yet.
+
+    Args:
+        shape, dtype, device: of the tensor.
+        cls: ``torch.Tensor``, or a class of parameters.
+    """
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    cls: type
+
+    def __call__(self) -> torch.Tensor:
+        """Return the leaf."""
+        with torch.inference_mode(False), torch.no_grad():
+            made = torch.empty(self.shape, dtype=self.dtype, device=self.device)
+        return made.requires_grad_() if self.cls is torch.Tensor else torch.Tensor._make_subclass(self.cls, made, True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """What makes a traced tensor a leaf that requires grad.
+
+    Args:
+        input: the leaf without contents.
+        builder: of the trace being recorded.
+    """
+
+    input: Input
+    builder: Builder
+
+    def revealed(self, value: TensorProxy) -> TensorProxy:
+        """Return ``value`` such that its gradient is the leaf's."""
+        return record_overwritten(self.builder, self.input.proxy, value, False)
+
+
+def make_leaf(builder: Builder, tensor: TracedTensor, value: TensorProxy) -> Leaf:
+    """Return what makes ``tensor``, which holds ``value``, a leaf that requires grad."""
+    new = NewLeaf(tuple(value.shape), to_torch_dtype(value.dtype), to_torch_device(value.device), tensor._stands_for)
+    with torch._C.DisableTorchFunction():
+        example = new()
+        proxy = proxy_of(example, builder.names.fresh("leaf"))
+        return Leaf(
+            Input(proxy, Source(held(new, "new leaf"), "call", ()), None, metadata_of(example), example), builder
+        )
+
+
+def fill(leaf: torch.Tensor, contents: torch.Tensor) -> None:
+    """Give a leaf the memory of ``contents``."""
+    leaf.data = contents
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AsClass:
+    """Makes a tensor one of a subclass, such as ``torch.nn.Parameter``, of the same memory.
+
+    Args:
+        cls: the class.
+    """
+
+    cls: type
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the other tensor."""
+        return torch.Tensor._make_subclass(self.cls, tensor, False)
+
+    @property
+    def __name__(self) -> str:
+        return f"as_{self.cls.__name__}"
+
+
+__all__ = ["AsClass", "Leaf", "NewLeaf", "fill", "make_leaf"]
