@@ -84,6 +84,10 @@ CALLS = [
     (F.cross_entropy, (leaf(4, 8), torch.tensor([1, 2, 7, -100])), {}, "nll_loss_backward"),
     (F.cross_entropy, (leaf(4, 8, 3, 3), torch.randint(8, (4, 3, 3))), {"reduction": "sum"}, "nll_loss2d_backward"),
     (F.cross_entropy, (leaf(4, 8), torch.tensor([1, 2, 7, 0]), torch.rand(8)), {}, "nll_loss_backward"),
+    (F.cross_entropy, (leaf(512, 128), torch.tensor([*range(127), -100] * 4)), {}, "in_one_buffer"),
+    (F.cross_entropy, (leaf(512, 128), torch.full((512,), 3), torch.rand(128), None, 3), {"reduction": "sum"}, "in_one_buffer"),
+    (F.cross_entropy, (leaf(512, 128), torch.randint(128, (512,), dtype=torch.uint8), torch.rand(128)), {}, "in_one_buffer"),
+    (F.cross_entropy, (leaf(8, 16, 32, 16), torch.randint(16, (8, 32, 16)), torch.rand(16), None, 5), {"reduction": "none"}, "in_one_buffer"),
     (F.nll_loss, (leaf(4, 8), torch.tensor([1, 2, 7, 0])), {"reduction": "none"}, "nll_loss_backward"),
     (F.mse_loss, (leaf(4, 8), leaf(4, 8)), {}, "mse_loss_backward"),
     (F.smooth_l1_loss, (leaf(4, 8), torch.randn(4, 8)), {"beta": 0.5, "reduction": "sum"}, "smooth_l1_loss_backward"),
@@ -172,6 +176,7 @@ SECOND = [
     (F.rms_norm, (_double(3, 4), (4,), _double(4)), {}),
     (F.batch_norm, (_double(3, 4), None, None, _double(4), _double(4), True), {}),
     (F.cross_entropy, (_double(3, 4), torch.tensor([0, 3, 1])), {}),
+    (F.cross_entropy, (_double(256, 256), torch.randint(256, (256,))), {}),
     (
         F.scaled_dot_product_attention,
         (_double(1, 2, 4, 8), _double(1, 2, 4, 8), _double(1, 2, 4, 8)),

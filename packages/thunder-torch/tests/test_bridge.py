@@ -34,6 +34,7 @@ def uniform(shape, low, high, dtype, device):
 
 
 compile = partial(to_callable, executors=[executor])
+ready = partial(transform_for_execution, executors=[executor])
 
 
 def compiled(function, *shapes, requires_grad=None, lazy=True, boxed=False, **options):
@@ -46,7 +47,7 @@ def compiled(function, *shapes, requires_grad=None, lazy=True, boxed=False, **op
         (in_a_box(backward) if boxed else backward).python_callable(),
         split,
         boxed=boxed,
-        compile=compile if lazy else None,
+        compile=ready if lazy else None,
     )
 
 
@@ -127,7 +128,7 @@ def test_an_unused_output_costs_nothing_in_the_backward_program():
 
     def watched(trace):
         programs.append(trace)
-        return compile(trace)
+        return ready(trace)
 
     trace = trace_of(two, Tensor((5,), "float64", requires_grad=True))
     split = forward_and_backward(trace)
@@ -214,6 +215,54 @@ def test_what_was_saved_is_freed_as_soon_as_it_was_used():
 
     assert_close(x.grad, torch.autograd.grad(torch.sin(torch.exp(torch.exp(x))).sum(), x)[0])
     assert alive == [2, 2, 1]
+
+
+def test_what_was_saved_is_freed_as_soon_as_it_was_used_by_the_program_for_some_outputs():
+    saved, alive = [], []
+    watching = OperatorExecutor("watching", checks=False)
+
+    @watching.implements(prims.mul)
+    def mul(a, b):
+        alive.append(sum([not storage.expired() for storage in saved]))
+        return torch.mul(a, b)
+
+    def program(x):
+        return prims.sin(prims.exp(prims.exp(x))), prims.cos(x)
+
+    trace = trace_of(program, Tensor((5,), "float64", requires_grad=True))
+    split = forward_and_backward(trace, partition="save-all")
+    forward = compile(split.forward)
+
+    def watched_forward(x):
+        outputs, kept = forward(x)
+        saved[:] = [StorageWeakRef(t.untyped_storage()) for t in kept if t.data_ptr() != x.data_ptr()]
+        return outputs, kept
+
+    watched = partial(transform_for_execution, executors=[watching, executor])
+    function = connect_autograd(watched_forward, compile(split.backward), split, compile=watched)
+    (x,) = leaves((5,))
+    function(x)[0].sum().backward()
+
+    assert_close(x.grad, torch.autograd.grad(torch.sin(torch.exp(torch.exp(x))).sum(), x)[0])
+    assert alive == [2, 2, 1]
+
+
+def test_an_input_that_was_computed_is_freed_when_its_gradient_is_there():
+    alive = []
+    first, second = compiled(lambda x: prims.sin(x), (5,)), compiled(lambda x: prims.exp(x), (5,))
+    (x,) = leaves((5,))
+    between = x * 2.0
+    storage = StorageWeakRef(between.untyped_storage())
+    between.register_hook(lambda gradient: alive.append(not storage.expired()))
+    y = second(first(between)).sum()
+    del between
+    kept = torch.autograd.grad(y, x, retain_graph=True)
+
+    y.backward()
+
+    assert_close(kept[0], x.grad)
+    assert alive == [True, False]
+    assert storage.expired()
 
 
 def test_a_modified_saved_tensor_is_refused_as_by_eager():

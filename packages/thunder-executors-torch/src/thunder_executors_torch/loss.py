@@ -10,7 +10,7 @@ import torch
 from thunder_executors_torch.activation import log_softmax
 from thunder_executors_torch.executor import executor
 from thunder_executors_torch.normalization import floating
-from thunder_ir import TensorProxy
+from thunder_ir import TensorProxy, value_of
 
 functional = torch.nn.functional
 Rule = tuple[Any, Any]
@@ -32,6 +32,59 @@ nll_loss_forward = executor.call("torch.ops.aten.nll_loss_forward.default", _nll
 nll_loss2d_forward = executor.call("torch.ops.aten.nll_loss2d_forward.default", _nll_loss)
 nll_loss_backward = executor.call("torch.ops.aten.nll_loss_backward.default", _nll_loss_backward, held=(3, 6))
 nll_loss2d_backward = executor.call("torch.ops.aten.nll_loss2d_backward.default", _nll_loss_backward, held=(3, 6))
+
+
+def _two_kernels(
+    dy: torch.Tensor,
+    logarithms: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: torch.Tensor,
+) -> torch.Tensor:
+    """Compute what :func:`in_one_buffer` does by functions that PyTorch's autograd knows."""
+    flat = logarithms.ndim == 2
+    through_loss = torch.ops.aten.nll_loss_backward if flat else torch.ops.aten.nll_loss2d_backward
+    weight = weight if weight is None else weight.detach()
+    dl = through_loss(dy, logarithms, target, weight, reduction, ignore_index, total_weight.detach())
+    return torch._log_softmax_backward_data(dl, logarithms, 1, logarithms.dtype)
+
+
+def in_one_buffer(
+    dy: torch.Tensor,
+    logarithms: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: torch.Tensor,
+) -> torch.Tensor:
+    """Return the gradient of the input of a cross entropy; nothing else of its size is there meanwhile.
+
+    Args:
+        dy: cotangent, of the shape of ``target`` or a scalar.
+        logarithms: of the probabilities, ``float[rows, classes, ...]``.
+        target: ``int64[rows, ...]``.
+        weight: of the classes, ``float[classes]``.
+        reduction: 0 for none, 1 for the mean, 2 for the sum.
+        ignore_index: the target of rows that do not count.
+        total_weight: of all rows that count, what the mean divides by.
+    """
+    target = target.long()
+    counts = target != ignore_index
+    place = target.where(counts, 0).unsqueeze(1)
+    scale = dy / total_weight if reduction == 1 else dy
+    scale = (scale if weight is None else scale * weight[place.squeeze(1)]).where(counts, 0).unsqueeze(1)
+    return logarithms.exp().mul_(scale).scatter_add_(1, place, scale.neg())
+
+
+def _cross_entropy_backward(dy: TensorProxy, logarithms: TensorProxy, *rest: Any) -> TensorProxy:
+    return logarithms.like()
+
+
+cross_entropy_backward = executor.function(in_one_buffer, _cross_entropy_backward, differentiable=_two_kernels)
+IN_ONE_BUFFER_FROM = 1 << 16  # elements: with fewer, calls take longer than what they do
 
 
 def of_classes(
@@ -91,6 +144,10 @@ def cross_entropy(
 ) -> Rule:
     """Save the logarithms of the probabilities, target and the sum of weights."""
     logarithms, to_input = log_softmax(input, 1)
+    if value_of(input.numel) >= IN_ONE_BUFFER_FROM and input.dtype.bytes >= 4:  # shorter floats would be rounded more
+        forward, how = nll_loss_forward if input.ndim == 2 else nll_loss2d_forward, REDUCTIONS[reduction]
+        y, total = forward(logarithms, target, weight, how, ignore_index)
+        return y, lambda dy: cross_entropy_backward(dy, logarithms, target, weight, how, ignore_index, total)
     y, to_logarithms = nll_loss(logarithms, target, weight, None, ignore_index, None, reduction)
     return y, lambda dy: to_input(to_logarithms(dy))
 

@@ -171,8 +171,8 @@ def _differentiated(
             memory_budget=options.extra.get("memory_budget"),
         )
 
-    def compile_trace(made: Trace) -> Callable[..., Any]:
-        return transform_for_execution(tidy(made), options.executors).python_callable()
+    def compile_trace(made: Trace) -> Trace:
+        return transform_for_execution(tidy(made), options.executors)
 
     with timer("autograd"):
         split = differentiate(keep_written_inputs(program, trace))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from thunder_autograd import (
     Split,
@@ -21,7 +22,7 @@ from thunder_ir.trees import flatten, unflatten
 # this method, in the time of a small operation. A compiled function is entered only where neither is the case.
 _APPLY = torch._C._FunctionBase.__dict__["apply"]
 
-Compile = Callable[[Trace], Callable[..., Any]]
+Compile = Callable[[Trace], Trace]
 
 
 def connect_autograd(
@@ -42,9 +43,9 @@ def connect_autograd(
         split: both programs; tells which outputs are differentiable and how many values are saved.
         boxed: whether ``backward`` takes a single list and empties it, as programs do that :func:`in_a_box` returns.
             What was saved is then freed as soon as it was used for the last time, and not when the whole is done.
-        compile: makes programs run that are needed seldom: the backward program for when only some outputs were used or
-            only some gradients are asked for, and second derivatives. They are made at the first occasion. Without
-            it, zeros stand for missing cotangents, and ``create_graph=True`` is refused.
+        compile: makes programs ready to run that are needed seldom: the backward program for when only some outputs
+            were used or only some gradients are asked for, and second derivatives. They are made at the first
+            occasion. Without it, zeros stand for missing cotangents, and ``create_graph=True`` is refused.
         differentiate: called with a program and ``wanted=``, the names of inputs; splits what ``create_graph=True``
             differentiates again.
         name: of the node in the graph, ``"CompiledBackward"``.
@@ -80,8 +81,9 @@ class _Node:
         compile: Compile | None,
         differentiate: Callable[..., Split],
     ) -> None:
-        self.run_forward, self.run_backward = forward, backward
-        self.split, self.boxed, self.compile, self.differentiate = split, boxed, compile, differentiate
+        self.run_forward = forward
+        self.run_backward = backward if boxed else lambda values: backward(*values)
+        self.split, self.compile, self.differentiate = split, compile, differentiate
         self.leaves = flatten(split.forward.output[0])[0]
         takes = iter(split.differentiable)
         flags = [isinstance(leaf, Proxy) and next(takes) for leaf in self.leaves]
@@ -127,7 +129,7 @@ class _Node:
 
     def backward(self) -> Any:
         """Make the static method that runs the backward program."""
-        run, positions, boxed = self.run_backward, self.positions, self.boxed
+        run, positions, release = self.run_backward, self.positions, self.release
         all_outputs = positions == list(range(len(self.leaves)))
         all_tensors = self.tensors == len(self.split.saved)
         is_grad_enabled = torch.is_grad_enabled
@@ -137,35 +139,50 @@ class _Node:
                 cotangents = tuple([cotangents[i] for i in positions])
             if is_grad_enabled():
                 return self.differentiably(context, cotangents)
-            saved = context.saved_tensors if all_tensors else (*context.saved_tensors, *context.numbers)
+            program = run
             for cotangent in cotangents:
                 if cotangent is None:
-                    return self.with_some(context, saved, cotangents)
-            if not boxed:
-                return run(*saved, *cotangents)
+                    program, cotangents = self.with_some(context, cotangents)
+                    break
+            saved = context.saved_tensors if all_tensors else (*context.saved_tensors, *context.numbers)
             values = [*saved, *cotangents]
             del saved
-            context.maybe_clear_saved_tensors()  # unless the graph is kept
-            return run(values)
+            release(context)
+            return program(values)
 
         return staticmethod(backward)
 
-    def with_some(self, context: Any, saved: Sequence[Any], cotangents: Sequence[Any]) -> Any:
-        """Run the backward program for the cotangents that there are, and the inputs that required grad."""
+    def release(self, context: Any) -> None:
+        """Let go of what was saved, and of inputs that were computed and that nobody else may need, as PyTorch does.
+
+        Where the graph is kept nothing happens: what was saved can still be read then, and only PyTorch knows.
+        """
+        context.maybe_clear_saved_tensors()
+        if self.compile is None:
+            return
+        if any([t.grad_fn is not None for t in context.inputs[0] if isinstance(t, Tensor)]):
+            try:
+                context.saved_tensors  # noqa: B018
+            except RuntimeError:
+                context.inputs = None
+
+    def with_some(self, context: Any, cotangents: Sequence[Any]) -> tuple[Callable[[list[Any]], Any], Sequence[Any]]:
+        """Return the backward program for the cotangents that there are and the inputs that required grad, and what
+        it takes of them."""
         present = tuple([c is not None for c in cotangents])
         if not any(present):
-            return (None,) * len(self.wanted)
+            nothing = (None,) * len(self.wanted)
+            return lambda values: nothing, ()
         if self.compile is not None:
             needed = tuple([w and n for w, n in zip(self.wanted, context.needs_input_grad, strict=True)])
             variant = self.variants.get((present, needed))
             if variant is None:
                 program = specialised_backward(self.split, present, needed)
-                variant = self.compile(program) if program is not None else False
+                variant = in_a_box(self.compile(program)).python_callable() if program is not None else False
                 self.variants[present, needed] = variant
             if variant:
-                return variant(*saved, *[c for c in cotangents if c is not None])
-        values = [*saved, *self.with_zeros(context, cotangents)]
-        return self.run_backward(values) if self.boxed else self.run_backward(*values)
+                return variant, [c for c in cotangents if c is not None]
+        return self.run_backward, self.with_zeros(context, cotangents)
 
     def with_zeros(self, context: Any, cotangents: Sequence[Any]) -> list[Any]:
         """Put zeros where there is no cotangent."""
@@ -198,9 +215,10 @@ class _Node:
         program = differentiable_gradients(self.split)
         split = self.differentiate(program, wanted=differentiable_names(program.inputs))
         return connect_autograd(
-            compile(split.forward),
-            compile(split.backward),
+            compile(split.forward).python_callable(),
+            in_a_box(compile(split.backward)).python_callable(),
             split,
+            boxed=True,
             compile=compile,
             differentiate=self.differentiate,
             name="CompiledGradient",
