@@ -27,8 +27,10 @@ from thunder_frontend.journal import MISSING, Write
 from thunder_frontend.leaves import AsClass, make_leaf
 from thunder_frontend.lookasides import lookasides, runs_natively
 from thunder_frontend.memory import place_in_storage, storage_key, whole_storage
+from thunder_frontend.module_calls import Again
 from thunder_frontend.outputs import Built, Outside, proxies_of, template
 from thunder_frontend.program import Effect, Input, Program
+from thunder_frontend.repeats import Repeats, Run
 from thunder_frontend.sources import Source, held
 from thunder_frontend.storage import View, current_value, own_storage, share_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, dynamic_dims, opened
@@ -84,6 +86,7 @@ class Acquisition(TorchCalls):
         self._leaves: list[Effect] = []
         self._templates: dict[int, Any] = {}
         self._layouts: dict[int, Any] = {}
+        self._repeats = Repeats(self.world, self.builder, self._input_of, self.wrap, lambda: self.changes)
 
     # --- tensors ---------------------------------------------------------------------------------------------------
 
@@ -257,6 +260,20 @@ class Acquisition(TorchCalls):
         results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
         return [(storage_key(t) == storage_key(base), t is base) for t in results]
 
+    def begin_module(
+        self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Run | Again | None:
+        """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
+        if self.symbolic or self._log:
+            return None
+        with torch._C.DisableTorchFunction():
+            return self._repeats.begin(module, args, kwargs)
+
+    def end_module(self, run: Run, result: Any) -> None:
+        """Remember what a call of a module did."""
+        with torch._C.DisableTorchFunction():
+            self._repeats.end(run, result)
+
     # --- running ---------------------------------------------------------------------------------------------------
 
     def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -266,10 +283,12 @@ class Acquisition(TorchCalls):
 
     def inner_gradients(self, *args: Any, **kwargs: Any) -> Any:
         """Do what ``torch.autograd.grad`` does."""
+        self.changes += 1  # it depends on all that was recorded before
         return inner_gradients(self, lambda bound: self.custom_functions.rules.get(bound.symbol), *args, **kwargs)
 
     def sharp(self, what: str) -> None:
         """Deal with an effect that the compiled program will not repeat."""
+        self.changes += 1
         message = f"the program has a sharp edge: {what}, which happens while it is compiled and not on later calls"
         if self._sharp_edges == "error":
             raise SharpEdgeError(message)

@@ -27,23 +27,30 @@ class Write:
 
 
 class Journal:
-    """Keeps what outside objects were before the program wrote to them."""
+    """Keeps what outside objects were before the program wrote to them.
+
+    ``version`` counts the writes, ``consulted`` how often it was found that a place asked about was written.
+    """
 
     def __init__(self) -> None:
         self._writes: dict[tuple[int, str, Any], Write] = {}
         self._containers: set[int] = set()
         self._earlier: list[Write] = []
+        self.version = 0
+        self.consulted = 0
 
     def __bool__(self) -> bool:
         return bool(self._writes)
 
     def note(self, kind: str, target: Any, key: Any, before: Any) -> None:
         """Remember what is at a place that is about to be written, the first time."""
-        if not self.wrote(target):
+        self.version += 1
+        if id(target) not in self._containers:
             self._writes.setdefault((id(target), kind, key), Write(kind, target, key, before))
 
     def note_container(self, container: Any) -> None:
         """Remember the contents of a container that is about to be changed."""
+        self.version += 1
         if id(container) not in self._containers:
             self._containers.add(id(container))
             self._unwrite_items(container)
@@ -57,11 +64,19 @@ class Journal:
 
     def wrote(self, container: Any) -> bool:
         """Whether the program changed this container as a whole."""
-        return id(container) in self._containers
+        found = id(container) in self._containers
+        self.consulted += found
+        return found
 
     def written_at(self, target: Any, kind: str, key: Any) -> bool:
         """Whether the program wrote to this place."""
-        return (id(target), kind, key) in self._writes
+        found = (id(target), kind, key) in self._writes
+        self.consulted += found
+        return found
+
+    def touches(self, target: Any) -> bool:
+        """Whether the program wrote anything to an object."""
+        return any(w.target is target for w in self._writes.values())
 
     def added(self, container: Any) -> frozenset[Any]:
         """Return the keys that the program added to a dict."""

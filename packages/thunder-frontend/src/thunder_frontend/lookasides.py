@@ -128,6 +128,8 @@ def lookasides(acquisition: Any) -> list[Any]:
         torch.nn.Module._wrapped_call_impl: Interpreted(call_module),
         torch.nn.Module.__call__: Interpreted(call_module),
         runs_forward_alone: no_hooks,
+        module_calls.begin_module: acquisition.begin_module,
+        module_calls.end_module: acquisition.end_module,
         torch.utils.checkpoint.checkpoint: Interpreted(module_calls.checkpoint),
         module_calls.enter_checkpoint: acquisition.enter_checkpoint,
         module_calls.leave_checkpoint: acquisition.leave_checkpoint,

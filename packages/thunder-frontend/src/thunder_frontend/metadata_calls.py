@@ -120,6 +120,7 @@ def _detach_in_place(calls: Any, tensor: T) -> Any:
         raise AcquisitionError(
             "detach_() on an input changes the caller's tensor, which is not supported; use detach()"
         )
+    calls.changes += 1
     traced._proxy = calls.on_values(T.detach, (calls.value(traced),), {})
     return tensor
 
@@ -224,6 +225,7 @@ def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -
     traced = calls.traced(tensor)
     if calls.value(traced).requires_grad == requires_grad:
         return tensor
+    calls.changes += 1
     if traced._leaf is not None:
         calls.end_leaf(traced)
         return tensor

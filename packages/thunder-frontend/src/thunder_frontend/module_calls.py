@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A call of a module that was answered without running it."""
+
+    result: Any
 
 
 def runs_forward_alone(module: torch.nn.Module) -> bool:
@@ -12,11 +20,28 @@ def runs_forward_alone(module: torch.nn.Module) -> bool:
     raise RuntimeError(f"{type(module).__name__} is called outside of an acquisition")
 
 
+def begin_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Begin a call of a module, or answer it; the acquisition answers."""
+    raise RuntimeError(f"{type(module).__name__} is called outside of an acquisition")
+
+
+def end_module(run: Any, result: Any) -> Any:
+    """End a call of a module that :func:`begin_module` began; the acquisition answers."""
+    raise RuntimeError(f"a module is left outside of an acquisition ({run})")
+
+
 def call_module(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
     """Call a module as ``nn.Module.__call__`` does."""
+    run = begin_module(self, args, kwargs)
+    if run.__class__ is Again:
+        return run.result
     if runs_forward_alone(self):
-        return self.forward(*args, **kwargs)
-    return self._call_impl(*args, **kwargs)
+        result = self.forward(*args, **kwargs)
+    else:
+        result = self._call_impl(*args, **kwargs)
+    if run is not None:
+        end_module(run, result)
+    return result
 
 
 def enter_checkpoint() -> Any:

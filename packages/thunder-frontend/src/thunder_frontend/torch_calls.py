@@ -54,6 +54,7 @@ class TorchCalls:
     def __init__(self, builder: Builder, tensor_of: Callable[[torch.Tensor], TracedTensor | None]) -> None:
         self.builder = builder
         self._tensor_of = tensor_of
+        self.changes = 0
 
     # --- the way in ------------------------------------------------------------------------------------------------
 
@@ -237,6 +238,7 @@ class TorchCalls:
 
     def write_call(self, mutation: Mutation) -> Any:
         """Do what a function that writes does: compute the values, then make them what its targets hold."""
+        self.changes += 1
         targets = [self.traced(t) for t in mutation.targets]
         for target in targets:
             self.check_writable(target)
@@ -264,6 +266,7 @@ class TorchCalls:
                 f"{view.__name__}_() on an input changes the caller's tensor in shape, which is not supported; "
                 f"use {view.__name__}()"
             )
+        self.changes += 1
         before = TracedTensor(self.value(target), target._stands_for)
         before._first = target._first
         replace_in_storage(target, before)

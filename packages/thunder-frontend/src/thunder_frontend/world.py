@@ -79,6 +79,7 @@ class World:
         self.classes = ClassReads(self)
         self._facts: set[Any] = set()
         self.guards: list[Guard] = []
+        self.log: list[tuple[Any, ...]] = []
         self.journal = Journal()
         self.templates: dict[int, tuple[Any, Any]] = {}
 
@@ -95,6 +96,7 @@ class World:
 
     def know(self, value: Any, source: Source) -> None:
         """Note that ``value`` is an outside object, reached by ``source``."""
+        self.log.append(("know", value, source))
         if id(value) not in self._sources:
             self._sources[id(value)] = source
             self._alive.append(value)
@@ -123,6 +125,7 @@ class World:
 
     def require(self, guard: Guard, *fact: Any) -> None:
         """Add a guard, unless the same fact is guarded already."""
+        self.log.append(("guard", guard, fact))
         if fact not in self._facts:
             self._facts.add(fact)
             self.guards.append(guard)
@@ -139,6 +142,7 @@ class World:
             value: what is there.
             slot: the container and key where it is kept, if the compiled function holds the container.
         """
+        self.log.append(("read", base, kind, key, value, slot))
         if isinstance(value, torch.Tensor):
             return self._tensor(value, Source(base, kind, key), slot)
         place = (id(slot[0]), slot[1]) if slot is not None else (id(base), kind, _hashable(key))
@@ -451,6 +455,7 @@ class World:
         elif isinstance(value, (*LISTS, *DICTS, *SETS)):
             self.contents(value)
         elif is_buffer(value):
+            self.log.append(("touch", value))
             if (id(value), "snapshot") not in self._facts:
                 _refuse_large(source, value)
                 self.require(SnapshotGuard(source, value), id(value), "snapshot")
@@ -458,6 +463,7 @@ class World:
             self._object_escapes(value, source, watched)
 
     def _object_escapes(self, value: Any, source: Source, watched: bool) -> None:
+        self.log.append(("touch", value))
         own = getattr(value, "__dict__", None)
         if own is not None and watched or (id(value), "escaped") in self._facts:
             return
