@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import gc
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -33,6 +35,22 @@ def watched_from_outside() -> bool:
         return True
     modes = range(torch._C._len_torch_function_stack())
     return any(not isinstance(torch._C._get_function_stack_at(i), DeviceContext) for i in modes)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep Python's cyclic garbage collector from running.
+
+    While a program is compiled nearly all objects that are made live on, and a full collection, which goes over every
+    object of the process, takes longer than many a compilation.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class CompiledFunction:
@@ -84,7 +102,8 @@ class CompiledFunction:
                 if self.options.cache != "no caching" and other.specialisation.failure(args, kwargs) is None:
                     return other.specialisation.call(args, kwargs, self._miss)
             reasons = [r for c in self.compiled if (r := c.specialisation.failure(args, kwargs)) is not None]
-            compiled = self._compile(args, kwargs)
+            with collector_paused():
+                compiled = self._compile(args, kwargs)
             if self.options.cache != "no caching":
                 self._dispatcher.add(compiled.specialisation, args, kwargs)
             if self.compiled:
