@@ -29,7 +29,7 @@ from thunder_frontend.guards import (
 from thunder_frontend.module_calls import Again
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_frontend.world import VALUES, World
+from thunder_frontend.world import CODE, VALUES, World
 from thunder_ir import BoundSymbol, Builder, Proxy, TensorProxy
 from thunder_ir.trees import flat_proxies
 
@@ -39,7 +39,7 @@ TABLES = (
 )  # fmt: skip
 """What modules keep their parts in: read without going through an attribute."""
 
-OF_ONE_OBJECT = (EmptyGuard, HeldPartGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard)
+OF_ONE_OBJECT = frozenset({EmptyGuard, HeldPartGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard})
 """Guards that say something of their source's value and of nothing else."""
 
 REMEMBERED = 4
@@ -62,6 +62,7 @@ class Run:
         begins: where among the recorded calls it begins.
         result: what it returned.
         outside: names of the proxies that it reads and does not define; ``None`` until it is asked for.
+        relevant: those of the facts that another module may differ in; ``None`` until they are asked for.
     """
 
     module: torch.nn.Module
@@ -73,6 +74,7 @@ class Run:
     begins: int
     result: Any = None
     outside: frozenset[str] | None = None
+    relevant: list[tuple[Any, ...]] | None = None
 
 
 class Repeats:
@@ -154,6 +156,7 @@ class Replay:
         self.given: dict[int, TracedTensor] = {}
         self.names: dict[str, Proxy] = {}
         self.reads: list[torch.Tensor] = []
+        self.places = [str(_known(self.world.source_of(m))) for m in (run.module, module)]
 
     def __call__(self) -> Any:
         """Return what the call returns.
@@ -165,7 +168,8 @@ class Replay:
         self.pair(run.module, module)
         self.match_arguments(run.args, args)
         self.match_arguments(run.kwargs, kwargs)
-        steps = [step for fact in self.world.log[run.facts] if (step := self.counterpart_of(fact)) is not None]
+        facts = self.world.log[run.facts] if run.relevant is None else run.relevant
+        steps = [step for fact in facts if (step := self.counterpart_of(fact)) is not None]
         bound = run.bound
         self._check_outside(bound)
         result = self._result(run.result)
@@ -175,7 +179,34 @@ class Replay:
             first, second = self.traced(tensor), self.traced(self.counterparts[id(tensor)])
             self.names[first._proxy.name] = second._proxy
         self._record(bound)
+        if run.relevant is None:
+            run.relevant = self._relevant(facts)
         return result()
+
+    def _relevant(self, facts: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Return the facts that may concern the module, each once: others hold whatever module is called.
+
+        What may have a counterpart is the same for all modules: it is what was found at places that have one.
+        """
+        found: dict[Any, tuple[Any, ...]] = {}
+        for fact in facts:
+            match fact:
+                case ("read", base, kind, key, value, slot):
+                    common = slot is not None and id(slot[0]) not in self.counterparts
+                    if not (common and isinstance(value, (*VALUES, *CODE))):
+                        place = (id(slot[0]), id(slot[1])) if slot is not None else (id(base), kind, id(key))
+                        found.setdefault(place, fact)
+                case ("guard", guard, what):
+                    source = guard.source
+                    alone = guard.__class__ in OF_ONE_OBJECT and source.is_held
+                    if not alone or id(source.held) in self.counterparts:
+                        found.setdefault(what, fact)
+                case ("know", value, _):
+                    if id(value) in self.counterparts:
+                        found.setdefault(("know", id(value)), fact)
+                case _:
+                    found.setdefault(id(fact[1]), fact)
+        return list(found.values())
 
     # --- the two worlds compared -----------------------------------------------------------------------------------
 
@@ -297,10 +328,12 @@ class Replay:
         return lambda: self.world.read(_known(source(owner)), kind, key, second, (container, slot[1]))
 
     def _guard(self, guard: Any, what: tuple[Any, ...]) -> Callable[[], Any] | None:
-        if all(not self._depends(s) for s in _sources(guard)):
-            return None
-        _require(isinstance(guard, OF_ONE_OBJECT))
         source = guard.source
+        if guard.__class__ not in OF_ONE_OBJECT:
+            _require(not self._depends(*_sources(guard)))
+            return None
+        if not self._depends(source):
+            return None
         second = self._evaluated(source)
         _require(guard.problem(second) is None)
 
@@ -339,7 +372,7 @@ class Replay:
         known = self.world.source_of(second)
         if known is not None:
             return known
-        here, there = (str(_known(self.world.source_of(m))) for m in (self.run.module, self.call[0]))
+        here, there = self.places
         name = str(first)
         return held(second, there + name.removeprefix(here) if name.startswith(here) else name)
 
