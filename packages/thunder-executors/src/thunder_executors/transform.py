@@ -11,7 +11,7 @@ from thunder_executors.free import free_after_last_use
 from thunder_executors.fuse import fuse
 from thunder_executors.order import order_for_memory
 from thunder_executors.registry import resolve_executors
-from thunder_ir import BoundSymbol, Trace
+from thunder_ir import BoundSymbol, Trace, collector_paused
 from thunder_ir.passes import common_subexpressions, dead_code_elimination
 
 
@@ -28,6 +28,7 @@ def transform_for_execution(trace: Trace, executors: Sequence[Executor | str] | 
     return execution_traces(trace, executors)[-1]
 
 
+@collector_paused()
 def execution_traces(trace: Trace, executors: Sequence[Executor | str] | None = None) -> list[Trace]:
     """Return the stages of :func:`transform_for_execution`; the last one runs."""
     chosen = resolve_executors(executors)

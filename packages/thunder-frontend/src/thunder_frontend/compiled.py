@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-import gc
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,6 +19,7 @@ from thunder_frontend.lazy_modules import settle_lazy_parameters
 from thunder_frontend.options import Options
 from thunder_frontend.pipeline import Compiled, compile_program
 from thunder_frontend.stats import CompileStats, Timer
+from thunder_ir import collector_paused
 
 LOGGER = logging.getLogger("thunder")
 
@@ -35,22 +34,6 @@ def watched_from_outside() -> bool:
         return True
     modes = range(torch._C._len_torch_function_stack())
     return any(not isinstance(torch._C._get_function_stack_at(i), DeviceContext) for i in modes)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep Python's cyclic garbage collector from running.
-
-    While a program is compiled nearly all objects that are made live on, and a full collection, which goes over every
-    object of the process, takes longer than many a compilation.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class CompiledFunction:

@@ -4,6 +4,7 @@ from thunder_ir import devices, dtypes
 from thunder_ir._version import __version__
 from thunder_ir.builder import Builder, Constraint, current_builder, find_builder, recording, speaking
 from thunder_ir.codegen import Source, print_function
+from thunder_ir.collector import collector_paused
 from thunder_ir.devices import Device, DeviceType, device
 from thunder_ir.dtypes import DType, dtype
 from thunder_ir.errors import (
@@ -50,7 +51,7 @@ __all__ = [
     "IntegerProxy", "Language", "Location", "MissingRuleError", "Names", "Namespace", "NumberProxy", "OpTags",
     "OutsideTraceError", "Provenance", "Proxy", "RuleTable", "ShapeError", "Source", "StringProxy", "Symbol", "Tensor",
     "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "VerificationError", "__version__", "bind",
-    "current_builder", "device", "devices", "dtype", "dtypes", "find_builder", "flat_proxies", "literal",
-    "load_trace", "number_proxy", "print_function", "provide_default_language", "record", "recording", "register_codec",
+    "collector_paused", "current_builder", "device", "devices", "dtype", "dtypes", "find_builder", "flat_proxies",
+    "literal", "load_trace", "number_proxy", "print_function", "provide_default_language", "record", "recording", "register_codec",
     "register_literal", "save_trace", "speaking", "substitute", "trace_of", "tree_map", "value_of", "verify",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
+from thunder_ir.collector import collector_paused
 from thunder_ir.trace import Provenance, Trace
 from thunder_ir.verifier import verify
 
@@ -36,7 +37,8 @@ def trace_pass(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         start = time.process_time()
-        made = function(*args, **kwargs)
+        with collector_paused():
+            made = function(*args, **kwargs)
         provenance = Provenance(function.__name__, time.process_time() - start)
         return _finished(made, provenance, _VERIFYING.get())  # type: ignore[no-any-return]
 
