@@ -52,6 +52,6 @@ __all__ = [
     "OutsideTraceError", "Provenance", "Proxy", "RuleTable", "ShapeError", "Source", "StringProxy", "Symbol", "Tensor",
     "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "VerificationError", "__version__", "bind",
     "collector_paused", "current_builder", "device", "devices", "dtype", "dtypes", "find_builder", "flat_proxies",
-    "literal", "load_trace", "number_proxy", "print_function", "provide_default_language", "record", "recording", "register_codec",
-    "register_literal", "save_trace", "speaking", "substitute", "trace_of", "tree_map", "value_of", "verify",
+    "literal", "load_trace", "number_proxy", "print_function", "provide_default_language", "record", "recording",
+    "register_codec", "register_literal", "save_trace", "speaking", "substitute", "trace_of", "tree_map", "value_of", "verify",
 ]  # fmt: skip
