@@ -330,12 +330,11 @@ class Acquisition(TorchCalls):
 
     def _program(self, now: Any, result: Any, log: Any) -> Program:
         self._result = result  # what it holds stays alive, and so apart by identity
-        effects = self._tensor_effects()
         tensor = self._tensor_template
         shaped = template(result, tensor, self.world)
-        for write in self.world.journal.writes():
-            effects += self._object_effect(write, tensor)
-        effects = [*self._leaves, *effects]
+        self._refuse_histories()
+        others = [e for write in self.world.journal.writes() for e in self._object_effect(write, tensor)]
+        effects = [*self._tensor_effects(), *self.stages.effects(tensor), *self._leaves, *others]
         needed = _unique(proxies_of(shaped) + [p for e in effects for p in proxies_of(e.value)])
         inputs = {i.proxy.name for i in (*self.inputs, *self.numbers)}
         outputs = tuple(p for p in needed if p.name not in inputs)
@@ -381,6 +380,15 @@ class Acquisition(TorchCalls):
             self._templates[id(traced)] = made
         return made
 
+    def _refuse_histories(self) -> None:
+        """Refuse a tensor of the caller's that was detached in place and then got a new history in autograd."""
+        for stage in self.stages:
+            if self.stages.was_detached(stage.before) and self.value(stage.target).requires_grad:
+                raise AcquisitionError(
+                    f"{stage.target.source} is detached in place and then written what requires grad, which is not "
+                    "supported; use detach() and another name"
+                )
+
     def _leaf_template(self, traced: TracedTensor) -> Any:
         leaf = traced._leaf.input.proxy
         with torch.no_grad():
@@ -395,7 +403,9 @@ class Acquisition(TorchCalls):
         if view is not None and traced._memory.outside:
             given = tuple(flat_proxies((view.args, view.kwargs)))
             remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
-            return Built(remade, (self._tensor_template(view.parent), *map(self._unwritten, given)))
+            made = Built(remade, (self._tensor_template(view.parent), *map(self._unwritten, given)))
+            self.stages.note_view(view.parent, made)
+            return made
         return current_value(traced, self)
 
     def _unwritten(self, proxy: Any) -> Any:
@@ -405,7 +415,7 @@ class Acquisition(TorchCalls):
 
     def _tensor_effects(self) -> list[Effect]:
         effects = []
-        for traced in (*self._tensors.values(), *self._base_tensors.values()):
+        for traced in (*self._tensors.values(), *self._base_tensors.values(), *self.stages.befores()):
             if traced._memory.version and traced._viewed_as is None:
                 value = current_value(traced, self)
                 effects.append(Effect("tensor", traced._input.proxy, None, value))

@@ -96,6 +96,8 @@ def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
     match effect.kind:
         case "tensor":
             return f"{context.object(copy_into, 'copy_into')}({target}, {value})"
+        case "metadata":
+            return f"{context.object(effect.key, effect.key.__name__)}({target})"
         case "leaf":
             return f"{context.object(fill, 'fill')}({target}, {value})"
         case "attribute":

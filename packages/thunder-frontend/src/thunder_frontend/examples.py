@@ -47,7 +47,8 @@ class Examples:
         for i in self._inputs:
             if i.proxy.name not in self._made:
                 with torch._C.DisableTorchFunction():
-                    self._made[i.proxy.name] = fake_mode().from_tensor(i.example)
+                    # another object, because what fake tensors know of one goes stale when its metadata change
+                    self._made[i.proxy.name] = fake_mode().from_tensor(i.example.detach())
 
     def _compute(self, name: str) -> None:
         todo = [name]

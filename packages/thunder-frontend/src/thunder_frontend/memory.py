@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 
@@ -19,3 +21,17 @@ def whole_storage(tensor: torch.Tensor) -> torch.Tensor:
 def place_in_storage(tensor: torch.Tensor) -> tuple[int, int]:
     """Return where a tensor starts in its storage, in elements, and how large the storage is, in bytes."""
     return tensor.storage_offset(), tensor.untyped_storage().nbytes()
+
+
+def check_in_bounds(tensor: torch.Tensor, size: Any, stride: Any, storage_offset: int | None) -> None:
+    """Refuse, as PyTorch does, arguments of ``as_strided`` that reach beyond the memory of ``tensor``."""
+    if 0 in size or not (all(s > 0 for s in size) and all(s >= 0 for s in stride)):
+        return
+    offset = tensor.storage_offset() if storage_offset is None else storage_offset
+    last = offset + sum([(n - 1) * step for n, step in zip(size, stride, strict=False)])
+    needed, there = (last + 1) * tensor.element_size(), tensor.untyped_storage().nbytes()
+    if needed > there:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset} require a storage size "
+            f"of {needed} bytes and are out of bounds for storage of size {there}"
+        )

@@ -111,15 +111,16 @@ def _iter(calls: Any, tensor: T) -> Any:
 def _detach_in_place(calls: Any, tensor: T) -> Any:
     traced = calls.traced(tensor)
     outside = getattr(traced, "_input", None)
-    viewed = traced._viewed_as is not None and traced.source is None
+    was = traced
+    while was._viewed_as is not None and was._viewed_as.in_place:
+        was = was._viewed_as.parent
+    viewed = was._viewed_as is not None and was.source is None and not was._viewed_as.cuts
     if viewed or outside is not None and calls.ask(traced, "_is_view", outside.example._is_view(), call=True):
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     if not calls.value(traced).requires_grad:
         return tensor
     if traced.source is not None:
-        raise AcquisitionError(
-            "detach_() on an input changes the caller's tensor, which is not supported; use detach()"
-        )
+        return calls.metadata_write(T.detach_, T.detach, traced, (), {})
     calls.changes += 1
     traced._proxy = calls.on_values(T.detach, (calls.value(traced),), {})
     return tensor

@@ -121,7 +121,10 @@ def keep_written_inputs(program: Program, trace: Trace) -> Trace:
 
     The backward program may read what such an input held before the write, and runs after it.
     """
-    written = [e.target for e in program.effects if e.kind == "tensor" and isinstance(e.target, TensorProxy)]
+    kinds = ("tensor", "metadata")
+    written = {
+        e.target.name: e.target for e in program.effects if e.kind in kinds and isinstance(e.target, TensorProxy)
+    }.values()
     if not written:
         return trace
     builder = Builder(trace.names())
@@ -133,6 +136,27 @@ def keep_written_inputs(program: Program, trace: Trace) -> Trace:
     head = [b.replace(tags=b.tags | kept) for b in builder.bound_symbols]
     rest = [b.substituted(copies) for b in trace.bound_symbols]
     return trace.replace(bound_symbols=(*head, *rest), output=substitute(trace.output, copies))
+
+
+def with_distinct_outputs(forward: Trace) -> Trace:
+    """Return a forward program whose results are as many tensors as the program's: it knows some to be one value."""
+    outputs, saved = forward.output
+    builder = Builder(forward.names())
+    last: dict[str, Any] = {}
+    distinct = []
+    with recording(builder):
+        for output in outputs:
+            if isinstance(output, TensorProxy):
+                again = output.name in last
+                made = symbol_of(torch.Tensor.detach)(last[output.name]) if again else output
+                made.requires_grad = output.requires_grad
+                last[output.name] = output = made
+            distinct.append(output)
+    if not builder.bound_symbols:
+        return forward
+    return forward.replace(
+        bound_symbols=(*forward.bound_symbols, *builder.bound_symbols), output=(tuple(distinct), saved)
+    )
 
 
 def without_autocast(run: Callable[..., Any], kinds: Sequence[str]) -> Callable[..., Any]:
@@ -176,6 +200,7 @@ def _differentiated(
 
     with timer("autograd"):
         split = differentiate(keep_written_inputs(program, trace))
+        split = replace(split, forward=with_distinct_outputs(split.forward))
         traces.append(split.forward)
         backward_traces += [split.backward, tidy(split.backward)]
     with timer("executors"):

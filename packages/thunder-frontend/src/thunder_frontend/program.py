@@ -37,8 +37,9 @@ class Effect:
     """One write to the outside world, made by the epilogue.
 
     Args:
-        kind: ``"tensor"`` (copy into a tensor), ``"leaf"`` (give a new leaf its contents), ``"attribute"``,
-            ``"item"``, ``"cell"``, ``"delete"`` or ``"refill"``.
+        kind: ``"tensor"`` (copy into a tensor), ``"metadata"`` (call the method ``key`` on a tensor),
+            ``"leaf"`` (give a new leaf its contents), ``"attribute"``, ``"item"``, ``"cell"``, ``"delete"``
+            or ``"refill"``.
         target: template of the object written to.
         key: name, key, or ``None``.
         value: template of what is written.

@@ -46,6 +46,7 @@ class View:
         args, kwargs: its arguments, without the tensor viewed, which is the first positional one.
         index: which of the results it is, where there are several.
         tracked: whether autograd recorded it.
+        in_place: whether the parent is what the tensor itself was, before its metadata were changed.
     """
 
     parent: TracedTensor
@@ -54,17 +55,23 @@ class View:
     kwargs: dict[str, Any]
     index: int | None
     tracked: bool = True
+    in_place: bool = False
 
     @property
     def detaches(self) -> bool:
         """Whether autograd does not see writes to the view."""
-        return not self.tracked or getattr(self.function, "__name__", "") == "detach"
+        return not self.tracked or self.cuts
+
+    @property
+    def cuts(self) -> bool:
+        """Whether the view has a history of its own in autograd."""
+        return getattr(self.function, "__name__", "") == "detach" or not self.parent._proxy.dtype.is_inexact
 
 
 def own_storage(tensor: TracedTensor, outside: bool = False) -> None:
     """Give the tensor a storage of its own."""
     tensor._memory = Storage(tensor, 0, outside)
-    tensor._seen = 0
+    tensor._seen = tensor._made = 0
     tensor._viewed_as = None
 
 
@@ -73,7 +80,7 @@ def share_storage(tensor: TracedTensor, view: View) -> None:
     tensor._viewed_as = view
     tensor._memory = view.parent._memory
     tensor._memory.views.append(tensor)
-    tensor._seen = tensor._memory.version
+    tensor._seen = tensor._made = tensor._memory.version
 
 
 def replace_in_storage(tensor: TracedTensor, other: TracedTensor) -> None:

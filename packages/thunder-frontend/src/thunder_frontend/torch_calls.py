@@ -10,7 +10,10 @@ import torch
 
 from thunder_executors import find_replacement
 from thunder_frontend.errors import AcquisitionError, UnknownTensorError
+from thunder_frontend.histories import base_of, check_reads, check_written
+from thunder_frontend.memory import check_in_bounds
 from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED
+from thunder_frontend.metadata_writes import METADATA_WRITES, MetadataWrite, Stages
 from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.storage import View, current_value, own_storage, replace_in_storage, share_storage, write
 from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
@@ -21,12 +24,6 @@ from thunder_torch.inplace import copy
 from thunder_torch.names import name_of
 
 T = torch.Tensor
-METADATA_WRITES = {
-    T.t_: T.t, T.transpose_: T.transpose, T.squeeze_: T.squeeze, T.unsqueeze_: T.unsqueeze, T.swapaxes_: T.swapaxes,
-    T.swapdims_: T.swapdims,
-}  # fmt: skip
-"""Methods that change the shape of their target in place, and the views that they amount to."""
-
 LIKE_IN_SHAPE = frozenset({
     torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like, torch.rand_like, torch.randn_like,
     torch.randint_like, T.new_zeros, T.new_ones, T.new_full, T.new_empty, T.new_tensor,
@@ -55,6 +52,7 @@ class TorchCalls:
         self.builder = builder
         self._tensor_of = tensor_of
         self.changes = 0
+        self.stages = Stages()
 
     # --- the way in ------------------------------------------------------------------------------------------------
 
@@ -80,7 +78,7 @@ class TorchCalls:
         metadata_write = METADATA_WRITES.get(function)
         if metadata_write is not None:
             with torch._C.DisableTorchFunctionSubclass():
-                return self.metadata_write(metadata_write, self.traced(args[0]), args[1:], kwargs)
+                return self.metadata_write(function, metadata_write, self.traced(args[0]), args[1:], kwargs)
         with torch._C.DisableTorchFunctionSubclass():
             mutation = functionalise(function, args, kwargs)
             if mutation is not None:
@@ -102,6 +100,7 @@ class TorchCalls:
             return made
         values, named = self.values(args), self.values(kwargs)
         output = self.on_values(function, values, named)
+        check_reads(function, output, (*args, *kwargs.values()))
         index = view_argument(function)
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
             return self._wrap_all(output, args)
@@ -125,13 +124,16 @@ class TorchCalls:
     def from_the_root(self, input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> tuple[Any, ...]:
         """Return arguments of ``as_strided`` that say the same of the whole memory, if that is contiguous."""
         tensor = self.traced(input)
-        if tensor._viewed_as is None:
+        base, here = tensor, self.example(tensor)
+        if not self.symbolic:
+            check_in_bounds(here, size, stride, storage_offset)
+        while base._viewed_as is not None and not base._viewed_as.detaches:
+            base = base._viewed_as.parent
+        whole = self.example(base)
+        covers = whole.numel() * whole.element_size() == whole.untyped_storage().nbytes()
+        if base is tensor or not (covers and whole.is_contiguous() and whole.storage_offset() == 0):
             return (tensor, size, stride, storage_offset)
-        root, here = self.example(tensor._memory.root), self.example(tensor)
-        if not root.is_contiguous() or root.storage_offset() != 0:
-            return (tensor, size, stride, storage_offset)
-        offset = here.storage_offset() if storage_offset is None else storage_offset
-        return (tensor._memory.root, size, stride, offset)
+        return (base, size, stride, here.storage_offset() if storage_offset is None else storage_offset)
 
     def example(self, tensor: TracedTensor) -> torch.Tensor:
         """Return a tensor without data, laid out as eager's would be."""
@@ -243,6 +245,7 @@ class TorchCalls:
         for target in targets:
             self.check_writable(target)
         output = self.on_values(mutation.function, self.values(mutation.args), self.values(mutation.kwargs))
+        check_reads(mutation.function, output, (*mutation.args, *mutation.kwargs.values()))
         values = mutation.values(output)
         if (
             mutation.written is not None
@@ -258,20 +261,27 @@ class TorchCalls:
         return targets[0] if mutation.written is None else tuple(targets)
 
     def metadata_write(
-        self, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, method: Any, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TracedTensor:
         """Do what ``t_`` and its like do: the tensor becomes a view of what it was."""
-        if target._memory.outside and target._viewed_as is None:
-            raise AcquisitionError(
-                f"{view.__name__}_() on an input changes the caller's tensor in shape, which is not supported; "
-                f"use {view.__name__}()"
-            )
+        tracked = torch.is_grad_enabled()
+        if method is not T.detach_:
+            self.check_writable(target)
+            requires_grad = self.value(target).requires_grad
+            check_written(target, requires_grad)
+            if requires_grad and not tracked or target._leaf is not None:
+                raise AcquisitionError(
+                    f"{method.__name__}() on a tensor that requires grad, where autograd does not see it, is not "
+                    f"supported; use {view.__name__}()"
+                )
         self.changes += 1
-        before = TracedTensor(self.value(target), target._stands_for)
+        before = self.new_traced(self.value(target), target._stands_for)
         before._first = target._first
         replace_in_storage(target, before)
+        if target.source is not None:
+            self.stages.add(before, target, MetadataWrite(method, args, kwargs, tracked))
         proxy = self.on_values(view, (before._proxy, *args), kwargs)
-        share_storage(target, View(before, view, args, kwargs, None, torch.is_grad_enabled()))
+        share_storage(target, View(before, view, args, kwargs, None, tracked, in_place=True))
         target._proxy = proxy
         return target
 
@@ -302,6 +312,7 @@ class TorchCalls:
             )
         if value.strides != held.strides and value.strides is not None and held.strides is not None:
             value = self.on_values(copy, (held, value), {})  # a write changes no layout
+        check_written(target, held.requires_grad or value.requires_grad)
         write(target, value, self, torch.is_grad_enabled())
 
     def overwritten(self, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
@@ -327,6 +338,7 @@ class TorchCalls:
     def as_class(self, cls: type, data: torch.Tensor, require_grad: bool = False) -> Any:
         """Do what ``torch.Tensor._make_subclass`` does: a parameter of the memory of ``data``, say."""
         with torch._C.DisableTorchFunction():
+            self.changes += 1
             parent = self.traced(data)
             with torch.no_grad():
                 made = self.new_traced(self.on_values(T.detach, (self.value(parent),), {}), cls)
@@ -339,10 +351,9 @@ class TorchCalls:
         """Refuse what autograd refuses."""
         if not torch.is_grad_enabled() or not target._proxy.requires_grad:
             return
-        root = target
-        while root._leaf is None and root._viewed_as is not None:
-            root = root._viewed_as.parent
-        if (root._memory.outside or root._leaf is not None) and self.is_leaf(root):
+        root = base_of(target)
+        became_leaf = self.stages.was_detached(root)
+        if became_leaf or (root._memory.outside or root._leaf is not None) and self.is_leaf(root):
             what = "a leaf Variable" if root is target else "a view of a leaf Variable"
             raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
 

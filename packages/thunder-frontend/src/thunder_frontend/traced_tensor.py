@@ -26,6 +26,7 @@ class TracedTensor(torch.Tensor):
     _first: TensorProxy
     _memory: Storage
     _seen: int
+    _made: int
     _viewed_as: Any
     _stands_for: type
     _strides_known: bool
@@ -34,7 +35,7 @@ class TracedTensor(torch.Tensor):
     _leaf: Any = None
 
     OWN = frozenset(
-        "_proxy _first _memory _seen _viewed_as _stands_for _strides_known _input _argument _is_param _calls "
+        "_proxy _first _memory _seen _made _viewed_as _stands_for _strides_known _input _argument _is_param _calls "
         "_gradient _leaf".split()
     )
     """Names of the attributes that belong to Thunder."""
@@ -49,7 +50,7 @@ class TracedTensor(torch.Tensor):
         made._stands_for = stands_for
         made._strides_known = proxy.strides is not None
         made._viewed_as = None
-        made._seen = 0
+        made._seen = made._made = 0
         if issubclass(stands_for, torch.nn.Parameter):
             made._is_param = True
         return made  # type: ignore[no-any-return]

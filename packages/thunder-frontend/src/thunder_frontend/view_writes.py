@@ -90,7 +90,9 @@ def replaced_view(
     """Return a copy of ``parent`` in which the view that ``function`` makes of it holds ``value``."""
     copy = parent.clone()
     view = function(copy, *args, **kwargs)
-    (view if index is None else view[index]).copy_(value)
+    if index is not None:  # autograd lets nobody write to one of several views, but to one made alone
+        view = copy.as_strided(view[index].shape, view[index].stride(), view[index].storage_offset())
+    view.copy_(value)
     return copy
 
 

@@ -1,0 +1,74 @@
+"""What autograd forbids: writes to leaves, and to views whose history it cannot write again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from thunder_frontend.storage import View
+from thunder_frontend.traced_tensor import TracedTensor
+from thunder_ir import TensorProxy, flat_proxies
+from thunder_torch.names import last_name
+
+OF_SEVERAL = frozenset({"unbind", "split", "split_with_sizes", "chunk"})
+"""Names of functions that autograd takes for one node with several views as results. Others make them one by one."""
+
+
+def base_of(tensor: TracedTensor) -> TracedTensor:
+    """Return the tensor whose history in autograd a view has a part in; the tensor itself if it is no view."""
+    while tensor._leaf is None and tensor._viewed_as is not None and not tensor._viewed_as.cuts:
+        tensor = tensor._viewed_as.parent
+    return tensor
+
+
+def _fixed(tensor: TracedTensor) -> str | None:
+    """Say why autograd cannot write the history of a view again; ``None`` if it can."""
+    view: View | None = tensor._viewed_as
+    while tensor._leaf is None and view is not None and not view.cuts:
+        if not view.tracked and not view.in_place:
+            return "A view was created in no_grad mode"
+        if view.index is not None and last_name(view.function) in OF_SEVERAL:
+            return f"Output {view.index} of {last_name(view.function)} is a view"
+        tensor, view = view.parent, view.parent._viewed_as
+    return None
+
+
+def check_written(tensor: TracedTensor, requires_grad: bool) -> None:
+    """Refuse a write that autograd sees to a view whose history cannot be written again.
+
+    Args:
+        tensor: what is written to.
+        requires_grad: whether that, or what is written, requires grad.
+    """
+    if not torch.is_grad_enabled():
+        return
+    reason = _fixed(tensor)
+    if reason is not None and (requires_grad or base_of(tensor)._proxy.requires_grad):
+        raise RuntimeError(f"{reason} and is being modified inplace with grad mode enabled, which autograd forbids.")
+
+
+def check_reads(function: Any, output: Any, arguments: Iterable[Any]) -> None:
+    """Refuse the use of a view whose history would have to be written again, because what it views was written to.
+
+    Args:
+        function: what is called.
+        output: proxies of what it returned: of floats, or autograd does not ask.
+        arguments: of the call.
+    """
+    if not torch.is_grad_enabled() or getattr(function, "__name__", "") == "detach":
+        return
+    for tensor in arguments:
+        if isinstance(tensor, TracedTensor) and tensor._made != tensor._memory.version:
+            reason = _fixed(tensor)
+            if reason is None or not base_of(tensor)._proxy.requires_grad:
+                continue
+            if any([isinstance(p, TensorProxy) and p.dtype.is_inexact for p in flat_proxies(output)]):
+                raise RuntimeError(
+                    f"{reason} and its base or another view of its base has been modified inplace, which autograd "
+                    "forbids."
+                )
+
+
+__all__ = ["base_of", "check_reads", "check_written"]
