@@ -19,7 +19,8 @@ from thunder_frontend.lazy_modules import settle_lazy_parameters
 from thunder_frontend.options import Options
 from thunder_frontend.pipeline import Compiled, compile_program
 from thunder_frontend.stats import CompileStats, Timer
-from thunder_ir import collector_paused
+from thunder_frontend.tracebacks import tell_the_user
+from thunder_ir import Trace, collector_paused
 
 LOGGER = logging.getLogger("thunder")
 
@@ -55,7 +56,15 @@ class CompiledFunction:
         self._dispatch = self._dispatcher if options.cache != "same input" else self.same_input
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._dispatch(args, kwargs)
+        try:
+            return self._dispatch(args, kwargs)
+        except Exception as error:
+            tell_the_user(error, self.programs())
+            raise
+
+    def programs(self) -> list[Trace]:
+        """Return the programs that calls run, of all specialisations."""
+        return [c.traces[-1] for c in self.compiled]
 
     def same_input(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the one specialisation without checking anything: what ``cache="same input"`` means."""

@@ -11,6 +11,7 @@ import torch
 
 from thunder_frontend.compiled import CompiledFunction
 from thunder_frontend.options import Options
+from thunder_frontend.tracebacks import tell_the_user
 
 
 class ThunderModule(torch.nn.Module):
@@ -38,11 +39,15 @@ class ThunderModule(torch.nn.Module):
             transform.transform_module(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._dispatch(args, kwargs)
+        try:
+            return self._dispatch(args, kwargs)
+        except Exception as error:
+            tell_the_user(error, self._compiled.programs())
+            raise
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run compiled."""
-        return self._dispatch(args, kwargs)
+        return self(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["_original"], name)

@@ -53,5 +53,6 @@ __all__ = [
     "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "VerificationError", "__version__", "bind",
     "collector_paused", "current_builder", "device", "devices", "dtype", "dtypes", "find_builder", "flat_proxies",
     "literal", "load_trace", "number_proxy", "print_function", "provide_default_language", "record", "recording",
-    "register_codec", "register_literal", "save_trace", "speaking", "substitute", "trace_of", "tree_map", "value_of", "verify",
+    "register_codec", "register_literal", "save_trace", "speaking", "substitute", "trace_of", "tree_map", "value_of",
+    "verify",
 ]  # fmt: skip

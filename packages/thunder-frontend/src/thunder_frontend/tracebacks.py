@@ -1,0 +1,98 @@
+"""Errors as the user meets them: the frames of the user's own code, and where in it a failing operation came from."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Iterable
+from types import TracebackType
+
+from thunder_ir import Trace
+
+GENERATED = "<thunder "
+LIBRARIES = frozenset({"torch", "contextlib"})
+EVERY_FRAME = "THUNDER_FULL_TRACEBACKS"
+"""Environment variable under which tracebacks keep the frames of Thunder."""
+
+
+def tell_the_user(error: Exception, programs: Iterable[Trace]) -> None:
+    """Take Thunder's frames out of an error's traceback, and note the user's line that a program failed at.
+
+    Args:
+        error: raised by a call of a compiled function.
+        programs: the programs that may have been running.
+    """
+    if os.environ.get(EVERY_FRAME):
+        return
+    for note in _places(error.__traceback__, programs):
+        error.add_note(note)
+    _drop_own_frames(error, set())
+
+
+def _drop_own_frames(error: BaseException, seen: set[int]) -> None:
+    """Leave, here and in what led to the error, only the user's frames; forget what only Thunder had to do with."""
+    seen.add(id(error))
+    error.__traceback__ = _users_frames(error.__traceback__)
+    for name in ("__context__", "__cause__"):
+        earlier = getattr(error, name)
+        if earlier is not None and id(earlier) not in seen:
+            suppressed = error.__suppress_context__
+            _drop_own_frames(earlier, seen)
+            if earlier.__traceback__ is None:
+                setattr(error, name, None)
+            error.__suppress_context__ = suppressed
+
+
+def _users_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without Thunder's frames, and without a library's frames where Thunder called that."""
+    frames: list[TracebackType] = []
+    called_by_us = True
+    while traceback is not None:
+        owner = (traceback.tb_frame.f_globals.get("__name__") or "").partition(".")[0]
+        if _is_ours(owner) and not traceback.tb_frame.f_code.co_filename.startswith(GENERATED):
+            called_by_us = True
+            while frames and _dispatches(frames[-1]):
+                frames.pop()
+        elif not (called_by_us and owner in LIBRARIES):
+            called_by_us = False
+            frames.append(traceback)
+        traceback = traceback.tb_next
+    kept: TracebackType | None = None
+    for frame in reversed(frames):
+        kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return kept
+
+
+def _is_ours(package: str) -> bool:
+    return package == "thunder" or package.startswith("thunder_") and package != "thunder_benchmarks"
+
+
+def _dispatches(traceback: TracebackType) -> bool:
+    """Whether a frame of PyTorch only hands a call on to whoever overrides it."""
+    return traceback.tb_frame.f_globals.get("__name__") == "torch.overrides"
+
+
+def _places(traceback: TracebackType | None, programs: Iterable[Trace]) -> list[str]:
+    """Say for each line of a running program in the traceback which of the user's lines it came from."""
+    notes = []
+    while traceback is not None:
+        filename = traceback.tb_frame.f_code.co_filename
+        if filename.startswith(GENERATED):
+            line = linecache.getline(filename, traceback.tb_lineno).strip()
+            place = _place_of(line, "".join(linecache.getlines(filename)), programs)
+            if place is not None:
+                notes.append(f"raised by {line.partition('  # ')[0]}\n  from {place}")
+        traceback = traceback.tb_next
+    return notes
+
+
+def _place_of(line: str, text: str, programs: Iterable[Trace]) -> str | None:
+    output = line.partition(" = ")[0]
+    for program in programs:
+        for bound in program.bound_symbols:
+            if bound.location is not None and any(p.name == output for p in bound.outputs):
+                if str(program).strip() == text.strip():
+                    where = bound.location
+                    return f"{where}:  {linecache.getline(where.filename, where.line).strip()}"
+                break
+    return None

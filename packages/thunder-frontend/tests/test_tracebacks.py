@@ -1,0 +1,87 @@
+"""What a user sees of an error: the own code's frames, and the line that an operation came from."""
+
+import traceback
+
+import pytest
+import torch
+
+from thunder_frontend import jit
+
+
+def raised(function, *args, compiled=None):
+    """Return the error of a call, and the names of the functions in its traceback, from the call on."""
+    try:
+        (compiled or jit(function))(*args)
+    except Exception as error:
+        return error, [frame.name for frame in traceback.extract_tb(error.__traceback__)][1:]
+    raise AssertionError("nothing was raised")
+
+
+def helper(x):
+    return x @ torch.ones(7, 2)
+
+
+def test_wrong_shapes_are_reported_at_the_users_line():
+    def program(x):
+        return helper(x)
+
+    error, frames = raised(program, torch.ones(2, 3))
+    assert frames == ["program", "helper"]
+    assert isinstance(error, RuntimeError) and "cannot be multiplied" in str(error)
+    assert error.__context__ is None
+
+
+def test_what_the_users_code_raises_keeps_what_led_to_it():
+    def program(x):
+        try:
+            return {}["key"]
+        except KeyError:
+            raise ValueError("no such thing") from None
+
+    error, frames = raised(program, torch.ones(2))
+    assert frames == ["program"] and isinstance(error, ValueError)
+    assert isinstance(error.__context__, KeyError) and error.__suppress_context__
+
+    def chained(x):
+        try:
+            return {}["key"]
+        except KeyError as cause:
+            raise ValueError("no such thing") from cause
+
+    error, _ = raised(chained, torch.ones(2))
+    assert isinstance(error.__cause__, KeyError)
+    assert [f.name for f in traceback.extract_tb(error.__cause__.__traceback__)] == ["chained"]
+
+
+def test_an_error_of_a_module_is_reported_in_its_forward():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            if x.sum() > 0:
+                return x
+            return -x
+
+    error, frames = raised(Model(), torch.ones(2))
+    assert frames == ["forward"]
+    assert "if x.sum() > 0:" in str(error)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_an_error_of_a_running_program_names_the_users_line(requires_grad):
+    def look(table, index):
+        doubled = table * 2
+        return torch.nn.functional.embedding(index, doubled)
+
+    compiled = jit(look)
+    table = torch.randn(4, 3, requires_grad=requires_grad)
+    compiled(table, torch.tensor([1, 2]))
+    error, frames = raised(look, table, torch.tensor([1, 9]), compiled=compiled)
+    assert isinstance(error, IndexError)
+    assert "return torch.nn.functional.embedding(index, doubled)" in error.__notes__[0]
+    assert __file__ in error.__notes__[0]
+    compiled(table, torch.tensor([1, 2]))
+
+
+def test_all_frames_are_kept_on_request(monkeypatch):
+    monkeypatch.setenv("THUNDER_FULL_TRACEBACKS", "1")
+    _, frames = raised(helper, torch.ones(2, 3))
+    assert "acquire" in frames
