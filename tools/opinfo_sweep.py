@@ -3,7 +3,7 @@
 python tools/opinfo_sweep.py                       all operations, float32, two samples each
 python tools/opinfo_sweep.py softmax --samples 99  one operation, all its samples
 python tools/opinfo_sweep.py --decomposed          run what the functions decompose into
-python tools/opinfo_sweep.py --gradients           compare gradients, too
+python tools/opinfo_sweep.py --transforms vjp      compare gradients, too
 python tools/opinfo_sweep.py --errors              compare what wrong arguments raise
 python tools/opinfo_sweep.py --jit                 through thunder.jit, rather than by recording one call
 python tools/opinfo_sweep.py --table docs/operators.md
@@ -12,13 +12,10 @@ python tools/opinfo_sweep.py --table docs/operators.md
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
-import io
 import json
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -26,25 +23,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.testing._internal import common_methods_invocations
-from torch.testing._internal.common_methods_invocations import op_db
+from opinfo import chosen, copied, difference, named, quiet, traced
 
 import thunder_torch as ltorch
 from thunder_autograd import grad_transform_on_trace, jvp_transform_on_trace
 from thunder_executors import to_callable
 from thunder_executors_torch import executor
-from thunder_ir import OpTags, TensorProxy, ThunderError, Trace, record
+from thunder_ir import OpTags, ThunderError, Trace
 from thunder_ir.passes import expand
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError, UnsupportedMutationError
 from thunder_torch.metadata import map_tensors, tensors_of
 from thunder_vmap import batch_transform_on_trace
 
-# The database seeds the generator inside many operations; here both sides are seeded before them.
-common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 REFUSALS = (DataDependentShapeError, UnknownMetadataError)
 FALLBACKS = (torch.int64, torch.complex64, torch.bool, torch.float64)  # for operations that do not take the dtype
 UNWRITTEN = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
-LOOSE = {"rtol": 1e-3, "atol": 1e-3}  # of float32 through other arithmetic
 
 
 @dataclass
@@ -78,74 +71,6 @@ class Report:
             if getattr(self, outcome):
                 return outcome
         return "right" if self.right else "no samples"
-
-
-def named(op: Any) -> str:
-    """Return an operation's name with its variant."""
-    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
-
-
-def proxies_of(args: Any, kwargs: Any) -> tuple[Any, Any, list[TensorProxy], list[torch.Tensor]]:
-    """Return the arguments with a named proxy for each tensor, these proxies, and the tensors."""
-    proxies: list[TensorProxy] = []
-    tensors: list[torch.Tensor] = []
-
-    def stand_in(tensor: torch.Tensor) -> TensorProxy:
-        proxies.append(ltorch.proxy_of(tensor, f"a{len(proxies)}"))
-        tensors.append(tensor)
-        return proxies[-1]
-
-    return map_tensors(stand_in, args), map_tensors(stand_in, kwargs), proxies, tensors
-
-
-def traced(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Trace, list[torch.Tensor]]:
-    """Record one call; return the trace and the tensors that it takes."""
-    given, named_, proxies, tensors = proxies_of(args, kwargs)
-    trace = record(lambda *_: ltorch.call(function, given, named_), proxies, language=ltorch.torch_language)
-    return trace, tensors
-
-
-def copied(value: Any) -> Any:
-    """Return arguments with tensors copied, strides kept."""
-
-    def copy(tensor: torch.Tensor) -> torch.Tensor:
-        detached = tensor.detach()
-        if detached.layout is not torch.strided or detached.is_contiguous():
-            return detached.clone().requires_grad_(tensor.requires_grad)
-        fresh = torch.empty_strided(detached.shape, detached.stride(), dtype=detached.dtype)
-        if any(s == 0 for s in detached.stride()):
-            return detached.clone().expand_as(detached).requires_grad_(tensor.requires_grad)
-        return fresh.copy_(detached).requires_grad_(tensor.requires_grad)
-
-    return map_tensors(copy, value)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep warnings and output of operations to themselves."""
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield
-
-
-def difference(expected: Any, actual: Any, exact: bool) -> str:
-    """Return how two results differ, or ``""``."""
-    if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
-        if expected.dtype != actual.dtype or expected.shape != actual.shape:
-            return f"{actual.dtype}{tuple(actual.shape)} for {expected.dtype}{tuple(expected.shape)}"
-        if exact and expected.layout is torch.strided and expected.stride() != actual.stride():
-            return f"strides {actual.stride()} for {expected.stride()}"
-        try:
-            kind = {} if exact or not expected.dtype.is_floating_point or expected.itemsize == 1 else LOOSE
-            torch.testing.assert_close(actual, expected, equal_nan=True, check_stride=False, **kind)
-        except AssertionError as error:
-            return str(error).replace("\n", " ")
-        return ""
-    if isinstance(expected, (tuple, list)) and isinstance(actual, (tuple, list)):
-        if len(expected) != len(actual):
-            return f"{len(actual)} items for {len(expected)}"
-        return next((d for e, a in zip(expected, actual, strict=True) if (d := difference(e, a, exact))), "")
-    return "" if expected == actual or expected is actual else f"{actual!r} for {expected!r}"
 
 
 def metadata_difference(trace: Trace, actual: Any) -> str:
@@ -422,11 +347,6 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--table", type=Path)
     parser.add_argument("--json", type=Path)
     return parser.parse_args(arguments)
-
-
-def chosen(names: list[str]) -> list[Any]:
-    """Return the operations of these names, in order; all if there are none."""
-    return [op for op in op_db if not names or op.name in names or named(op) in names]
 
 
 def main(arguments: list[str] | None = None) -> int:
