@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from thunder_autograd import jvp_rule, vjp_rule
+from thunder_autograd import ZERO, jvp_rule, vjp_rule
 from thunder_ir import NumberProxy, Symbol, TensorProxy, Trace, dtypes, flat_proxies, record
 from thunder_prims import strict
+from thunder_prims.creation import zeros_like
 from thunder_vmap import batching_rule
 
 IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {}
@@ -161,6 +162,8 @@ def pulled_back(symbol: Symbol, count: int) -> Callable[..., Any]:
         output, pullback = vjp_rule[symbol](*arguments)
         gradients = pullback(*cotangents)
         gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+        zeros = [zeros_like(a) if g is ZERO else g for g, a in zip(gradients, arguments, strict=False)]
+        gradients = tuple(zeros)
         return output, gradients + (None,) * (count - len(gradients))
 
     return function

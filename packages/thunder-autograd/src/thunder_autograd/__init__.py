@@ -4,7 +4,7 @@ from thunder_autograd._version import __version__
 from thunder_autograd.joint import grad_transform_on_trace, wanted_inputs
 from thunder_autograd.jvp import jvp_transform_on_trace
 from thunder_autograd.partition import Decision
-from thunder_autograd.programs import differentiable_outputs, gradient_trace
+from thunder_autograd.programs import DRAWS_APART, differentiable_outputs, gradient_trace
 from thunder_autograd.registration import (
     VJPDual,
     get_grad,
@@ -15,13 +15,14 @@ from thunder_autograd.registration import (
     register_grad,
     rule_of_grad,
 )
-from thunder_autograd.rules import JvpRule, Pullback, VjpRule, jvp_rule, vjp_rule
+from thunder_autograd.rules import ZERO, JvpRule, Pullback, Through, VjpRule, jvp_rule, vjp_rule
 from thunder_autograd.split import Split, forward_and_backward, split_into_forward_and_backward
-from thunder_autograd.variants import differentiable_gradients, differentiable_names, specialised_backward
+from thunder_autograd.variants import differentiable_gradients, specialised_backward
 
 __all__ = [
-    "Decision", "JvpRule", "Pullback", "Split", "VJPDual", "VjpRule", "__version__", "differentiable_gradients",
-    "differentiable_names", "differentiable_outputs", "forward_and_backward", "get_grad", "grad_transform_on_trace",
+    "DRAWS_APART", "ZERO", "Decision", "JvpRule", "Pullback", "Split", "Through", "VJPDual", "VjpRule", "__version__",
+    "differentiable_gradients", "differentiable_outputs", "forward_and_backward", "get_grad",
+    "grad_transform_on_trace",
     "gradient_trace", "jvp_rule", "jvp_transform_on_trace", "put_grad", "put_grads", "register_augmented_forward",
     "register_backward", "register_grad", "rule_of_grad", "specialised_backward", "split_into_forward_and_backward",
     "vjp_rule", "wanted_inputs",

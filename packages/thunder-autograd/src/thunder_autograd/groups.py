@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from thunder_autograd.traits import Trait, Traits
-from thunder_ir import BoundSymbol, OpTags, Proxy
+from thunder_ir import BoundSymbol, Proxy
+from thunder_ir.passes import stays
 
 
 @dataclass(slots=True)
@@ -86,7 +87,7 @@ class _Settling:
         return proxy
 
     def keep_if_live(self, bound: BoundSymbol) -> None:
-        if any([p.name in self.live for p in bound.outputs]) or bound.has_tag(OpTags.DONT_DCE):
+        if any([p.name in self.live for p in bound.outputs]) or stays(bound):
             self.kept.append(bound)
             self.read(bound.inputs)
 
@@ -140,6 +141,6 @@ class _Settling:
                     return False
                 extra = extra or trait > Trait.VIEW
                 needed.update([p.name for p in part.inputs if p.name not in own])
-            elif part.has_tag(OpTags.DONT_DCE):
+            elif stays(part):
                 return False
         return not extra or self.runs_whole(group.whole)

@@ -9,7 +9,7 @@ from typing import Any
 
 from thunder_autograd.groups import Group, Item, settle
 from thunder_autograd.programs import ACCUMULATES, TakesCotangents, names_in
-from thunder_autograd.rules import Pullback, VjpRule, vjp_rule
+from thunder_autograd.rules import ZERO, Pullback, Through, VjpRule, vjp_rule
 from thunder_autograd.traits import Trait, Traits, is_differentiable, tensor_slots
 from thunder_ir import (
     BoundSymbol,
@@ -96,9 +96,15 @@ class Same:
 
 @dataclass(slots=True)
 class _Cotangents:
-    """Cotangents so far, by the name of the value; they are summed in the order in which they arrive."""
+    """Cotangents so far, by the name of the value; they are summed in the order in which they arrive.
+
+    Args:
+        of: those that something computes.
+        zero: names of values that have one of zeros, beside what there is in ``of``.
+    """
 
     of: dict[str, TensorProxy] = field(default_factory=dict)
+    zero: set[str] = field(default_factory=set)
 
     def add(self, name: str, cotangent: TensorProxy, builder: Builder) -> None:
         before = self.of.get(name)
@@ -113,6 +119,15 @@ class _Cotangents:
 
     def take(self, name: str) -> TensorProxy | None:
         return self.of.pop(name, None)
+
+    def gradient(self, value: TensorProxy, builder: Builder) -> TensorProxy | None:
+        """Return what came together for an input, ``None`` if nothing did."""
+        found = self.of.get(value.name)
+        if found is not None or value.name not in self.zero:
+            return found
+        language = DEFAULT.language or builder.language
+        zeros = language and language.find("zeros_like")
+        return zeros(value) if zeros else None
 
 
 class _Differentiator:
@@ -161,8 +176,9 @@ class _Differentiator:
         builder = self.builder
         builder.bound_symbols, builder.tags = [], bound.tags
         builder.language, builder.locate = bound.symbol.language or DEFAULT.language, lambda: bound.location
+        asked = self.asked(bound)
         with recording(builder):
-            output, pullback = rule(*bound.args, **bound.kwargs)
+            output, pullback = rule(*asked.args, **asked.kwargs)
         self.items += self.described(bound, builder.bound_symbols)
         fresh = {id(p) for made in builder.bound_symbols for p in made.outputs}
         for new, old in zip(self.matched(output, bound), bound.outputs, strict=True):
@@ -174,6 +190,20 @@ class _Differentiator:
             else:
                 self.renamed[old.name] = new
         self.record(bound, pullback, _positional(rule, bound) if bound.kwargs else bound.args)
+
+    def asked(self, bound: BoundSymbol) -> BoundSymbol:
+        """Return a call whose tensors require grad where their gradient is wanted."""
+        told = {
+            p.name: p
+            for p in bound.inputs
+            if isinstance(p, TensorProxy) and p.requires_grad is not (p.name in self.active)
+        }
+        if not told:
+            return bound
+        for name, proxy in told.items():
+            told[name] = proxy.renamed(name)
+            told[name].requires_grad = name in self.active
+        return bound.substituted(told)
 
     def described(self, bound: BoundSymbol, made: list[BoundSymbol]) -> list[BoundSymbol]:
         """Return the calls that a rule made, those of which nothing is known with what the composite's parts say."""
@@ -194,6 +224,8 @@ class _Differentiator:
 
     def record(self, bound: BoundSymbol, pullback: Pullback, arguments: tuple[Any, ...]) -> None:
         outputs = tensor_slots(bound.output)
+        if isinstance(pullback, Through):
+            outputs = [p if flows else None for p, flows in zip(outputs, pullback.outputs, strict=True)]
         self.active.update([p.name for p in outputs if p is not None and p.dtype.is_inexact])
         self.tape.append(Step(bound, [None if p is None else p.name for p in outputs], pullback, arguments))
 
@@ -231,15 +263,23 @@ class _Differentiator:
                     known = sums.take(step.outer)
                     if known is not None:
                         sums.add(step.inner, known, builder)
+                    elif step.outer in sums.zero:
+                        sums.zero.add(step.inner)
                 else:
                     self.pull(step, sums)
-        gradients = [sums.of.get(p.name) if w else None for p, w in zip(trace.inputs, self.wanted, strict=True)]
+            builder.language, builder.locate = DEFAULT.language, None
+            gradients = [
+                sums.gradient(p, builder) if w and isinstance(p, TensorProxy) else None
+                for p, w in zip(trace.inputs, self.wanted, strict=True)
+            ]
         return cotangents, gradients
 
     def pull(self, step: Step, sums: _Cotangents) -> None:
         """Run one pullback and add what it returns to the cotangents of the arguments."""
         incoming = [sums.take(name) if name is not None else None for name in step.outputs]
         if all([c is None for c in incoming]):
+            if any([name in sums.zero for name in step.outputs]):
+                sums.zero.update([p.name for p in flat_proxies(step.arguments) if p.name in self.active])
             return
         builder, bound = self.builder, step.bound
         builder.language, builder.locate = bound.symbol.language or DEFAULT.language, lambda: bound.location
@@ -249,15 +289,19 @@ class _Differentiator:
         for argument, gradient in zip(step.arguments, gradients, strict=False):
             if gradient is None:
                 continue
-            if isinstance(argument, Proxy):
-                self.add(argument, gradient, bound, sums)
+            if isinstance(argument, Proxy) or gradient is ZERO:
+                for proxy in flat_proxies(argument):
+                    self.add(proxy, gradient, bound, sums)
             elif isinstance(argument, (tuple, list)):
                 for item, part in zip(argument, gradient, strict=True):
                     if part is not None and isinstance(item, Proxy):
                         self.add(item, part, bound, sums)
 
-    def add(self, argument: Proxy, gradient: TensorProxy, bound: BoundSymbol, sums: _Cotangents) -> None:
+    def add(self, argument: Proxy, gradient: Any, bound: BoundSymbol, sums: _Cotangents) -> None:
         if argument.name not in self.active or not isinstance(argument, TensorProxy):
+            return
+        if gradient is ZERO:
+            sums.zero.add(argument.name)
             return
         if gradient.dtype is not argument.dtype or not _same_shape(gradient, argument):
             real = DEFAULT.language and DEFAULT.language.find("real")

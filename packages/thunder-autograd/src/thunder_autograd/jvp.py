@@ -153,7 +153,7 @@ def transposed(bound: BoundSymbol, *args_and_tangents: Any, **kwargs: Any) -> tu
     """
     args, tangents = args_and_tangents[: len(bound.args)], args_and_tangents[len(bound.args) :]
     output, cotangents, gradients, recorded = _pulled_back(bound, args, kwargs)
-    pairs = [(g, d) for g, d in _pairs(gradients, tangents) if g is not None and d is not None]
+    pairs = [(g, d) for g, d in _pairs(gradients, tangents) if isinstance(g, Proxy) and d is not None]
     inputs = tuple([c for c in cotangents if is_differentiable(c)])
     program = Trace("pullback", inputs, tuple(recorded), tuple([g for g, _ in pairs]))
     linear = gradient_trace(grad_transform_on_trace(program, wanted={p.name for p in inputs}))

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from thunder_ir import BoundSymbol, Names, OpTags, Provenance, Proxy, ThunderError, Trace, flat_proxies
+from thunder_ir import BoundSymbol, Names, Provenance, Proxy, ThunderError, Trace, flat_proxies
+from thunder_ir.passes import stays
 
 
 class Marker(Enum):
     """Tags of calls that derivative passes make and know again."""
 
     ACCUMULATES = auto()
+    DRAWS_APART = auto()
 
 
 ACCUMULATES = Marker.ACCUMULATES  # adds two cotangents of one value
+DRAWS_APART = Marker.DRAWS_APART  # draws other random numbers than the call whose rule made it
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +92,11 @@ def names_in(trace: Trace) -> Names:
 
 
 def live_calls(bound_symbols: Iterable[BoundSymbol], read: Iterable[Proxy]) -> list[BoundSymbol]:
-    """Return the calls on which the values in ``read`` depend, and those with effects, in order."""
+    """Return the calls on which the values in ``read`` depend, and those that stay in any case, in order."""
     live = {p.name for p in read}
     kept = []
     for bound in reversed(list(bound_symbols)):
-        if any([p.name in live for p in bound.outputs]) or bound.has_tag(OpTags.DONT_DCE):
+        if any([p.name in live for p in bound.outputs]) or stays(bound):
             kept.append(bound)
             live.update([p.name for p in bound.inputs])
     kept.reverse()
@@ -103,7 +106,8 @@ def live_calls(bound_symbols: Iterable[BoundSymbol], read: Iterable[Proxy]) -> l
 def gradient_trace(joint: Trace) -> Trace:
     """Return the program of the gradients alone, from the inputs and cotangents of a joint trace.
 
-    It is an ordinary program: its own joint trace gives second derivatives.
+    It is an ordinary program: its own joint trace gives second derivatives. It draws all random numbers that the joint
+    program draws, in the same order.
     """
     gradients = joint.output[1]
     kept = live_calls(joint.bound_symbols, flat_proxies(gradients))

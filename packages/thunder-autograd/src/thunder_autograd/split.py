@@ -26,6 +26,7 @@ class Split:
         decisions: for each value that the backward program needs, whether it is saved or computed again, and why.
         joint: what was cut.
         program: what was differentiated, where it is known.
+        draws: whether the forward program draws random numbers.
     """
 
     forward: Trace
@@ -34,6 +35,7 @@ class Split:
     decisions: tuple[Decision, ...]
     joint: Trace
     program: Trace | None = None
+    draws: bool = False
 
     def __iter__(self) -> Iterator[Trace]:
         return iter((self.forward, self.backward))
@@ -111,7 +113,8 @@ def split_into_forward_and_backward(
         f"{name}_backward", (*saved, *parts.cotangents), tuple(backward), parts.gradients, (), tags,
         Provenance("split_into_forward_and_backward"),
     )  # fmt: skip
-    return Split(forward, program, differentiable_outputs(joint), tuple(decisions), joint)
+    draws = any([traits.draws(bound) for bound in calls])
+    return Split(forward, program, differentiable_outputs(joint), tuple(decisions), joint, draws=draws)
 
 
 def _emit(parts: Joint, traits: Traits, keep: Collection[str]) -> tuple[list[BoundSymbol], list[Proxy], list[Decision]]:

@@ -11,7 +11,8 @@ from thunder_ir import BoundSymbol, Names, OpTags, Proxy, TensorProxy, value_of
 CHEAP_TAGS = frozenset(
     {OpTags.ELEMENTWISE, OpTags.SHAPE_OP, OpTags.REDUCTION, OpTags.CREATION, OpTags.CAST, OpTags.VIEW}
 )
-FIXED_TAGS = frozenset({OpTags.RANDOM, OpTags.DONT_DCE, OpTags.IN_PLACE, OpTags.COLLECTIVE, OpTags.DEVICE_SYNC})
+EFFECTS = frozenset({OpTags.DONT_DCE, OpTags.IN_PLACE, OpTags.COLLECTIVE})
+FIXED_TAGS = EFFECTS | {OpTags.RANDOM, OpTags.DEVICE_SYNC}
 
 
 FUSION = 3.0  # how many times less traffic one kernel causes than the operations that it stands for, one by one
@@ -34,10 +35,14 @@ class InPlaceOf:
     Args:
         trait: of the composite.
         effort: how many times as much traffic its parts cause as the whole.
+        draws: whether one of its parts draws random numbers.
+        effects: whether one of its parts communicates or has an effect.
     """
 
     trait: Trait
     effort: float
+    draws: bool = False
+    effects: bool = False
 
 
 UNDESCRIBED = InPlaceOf(Trait.UNKNOWN, 1.0)
@@ -70,6 +75,14 @@ class Traits:
         known = self.parts_of(bound)
         return max(1.0, known.effort / FUSION) if known.trait is Trait.CHEAP else 1.0
 
+    def draws(self, bound: BoundSymbol) -> bool:
+        """Whether a call draws random numbers, in its decomposition if not by its tags."""
+        return bound.has_tag(OpTags.RANDOM) or self.parts_of(bound).draws
+
+    def has_effects(self, bound: BoundSymbol) -> bool:
+        """Whether a call communicates or has an effect, in its decomposition if not by its tags."""
+        return any([bound.has_tag(tag) for tag in EFFECTS]) or self.parts_of(bound).effects
+
     def parts_of(self, bound: BoundSymbol) -> InPlaceOf:
         """Return what the decomposition of a call says of it; that of the composite in whose place it stands."""
         for tag in bound.tags:
@@ -91,7 +104,12 @@ class Traits:
         parts, _ = bound.decomposed(names)
         traits = [self.of(part) for part in parts]
         moved = sum([traffic(p) * self.effort(p) for p, t in zip(parts, traits, strict=True) if t is not Trait.VIEW])
-        return InPlaceOf(max(traits, default=Trait.VIEW), moved / max(traffic(bound), 1))
+        return InPlaceOf(
+            max(traits, default=Trait.VIEW),
+            moved / max(traffic(bound), 1),
+            any([self.draws(part) for part in parts]),
+            any([self.has_effects(part) for part in parts]),
+        )
 
 
 def _kind(value: Any) -> Any:

@@ -6,10 +6,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from thunder_autograd.joint import grad_transform_on_trace
-from thunder_autograd.programs import ACCUMULATES, gradient_trace, live_calls
+from thunder_autograd.programs import (
+    ACCUMULATES,
+    DRAWS_APART,
+    Joint,
+    differentiable_outputs,
+    gradient_trace,
+    live_calls,
+    names_in,
+)
 from thunder_autograd.split import Split
-from thunder_autograd.traits import Trait, Traits
-from thunder_ir import BoundSymbol, Provenance, Proxy, Trace, flat_proxies, substitute
+from thunder_autograd.traits import Traits
+from thunder_ir import (
+    BoundSymbol,
+    Builder,
+    OpTags,
+    Provenance,
+    Proxy,
+    TensorProxy,
+    ThunderError,
+    Trace,
+    flat_proxies,
+    recording,
+    substitute,
+)
+from thunder_ir.trace import DEFAULT
 
 
 def specialised_backward(split: Split, present: Sequence[bool], needed: Sequence[bool]) -> Trace | None:
@@ -63,29 +84,93 @@ def specialised_backward(split: Split, present: Sequence[bool], needed: Sequence
     )
 
 
-def differentiable_gradients(split: Split) -> Trace:
+def differentiable_gradients(split: Split) -> tuple[Trace, set[str]]:
     """Return the program of the gradients, from inputs and cotangents, in operations that have derivatives themselves.
 
-    It computes from the inputs what the forward program would have saved.
+    It computes from the inputs what the forward program would have saved. It draws random numbers as often and in the
+    same order as the forward program, so that it meets the same ones where generators are set to what they were.
+
+    Returns:
+        The program, which takes and returns what the joint program of ``split`` does, and the names of those of its
+        inputs that have a second derivative: the ones that have a first one, and the cotangents.
 
     Raises:
-        RuntimeError: the program draws random numbers, communicates or has effects, which must not happen again.
+        RuntimeError: the program communicates or has effects, which must not happen again, or draws random numbers in
+            a way of its own.
     """
-    joint = split.joint
+    joint, traits = split.joint, Traits()
+    for bound in joint.bound_symbols:
+        if DRAWS_APART in bound.tags:
+            raise _refused(bound, "draws random numbers that cannot be drawn again")
     if split.program is not None:
         wanted = {p.name for p, g in zip(split.program.inputs, joint.output[1], strict=True) if g is not None}
-        joint = grad_transform_on_trace(split.program, wanted=wanted, runs_whole=lambda bound: False)
-    program = gradient_trace(joint)
-    traits = Traits()
-    for bound in program.bound_symbols:
-        if traits.of(bound) is Trait.FIXED:
-            raise RuntimeError(
-                f"a second derivative would run {bound.symbol.id} again, which draws random numbers or has effects; "
-                "compute the first derivative inside the compiled function, or leave this operation outside of it"
-            )
-    return program
+        program = split.program.replace(
+            bound_symbols=tuple([_marked(bound, traits) for bound in split.program.bound_symbols])
+        )
+        joint = grad_transform_on_trace(program, wanted=wanted, runs_whole=lambda bound: False)
+    made = gradient_trace(joint)
+    for bound in made.bound_symbols:
+        if traits.has_effects(bound):
+            raise _refused(bound, "communicates or has effects")
+    made = _aligned(made, Joint.of(joint), Joint.of(split.joint))
+    gradients = split.joint.output[1]
+    inputs = [p for p, g in zip(made.inputs, gradients, strict=False) if g is not None]
+    return made, {p.name for p in (*inputs, *made.inputs[len(gradients) :])}
 
 
-def differentiable_names(proxies: Sequence[Proxy]) -> set[str]:
-    """Return the names of those that can have a derivative."""
-    return {p.name for p in proxies if getattr(getattr(p, "dtype", None), "is_inexact", False)}
+def _aligned(program: Trace, joint: Joint, first: Joint) -> Trace:
+    """Return the program of the gradients of ``joint`` with the cotangents and gradients that ``first`` has.
+
+    The rules of executors may find a derivative, of zeros, where those of the operations find none; or the reverse.
+    """
+    builder = Builder(names_in(program), DEFAULT.language)
+    inputs, given, known = list(joint.inputs), iter(joint.cotangents), {}
+    takes = zip(
+        flat_proxies(joint.outputs),
+        differentiable_outputs(first.trace),
+        differentiable_outputs(joint.trace),
+        strict=True,
+    )
+    with recording(builder):
+        for output, wanted, there in takes:
+            cotangent = next(given) if there else None
+            if wanted and cotangent is None:
+                assert isinstance(output, TensorProxy)
+                cotangent = output.like(requires_grad=False)
+                cotangent.name = builder.names.fresh("d")
+            if wanted:
+                inputs.append(cotangent)
+            elif cotangent is not None:
+                known[cotangent.name] = _zeros(output, builder)
+        gradients = tuple(
+            [
+                _zeros(p, builder) if g is None and other is not None else g
+                for p, g, other in zip(joint.inputs, joint.gradients, first.gradients, strict=True)
+            ]
+        )
+    calls = [bound.substituted(known) for bound in program.bound_symbols] if known else program.bound_symbols
+    return program.replace(
+        inputs=tuple(inputs), bound_symbols=(*builder.bound_symbols, *calls), output=substitute(gradients, known)
+    )
+
+
+def _zeros(value: Proxy, builder: Builder) -> Any:
+    language = builder.language
+    zeros = language and language.find("zeros_like")
+    if not zeros:
+        raise ThunderError("no language is active that could make the zeros of a gradient")
+    return zeros(value)
+
+
+def _marked(bound: BoundSymbol, traits: Traits) -> BoundSymbol:
+    """Return a call that says so by its tags where a part of it draws random numbers: it stays, read or not."""
+    if bound.has_tag(OpTags.RANDOM) or not traits.draws(bound):
+        return bound
+    return bound.replace(tags=bound.tags | {OpTags.RANDOM})
+
+
+def _refused(bound: BoundSymbol, why: str) -> RuntimeError:
+    return RuntimeError(
+        f"a second derivative would run {bound.symbol.id} again, which {why}; "
+        "compute the first derivative inside the compiled function, or leave this operation outside of it"
+    )

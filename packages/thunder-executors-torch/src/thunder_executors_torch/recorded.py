@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
-from thunder_ir import AnyProxy, OpTags, Symbol, TensorProxy, flat_proxies
+from thunder_autograd import Through
+from thunder_ir import AnyProxy, OpTags, Symbol, TensorProxy
 from thunder_torch.metadata import map_tensors
-from thunder_torch.opaque import call_of
+from thunder_torch.opaque import call_of, differentiable
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +94,13 @@ def rule_of(function: Callable[..., Any], runs: Symbol, pulls: Callable[[list[Te
 
     def rule(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         call, values = call_of(function, args, kwargs)
-        positions = tuple([i for i, v in enumerate(values) if is_inexact(v)])
+        told = call.metadata(tuple(values))
+        positions, flows = differentiable(call, values, told)
         leaves = [values[i] for i in positions]
         output, graph = runs(call, positions, *values)
-        inexact = [is_inexact(p) for p in flat_proxies(output) if isinstance(p, TensorProxy)]
 
         def pullback(*cotangents: Any) -> tuple[Any, ...]:
-            given = [i for i, c in enumerate(cotangents) if c is not None and inexact[i]]
+            given = [i for i, c in enumerate(cotangents) if c is not None and flows[i]]
             found: dict[str, Any] = {}
             if given and leaves:
                 gradients = pulls(leaves)(graph, tuple(given), *[cotangents[i] for i in given])
@@ -107,7 +108,7 @@ def rule_of(function: Callable[..., Any], runs: Symbol, pulls: Callable[[list[Te
                     found[leaf.name] = gradient if leaf.name not in found else found[leaf.name] + gradient
             return tuple([_placed(argument, found) for argument in (*args, *kwargs.values())])
 
-        return output, pullback
+        return output, Through(pullback, flows)
 
     return rule
 

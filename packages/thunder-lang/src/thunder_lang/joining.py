@@ -60,6 +60,10 @@ def cat(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
                     f"cat: sizes must match except in dimension {dim}: expected size {a} but got size {b} "
                     f"in dimension {place} of tensor number {number}"
                 )
+    # What is passed over has a gradient all the same: it is joined as nothing at all along the dimension.
+    nothing = (*first.shape[:dim], 0, *first.shape[dim + 1 :])
+    passed = [t for t in tensors if t.shape == (0,) and t.requires_grad] if first.shape != (0,) else []
+    kept += [as_tensor(prims.reshape(t, nothing)) for t in passed]
     kept = [convert(t, dtype) for t in kept]
     return kept[0] if len(kept) == 1 else as_tensor(prims.cat(tuple(kept), dim))
 

@@ -7,7 +7,7 @@ from typing import Any
 from thunder_ir import Device, DType, DTypeError, OpTags, ShapeError, TensorProxy
 from thunder_ir.proxies import Dimension, Number
 from thunder_prims.checks import check_device, check_dtype, check_integer, check_number, check_shape, described
-from thunder_prims.prim import prim
+from thunder_prims.prim import prim, strict
 
 __all__ = ["empty", "full", "iota", "tensor_from_sequence"]
 
@@ -47,6 +47,7 @@ def full(shape: tuple[Dimension, ...], value: Number, dtype: DType, device: Devi
     return result
 
 
+@strict.method("zeros_like")
 def zeros_like(a: TensorProxy) -> TensorProxy:
     """Return zeros of the shape, dtype and device of ``a``; a shorthand, no prim."""
     return full(a.shape, 0, a.dtype, a.device)  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from thunder_autograd import jvp_rule, vjp_rule
+from thunder_autograd import ZERO, jvp_rule, vjp_rule
 from thunder_ir import MissingRuleError, Symbol, TensorProxy
 from thunder_prims.creation import full
 
@@ -43,9 +43,9 @@ def derivatives(*symbols: Symbol) -> Callable[[Maps], Maps]:
 
     The decorated function takes the operation's arguments and its result ``y``, and returns for each argument the map
     ``d -> d * dy/da``, as one function for one argument and as a tuple for several; ``None`` stands for an argument
-    without derivative, :class:`NoFormula` for one whose derivative is refused. The tangent of the result is the sum of
-    what the maps make of the tangents. As each element depends only on its own place, a map is its own transpose, so
-    the pullback applies it too, to conjugates where the dtype is complex.
+    whose derivative is zero everywhere, :class:`NoFormula` for one whose derivative is refused. The tangent of the
+    result is the sum of what the maps make of the tangents. As each element depends only on its own place, a map is
+    its own transpose, so the pullback applies it too, to conjugates where the dtype is complex.
     """
 
     def register(maps: Maps) -> Maps:
@@ -92,7 +92,7 @@ def _pulled_back(f: Map | NoFormula | None, a: TensorProxy, dy: TensorProxy) -> 
             raise f.refused()
         return full(a.shape, math.nan, a.dtype, a.device)  # dropped where nobody wants it, and loud where somebody does
     if f is None:
-        return None
+        return ZERO
     return f(dy.conj()).conj() if dy.dtype.is_complex else f(dy)
 
 
@@ -102,6 +102,16 @@ def _as_tuple(maps: Any) -> tuple[Map | NoFormula | None, ...]:
 
 def _is_inexact(a: Any) -> bool:
     return isinstance(a, TensorProxy) and a.dtype.is_inexact
+
+
+def constant_in_pieces(*symbols: Symbol) -> None:
+    """Give elementwise operations whose derivative is zero wherever there is one their rules, which say so."""
+
+    def maps(*args_and_y: Any) -> tuple[None, ...]:
+        """Zero, which nothing computes with."""
+        return (None,) * (len(args_and_y) - 1)
+
+    derivatives(*symbols)(maps)
 
 
 def halves(args_and_tangents: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

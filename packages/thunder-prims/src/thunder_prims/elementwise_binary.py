@@ -23,7 +23,7 @@ from thunder_prims.comparison import signbit
 from thunder_prims.complex_numbers import real
 from thunder_prims.conditional import where
 from thunder_prims.creation import full
-from thunder_prims.derivatives import Map, derivatives
+from thunder_prims.derivatives import Map, constant_in_pieces, derivatives
 from thunder_prims.elementwise_unary import floor, log, sigmoid, trunc
 from thunder_prims.prim import prim
 
@@ -74,10 +74,10 @@ def mul(a: Operand, b: Operand) -> TensorProxy:
 
 
 @derivatives(mul)
-def mul_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map | None]:
+def mul_maps(a: Any, b: Any, y: TensorProxy) -> Map | tuple[Map, Map]:
     """``d * b and d * a``; of a square ``2 * d * a``, all at once."""
     if isinstance(a, TensorProxy) and isinstance(b, TensorProxy) and (a is b or a.name == b.name != ""):
-        return lambda d: d * 2 * a, None
+        return lambda d: d * 2 * a
     return lambda d: d * b, lambda d: d * a
 
 
@@ -99,21 +99,23 @@ def div_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
 batches_elementwise(div)
 
 
-@prim(ELEMENTWISE, CONSTANT, method="floor_divide")
+@prim(ELEMENTWISE, method="floor_divide")
 def floor_divide(a: Operand, b: Operand) -> TensorProxy:
     """``a / b`` rounded towards minus infinity, in the dtype of the operands."""
     return elementwise("floor_divide", REAL, a, b)
 
 
+constant_in_pieces(floor_divide)
 batches_elementwise(floor_divide)
 
 
-@prim(ELEMENTWISE, CONSTANT)
+@prim(ELEMENTWISE)
 def trunc_divide(a: Operand, b: Operand) -> TensorProxy:
     """``a / b`` rounded towards 0, in the dtype of the operands."""
     return elementwise("trunc_divide", REAL, a, b)
 
 
+constant_in_pieces(trunc_divide)
 batches_elementwise(trunc_divide)
 
 
@@ -245,7 +247,7 @@ def copysign(a: Operand, b: Operand) -> TensorProxy:
 
 @derivatives(copysign)
 def copysign_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, None]:
-    """``d`` with the sign changed where that of ``a`` was, and 0 where ``a`` is 0; none for ``b``."""
+    """``d`` with the sign changed where that of ``a`` was, and 0 where ``a`` is 0; 0 for ``b``."""
     return lambda d: where(a == 0, 0, where(signbit(a) ^ signbit(y), -d, d)), None
 
 
@@ -260,7 +262,7 @@ def nextafter(a: Operand, b: Operand) -> TensorProxy:
 
 @derivatives(nextafter)
 def nextafter_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map | None]:
-    """``d; none for b``."""
+    """``d``; 0 for ``b``."""
     return lambda d: d, None
 
 

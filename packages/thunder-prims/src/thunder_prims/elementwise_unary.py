@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from thunder_autograd import Pullback, jvp_rule, vjp_rule
+from thunder_autograd import ZERO, Pullback, jvp_rule, vjp_rule
 from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_prims.batching import batches_elementwise
 from thunder_prims.checks import EXACT, FLOATING, INEXACT, NUMERIC, REAL, unary
 from thunder_prims.complex_numbers import conj, part_dtype, real, widened
 from thunder_prims.conditional import where
 from thunder_prims.conversion import convert_element_type
-from thunder_prims.derivatives import Map, derivatives
+from thunder_prims.derivatives import Map, constant_in_pieces, derivatives
 from thunder_prims.prim import prim
 
 __all__ = [
@@ -147,12 +147,13 @@ def bitwise_not(a: TensorProxy) -> TensorProxy:
 batches_elementwise(bitwise_not)
 
 
-@prim(ELEMENTWISE, CONSTANT)
+@prim(ELEMENTWISE)
 def ceil(a: TensorProxy) -> TensorProxy:
     """The least integer not below ``a``, in the dtype of ``a``."""
     return unary("ceil", REAL, a)
 
 
+constant_in_pieces(ceil)
 batches_elementwise(ceil)
 
 
@@ -231,12 +232,13 @@ def expm1_map(a: TensorProxy, y: TensorProxy) -> Map:
 batches_elementwise(expm1)
 
 
-@prim(ELEMENTWISE, CONSTANT)
+@prim(ELEMENTWISE)
 def floor(a: TensorProxy) -> TensorProxy:
     """The greatest integer not above ``a``, in the dtype of ``a``."""
     return unary("floor", REAL, a)
 
 
+constant_in_pieces(floor)
 batches_elementwise(floor)
 
 
@@ -362,12 +364,13 @@ def reciprocal_map(a: TensorProxy, y: TensorProxy) -> Map:
 batches_elementwise(reciprocal)
 
 
-@prim(ELEMENTWISE, CONSTANT)
+@prim(ELEMENTWISE)
 def round(a: TensorProxy) -> TensorProxy:
     """The integer nearest to ``a``, of two the even one, in the dtype of ``a``."""
     return unary("round", REAL, a)
 
 
+constant_in_pieces(round)
 batches_elementwise(round)
 
 
@@ -409,9 +412,9 @@ def sign(a: TensorProxy) -> TensorProxy:
 
 @vjp_rule(sign)
 def sign_vjp(a: TensorProxy) -> tuple[TensorProxy, Pullback]:
-    """``da = (dy - y * real(conj(y) * dy)) / abs(a)`` for a complex dtype, and 0 at 0; otherwise none."""
+    """``da = (dy - y * real(conj(y) * dy)) / abs(a)`` for a complex dtype, and 0 at 0; otherwise 0."""
     y = sign(a)
-    return y, lambda dy: _turned(a, y, dy) if a.dtype.is_complex else None
+    return y, lambda dy: _turned(a, y, dy) if a.dtype.is_complex else ZERO
 
 
 @jvp_rule(sign)
@@ -506,10 +509,11 @@ def tanh_map(a: TensorProxy, y: TensorProxy) -> Map:
 batches_elementwise(tanh)
 
 
-@prim(ELEMENTWISE, CONSTANT)
+@prim(ELEMENTWISE)
 def trunc(a: TensorProxy) -> TensorProxy:
     """``a`` without its fraction, rounded towards 0, in the dtype of ``a``."""
     return unary("trunc", REAL, a)
 
 
+constant_in_pieces(trunc)
 batches_elementwise(trunc)

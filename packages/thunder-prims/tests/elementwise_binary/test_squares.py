@@ -17,7 +17,7 @@ def test_its_rules_give_twice_the_factor(a):
     dy = a[::-1].copy()
     gradients = run(lambda x, d: vjp_rule[prims.mul](x, x)[1](d), a, dy)
     close(gradients[0], 2 * dy * np.conj(a))
-    assert gradients[1] is None
+    assert len(gradients) == 1
     _, tangent = run(lambda x, d: jvp_rule[prims.mul](x, x, d, d), a, dy)
     close(tangent, 2 * dy * a)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,12 +12,12 @@ from torch import Tensor
 from thunder_autograd import (
     Split,
     differentiable_gradients,
-    differentiable_names,
     forward_and_backward,
     specialised_backward,
 )
 from thunder_ir import AnyProxy, BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, Trace
 from thunder_ir.trees import flatten, unflatten
+from thunder_torch.randomness import Generators
 
 # ``Function.apply`` asks in Python whether functorch is active and whether ``setup_context`` is defined before it calls
 # this method, in the time of a small operation. A compiled function is entered only where neither is the case.
@@ -96,21 +97,24 @@ class _Node:
         self.wanted = tuple([g is not None for g in split.joint.output[1]])
         self.tensors = sum([isinstance(p, TensorProxy) for p in split.saved])
         self.variants: dict[Any, Any] = {}
-        self.second: Callable[..., Any] | None = None
+        self.second: _Second | None = None
         saved = {p.name for p in split.saved}
         self.unsaved = [
             i for i, p in enumerate(split.forward.inputs) if isinstance(p, TensorProxy) and p.name not in saved
         ]
+        self.generators = Generators.of(split.forward) if split.draws and compile is not None else None
 
     def forward(self) -> Any:
         """Make the static method that runs the forward program."""
         run, tensors, constant, unsaved = self.run_forward, self.tensors, self.constant, self.unsaved
-        keeps_inputs = self.compile is not None
+        keeps_inputs, generators = self.compile is not None, self.generators
         all_tensors = tensors == len(self.split.saved)
         structure = self.split.forward.output[0]
         spread = None if _is_flat(structure) else _spread(structure)
 
         def forward(context: Any, *inputs: Any) -> Any:
+            if generators is not None:  # a second derivative draws the same numbers again
+                context.states = generators.states()
             outputs, saved = run(*inputs)
             if spread is not None:
                 outputs = spread(outputs)
@@ -198,23 +202,27 @@ class _Node:
                 "this compiled function was made without second derivatives: create_graph=True is refused"
             )
         context.saved_tensors  # noqa: B018  (raises PyTorch's error where they are freed or were modified)
+        if self.second is None:
+            self.second = self.make_second(self.compile)
         inputs, versions = context.inputs
         for i, version in zip([i for i in self.unsaved if not inputs[i].is_inference()], versions, strict=True):
-            if inputs[i]._version != version:
+            if inputs[i]._version != version and i in self.second.reads:
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an inplace operation: "
                     f"input {i} of a compiled function, of shape {list(inputs[i].shape)}, is at version "
                     f"{inputs[i]._version}; expected version {version} instead"
                 )
-        if self.second is None:
-            self.second = self.make_second(self.compile)
-        return self.second(*inputs, *self.with_zeros(context, cotangents))
+        values = [*inputs, *self.with_zeros(context, cotangents)]
+        if self.generators is None:
+            return self.second.run(*values)
+        with self.generators.replaying(context.states):
+            return self.second.run(*values)
 
-    def make_second(self, compile: Compile) -> Callable[..., Any]:
+    def make_second(self, compile: Compile) -> _Second:
         """Compile the program of the gradients, connected in turn, so that derivatives of any order exist."""
-        program = differentiable_gradients(self.split)
-        split = self.differentiate(program, wanted=differentiable_names(program.inputs))
-        return connect_autograd(
+        program, wanted = differentiable_gradients(self.split)
+        split = self.differentiate(program, wanted=wanted)
+        run = connect_autograd(
             compile(split.forward).python_callable(),
             in_a_box(compile(split.backward)).python_callable(),
             split,
@@ -223,6 +231,21 @@ class _Node:
             differentiate=self.differentiate,
             name="CompiledGradient",
         )
+        read = {p.name for b in program.bound_symbols for p in b.inputs} | {p.name for p in program.outputs}
+        return _Second(run, frozenset([i for i, p in enumerate(program.inputs) if p.name in read]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Second:
+    """The gradients as a function that has gradients.
+
+    Args:
+        run: from inputs and cotangents to gradients.
+        reads: places of the inputs that it reads.
+    """
+
+    run: Callable[..., Any]
+    reads: frozenset[int]
 
 
 def in_a_box(trace: Trace) -> Trace:

@@ -151,6 +151,63 @@ def spec_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     return spec
 
 
+def connected_to(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[frozenset[int], tuple[bool, ...]]:
+    """Return which of the tensors among the arguments have a gradient in PyTorch, by its graph of a call.
+
+    Args:
+        function: any callable that takes and returns PyTorch tensors.
+        args, kwargs: with :class:`~thunder_ir.TensorProxy` for tensors, in a call whose metadata can be told.
+
+    Returns:
+        Their places among the tensors, in order; and for each tensor in the output whether it depends on any.
+    """
+    key = _arguments_key(connected_to, (function, *args), kwargs)
+    found = _MEMO.get(key) if key is not None else None
+    if found is None:
+        found = _connected(function, args, kwargs)
+        if key is not None:
+            _MEMO.keep(key, found)
+    return found  # type: ignore[no-any-return]
+
+
+def _connected(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[frozenset[int], tuple[bool, ...]]:
+    inputs: list[torch.Tensor] = []
+
+    def fake(value: Any) -> torch.Tensor:
+        inputs.append(fake_of(value) if isinstance(value, TensorProxy) else fake_mode().from_tensor(value))
+        return inputs[-1]
+
+    def real(value: Any) -> torch.Tensor:
+        inputs.append(_real_of(value, 1) if isinstance(value, TensorProxy) else value.detach().clone())
+        return inputs[-1]
+
+    args, kwargs = _plain_numbers(args), _plain_numbers(kwargs)
+    with _without_autocast(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
+        try:
+            with fake_mode(), _unlogged():
+                output = function(*map_tensors(fake, args), **map_tensors(fake, kwargs))
+        except Exception:  # as for the metadata: values decide, or there is no kernel
+            inputs.clear()
+            output = function(*map_tensors(real, args), **map_tensors(real, kwargs))
+    leaves = {id(t): i for i, t in enumerate(inputs)}
+    outputs = tensors_of((output,), {})
+    found = {leaves[id(t)] for t in outputs if id(t) in leaves}
+    nodes = [t.grad_fn for t in outputs if t.grad_fn is not None]
+    seen = set(nodes)
+    while nodes:
+        node = nodes.pop()
+        if hasattr(node, "variable"):
+            found.add(leaves.get(id(node.variable), -1))
+        following = {n for n, _ in node.next_functions if n is not None} - seen
+        seen |= following
+        nodes += following
+    return frozenset(found - {-1}), tuple([t.requires_grad for t in outputs])
+
+
 def tensors_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """Return the tensor proxies and real tensors among the arguments, in order."""
     found: list[Any] = []
@@ -429,4 +486,7 @@ def meta_for(function: Callable[..., Any]) -> Callable[..., Any]:
     return meta
 
 
-__all__ = ["TensorSpec", "data_dependent", "drew", "map_tensors", "meta_for", "metadata_of", "spec_of", "tensors_of"]
+__all__ = [
+    "TensorSpec", "connected_to", "data_dependent", "drew", "map_tensors", "meta_for", "metadata_of", "spec_of",
+    "tensors_of",
+]  # fmt: skip

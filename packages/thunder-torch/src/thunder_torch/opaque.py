@@ -7,16 +7,16 @@ which are callables of tensors themselves, so that the rules apply to them again
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from thunder_autograd import jvp_rule, vjp_rule
+from thunder_autograd import Through, jvp_rule, vjp_rule
 from thunder_ir import Namespace, OpTags, Proxy, Symbol, TensorProxy
 from thunder_lang.language import core
-from thunder_torch.metadata import drew, map_tensors, meta_for, metadata_of
+from thunder_torch.metadata import connected_to, drew, map_tensors, meta_for, metadata_of, tensors_of
 from thunder_torch.names import name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
@@ -62,6 +62,13 @@ class Call:
     def metadata(self, values: tuple[Any, ...]) -> Any:
         """Return proxies for what it returns."""
         return metadata_of(self.function, _filled(self.args, values), _filled(self.kwargs, values))
+
+    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
+        """Return the names of the values from which PyTorch's graph leads to outputs; and to which outputs it does."""
+        args, kwargs = _filled(self.args, values), _filled(self.kwargs, values)
+        tensors = tensors_of(args, kwargs)
+        inputs, outputs = connected_to(self.function, args, kwargs)
+        return {getattr(tensors[i], "name", "") for i in inputs}, outputs
 
 
 def _filled(template: Any, values: tuple[Any, ...]) -> Any:
@@ -358,12 +365,26 @@ def opaque_call_vjp(call: Any, *values: Any) -> tuple[Any, Callable[..., Any]]:
     return output, _pullback(call, values, output)
 
 
-def _pullback(call: Any, values: tuple[Any, ...], output: Any) -> Callable[..., Any]:
-    inputs = tuple([i for i, v in enumerate(values) if _is_inexact(v)])
-    inexact = [_is_inexact(t) for t in _tensors(output)]
+def differentiable(call: Any, values: Sequence[Any], output: Any) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    """Return which values of a call have a gradient, and for each of its output tensors whether it has a cotangent.
+
+    Values have a gradient that require grad and that PyTorch gives one: for some arguments of some operations it has
+    no derivative, and refuses them where they require grad.
+    """
+    inputs = [i for i, v in enumerate(values) if _is_inexact(v) and v.requires_grad]
+    outputs = tuple([_is_inexact(t) for t in _tensors(output)])
+    if isinstance(call, Call):
+        names, connected = call.connected(tuple(values))
+        inputs = [i for i in inputs if getattr(values[i], "name", None) in names]
+        outputs = tuple([flows and there for flows, there in zip(outputs, connected, strict=True)])
+    return tuple(inputs), outputs
+
+
+def _pullback(call: Any, values: tuple[Any, ...], output: Any) -> Through:
+    inputs, flows = differentiable(call, values, output)
 
     def pullback(*cotangents: Any) -> tuple[Any, ...]:
-        given = [i for i, c in enumerate(cotangents) if c is not None and inexact[i]]
+        given = [i for i, c in enumerate(cotangents) if c is not None and flows[i]]
         gradients: list[Any] = [None] * (len(values) + 1)
         if given and inputs:
             backward = Pullback(call, tuple(given), inputs)
@@ -372,7 +393,7 @@ def _pullback(call: Any, values: tuple[Any, ...], output: Any) -> Callable[..., 
                 gradients[i + 1] = gradient
         return tuple(gradients)
 
-    return pullback
+    return Through(pullback, flows)
 
 
 @vjp_rule(drawing_call)
@@ -380,7 +401,7 @@ def drawing_call_vjp(call: Any, *values: Any) -> tuple[Any, Callable[..., Any]]:
     """The forward run keeps the generators' states; the pullback replays them, so that it meets the same numbers."""
     output, states = drawing_call(Drawn(call), *values)
     pull = _pullback(Replayed(call), (*values, *states), output)
-    return output, lambda *cotangents: pull(*cotangents)[: len(values) + 1]
+    return output, Through(lambda *cotangents: pull(*cotangents)[: len(values) + 1], pull.outputs)
 
 
 def _jvp(symbol: Symbol, call: Any, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -432,5 +453,6 @@ def drawing_call_batch(size: int, args: tuple[Any, ...], dims: tuple[Any, ...]) 
 
 
 __all__ = [
-    "LTORCH", "Batched", "Call", "Hole", "Pullback", "Pushforward", "call_of", "drawing_call", "opaque", "opaque_call",
+    "LTORCH", "Batched", "Call", "Hole", "Pullback", "Pushforward", "call_of", "differentiable", "drawing_call",
+    "opaque", "opaque_call",
 ]  # fmt: skip

@@ -103,7 +103,7 @@ def randint(*args: Any, **kwargs: Any) -> Any:
     return lang.randint(low, high, tuple(size), dtype=dtype, device=device)
 
 
-@torchsymbol(torch.bernoulli, torch.Tensor.bernoulli, tags=(*DRAWS, OpTags.CONSTANT_FOR_DERIVATIVE))
+@torchsymbol(torch.bernoulli, torch.Tensor.bernoulli, tags=DRAWS)
 def bernoulli(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
     """Ones with the probabilities in ``a``."""
     return NotImplemented

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
-from thunder_ir import TensorProxy, dtypes
+from thunder_ir import TensorProxy, Trace, dtypes
 from thunder_torch.names import last_name, name_of, path_of
 
 DRAWING = frozenset({
@@ -54,6 +54,57 @@ def _devices(values: tuple[Any, ...]) -> tuple[str, ...]:
     """Return the devices whose generators a call on these values may draw from: always the CPU, and its tensors'."""
     names = {str(v.device) for v in values if isinstance(v, (torch.Tensor, TensorProxy))}
     return ("cpu", *sorted(n for n in names if n.startswith("cuda")))
+
+
+@dataclass(frozen=True)
+class Generators:
+    """The generators from which a program draws.
+
+    Args:
+        devices: whose default generators.
+        given: others, which the program's calls are given.
+    """
+
+    devices: tuple[str, ...]
+    given: tuple[torch.Generator, ...]
+
+    @classmethod
+    def of(cls, trace: Trace) -> Generators:
+        """Return those of all devices and calls in a trace."""
+        values = [p for bound in trace.bound_symbols for p in (*bound.inputs, *bound.outputs)]
+        given = [g for bound in trace.bound_symbols for g in _generators_in((bound.args, bound.kwargs))]
+        return cls(_devices(tuple(values)), tuple({id(g): g for g in given}.values()))
+
+    def states(self) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
+        """Return their states."""
+        return generator_states(self.devices), tuple([g.get_state() for g in self.given])
+
+    @contextmanager
+    def replaying(self, states: tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]) -> Iterator[None]:
+        """Set them to ``states`` within a ``with`` block, and back after it."""
+        before = tuple([g.get_state() for g in self.given])
+        with replaying(self.devices, states[0]):
+            for generator, state in zip(self.given, states[1], strict=True):
+                generator.set_state(state)
+            try:
+                yield
+            finally:
+                for generator, state in zip(self.given, before, strict=True):
+                    generator.set_state(state)
+
+
+def _generators_in(value: Any) -> Iterator[torch.Generator]:
+    if isinstance(value, torch.Generator):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _generators_in(item)
+    elif isinstance(value, dict):
+        yield from _generators_in(list(value.values()))
+    elif hasattr(value, "call"):
+        yield from _generators_in(value.call)
+    elif hasattr(value, "function") and hasattr(value, "kwargs"):
+        yield from _generators_in((value.args, value.kwargs))
 
 
 def generator_states(devices: tuple[str, ...]) -> tuple[torch.Tensor, ...]:
@@ -158,4 +209,4 @@ class Replayed:
         return self.call.metadata(self._split(values)[0])  # type: ignore[attr-defined]
 
 
-__all__ = ["DRAWING", "Drawn", "Replayed", "generator_states", "is_random", "replaying"]
+__all__ = ["DRAWING", "Drawn", "Generators", "Replayed", "generator_states", "is_random", "replaying"]

@@ -12,7 +12,7 @@ from thunder_ir.passes.pairing import pair_outputs
 from thunder_ir.passes.patterns import Call, Hole, Match, match, matches, replace_patterns
 from thunder_ir.passes.renaming import renamed
 from thunder_ir.passes.rewriting import KEEP, rewrite
-from thunder_ir.passes.traits import has_effect, is_random, is_repeatable, writes
+from thunder_ir.passes.traits import has_effect, is_random, is_repeatable, stays, writes
 
 flatten_composites = expand
 
@@ -20,5 +20,5 @@ __all__ = [
     "KEEP", "Call", "Hole", "Match", "common_subexpressions", "constant_folding", "consumers", "dead_code_elimination",
     "dependencies", "difference", "evaluate", "expand", "flatten_composites", "has_effect", "is_random",
     "is_repeatable", "match", "matches", "memory_behind", "pair_outputs", "producers", "renamed", "replace_patterns",
-    "rewrite", "topological_order", "trace_pass", "verifying", "writes",
+    "rewrite", "stays", "topological_order", "trace_pass", "verifying", "writes",
 ]  # fmt: skip

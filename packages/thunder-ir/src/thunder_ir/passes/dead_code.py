@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from thunder_ir.passes.decorator import trace_pass
-from thunder_ir.passes.traits import has_effect
+from thunder_ir.passes.traits import stays
 from thunder_ir.proxies import Proxy, TensorProxy
 from thunder_ir.trace import Trace
 
 
 @trace_pass
 def dead_code_elimination(trace: Trace) -> Trace:
-    """Drop every bound symbol whose outputs are never read, unless it is tagged to stay or writes to a tensor.
+    """Drop every bound symbol whose outputs are never read, unless it has an effect or draws random numbers.
 
     Example:
         >>> from thunder_ir import Namespace, Symbol, Tensor, trace_of
@@ -26,7 +26,7 @@ def dead_code_elimination(trace: Trace) -> Trace:
     kept = []
     for bound in reversed(trace.bound_symbols):
         outputs = bound.outputs
-        if not read.isdisjoint([p.name for p in outputs]) or has_effect(bound):
+        if not read.isdisjoint([p.name for p in outputs]) or stays(bound):
             kept.append(bound)
             read.update(_read_by(outputs), _read_by(bound.inputs))
     if len(kept) == len(trace.bound_symbols):

@@ -10,6 +10,14 @@ def has_effect(bound: BoundSymbol) -> bool:
     return not EFFECTS.isdisjoint(bound.symbol.tags) or not EFFECTS.isdisjoint(bound.tags)
 
 
+def stays(bound: BoundSymbol) -> bool:
+    """Whether the call is made even if nobody reads its outputs: for its effect, or for the numbers that it draws.
+
+    What is drawn later would be other numbers without it.
+    """
+    return has_effect(bound) or is_random(bound)
+
+
 def writes(bound: BoundSymbol) -> bool:
     """Whether the call writes to its first argument."""
     return bound.has_tag(OpTags.IN_PLACE)
