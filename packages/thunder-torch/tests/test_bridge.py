@@ -10,7 +10,7 @@ from torch.testing import assert_close
 import thunder_prims as prims
 from thunder_autograd import forward_and_backward
 from thunder_executors import OperatorExecutor, to_callable, transform_for_execution
-from thunder_ir import Tensor, trace_of
+from thunder_ir import OpTags, Symbol, Tensor, trace_of
 from thunder_torch.bridge import connect_autograd, in_a_box
 
 executor = OperatorExecutor("test", checks=False)
@@ -285,17 +285,44 @@ def test_an_input_that_is_not_saved_may_be_modified():
 
     y.backward(retain_graph=True)
     assert_close(x.grad, torch.full((3,), 2.0, dtype=torch.float64))
+    assert_close(torch.autograd.grad(y, x, create_graph=True)[0], torch.full((3,), 2.0, dtype=torch.float64))
+
+
+def test_an_input_that_second_derivatives_read_may_not_be_modified():
+    (x,) = leaves((3,))
+    value = x * 1
+    y = compiled(lambda x: prims.sin(x), (3,))(value).sum()
+    with torch.no_grad():
+        value.add_(1)
+
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         torch.autograd.grad(y, x, create_graph=True)
 
 
-def test_second_derivatives_are_refused_where_random_numbers_would_be_drawn_again():
+def test_second_derivatives_meet_the_random_numbers_of_the_first():
     def program(x):
-        return prims.sin(x) * prims.uniform(x.shape, 0.0, 1.0, x.dtype, x.device)
+        first = prims.uniform(x.shape, 0.0, 1.0, x.dtype, x.device)
+        return prims.sin(x) * prims.uniform(x.shape, 0.0, 1.0, x.dtype, x.device), first
 
     (x,) = leaves((3,))
-    y = compiled(program, (3,))(x).sum()
-    with pytest.raises(RuntimeError, match="a second derivative would run prims.uniform again"):
+    y, _ = compiled(program, (3,))(x)
+    factor = (y / torch.sin(x)).detach()
+    before = torch.get_rng_state()
+    for expected in (torch.cos(x), -torch.sin(x), -torch.cos(x)):
+        (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        assert_close(y, expected * factor)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_second_derivatives_are_refused_where_something_would_happen_again():
+    loud = Symbol(
+        "loud", "test", meta=lambda a: a.like(), tags=frozenset({OpTags.DONT_DCE, OpTags.CONSTANT_FOR_DERIVATIVE})
+    )
+    executor.implements(loud)(lambda a: a)
+
+    (x,) = leaves((3,))
+    y = compiled(lambda x: prims.sin(x) * loud(x), (3,))(x).sum()
+    with pytest.raises(RuntimeError, match="a second derivative would run test.loud again"):
         torch.autograd.grad(y, x, create_graph=True)
 
 

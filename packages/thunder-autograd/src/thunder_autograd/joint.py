@@ -193,17 +193,14 @@ class _Differentiator:
 
     def asked(self, bound: BoundSymbol) -> BoundSymbol:
         """Return a call whose tensors require grad where their gradient is wanted."""
-        told = {
-            p.name: p
-            for p in bound.inputs
-            if isinstance(p, TensorProxy) and p.requires_grad is not (p.name in self.active)
-        }
-        if not told:
-            return bound
-        for name, proxy in told.items():
-            told[name] = proxy.renamed(name)
-            told[name].requires_grad = name in self.active
-        return bound.substituted(told)
+        told: dict[str, Proxy] = {}
+        for proxy in bound.inputs:
+            if isinstance(proxy, TensorProxy) and proxy.requires_grad is not (proxy.name in self.active):
+                other = proxy.renamed(proxy.name)
+                assert isinstance(other, TensorProxy)
+                other.requires_grad = not proxy.requires_grad
+                told[proxy.name] = other
+        return bound.substituted(told) if told else bound
 
     def described(self, bound: BoundSymbol, made: list[BoundSymbol]) -> list[BoundSymbol]:
         """Return the calls that a rule made, those of which nothing is known with what the composite's parts say."""

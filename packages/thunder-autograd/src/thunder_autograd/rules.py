@@ -25,7 +25,7 @@ class Through:
 
     Args:
         pullback: as :data:`Pullback`; the cotangents of these outputs are ``None``.
-        outputs: for each tensor that the operation returns, whether it has a derivative.
+        outputs: for each tensor that the operation returns, and each ``None`` beside them, whether it has a derivative.
     """
 
     pullback: Callable[..., Any]

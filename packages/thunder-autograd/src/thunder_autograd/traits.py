@@ -153,4 +153,6 @@ def tensor_slots(output: Any) -> list[TensorProxy | None]:
         return [output]
     if isinstance(output, (tuple, list)):
         return [slot for item in output for slot in tensor_slots(item)]
+    if isinstance(output, dict):
+        return tensor_slots(list(output.values()))
     return []

@@ -134,12 +134,8 @@ def _aligned(program: Trace, joint: Joint, first: Joint) -> Trace:
     with recording(builder):
         for output, wanted, there in takes:
             cotangent = next(given) if there else None
-            if wanted and cotangent is None:
-                assert isinstance(output, TensorProxy)
-                cotangent = output.like(requires_grad=False)
-                cotangent.name = builder.names.fresh("d")
             if wanted:
-                inputs.append(cotangent)
+                inputs.append(cotangent if cotangent is not None else _unread(output, builder))
             elif cotangent is not None:
                 known[cotangent.name] = _zeros(output, builder)
         gradients = tuple(
@@ -152,6 +148,14 @@ def _aligned(program: Trace, joint: Joint, first: Joint) -> Trace:
     return program.replace(
         inputs=tuple(inputs), bound_symbols=(*builder.bound_symbols, *calls), output=substitute(gradients, known)
     )
+
+
+def _unread(output: Proxy, builder: Builder) -> Proxy:
+    """Return a cotangent that nobody reads."""
+    assert isinstance(output, TensorProxy)
+    cotangent = output.like(requires_grad=False)
+    cotangent.name = builder.names.fresh("d")
+    return cotangent
 
 
 def _zeros(value: Proxy, builder: Builder) -> Any:

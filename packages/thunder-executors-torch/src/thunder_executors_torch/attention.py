@@ -9,9 +9,10 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import thunder_prims as prims
+from thunder_autograd import DRAWS_APART
 from thunder_executors_torch import calls
 from thunder_executors_torch.executor import executor, gradients
-from thunder_ir import BoundSymbol, OpTags, TensorProxy, dtypes
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, current_builder, dtypes
 from thunder_torch import to_torch_device, to_torch_dtype
 
 FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
@@ -260,7 +261,8 @@ def scaled_dot_product_attention(
     assert rule is not None
     heads = query.shape[1]
     many_key, many_value = _for_all_heads(key, heads), _for_all_heads(value, heads)
-    out, pull = rule(query, many_key, many_value, attn_mask, dropout_p, is_causal, scale)
+    with current_builder().tagged(*([DRAWS_APART] if dropout_p > 0 else [])):  # each kernel in its own order
+        out, pull = rule(query, many_key, many_value, attn_mask, dropout_p, is_causal, scale)
 
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
         dquery, dkey, dvalue = pull(dy)

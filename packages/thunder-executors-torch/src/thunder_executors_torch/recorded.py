@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 
-from thunder_autograd import Through
 from thunder_ir import AnyProxy, OpTags, Symbol, TensorProxy
 from thunder_torch.metadata import map_tensors
-from thunder_torch.opaque import call_of, differentiable
+from thunder_torch.opaque import call_of, derivative_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +77,6 @@ def run_meta(call: Any, positions: tuple[int, ...], *values: Any) -> tuple[Any, 
     return call.metadata(values), AnyProxy()
 
 
-def is_inexact(value: Any) -> bool:
-    """Whether a value is a tensor that can have a gradient."""
-    return isinstance(value, TensorProxy) and value.dtype.is_inexact
-
-
 def rule_of(function: Callable[..., Any], runs: Symbol, pulls: Callable[[list[TensorProxy]], Symbol]) -> Any:
     """Return the derivative rule of a function of PyTorch.
 
@@ -94,21 +88,20 @@ def rule_of(function: Callable[..., Any], runs: Symbol, pulls: Callable[[list[Te
 
     def rule(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         call, values = call_of(function, args, kwargs)
-        told = call.metadata(tuple(values))
-        positions, flows = differentiable(call, values, told)
-        leaves = [values[i] for i in positions]
-        output, graph = runs(call, positions, *values)
+        derivative = derivative_of(call, values, call.metadata(tuple(values)))
+        leaves = [values[i] for i in derivative.inputs]
+        output, graph = runs(call, derivative.inputs, *values)
 
         def pullback(*cotangents: Any) -> tuple[Any, ...]:
-            given = [i for i, c in enumerate(cotangents) if c is not None and flows[i]]
+            given = derivative.pairs(cotangents)
             found: dict[str, Any] = {}
             if given and leaves:
-                gradients = pulls(leaves)(graph, tuple(given), *[cotangents[i] for i in given])
+                gradients = pulls(leaves)(graph, tuple([place for place, _ in given]), *[c for _, c in given])
                 for leaf, gradient in zip(leaves, gradients, strict=True):
                     found[leaf.name] = gradient if leaf.name not in found else found[leaf.name] + gradient
             return tuple([_placed(argument, found) for argument in (*args, *kwargs.values())])
 
-        return output, Through(pullback, flows)
+        return output, derivative.through(pullback)
 
     return rule
 

@@ -40,10 +40,8 @@ from thunder_frontend.watch import Watch
 from thunder_frontend.world import World
 from thunder_interpreter import interpret
 from thunder_ir import (
-    BoundSymbol,
     Builder,
     NumberProxy,
-    OpTags,
     Trace,
     flat_proxies,
     number_proxy,
@@ -341,7 +339,7 @@ class Acquisition(TorchCalls):
         computation = Trace(
             "computation",
             tuple(i.proxy for i in (*self.inputs, *self.numbers)),
-            with_all_draws(self.builder.bound_symbols, outputs),
+            tuple(self.builder.bound_symbols),
             outputs,
             tuple(self.builder.constraints),
         )
@@ -437,22 +435,6 @@ class Acquisition(TorchCalls):
         if now is MISSING:
             return [Effect("delete", target, (write.kind, write.key), None)]
         return [Effect(write.kind, target, write.key, template(now, tensor, self.world))]
-
-
-def with_all_draws(bound_symbols: list[BoundSymbol], outputs: tuple[Any, ...]) -> tuple[BoundSymbol, ...]:
-    """Return calls such that those which draw random numbers stay though nobody reads them: others draw after them."""
-    if not any([b.has_tag(OpTags.RANDOM) for b in bound_symbols]):
-        return tuple(bound_symbols)
-    live = {p.name for p in outputs}
-    kept = []
-    for bound in reversed(bound_symbols):
-        if not live.isdisjoint([p.name for p in bound.outputs]):
-            live.update([p.name for p in bound.inputs])
-        elif bound.has_tag(OpTags.RANDOM):
-            bound = bound.replace(tags=bound.tags | {OpTags.DONT_DCE})
-            live.update([p.name for p in bound.inputs])
-        kept.append(bound)
-    return tuple(reversed(kept))
 
 
 def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.Tensor:

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from thunder_autograd import grad_transform_on_trace, gradient_trace
+from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.torch_calls import TorchCalls
-from thunder_ir import BoundSymbol, OpTags, Trace, flat_proxies
+from thunder_ir import BoundSymbol, Names, OpTags, Trace, flat_proxies
 from thunder_torch import call
 
 RuleOf = Callable[[BoundSymbol], Any]
@@ -74,7 +74,7 @@ def _gradients(
     create_graph: bool,
 ) -> list[Any]:
     builder = calls.builder
-    before = list(builder.bound_symbols)
+    before = _with_open_draws(builder.bound_symbols, builder.names)
     names = {p.name for p in wanted}
     inner, defined = [], {p.name for b in before for p in b.outputs}
     for bound in before:
@@ -86,19 +86,58 @@ def _gradients(
         Trace("inner", tuple(outside.values()), tuple(inner), tuple(results)), rule_of=rule_of, wanted=names
     )
     takes = list(joint.inputs[len(outside) :])
-    differentiable = [c for r, c in zip(results, cotangents, strict=True) if r.dtype.is_inexact]
+    differentiable = [c for c, flows in zip(cotangents, differentiable_outputs(joint), strict=True) if flows]
     known = {p.name: c for p, c in zip(takes, differentiable, strict=True)}
     tags = frozenset() if create_graph else frozenset({OpTags.CONSTANT_FOR_DERIVATIVE})
+    drawn: dict[str, BoundSymbol] = {}
     for bound in gradient_trace(joint).bound_symbols:
         if all(p.name in defined for p in bound.outputs):
             continue
-        fresh = {p.name: p.renamed(builder.names.fresh(p.prefix)) for p in bound.outputs}
+        draws = bound.has_tag(OpTags.RANDOM)
+        there = defined if draws else ()
+        fresh = {p.name: p.renamed(builder.names.fresh(p.prefix)) for p in bound.outputs if p.name not in there}
         known.update(fresh)
         emitted = bound.substituted(known).substituted(fresh, outputs=True)
+        if draws:  # in the place of the call that drew these numbers; it returns more
+            if len(fresh) == len(emitted.outputs):
+                raise AcquisitionError(
+                    f"torch.autograd.grad inside of a compiled program goes through {bound.symbol.id}, whose random "
+                    "numbers cannot be drawn again; move it out of the program"
+                )
+            drawn.update({p.name: emitted for p in emitted.outputs})
+            continue
         builder.bound_symbols.append(emitted.replace(tags=emitted.tags | tags))
         for proxy in emitted.outputs:
             if hasattr(proxy, "requires_grad"):
                 proxy.requires_grad = create_graph and proxy.dtype.is_inexact
+    if drawn:
+        replaced = [next((drawn[p.name] for p in b.outputs if p.name in drawn), b) for b in builder.bound_symbols]
+        builder.bound_symbols[:] = replaced
     by_name = dict(zip(outside, joint.output[1], strict=True))
     found = [by_name.get(p.name) for p in wanted]
     return [None if g is None else known.get(flat_proxies(g)[0].name, g) for g in found]
+
+
+def _with_open_draws(bound_symbols: list[BoundSymbol], names: Names) -> list[BoundSymbol]:
+    """Put the parts of composites that draw random numbers in the place of these, and return the calls.
+
+    What is drawn then has a name, by which a derivative reads it. It would draw other numbers of its own otherwise.
+    """
+    traits = Traits()
+    if any([traits.draws(bound) for bound in bound_symbols]):
+        bound_symbols[:] = [part for bound in bound_symbols for part in _opened(bound, names, traits)]
+    return list(bound_symbols)
+
+
+def _opened(bound: BoundSymbol, names: Names, traits: Traits) -> list[BoundSymbol]:
+    is_constant = bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE)
+    if bound.symbol.decomposition is None or is_constant or not traits.draws(bound):
+        return [bound]
+    parts, output = bound.decomposed(names)
+    inner, outer = flat_proxies(output), bound.outputs
+    made = {p.name for part in parts for p in part.outputs}
+    if any([p.name not in made for p in inner]):  # it returns what it was given
+        return [bound]
+    known = {p.name: o for p, o in zip(inner, outer, strict=True)}
+    renamed = [part.substituted(known).substituted(known, outputs=True) for part in parts]
+    return [part for bound in renamed for part in _opened(bound, names, traits)]

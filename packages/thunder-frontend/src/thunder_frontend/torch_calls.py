@@ -21,6 +21,7 @@ from thunder_frontend.view_writes import scatter_into_parent
 from thunder_ir import BoundSymbol, Builder, IntegerProxy, NumberProxy, OpTags, Symbol, TensorProxy
 from thunder_torch import Mutation, call, functionalise, view_argument, viewed
 from thunder_torch.inplace import copy
+from thunder_torch.metadata import MetaOf
 from thunder_torch.names import name_of
 
 T = torch.Tensor
@@ -398,7 +399,8 @@ def _settle_requires_grad(bounds: list[BoundSymbol], tracked: bool) -> None:
         )
         for proxy in bound.outputs:
             if isinstance(proxy, TensorProxy):
-                proxy.requires_grad = wanted and proxy.dtype.is_inexact
+                told = proxy.requires_grad or not isinstance(bound.symbol.meta, MetaOf)
+                proxy.requires_grad = wanted and proxy.dtype.is_inexact and told
 
 
 def at_hand(tree: Any) -> Any:

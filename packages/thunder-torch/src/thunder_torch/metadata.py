@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -477,16 +478,21 @@ def _storage(tensor: torch.Tensor) -> Any:
     return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else id(tensor)
 
 
-def meta_for(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the meta function of a symbol that stands for ``function``."""
+@dataclass(frozen=True)
+class MetaOf:
+    """The meta function of a symbol that stands for a callable. It knows which results PyTorch gives a gradient.
 
-    def meta(*args: Any, **kwargs: Any) -> Any:
-        return metadata_of(function, args, kwargs)
+    Args:
+        function: the callable.
+    """
 
-    return meta
+    function: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return metadata_of(self.function, args, kwargs)
 
 
 __all__ = [
-    "TensorSpec", "connected_to", "data_dependent", "drew", "map_tensors", "meta_for", "metadata_of", "spec_of",
+    "MetaOf", "TensorSpec", "connected_to", "data_dependent", "drew", "map_tensors", "metadata_of", "spec_of",
     "tensors_of",
 ]  # fmt: skip

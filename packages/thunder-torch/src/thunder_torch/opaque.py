@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from thunder_autograd import Through, jvp_rule, vjp_rule
+from thunder_autograd import Through, jvp_rule, tensor_slots, vjp_rule
 from thunder_ir import Namespace, OpTags, Proxy, Symbol, TensorProxy
 from thunder_lang.language import core
-from thunder_torch.metadata import connected_to, drew, map_tensors, meta_for, metadata_of, tensors_of
+from thunder_torch.metadata import MetaOf, connected_to, drew, map_tensors, metadata_of, tensors_of
 from thunder_torch.names import name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
@@ -178,7 +178,7 @@ def _make(function: Callable[..., Any], tags: frozenset[OpTags]) -> Symbol:
     return Symbol(
         name_of(function),
         LTORCH if path.startswith("torch.") else "opaque",
-        meta=meta_for(function),
+        meta=MetaOf(function),
         decomposition=decomposition,
         tags=tags | {OpTags.RANDOM} if random else tags,
         origin=function,
@@ -365,8 +365,31 @@ def opaque_call_vjp(call: Any, *values: Any) -> tuple[Any, Callable[..., Any]]:
     return output, _pullback(call, values, output)
 
 
-def differentiable(call: Any, values: Sequence[Any], output: Any) -> tuple[tuple[int, ...], tuple[bool, ...]]:
-    """Return which values of a call have a gradient, and for each of its output tensors whether it has a cotangent.
+@dataclass(frozen=True)
+class Derivative:
+    """Between which values and results of a call PyTorch has a derivative.
+
+    Args:
+        inputs: places of the values that have a gradient.
+        outputs: for each tensor in the output, and each ``None``, its place among the tensors, where a derivative goes
+            through it.
+    """
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int | None, ...]
+
+    def pairs(self, cotangents: Sequence[Any]) -> list[tuple[int, Any]]:
+        """Return the cotangents that count, each with the place of its tensor."""
+        found = zip(self.outputs, cotangents, strict=True)
+        return [(place, c) for place, c in found if place is not None and c is not None]
+
+    def through(self, pullback: Callable[..., Any]) -> Through:
+        """Return a pullback that takes these cotangents only."""
+        return Through(pullback, tuple([place is not None for place in self.outputs]))
+
+
+def derivative_of(call: Any, values: Sequence[Any], output: Any) -> Derivative:
+    """Return between which values and results of a call PyTorch has a derivative.
 
     Values have a gradient that require grad and that PyTorch gives one: for some arguments of some operations it has
     no derivative, and refuses them where they require grad.
@@ -377,23 +400,24 @@ def differentiable(call: Any, values: Sequence[Any], output: Any) -> tuple[tuple
         names, connected = call.connected(tuple(values))
         inputs = [i for i in inputs if getattr(values[i], "name", None) in names]
         outputs = tuple([flows and there for flows, there in zip(outputs, connected, strict=True)])
-    return tuple(inputs), outputs
+    places = iter([i if flows else None for i, flows in enumerate(outputs)])
+    return Derivative(tuple(inputs), tuple([None if s is None else next(places) for s in tensor_slots(output)]))
 
 
 def _pullback(call: Any, values: tuple[Any, ...], output: Any) -> Through:
-    inputs, flows = differentiable(call, values, output)
+    derivative = derivative_of(call, values, output)
 
     def pullback(*cotangents: Any) -> tuple[Any, ...]:
-        given = [i for i, c in enumerate(cotangents) if c is not None and flows[i]]
+        given = derivative.pairs(cotangents)
         gradients: list[Any] = [None] * (len(values) + 1)
-        if given and inputs:
-            backward = Pullback(call, tuple(given), inputs)
-            found = opaque_call(backward, *[cotangents[i] for i in given], *values)
-            for i, gradient in zip(inputs, found, strict=True):
+        if given and derivative.inputs:
+            backward = Pullback(call, tuple([place for place, _ in given]), derivative.inputs)
+            found = opaque_call(backward, *[c for _, c in given], *values)
+            for i, gradient in zip(derivative.inputs, found, strict=True):
                 gradients[i + 1] = gradient
         return tuple(gradients)
 
-    return Through(pullback, flows)
+    return derivative.through(pullback)
 
 
 @vjp_rule(drawing_call)
@@ -453,6 +477,6 @@ def drawing_call_batch(size: int, args: tuple[Any, ...], dims: tuple[Any, ...]) 
 
 
 __all__ = [
-    "LTORCH", "Batched", "Call", "Hole", "Pullback", "Pushforward", "call_of", "differentiable", "drawing_call",
-    "opaque", "opaque_call",
+    "LTORCH", "Batched", "Call", "Derivative", "Hole", "Pullback", "Pushforward", "call_of", "derivative_of",
+    "drawing_call",    "opaque", "opaque_call",
 ]  # fmt: skip
