@@ -28,6 +28,13 @@ case(
     "SET_F1(2)",
 )
 case(
+    "closure of an inner function",
+    "def _(k):\n    def inner(v):\n        def innermost():\n            return v * k\n        return innermost()\n    def change(new):\n        nonlocal k\n        k = new\n    return inner, change\nF1B, SET_F1B = _(2.0)",
+    "y = F1B(y)",
+    "SET_F1B(3.0)",
+    "SET_F1B(tensor(1, 2, 3))",
+)
+case(
     "closure container",
     "def _(k):\n    return (lambda v: v * k['a'][1]), k\nF2, K2 = _({'a': [1, 2.0]})",
     "y = F2(y)",

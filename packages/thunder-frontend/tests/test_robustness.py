@@ -154,7 +154,6 @@ def test_an_error_names_the_operation_and_the_users_line_and_shows_the_users_fra
         (lambda x: x * x.sum().item(), "known only when the program runs"),
         (lambda x: [x for _ in range(int(x.sum()))], "known only when the program runs"),
         (lambda x: x.resize_(5), "make a new tensor"),
-        (lambda x: x.backward(), "torch.autograd.grad"),
         (lambda x: x + torch.rand(3, generator=torch.Generator()), "make it outside"),
         (lambda x: torch.add(x, x, out=x[:1]), "right shape"),
         (lambda x: torch.no_grad()(torch.Tensor.t_)(x.requires_grad_()), "use t"),

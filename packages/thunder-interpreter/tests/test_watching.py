@@ -1,5 +1,6 @@
 """Callbacks, lookasides, opaque functions, the log and provenance."""
 
+import collections
 import functools
 import operator
 import types
@@ -380,3 +381,20 @@ def test_items_that_are_not_there_are_reported():
     names, numbers = {"a": 1}, [1]
     interpret(program, callbacks=watcher)(names, numbers)
     assert watcher.log == [("missing_item", names, "b"), ("missing_item", numbers, 5)]
+
+
+def test_keys_of_dicts_may_be_replaced():
+    class Lowering(Callbacks):
+        def key(self, container, key):
+            return key.lower() if isinstance(key, str) else key
+
+    def program(table, found):
+        table["B"] = table["A"] + found["A"] + found.get("A") + table.setdefault("A", 0)
+        del table["A"]
+        return "B" in table, "A" in table, table.pop("C")
+
+    table = {"a": 1, "c": 7}
+    result = interpret(program, callbacks=Lowering())(table, collections.OrderedDict(a=10))
+
+    assert result == (True, False, 7)
+    assert table == {"b": 22}

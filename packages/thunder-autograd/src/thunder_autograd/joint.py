@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,8 @@ def grad_transform_on_trace(
     rule_of: RuleOf | None = None,
     wanted: Collection[str] | None = None,
     runs_whole: Callable[[BoundSymbol], bool] | None = None,
+    constant: Collection[str] = (),
+    reserved: Collection[str] = (),
 ) -> Trace:
     """Return the joint program: outputs and gradients, from the inputs and the cotangents of the outputs.
 
@@ -49,6 +51,8 @@ def grad_transform_on_trace(
         wanted: names of the inputs whose gradients are wanted; those with ``requires_grad`` if not given.
         runs_whole: whether some executor runs a composite as one operation, so that it is kept together in the forward
             program even where the pullbacks read what only its decomposition computes. By default: has an ``origin``.
+        constant: names of outputs that take no cotangent.
+        reserved: names that the joint program must not give to values of its own.
 
     Returns:
         A trace with the inputs of ``trace`` and one cotangent for each output that has a derivative (a value returned
@@ -59,9 +63,12 @@ def grad_transform_on_trace(
         MissingRuleError: a gradient must pass through a symbol that has no rule and no decomposition.
     """
     differentiator = _Differentiator(trace, rule_of, wanted)
+    differentiator.names.reserve(reserved)
     differentiator.forward(trace.bound_symbols)
-    cotangents, gradients = differentiator.backward(trace)
-    return differentiator.finish(trace, cotangents, gradients, runs_whole or has_origin)
+    results = [p for p in trace.outputs if p.name in differentiator.active and p.name not in constant]
+    cotangents, gradients = differentiator.backward(trace, results)
+    takes = tuple([p.name in differentiator.active and p.name not in constant for p in trace.outputs])
+    return differentiator.finish(trace, cotangents, gradients, takes, runs_whole or has_origin)
 
 
 def has_origin(bound: BoundSymbol) -> bool:
@@ -241,20 +248,19 @@ class _Differentiator:
 
     # Backward -----------------------------------------------------------------------------------------------------
 
-    def backward(self, trace: Trace) -> tuple[list[TensorProxy], list[Any]]:
+    def backward(self, trace: Trace, results: Sequence[Proxy]) -> tuple[list[TensorProxy], list[Any]]:
         """Run the tape backward; return the cotangents, as inputs, and the gradients."""
         builder = self.builder
         builder.bound_symbols, builder.tags, builder.locate = [], frozenset(), None
         builder.language = DEFAULT.language
         sums, cotangents = _Cotangents(), []
         with recording(builder):
-            for out in trace.outputs:
-                if out.name in self.active:
-                    assert isinstance(out, TensorProxy)
-                    cotangent = out.like(requires_grad=False)
-                    cotangent.name = self.names.take(f"d{out.name}")
-                    cotangents.append(cotangent)
-                    sums.add(out.name, cotangent, builder)
+            for out in results:
+                assert isinstance(out, TensorProxy)
+                cotangent = out.like(requires_grad=False)
+                cotangent.name = self.names.take(f"d{out.name}")
+                cotangents.append(cotangent)
+                sums.add(out.name, cotangent, builder)
             for step in reversed(self.tape):
                 if isinstance(step, Same):
                     known = sums.take(step.outer)
@@ -314,11 +320,15 @@ class _Differentiator:
     # Together -----------------------------------------------------------------------------------------------------
 
     def finish(
-        self, trace: Trace, cotangents: list[TensorProxy], gradients: list[Any], runs_whole: Callable[..., bool]
+        self,
+        trace: Trace,
+        cotangents: list[TensorProxy],
+        gradients: list[Any],
+        takes: tuple[bool, ...],
+        runs_whole: Callable[..., bool],
     ) -> Trace:
         """Decide for each composite which form stays, drop what nobody reads, and put the joint program together."""
         backward = self.builder.bound_symbols
-        takes = tuple([p.name in self.active for p in trace.outputs])
         output = (trace.output, tuple(gradients))
         kept = settle(self.items, backward, flat_proxies(output), self.renamed, runs_whole, self.traits)
         mapping = _resolved(self.renamed)

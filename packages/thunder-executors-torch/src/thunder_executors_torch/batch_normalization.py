@@ -45,7 +45,7 @@ def _backward_meta(dy: TensorProxy, a: TensorProxy, weight: Any, *rest: Any) -> 
 
 
 updating = executor.call(
-    "torch.ops.aten._batch_norm_with_update_functional.default", _with_update, OpTags.DONT_RECOMPUTE
+    "torch.ops.aten._batch_norm_with_update_functional.default", _with_update, OpTags.DONT_RECOMPUTE, held=(3, 4)
 )
 updating_backward = executor.call("torch.ops.aten.batch_norm_backward.default", _backward_meta, held=(3, 4, 5, 6))
 native = executor.call("torch.native_batch_norm", _plain)

@@ -22,6 +22,7 @@ from thunder_frontend.guards import (
     metadata_of,
 )
 from thunder_frontend.guards.storages import PlaceInStorageGuard, SharedStorageGuard
+from thunder_frontend.inner_backward import as_gradient, descendants, inner_backward, spent
 from thunder_frontend.inner_gradients import inner_gradients
 from thunder_frontend.journal import MISSING, Write
 from thunder_frontend.leaves import AsClass, make_leaf
@@ -42,6 +43,7 @@ from thunder_interpreter import interpret
 from thunder_ir import (
     Builder,
     NumberProxy,
+    TensorProxy,
     Trace,
     flat_proxies,
     number_proxy,
@@ -82,6 +84,8 @@ class Acquisition(TorchCalls):
         self._base_tensors: dict[int, TracedTensor] = {}
         self._sharing: dict[int, list[TracedTensor]] = {}
         self._leaves: list[Effect] = []
+        self._made_leaves: list[TracedTensor] = []
+        self.spent: set[str] = set()
         self._templates: dict[int, Any] = {}
         self._layouts: dict[int, Any] = {}
         self._repeats = Repeats(self.world, self.builder, self._input_of, self.wrap, lambda: self.changes)
@@ -166,6 +170,7 @@ class Acquisition(TorchCalls):
         value = self.value(tensor)
         tensor._leaf = make_leaf(self.builder, tensor, value)
         self.inputs.append(tensor._leaf.input)
+        self._made_leaves.append(tensor)
         tensor._proxy = tensor._leaf.revealed(value)
 
     def end_leaf(self, tensor: TracedTensor) -> None:
@@ -210,6 +215,9 @@ class Acquisition(TorchCalls):
 
     def set_gradient(self, tensor: TracedTensor, value: Any) -> None:
         """Make ``value`` the ``grad`` of a tensor."""
+        if tensor._leaf is not None:
+            tensor._gradient = value
+            return
         if tensor.source is None:
             raise AcquisitionError(
                 "a program can set the grad of its inputs and parameters only, not of what it computed"
@@ -284,6 +292,16 @@ class Acquisition(TorchCalls):
         self.changes += 1  # it depends on all that was recorded before
         return inner_gradients(self, lambda bound: self.custom_functions.rules.get(bound.symbol), *args, **kwargs)
 
+    def inner_backward(self, *args: Any, **kwargs: Any) -> None:
+        """Do what ``torch.autograd.backward`` does."""
+        self.changes += 1
+        inner_backward(self, *args, **kwargs)
+
+    def possible_leaves(self) -> list[TracedTensor]:
+        """Return the tensors that may be leaves which require grad."""
+        outside = [t for t in self._tensors.values() if hasattr(t, "_input") and t._input.proxy.requires_grad]
+        return outside + [t for t in self._made_leaves if t._leaf is not None]
+
     def sharp(self, what: str) -> None:
         """Deal with an effect that the compiled program will not repeat."""
         self.changes += 1
@@ -328,6 +346,7 @@ class Acquisition(TorchCalls):
 
     def _program(self, now: Any, result: Any, log: Any) -> Program:
         self._result = result  # what it holds stays alive, and so apart by identity
+        self.spent = descendants(self.builder.bound_symbols, self.spent) if self.spent else self.spent
         tensor = self._tensor_template
         shaped = template(result, tensor, self.world)
         self._refuse_histories()
@@ -394,6 +413,8 @@ class Acquisition(TorchCalls):
             if contents is traced._proxy:
                 contents = self.on_values(T.detach, (contents,), {})
         self._leaves.append(Effect("leaf", leaf, None, contents))
+        if (gradient := traced.__dict__.get("_gradient")) is not None:
+            self._leaves.append(Effect("attribute", leaf, "grad", self._tensor_template(gradient)))
         return leaf
 
     def _value_template(self, traced: TracedTensor) -> Any:
@@ -404,7 +425,10 @@ class Acquisition(TorchCalls):
             made = Built(remade, (self._tensor_template(view.parent), *map(self._unwritten, given)))
             self.stages.note_view(view.parent, made)
             return made
-        return current_value(traced, self)
+        value = current_value(traced, self)
+        if value.requires_grad and value.name in self.spent:
+            return Built(spent, (self.on_values(T.detach, (value,), {}),))
+        return value
 
     def _unwritten(self, proxy: Any) -> Any:
         """Return a proxy of the same value, apart from inputs that the epilogue writes to before it is read."""
@@ -416,16 +440,26 @@ class Acquisition(TorchCalls):
         for traced in (*self._tensors.values(), *self._base_tensors.values(), *self.stages.befores()):
             if traced._memory.version and traced._viewed_as is None:
                 value = current_value(traced, self)
+                if value.requires_grad and not traced._memory.recorded and self._is_leaf_outside(traced):
+                    value = self.on_values(T.detach, (value,), {})  # written behind autograd's back
                 effects.append(Effect("tensor", traced._input.proxy, None, value))
         return effects
+
+    def _is_leaf_outside(self, traced: TracedTensor) -> bool:
+        example = traced._input.example
+        return example.requires_grad and example.is_leaf and self.ask(traced, "is_leaf", True)
 
     def _object_effect(self, write: Write, tensor: Callable[[torch.Tensor], Any]) -> list[Effect]:
         now = self.world.journal.now(write)
         if isinstance(write.target, TracedTensor):
             if write.target.source is None:  # goes with the tensor, if that leaves the program
                 return []
-            name = "grad" if write.key == "_gradient" else write.key
-            return [Effect("attribute", tensor(write.target), name, template(now, tensor, self.world))]
+            value = template(now, tensor, self.world)
+            if write.key != "_gradient":
+                return [Effect("attribute", tensor(write.target), write.key, value)]
+            if isinstance(value, TensorProxy) and not value.requires_grad:
+                value = Built(as_gradient, (value, tensor(write.target)))
+            return [Effect("attribute", tensor(write.target), "grad", value)]
         source = self.world.source_of(write.target) or held(write.target, type(write.target).__name__)
         target = Outside(source)
         if write.kind == "container":
@@ -491,7 +525,7 @@ def _input_name(source: Source) -> str:
     here: Source | None = source
     while here is not None and here.base is not None:
         if here.key not in ("_parameters", "_buffers", "_modules", "__dict__"):
-            steps.append(str(here.key))
+            steps.append("of_tensor" if isinstance(here.key, torch.Tensor) else str(here.key))
         here = here.base
     if here is ARGS and len(steps) == 1:
         return f"a{steps[0]}"

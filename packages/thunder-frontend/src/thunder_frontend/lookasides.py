@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 import torch.utils.checkpoint
+from torch.optim.optimizer import _get_value
 
 from thunder_frontend import module_calls
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.foreach import of_lists
 from thunder_frontend.module_calls import call_module, runs_forward_alone
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
@@ -123,6 +125,23 @@ def lookasides(acquisition: Any) -> list[Any]:
             return args[0].python_type
         return type(*args)
 
+    def number_of_steps(step: Any) -> Any:
+        """Return the number of steps of an optimizer in the precision of Python's numbers, which eager makes of it."""
+        if not isinstance(step, torch.Tensor):
+            return step
+        with torch._C.DisableTorchFunction():
+            return acquisition(torch.Tensor.to, (step, torch.float64), {})
+
+    def autograd_backward(
+        tensors: Any,
+        grad_tensors: Any = None,
+        retain_graph: Any = None,
+        create_graph: bool = False,
+        *rest: Any,
+        **kwargs: Any,
+    ) -> None:
+        acquisition.inner_backward(tensors, grad_tensors, retain_graph, create_graph, kwargs.get("inputs"))
+
     table: dict[Any, Any] = {
         torch.nn.Module.__getattr__: module_getattr,
         torch.nn.Module._wrapped_call_impl: Interpreted(call_module),
@@ -136,6 +155,8 @@ def lookasides(acquisition: Any) -> list[Any]:
         type: type_of,
         torch.autograd.Function.apply.__func__: acquisition.custom_functions.apply,
         torch.autograd.grad: acquisition.inner_gradients,
+        torch.autograd.backward: autograd_backward,
+        _get_value: number_of_steps,
         torch.Tensor._make_subclass: acquisition.as_class,
         torch.compiler.is_compiling: compiling,
         torch.compiler.is_dynamo_compiling: compiling,
@@ -189,4 +210,7 @@ def lookasides(acquisition: Any) -> list[Any]:
     def cached_before(function: Any) -> Any:
         return cached_call(function) if type(function) is functools._lru_cache_wrapper else None
 
-    return [table, symbols, compiled_before, cached_before]
+    def lists_of_tensors(function: Any) -> Any:
+        return of_lists(acquisition, function)
+
+    return [table, symbols, compiled_before, cached_before, lists_of_tensors]

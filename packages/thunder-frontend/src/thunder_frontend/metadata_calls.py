@@ -188,6 +188,11 @@ def _delete_grad(calls: Any, tensor: T) -> None:
     calls.set_gradient(calls.traced(tensor), None)
 
 
+@answers(T.backward)
+def _backward(calls: Any, tensor: T, *args: Any, **kwargs: Any) -> None:
+    calls.inner_backward(tensor, *args, **kwargs)
+
+
 @answers(T.data.__set__)
 def _set_data(calls: Any, tensor: T, value: Any) -> None:
     raise AcquisitionError(
@@ -259,7 +264,6 @@ def _value(calls: Any, *args: Any, **kwargs: Any) -> Any:
 REFUSED: dict[Any, str] = {
     T.resize_: "resize_ changes how much memory a tensor has; make a new tensor of the size wanted",
     T.set_: "set_ exchanges the memory of a tensor; assign the other tensor instead",
-    T.backward: "backward() inside of a compiled program is not supported; use torch.autograd.grad, or call it outside",
     T.register_hook: "hooks on tensors inside of a compiled program are not supported; register them outside",
     T.retain_grad: "retain_grad() inside of a compiled program is not supported; return the tensor instead",
     T.share_memory_: "share_memory_() inside of a compiled program is not supported",

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from thunder_autograd import Split, forward_and_backward
+from thunder_autograd import Split, forward_and_backward, gradients, written_out
 from thunder_executors import execution_traces, grad_rule, resolve_executors, transform_for_execution
 from thunder_frontend.guards import AUTOCAST_DEVICES
 from thunder_frontend.options import Options
@@ -61,7 +61,11 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
     computation = program.computation.replace(
         inputs=tuple(i.proxy for i in (*ordered(program.inputs), *program.numbers))
     )
-    traces, backward_traces = [computation], []
+    traces, backward_traces, result = [computation], [], program.result
+    if any([bound.symbol is gradients for bound in computation.bound_symbols]):
+        with timer("autograd"):
+            computation, result = _with_inner_gradients(program, computation, options)
+        traces.append(computation)
     with timer("transforms"):
         trace = dead_code_elimination(computation)
         for transform in options.transforms:
@@ -76,7 +80,7 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
     else:
         returns_result = not program.effects and is_plain(program.result)
         if returns_result:
-            trace = trace.replace(output=program.result)
+            trace = trace.replace(output=result)
         with timer("executors"):
             traces += execution_traces(trace, options.executors)
             _after_optimisation(traces, options)
@@ -97,6 +101,17 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
     with timer("code generation"):
         specialisation = specialise(program, run, returns_result, guarded=options.cache != "same input")
     return Compiled(specialisation, traces, backward_traces, split)
+
+
+def _with_inner_gradients(program: Program, computation: Trace, options: Options) -> tuple[Trace, Any]:
+    """Write out the gradients that the program computes itself; return it, and its result in the names that it has."""
+    executors = resolve_executors(options.executors)
+    made, renamed = written_out(
+        computation,
+        lambda bound: program.rules.get(bound.symbol) or grad_rule(bound, executors),
+        symbol_of(torch.clone),
+    )
+    return tidy(made), program.result if not renamed else substitute(program.result, renamed)
 
 
 def _check_interface(transform: Transform, before: Trace, after: Trace) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from thunder_frontend.memory import whole_storage
 from thunder_ir import Context, literal
 
@@ -44,6 +46,8 @@ class Source:
             case "call":
                 return f"{base}({', '.join([_argument(a, context) for a in self.key])})"
             case _:
+                if isinstance(self.key, torch.Tensor):
+                    return f"{base}[{context.object(self.key, 'tensor')}]"
                 return f"{base}[{literal(self.key, context)}]"
 
     def evaluate(self, roots: dict[str, Any]) -> Any:
@@ -76,7 +80,12 @@ class Source:
             case "call":
                 return f"{self.base}({', '.join(map(str, self.key))})"
             case _:
-                return f"{self.base}[{self.key!r}]"
+                return f"{self.base}[{shown_key(self.key)}]"
+
+
+def shown_key(key: Any) -> str:
+    """Return a key as text that tells it from others; a tensor by what it is and where, not by its values."""
+    return f"<tensor at {id(key):#x}>" if isinstance(key, torch.Tensor) else repr(key)
 
 
 def _argument(value: Any, context: Context) -> str:

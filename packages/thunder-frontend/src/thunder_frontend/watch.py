@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import DICTS, LISTS, SCALARS, SETS, World, is_buffer
@@ -68,6 +69,14 @@ class Watch(Callbacks):
             self.world.missing_of_tensor(obj, name)
         else:
             self.world.missing(obj, name)
+
+    def key(self, container: Any, key: Any) -> Any:
+        """Ask dicts of the outside world, such as the state of an optimizer, for the tensors that are their keys."""
+        if isinstance(key, TracedTensor) and "_input" in key.__dict__ and self.world.source_of(container) is not None:
+            found = key._input
+            self.world.require(IdentityGuard(found.source, found.example, found.slot), id(found.example), "identity")
+            return found.example
+        return key
 
     def load_item(self, container: Any, key: Any, value: Any) -> Any:
         return self.world.item(container, key, value)

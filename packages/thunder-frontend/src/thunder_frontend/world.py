@@ -74,6 +74,7 @@ class World:
         self._number = number
         self._numbers: dict[Any, Any] = {}
         self._sources: dict[int, Source] = {}
+        self._cells: set[int] = set()  # of outside functions: functions that the program makes may read them, too
         self._alive: list[Any] = []
         self._codes: set[int] = set()
         self.classes = ClassReads(self)
@@ -301,10 +302,10 @@ class World:
 
     def cell(self, function: Any, name: str, value: Any) -> Any:
         """Take in what a closure of an outside function holds."""
-        if self._sources.get(id(function)) is None:
-            return value
         index = function.__code__.co_freevars.index(name)
         cell = function.__closure__[index]
+        if self._sources.get(id(function)) is None and id(cell) not in self._cells:
+            return value
         if self.journal.written_at(cell, "cell", None):
             return value
         return self.read(held(cell, name), "cell", name, value)
@@ -318,6 +319,8 @@ class World:
             self._unshadowed_builtins(function)
         if id(function) not in self._sources and args:
             self.classes.entered(function, args)
+        if id(function) in self._sources:
+            self._cells.update([id(cell) for cell in function.__closure__ or ()])
         if id(function) not in self._sources or is_settled(function):
             return
         self.part(function, function.__qualname__, "__code__")

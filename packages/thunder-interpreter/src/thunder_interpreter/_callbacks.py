@@ -25,6 +25,10 @@ class Callbacks:
     def missing_attribute(self, obj: Any, name: str) -> None:
         """Reading an attribute without running Python code raised ``AttributeError``."""
 
+    def key(self, container: Any, key: Any) -> Any:
+        """A dict is about to be asked for ``key``, or to get or lose it: the key that is taken."""
+        return key
+
     def load_item(self, container: Any, key: Any, value: Any) -> Any:
         """``container[key]`` was read, on a builtin container."""
         return value

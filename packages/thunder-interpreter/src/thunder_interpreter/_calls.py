@@ -89,6 +89,8 @@ def call_function(frame: AnyFrame, fn: FunctionType, args: list[Any], kwargs: di
 def call_native(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Call something that is not interpreted, and report it."""
     machine = frame.machine
+    if machine.key is not None and args and isinstance(owner := getattr(fn, "__self__", None), dict):
+        args = [machine.key(owner, args[0]), *args[1:]]  # get, pop, setdefault, __getitem__
     if machine.opaque_call is not None:
         machine.opaque_call(fn, args, kwargs)
     if machine.log is not None:

@@ -82,6 +82,7 @@ class Machine:
     load_closure: Any
     load_attribute: Any
     missing_attribute: Any
+    key: Any
     load_item: Any
     missing_item: Any
     iterate: Any

@@ -295,6 +295,8 @@ def jumping(frame: Frame, value: Any, wanted: bool, target: int) -> Protocol:
 def contains(frame: AnyFrame, item: Any, container: Any, invert: bool) -> Outcome:
     """Push ``item in container`` (or ``not in``)."""
     machine = frame.machine
+    if machine.key is not None and isinstance(container, dict):
+        item = machine.key(container, item)
     method = raw_attribute(type(container), "__contains__")
     if python_function(machine, method):
         return start(frame, containing(machine, Call(method, container, item), invert))
@@ -332,6 +334,8 @@ def searching(machine: "Machine", container: Any, item: Any, invert: bool) -> Pr
 def subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
     """Push ``container[key]`` where a class may define it in Python."""
     machine = frame.machine
+    if machine.key is not None and isinstance(container, dict):
+        key = machine.key(container, key)
     cls = type(container)
     method = raw_attribute(cls, "__getitem__")
     if python_function(machine, method):
@@ -354,6 +358,8 @@ CONTAINERS = frozenset({list, tuple, dict, str, bytes, bytearray, range})
 def native_subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
     """Push ``container[key]``, and report it as an item of a builtin container or as an opaque call."""
     machine = frame.machine
+    if machine.key is not None and isinstance(container, dict):
+        key = machine.key(container, key)
     if type(container) in CONTAINERS:
         try:
             value = container[key]
@@ -371,6 +377,8 @@ def native_subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
 def store_item(frame: AnyFrame, container: Any, key: Any, value: Any) -> Outcome:
     """Set an item; a call that does it leaves its result on the stack, for the caller to drop."""
     machine = frame.machine
+    if machine.key is not None and isinstance(container, dict):
+        key = machine.key(container, key)
     method = raw_attribute(type(container), "__setitem__")
     if python_function(machine, method):
         return machine.call(frame, method, [container, key, value], {})
@@ -390,6 +398,8 @@ MUTABLE = frozenset({list, dict, bytearray})
 def delete_item(frame: AnyFrame, container: Any, key: Any) -> Outcome:
     """Delete an item; as ``store_item`` otherwise."""
     machine = frame.machine
+    if machine.key is not None and isinstance(container, dict):
+        key = machine.key(container, key)
     method = raw_attribute(type(container), "__delitem__")
     if python_function(machine, method):
         return machine.call(frame, method, [container, key], {})

@@ -11,6 +11,7 @@ import thunder_lang as lang
 from thunder_ir import Symbol, TensorProxy
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
+from thunder_torch.metadata import metadata_of
 from thunder_torch.symbol import composed, torchsymbol
 
 
@@ -103,16 +104,27 @@ def rsub(a: TensorProxy, other: Any, *, alpha: Any = 1) -> Any:
     return lang.sub(other, a, alpha=alpha)
 
 
-@torchsymbol(torch.addcmul, Tensor.addcmul, tags=POINTWISE)
+def _of_a_tensor_value(a: TensorProxy, tensor1: TensorProxy, tensor2: TensorProxy, *, value: Any = 1) -> Any:
+    """Metadata where the factor is a tensor, whose value PyTorch reads only when it runs; optimizers pass such."""
+    if not isinstance(value, TensorProxy):
+        return NotImplemented
+    return metadata_of(torch.addcmul, (a, tensor1, tensor2), {})
+
+
+@torchsymbol(torch.addcmul, Tensor.addcmul, tags=POINTWISE, meta=_of_a_tensor_value)
 def addcmul(a: TensorProxy, tensor1: TensorProxy, tensor2: TensorProxy, *, value: Any = 1) -> TensorProxy:
     """``a + value * tensor1 * tensor2``."""
-    return a + (tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)
+    return a + (tensor1 * tensor2 if _is_one(value) else value * tensor1 * tensor2)
 
 
-@torchsymbol(torch.addcdiv, Tensor.addcdiv, tags=POINTWISE)
+@torchsymbol(torch.addcdiv, Tensor.addcdiv, tags=POINTWISE, meta=_of_a_tensor_value)
 def addcdiv(a: TensorProxy, tensor1: TensorProxy, tensor2: TensorProxy, *, value: Any = 1) -> TensorProxy:
     """``a + value * tensor1 / tensor2``."""
-    return a + (tensor1 / tensor2 if value == 1 else value * (tensor1 / tensor2))
+    return a + (tensor1 / tensor2 if _is_one(value) else value * (tensor1 / tensor2))
+
+
+def _is_one(value: Any) -> bool:
+    return not isinstance(value, TensorProxy) and bool(value == 1)
 
 
 @torchsymbol(torch.lerp, Tensor.lerp, tags=POINTWISE)

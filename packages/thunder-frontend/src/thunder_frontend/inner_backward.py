@@ -1,0 +1,181 @@
+"""``backward()`` inside of a program: gradients go to the ``grad`` of its inputs and leaves, as the epilogue says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from thunder_autograd import gradients as gradients_of
+from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.traced_tensor import TracedTensor
+from thunder_ir import BoundSymbol, OpTags, TensorProxy
+
+T = torch.Tensor
+
+
+def inner_backward(
+    calls: Any,
+    tensors: Any,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Record what ``torch.autograd.backward`` does; its arguments but for the names.
+
+    Args:
+        calls: the acquisition.
+        tensors: what is differentiated: a tensor or several.
+        gradient: cotangents, as many.
+        retain_graph: whether results can be differentiated again outside of the program.
+        create_graph: whether the gradients have gradients.
+        inputs: the leaves that get gradients; all that there are if not given.
+    """
+    with torch._C.DisableTorchFunction():
+        results = [calls.traced(t) for t in _listed(tensors)]
+        given = [None] * len(results) if gradient is None else _listed(gradient)
+        for index, result in enumerate(results):
+            if not calls.value(result).requires_grad:
+                raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+        reached = ancestors(calls.builder.bound_symbols, [calls.value(r) for r in results])
+        leaves = _leaves(calls, reached, None if inputs is None else _listed(inputs))
+        if create_graph:
+            found = calls.inner_gradients(results, leaves, gradient, create_graph=True, allow_unused=True)
+        else:
+            found = _recorded(
+                calls, results, [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)], leaves
+            )
+            if not retain_graph:
+                calls.spent.update(reached - {_root(leaf).name for leaf in leaves})
+        for leaf, made in zip(leaves, found, strict=True):
+            if made is not None:
+                _accumulate(calls, leaf, made, create_graph)
+
+
+def _listed(tensors: Any) -> list[Any]:
+    return [tensors] if isinstance(tensors, T) or tensors is None else list(tensors)
+
+
+def _cotangent(calls: Any, result: TracedTensor, given: Any) -> TensorProxy:
+    value = calls.value(result)
+    if given is None:
+        if value.numel != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        return calls.on_values(torch.ones_like, (value,), {})  # type: ignore[no-any-return]
+    cotangent: TensorProxy = calls.value(given)
+    if tuple(cotangent.shape) != tuple(value.shape):
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[0] has a shape of {tuple(cotangent.shape)} and output[0] has a shape of "
+            f"{tuple(value.shape)}."
+        )
+    return cotangent
+
+
+def ancestors(bound_symbols: Sequence[BoundSymbol], results: Sequence[TensorProxy]) -> set[str]:
+    """Return the names of all that derivatives of ``results`` go through, down to the inputs of the program."""
+    reached = {p.name for p in results}
+    for bound in reversed(bound_symbols):
+        if not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE) and any(
+            [p.name in reached and getattr(p, "requires_grad", False) for p in bound.outputs]
+        ):
+            reached.update([p.name for p in bound.inputs if getattr(p, "requires_grad", False)])
+    return reached
+
+
+def descendants(bound_symbols: Sequence[BoundSymbol], names: set[str]) -> set[str]:
+    """Return the names of all whose derivatives go through values in ``names``, and of these."""
+    reached = set(names)
+    for bound in bound_symbols:
+        if not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE) and any([p.name in reached for p in bound.inputs]):
+            reached.update([p.name for p in bound.outputs if getattr(p, "requires_grad", False)])
+    return reached
+
+
+def _root(leaf: TracedTensor) -> TensorProxy:
+    """Return the input of the program through which gradients of a leaf come."""
+    return (leaf._leaf.input if leaf._leaf is not None else leaf._input).proxy  # type: ignore[no-any-return]
+
+
+def _leaves(calls: Any, reached: set[str], asked: list[Any] | None) -> list[TracedTensor]:
+    """Return the leaves whose gradients are accumulated."""
+    if asked is not None:
+        traced = [calls.traced(t) for t in asked]
+        for tensor in traced:
+            if not calls.is_leaf(tensor):
+                raise AcquisitionError("backward(inputs=) inside of a compiled program takes leaves only")
+        return [t for t in traced if _root(t).name in reached]
+    found = [t for t in calls.possible_leaves() if _root(t).name in reached]
+    for tensor in found:
+        if tensor._leaf is None and not calls.ask(tensor, "is_leaf", tensor._input.example.is_leaf):
+            raise AcquisitionError(
+                f"backward() inside of a compiled program would go on into how {tensor.source} was computed outside of "
+                "it; compute that inside as well, pass a detached tensor, or use torch.autograd.grad"
+            )
+    return found
+
+
+def _recorded(
+    calls: Any, results: Sequence[TracedTensor], cotangents: Sequence[TensorProxy], leaves: Sequence[TracedTensor]
+) -> list[TracedTensor]:
+    """Record the call of the gradients, and return them."""
+    builder = calls.builder
+    for leaf in leaves:
+        if leaf._leaf is None:
+            for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks"):
+                if calls.ask(leaf, hooks, getattr(leaf._input.example, hooks, None)):
+                    raise AcquisitionError(
+                        f"{leaf.source} has hooks on its gradient, which backward() inside of a compiled program would "
+                        "have to call; call backward() outside"
+                    )
+    wanted = tuple([_root(leaf) for leaf in leaves])
+    made = tuple([p.like(requires_grad=False) for p in wanted])
+    for proxy in made:
+        proxy.name = builder.names.fresh("g")
+    where = builder.locate() if builder.locate is not None else None
+    arguments = (tuple([calls.value(r) for r in results]), tuple(cotangents), wanted)
+    builder.bound_symbols.append(BoundSymbol(gradients_of, arguments, {}, made, where, builder.tags))
+    return [calls.wrap(p) for p in made]
+
+
+def _accumulate(calls: Any, leaf: TracedTensor, gradient: TracedTensor, create_graph: bool) -> None:
+    """Add to the ``grad`` of a leaf: in place, unless the sum shall have a derivative."""
+    before = calls.gradient(leaf)
+    if before is None:
+        calls.set_gradient(leaf, gradient)
+    elif create_graph:
+        calls.set_gradient(leaf, calls(T.add, (before, gradient), {}))
+    else:
+        with torch.no_grad():
+            calls(T.add_, (before, gradient), {})
+
+
+class Spent(torch.autograd.Function):
+    """A value of whose graph nothing is left."""
+
+    @staticmethod
+    def forward(context: Any, value: T, anchor: T) -> T:
+        return value.detach()
+
+    @staticmethod
+    @once_differentiable  # type: ignore[misc]
+    def backward(context: Any, cotangent: T) -> Any:
+        raise RuntimeError(
+            "Trying to backward through the graph a second time: backward() was called on it inside of a compiled "
+            "program. Specify retain_graph=True there."
+        )
+
+
+def spent(value: T) -> T:
+    """Return a result whose graph was freed by ``backward()``: it requires grad, and has no gradient any more."""
+    with torch.enable_grad():
+        return Spent.apply(value, torch.empty(0, requires_grad=True))  # type: ignore[no-any-return]
+
+
+def as_gradient(gradient: T, leaf: T) -> T:
+    """Return a gradient laid out in memory as its leaf is, as PyTorch's accumulation does."""
+    if gradient.stride() == leaf.stride() or not torch._prims_common.is_non_overlapping_and_dense(leaf):
+        return gradient
+    return torch.empty_like(leaf, requires_grad=False).copy_(gradient)

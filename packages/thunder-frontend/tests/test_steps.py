@@ -1,0 +1,319 @@
+"""Whole steps of training in one compiled function: loss, ``backward()``, optimizer. Truth is what eager does."""
+
+import copy
+
+import pytest
+import torch
+from torch import optim
+from torch.testing import assert_close
+
+from thunder_frontend import cache_misses, jit, last_backward_traces, last_traces
+from thunder_frontend.errors import AcquisitionError
+
+
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = torch.nn.Linear(4, 8, bias=False), torch.nn.Linear(8, 2)
+        self.norm = torch.nn.BatchNorm1d(8)
+        self.unused = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return self.second(torch.tanh(self.norm(self.first(x))))
+
+
+def data():
+    torch.manual_seed(1)
+    return [torch.randn(5, 4) for _ in range(10)]
+
+
+def plain_step(model, optimizer):
+    def step(x):
+        optimizer.zero_grad(set_to_none=True)
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def accumulating_step(model, optimizer):
+    def step(x):
+        optimizer.zero_grad(set_to_none=False)
+        for part in x.split(2):
+            if part.shape[0] > 1:
+                (model(part).pow(2).mean() / 2).backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        return norm
+
+    return step
+
+
+def step_with_closure(model, optimizer):
+    def step(x):
+        def closure():
+            optimizer.zero_grad()
+            loss = model(x).abs().mean()
+            torch.autograd.backward(loss)
+            return loss
+
+        return optimizer.step(closure)
+
+    return step
+
+
+def step_with_two_losses(model, optimizer):
+    def step(x):
+        optimizer.zero_grad()
+        y = model(x)
+        first, second = y[:, 0].pow(2).mean(), y[:, 1].cos().sum()
+        first.backward(retain_graph=True)
+        second.backward(torch.tensor(0.5))
+        optimizer.step()
+        third = model(x).sum()
+        third.backward()
+        return first, third.detach()
+
+    return step
+
+
+def state_of(model, optimizer):
+    grads = {n: p.grad for n, p in model.named_parameters()}
+    states = [dict(optimizer.state[p]) for p in model.parameters() if p in optimizer.state]
+    return model.state_dict(), grads, states
+
+
+def both(make_step, make_optimizer, network=Network):
+    """Run ten steps eagerly and compiled, and compare what they return and leave behind."""
+    eager_model = network()
+    our_model = copy.deepcopy(eager_model)
+    eager_optimizer, our_optimizer = make_optimizer(eager_model), make_optimizer(our_model)
+    eager, ours = make_step(eager_model, eager_optimizer), jit(make_step(our_model, our_optimizer))
+    for x in data():
+        expected, got = eager(x), ours(x)
+        assert_close(got, expected)
+        assert_close(state_of(our_model, our_optimizer), state_of(eager_model, eager_optimizer))
+    return ours, eager_model, our_model
+
+
+OPTIMIZERS = {
+    "sgd": (optim.SGD, {}),
+    "sgd-momentum": (optim.SGD, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    "sgd-lists": (optim.SGD, {"momentum": 0.9, "foreach": True}),
+    "adam": (optim.Adam, {"amsgrad": True}),
+    "adamw": (optim.AdamW, {}),
+    "adamw-lists": (optim.AdamW, {"foreach": True}),
+    "adamw-tensor": (optim.AdamW, {"lr": torch.tensor(0.05)}),
+    "rmsprop-lists": (optim.RMSprop, {"momentum": 0.5, "foreach": True}),
+    "adagrad": (optim.Adagrad, {}),
+    "nadam": (optim.NAdam, {}),
+    "adadelta-lists": (optim.Adadelta, {"foreach": True}),
+    "adamax": (optim.Adamax, {}),
+    "rprop": (optim.Rprop, {}),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_ten_steps_are_those_of_eager(name):
+    cls, options = OPTIMIZERS[name]
+    ours, *_ = both(plain_step, lambda model: cls(model.parameters(), **{"lr": 0.05, **options}))
+
+    assert cache_misses(ours) == 2  # the first step makes the state of the optimizer
+
+
+@pytest.mark.parametrize("make_step", [accumulating_step, step_with_closure, step_with_two_losses])
+def test_steps_of_other_kinds_are_those_of_eager(make_step):
+    ours, *_ = both(make_step, lambda model: optim.AdamW(model.parameters(), lr=0.05))
+
+    assert cache_misses(ours) == 2
+
+
+def test_groups_of_parameters_have_options_of_their_own():
+    def make(model):
+        return optim.SGD(
+            [{"params": model.first.parameters(), "lr": 0.1}, {"params": model.second.parameters()}], lr=0.01
+        )
+
+    both(plain_step, make)
+
+
+def test_a_changed_rate_is_noticed():
+    eager_model = Network()
+    our_model = copy.deepcopy(eager_model)
+    eager_optimizer, our_optimizer = (optim.SGD(m.parameters(), lr=0.1) for m in (eager_model, our_model))
+    eager, ours = plain_step(eager_model, eager_optimizer), jit(plain_step(our_model, our_optimizer))
+    for rate in (0.1, 0.1, 0.5):
+        for optimizer in (eager_optimizer, our_optimizer):
+            optimizer.param_groups[0]["lr"] = rate
+        assert_close(ours(data()[0]), eager(data()[0]))
+    assert_close(our_model.state_dict(), eager_model.state_dict())
+
+
+def test_a_parameter_that_is_exchanged_gets_a_state_of_its_own():
+    model = Network()
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    step = jit(plain_step(model, optimizer))
+    x = data()[0]
+    step(x), step(x), step(x)
+    old = model.first.weight
+    model.first.weight = torch.nn.Parameter(old.detach().clone())
+    optimizer.param_groups[0]["params"] = list(model.parameters())
+    reference = copy.deepcopy(model)
+    before = optimizer.state[old]["momentum_buffer"].clone()
+
+    step(x)
+
+    reference(x).pow(2).mean().backward()
+    assert_close(optimizer.state[model.first.weight]["momentum_buffer"], reference.first.weight.grad)
+    assert_close(optimizer.state[old]["momentum_buffer"], before)
+
+
+def test_gradients_share_no_memory():
+    def step(a, b, c):
+        (a + b + c.reshape(6)).sum().backward()
+
+    given = [torch.ones(6, requires_grad=True), torch.ones(6, requires_grad=True), torch.ones(2, 3, requires_grad=True)]
+    jit(step)(*given)
+
+    assert len({t.grad.data_ptr() for t in given}) == 3
+    given[0].grad.mul_(5)
+    assert [t.grad.sum().item() for t in given] == [30.0, 6.0, 6.0]
+
+
+def test_gradients_are_laid_out_as_their_leaves():
+    leaf = torch.randn(3, 4).t().requires_grad_()
+    expected = leaf.detach().requires_grad_()
+    (expected * 2).exp().sum().backward()
+
+    jit(lambda w: (w * 2).exp().sum().backward())(leaf)
+
+    assert leaf.grad.stride() == expected.grad.stride()
+    assert_close(leaf.grad, expected.grad)
+
+
+def test_gradients_are_added_to_the_tensor_that_is_there():
+    x = torch.ones(3, requires_grad=True)
+    x.grad = before = torch.full((3,), 7.0)
+
+    jit(lambda x: (x * 2).sum().backward())(x)
+
+    assert x.grad is before
+    assert_close(before, torch.full((3,), 9.0))
+
+
+def test_gradients_of_leaves_made_inside():
+    def program(x):
+        inner = torch.ones(3, requires_grad=True)
+        (inner * x).sum().backward()
+        return inner, inner.grad * 2
+
+    x = torch.arange(3.0)
+    leaf, doubled = jit(program)(x)
+
+    assert leaf.is_leaf and leaf.requires_grad
+    assert_close(leaf.grad, x)
+    assert_close(doubled, 2 * x)
+
+
+@pytest.mark.filterwarnings("ignore:Using backward:UserWarning")
+def test_a_gradient_with_a_gradient():
+    def step(x):
+        x.pow(3).sum().backward(create_graph=True)
+        return x.grad.pow(2).sum()
+
+    results = []
+    for run in (step, jit(step)):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        results.append(torch.autograd.grad(run(x), x)[0])
+    assert_close(results[1], results[0])
+
+
+def test_a_loss_that_was_differentiated_says_so_when_it_is_differentiated_again():
+    x = torch.ones(3, requires_grad=True)
+
+    def step(x):
+        loss = x.exp().sum()
+        loss.backward()
+        return loss
+
+    loss = jit(step)(x)
+    assert loss.requires_grad
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        loss.backward()
+
+
+def test_a_loss_whose_graph_is_kept_can_be_differentiated_again():
+    x = torch.ones(3, requires_grad=True)
+
+    def step(x):
+        loss = x.exp().sum()
+        loss.backward(retain_graph=True)
+        return loss
+
+    jit(step)(x).backward()
+
+    assert_close(x.grad, 2 * torch.exp(torch.ones(3)))
+
+
+def test_what_has_no_part_in_the_loss_keeps_its_graph():
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+
+    def step(x, y):
+        x.exp().sum().backward()
+        return y.exp()
+
+    jit(step)(x, y).sum().backward()
+
+    assert_close(y.grad, torch.exp(torch.ones(3)))
+    assert_close(x.grad, torch.exp(torch.ones(3)))
+
+
+def test_only_the_leaves_that_are_asked_for():
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    jit(lambda x, y: (x * y).sum().backward(inputs=[y]))(x, y)
+
+    assert x.grad is None
+    assert_close(y.grad, torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("program", "error", "match"),
+    [
+        (lambda x: (x * 2).backward(), RuntimeError, "only for scalar outputs"),
+        (lambda x: x.detach().sum().backward(), RuntimeError, "does not require grad"),
+        (lambda x: (x * 2).backward(torch.ones(2)), RuntimeError, "Mismatch in shape"),
+    ],
+)
+def test_errors_are_those_of_eager(program, error, match):
+    for run in (program, jit(program)):
+        with pytest.raises(error, match=match):
+            run(torch.ones(3, requires_grad=True))
+
+
+def test_what_cannot_be_done_is_said():
+    outer = torch.ones(3, requires_grad=True)
+    with pytest.raises(AcquisitionError, match="computed outside"):
+        jit(lambda x: x.sum().backward())(outer * 2)
+    hooked = torch.ones(3, requires_grad=True)
+    hooked.register_hook(lambda gradient: gradient * 2)
+    with pytest.raises(AcquisitionError, match="hooks"):
+        jit(lambda x: x.sum().backward())(hooked)
+    model = Network()
+    optimizer = optim.AdamW(model.parameters(), fused=True)
+    with pytest.raises(AcquisitionError, match="fused=False"):
+        jit(plain_step(model, optimizer))(data()[0])
+    assert all(p.grad is None for p in model.parameters())
+    assert not optimizer.state
+
+
+def test_the_program_that_runs_has_no_graph_to_keep():
+    model = Network()
+    step = jit(plain_step(model, optim.SGD(model.parameters(), lr=0.1)))
+    step(data()[0])
+
+    assert not last_backward_traces(step)
+    assert "gradients" in str(last_traces(step)[0])
+    assert "gradients" not in str(last_traces(step)[1])
