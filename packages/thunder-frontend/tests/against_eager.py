@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from thunder_frontend import jit
+from thunder_frontend import compile_data, jit
 
 
 def copied(value: Any) -> Any:
@@ -64,6 +64,8 @@ def same_as_eager(function: Callable[..., Any], *args: Any, calls: int = 2, **kw
         result = outcome(compiled, *our_args, seed)
         if isinstance(expected, Exception):
             assert type(result) is type(expected), (result, expected)
+            if not compile_data(compiled).compiled:  # else it was raised when the program ran, as a whole
+                compare(None, None, our_args, eager_args)
             continue
         if isinstance(result, Exception):
             raise result

@@ -13,7 +13,7 @@ import torch
 from hypothesis import strategies as st
 from torch.utils import _pytree as pytree
 
-from thunder_frontend import jit
+from thunder_frontend import compile_data, jit
 from thunder_ir import ThunderError
 
 VIEWS = (
@@ -172,6 +172,8 @@ def agrees_with_eager(program: Program, calls: int = 2) -> None:
             if isinstance(expected, Exception) or isinstance(result, Exception):
                 both = isinstance(expected, Exception) and isinstance(result, Exception)
                 assert both, f"{where}eager: {expected!r}\ncompiled: {result!r}"
+                if not compile_data(compiled).compiled:  # else it was raised when the program ran, as a whole
+                    compare(our_args, eager_args, where)
                 break
             compare((our_args, result), (eager_args, expected), where)
         else:

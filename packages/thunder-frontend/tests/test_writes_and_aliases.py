@@ -162,6 +162,53 @@ def test_running_statistics_are_kept():
         torch.testing.assert_close(result, expected, msg=name)
 
 
+def writes_a_part_of_an_expanded_tensor(x):
+    y = x.expand(2, *x.shape)
+    y[0].add_(1)
+    for i in range(2):
+        y[i] = x.sum() + i
+    y[1, 0].zero_()
+    return y, x
+
+
+def writes_an_expanded_tensor(x):
+    x.mul_(2)
+    return x.expand(2, *x.shape).add_(1)
+
+
+def writes_a_detached_alias(x):
+    y = x.detach()
+    row = y[0]
+    y.mul_(torch.full((3,), 2.0, requires_grad=True))
+    x.add_(1)
+    return x, y, row, y * 3
+
+
+def writes_one_of_several_views_unseen(x):
+    x = x * 1
+    part = x.chunk(2)[0]
+    torch.mul(part.detach(), 2, out=part.detach())
+    return x
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(
+    "program",
+    [
+        writes_a_part_of_an_expanded_tensor, writes_an_expanded_tensor, writes_a_detached_alias,
+        writes_one_of_several_views_unseen,
+    ],
+)  # fmt: skip
+def test_memory_that_is_shared_in_unusual_ways_holds_what_eagers_does(program, requires_grad):
+    same_as_eager(program if not requires_grad else lambda x: program(x * 1), randn(2, 3, requires_grad=requires_grad))
+
+
+def test_layouts_survive_writes_and_returned_aliases_are_tensors_of_their_own():
+    same_as_eager(lambda x: (x.index_add_(0, torch.tensor([0]), torch.ones_like(x[:1])), x + 1), randn(3, 2).t())
+    results = jit(lambda x: (lambda y: (y, y.movedim(0, -1)))(x * 2))(randn(3, requires_grad=True))
+    assert results[0] is not results[1]
+
+
 def test_resizing_is_refused_with_the_way_out():
     with pytest.raises(AcquisitionError, match="make a new tensor"):
         jit(lambda x: x.resize_(5))(randn(3))

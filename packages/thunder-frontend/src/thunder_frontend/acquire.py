@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from thunder_frontend.custom_functions import CustomFunctions
-from thunder_frontend.errors import AcquisitionError, SharpEdgeError, SharpEdgeWarning, in_users_code
+from thunder_frontend.errors import AcquisitionError, SharpEdgeError, SharpEdgeWarning, in_users_code, state_of
 from thunder_frontend.examples import Examples
 from thunder_frontend.guards import (
     DistinctTensorsGuard,
@@ -44,6 +44,7 @@ from thunder_ir import (
     Builder,
     NumberProxy,
     TensorProxy,
+    ThunderError,
     Trace,
     flat_proxies,
     number_proxy,
@@ -148,7 +149,7 @@ class Acquisition(TorchCalls):
         proxy = self.on_values(torch.as_strided, (base._proxy, *args), {})
         traced = self.new_traced(proxy, type(tensor))
         share_storage(traced, View(base, torch.as_strided, args, {}, None))
-        traced._argument = source
+        traced._argument, traced._given = source, tensor
         return traced
 
     def number(self, value: Any, source: Source) -> NumberProxy:
@@ -333,14 +334,22 @@ class Acquisition(TorchCalls):
             traced_args = tuple(self.world.argument(a, Source(ARGS, "item", i)) for i, a in enumerate(args))
             traced_kwargs = {k: self.world.argument(a, Source(KWARGS, "item", k)) for k, a in kwargs.items()}
             stack.enter_context(AcquisitionMode(self))
+            raised: Exception | None = None
             try:
                 result = run(*traced_args, **traced_kwargs)
             except AcquisitionError as error:
                 raise in_users_code(error) from error.__cause__
+            except ThunderError:
+                raise
+            except Exception as error:  # the program's own: what it wrote before stays written
+                raised, result = error, state_of(error)
             with torch._C.DisableTorchFunction():
                 self._require_apart()
                 self.world.objects_apart()
-                return self._program(now, result, run.log if self._log else None)
+                program = self._program(now, result, run.log if self._log else None)
+            if raised is not None and not program.effects:
+                raise raised
+            return replace(program, raises=raised)
 
     # --- what came out ---------------------------------------------------------------------------------------------
 
@@ -424,6 +433,9 @@ class Acquisition(TorchCalls):
             remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
             made = Built(remade, (self._tensor_template(view.parent), *map(self._unwritten, given)))
             self.stages.note_view(view.parent, made)
+            history = current_value(traced, self)
+            if view.cuts and history.requires_grad:
+                return Built(with_history, (made, history))
             return made
         value = current_value(traced, self)
         if value.requires_grad and value.name in self.spent:
@@ -469,6 +481,11 @@ class Acquisition(TorchCalls):
         if now is MISSING:
             return [Effect("delete", target, (write.kind, write.key), None)]
         return [Effect(write.kind, target, write.key, template(now, tensor, self.world))]
+
+
+def with_history(view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Return a view that shares memory with others and has a history of its own: that of ``value``."""
+    return view.copy_(value)
 
 
 def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.Tensor:

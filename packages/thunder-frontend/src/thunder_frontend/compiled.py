@@ -15,6 +15,7 @@ from torch.utils._device import DeviceContext
 from thunder_frontend.acquire import acquire
 from thunder_frontend.check import FirstCallCheck
 from thunder_frontend.dispatch import Dispatcher
+from thunder_frontend.errors import with_state
 from thunder_frontend.lazy_modules import settle_lazy_parameters
 from thunder_frontend.options import Options
 from thunder_frontend.pipeline import Compiled, compile_program
@@ -96,6 +97,9 @@ class CompiledFunction:
             reasons = [r for c in self.compiled if (r := c.specialisation.failure(args, kwargs)) is not None]
             with collector_paused():
                 compiled = self._compile(args, kwargs)
+            if compiled.program.raises is not None:  # nothing that another call could use
+                state = compiled.specialisation.call(args, kwargs, self._refused)
+                raise with_state(compiled.program.raises, state)
             if self.options.cache != "no caching":
                 self._dispatcher.add(compiled.specialisation, args, kwargs)
             if self.compiled:

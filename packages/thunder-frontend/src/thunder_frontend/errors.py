@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import linecache
 from types import TracebackType
+from typing import Any
+
+import torch
 
 from thunder_ir import ThunderError
 
@@ -50,6 +53,20 @@ _NOT_THE_USERS = frozenset({
     "torch", "thunder", "thunder_frontend", "thunder_interpreter", "thunder_ir", "thunder_torch", "thunder_lang",
     "thunder_prims", "thunder_autograd",
 })  # fmt: skip
+
+
+def state_of(error: Exception) -> tuple[Any, dict[str, Any]]:
+    """Return what an exception holds, for those that hold tensors: its arguments and its attributes."""
+    held = (*error.args, *error.__dict__.values())
+    return (error.args, dict(error.__dict__)) if any(isinstance(h, torch.Tensor) for h in held) else ((), {})
+
+
+def with_state(error: Exception, state: tuple[Any, dict[str, Any]]) -> Exception:
+    """Return the exception with what :func:`state_of` returned of it, made of this call's tensors."""
+    args, attributes = state
+    error.args = args or error.args
+    error.__dict__.update(attributes)
+    return error
 
 
 class DataDependentError(AcquisitionError):

@@ -110,12 +110,11 @@ def _iter(calls: Any, tensor: T) -> Any:
 @answers(T.detach_, torch.detach_)
 def _detach_in_place(calls: Any, tensor: T) -> Any:
     traced = calls.traced(tensor)
-    outside = getattr(traced, "_input", None)
-    was = traced
+    given, was = traced.given, traced
     while was._viewed_as is not None and was._viewed_as.in_place:
         was = was._viewed_as.parent
     viewed = was._viewed_as is not None and was.source is None and not was._viewed_as.cuts
-    if viewed or outside is not None and calls.ask(traced, "_is_view", outside.example._is_view(), call=True):
+    if viewed or given is not None and calls.ask(traced, "_is_view", given._is_view(), call=True):
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     if not calls.value(traced).requires_grad:
         return tensor

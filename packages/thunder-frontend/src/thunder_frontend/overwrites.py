@@ -50,6 +50,7 @@ RULES: dict[Symbol, Callable[..., Any]] = {WRITTEN: _written_rule, WRITTEN_UNSEE
 def record_overwritten(builder: Builder, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
     """Record that ``new``, which does not require grad, is written over ``old``, which does; return what it is then."""
     made = new.like(requires_grad=True)
+    made.strides = new.strides
     made.name = builder.names.fresh("t")
     where = builder.locate() if builder.locate is not None else None
     symbol = WRITTEN if tracked else WRITTEN_UNSEEN

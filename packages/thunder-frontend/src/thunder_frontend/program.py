@@ -65,6 +65,7 @@ class Program:
         rules: derivatives that the program brings along: of custom functions.
         numbers: the open numbers that it reads, after the tensors.
         log: what the interpreter saw, if asked for.
+        raises: what it ends with, where that is an exception: its result is that one's state.
     """
 
     inputs: tuple[Input, ...]
@@ -76,3 +77,4 @@ class Program:
     rules: Mapping[Symbol, Callable[..., Any]] = field(default_factory=dict)
     numbers: tuple[Any, ...] = ()
     log: Any = None
+    raises: Exception | None = None

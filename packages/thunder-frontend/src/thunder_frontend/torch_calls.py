@@ -17,12 +17,13 @@ from thunder_frontend.metadata_writes import METADATA_WRITES, MetadataWrite, Sta
 from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.storage import View, current_value, own_storage, replace_in_storage, share_storage, write
 from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
-from thunder_frontend.view_writes import scatter_into_parent
+from thunder_frontend.view_writes import EXPANDING, TOLERANT, check_overlap, overlaps, scatter_into_parent
 from thunder_ir import BoundSymbol, Builder, IntegerProxy, NumberProxy, OpTags, Symbol, TensorProxy
 from thunder_torch import Mutation, call, functionalise, view_argument, viewed
 from thunder_torch.inplace import copy
 from thunder_torch.metadata import MetaOf
 from thunder_torch.names import name_of
+from thunder_torch.places import setitem
 
 T = torch.Tensor
 LIKE_IN_SHAPE = frozenset({
@@ -245,6 +246,8 @@ class TorchCalls:
         targets = [self.traced(t) for t in mutation.targets]
         for target in targets:
             self.check_writable(target)
+            if overlaps(self.value(target)) and mutation.function in TOLERANT:
+                return self.write_to_expanded(mutation, target)
         output = self.on_values(mutation.function, self.values(mutation.args), self.values(mutation.kwargs))
         check_reads(mutation.function, output, (*mutation.args, *mutation.kwargs.values()))
         values = mutation.values(output)
@@ -314,7 +317,34 @@ class TorchCalls:
         if value.strides != held.strides and value.strides is not None and held.strides is not None:
             value = self.on_values(copy, (held, value), {})  # a write changes no layout
         check_written(target, held.requires_grad or value.requires_grad)
+        check_overlap(held)
+        self.view_directly(target)
         write(target, value, self, torch.is_grad_enabled())
+
+    def write_to_expanded(self, mutation: Mutation, target: TracedTensor) -> None:
+        """Do what ``expanded[key] = value`` does, where what the key selects has a place for each element."""
+        part = None
+        if mutation.function is setitem:
+            part = self.record(T.__getitem__, mutation.args[:2], {})
+        if part is None or part._memory is not target._memory or overlaps(self.value(part)):
+            raise AcquisitionError(
+                "a write to an expanded tensor, in which several elements lie in one place, is not supported; "
+                "write to the tensor that was expanded, or to a clone()"
+            )
+        self.write_call(Mutation(copy, (part, mutation.args[2]), {}, (part,)))
+
+    def view_directly(self, target: TracedTensor) -> None:
+        """Make a part of an expanded tensor, about to be written, a view of what was expanded."""
+        steps, base = [], target
+        while base._viewed_as is not None and not base._viewed_as.detaches:
+            steps.append(base._viewed_as.function)
+            base = base._viewed_as.parent
+        if EXPANDING.isdisjoint(steps[1:]):
+            return
+        here, whole = self.example(target), self.example(base)
+        if whole.is_contiguous() and whole.storage_offset() == 0:
+            args = (tuple(here.shape), here.stride(), here.storage_offset())
+            target._viewed_as = View(base, torch.as_strided, args, {}, None, target._viewed_as.tracked)
 
     def overwritten(self, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
         """Return what a tensor that requires grad holds after a value that does not was written to it."""

@@ -32,11 +32,12 @@ class TracedTensor(torch.Tensor):
     _strides_known: bool
     _input: Any
     _argument: Any
+    _given: torch.Tensor
     _leaf: Any = None
 
     OWN = frozenset(
-        "_proxy _first _memory _seen _made _viewed_as _stands_for _strides_known _input _argument _is_param _calls "
-        "_gradient _leaf".split()
+        "_proxy _first _memory _seen _made _viewed_as _stands_for _strides_known _input _argument _given _is_param "
+        "_calls _gradient _leaf".split()
     )
     """Names of the attributes that belong to Thunder."""
 
@@ -61,6 +62,11 @@ class TracedTensor(torch.Tensor):
         if "_input" in self.__dict__:
             return self._input.source
         return self.__dict__.get("_argument")
+
+    @property
+    def given(self) -> torch.Tensor | None:
+        """The tensor of the outside world, in the call that is acquired; ``None`` if there is none."""
+        return self._input.example if "_input" in self.__dict__ else self.__dict__.get("_given")
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes that user code gave to this tensor."""

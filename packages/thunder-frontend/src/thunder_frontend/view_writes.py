@@ -57,12 +57,42 @@ def _strided(call: Call, view: View, parent: TensorProxy, value: TensorProxy) ->
     return _by_position(call, view, parent, value)
 
 
-@inverse_of(torch.Tensor.expand, torch.Tensor.broadcast_to, torch.broadcast_to)
+SEVERAL_IN_ONE_PLACE = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
+"""What PyTorch says of a write to an expanded tensor."""
+
+TOLERANT = frozenset({
+    setitem, torch.zeros_like, torch.full_like, torch.Tensor.index_put, torch.Tensor.index_fill, torch.Tensor.index_add,
+    torch.Tensor.index_copy, torch.Tensor.masked_fill, torch.Tensor.scatter,
+})  # fmt: skip
+"""Functions whose in-place forms PyTorch does not refuse to call on an expanded tensor, or not always."""
+
+
+def overlaps(held: TensorProxy) -> bool:
+    """Whether several elements of a tensor lie in one place."""
+    strides = held.strides
+    return (
+        strides is not None and 0 in strides and any(n > 1 and not s for n, s in zip(held.shape, strides, strict=True))
+    )
+
+
+def check_overlap(held: TensorProxy) -> None:
+    """Refuse, as PyTorch does, a write to a tensor in which several elements lie in one place."""
+    if overlaps(held):
+        raise RuntimeError(SEVERAL_IN_ONE_PLACE)
+
+
+EXPANDING = frozenset({torch.Tensor.expand, torch.Tensor.broadcast_to, torch.broadcast_to})
+
+
+@inverse_of(*EXPANDING)
 def _expanded(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
-    if value.shape == parent.shape:
-        return value
+    if value.numel == parent.numel:
+        return value if value.shape == parent.shape else call(torch.Tensor.reshape, (value, tuple(parent.shape)), {})
     raise AcquisitionError(
-        "a write to an expanded tensor, in which several elements lie in one place, is not supported; "
+        "a write to a part of an expanded tensor that is not contiguous is not supported; "
         "write to the tensor that was expanded, or to a clone()"
     )
 
