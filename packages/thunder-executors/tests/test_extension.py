@@ -9,14 +9,12 @@ from thunder_autograd import forward_and_backward, get_grad, put_grads, rule_of_
 from thunder_executors import (
     ExecutorError,
     OperatorExecutor,
-    find_replacement,
     grad_rule,
     provide_language_of_operators,
-    register_executor,
+    replacements,
     to_callable,
     transform_for_execution,
 )
-from thunder_executors.registry import REGISTRY
 from thunder_ir import Tensor, TensorProxy, trace_of
 from thunder_ir.passes import verifying
 
@@ -127,12 +125,8 @@ def test_an_operator_can_stand_in_for_a_function_of_the_user(mine):
         return a
 
     operator = mine.register_operator("operator", meta=lambda a: a.like(), fn=np.abs, replaces=users_function)
-    register_executor(mine)
-    try:
-        assert find_replacement(users_function) is operator
-        assert find_replacement(len) is None and find_replacement([]) is None
-    finally:
-        REGISTRY.deregister(mine)
+    assert replacements([mine]) == {users_function: operator}
+    assert not replacements([])
 
 
 @pytest.mark.parametrize("options", [{}, {"like": prims.mul, "meta": lambda a: a}], ids=["neither", "both"])

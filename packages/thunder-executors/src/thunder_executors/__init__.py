@@ -1,6 +1,7 @@
 """Who runs the operations of a program: executors, their discovery, and the passes that prepare a program to run."""
 
 from thunder_executors._version import __version__
+from thunder_executors.ad_hoc import TemporaryExecutor, single_op_executor
 from thunder_executors.claim import Refusal, claim
 from thunder_executors.errors import ExecutorError, UnavailableError, UnclaimedError
 from thunder_executors.executor import Executor, OperatorExecutor
@@ -18,7 +19,6 @@ from thunder_executors.registry import (
     add_default_executor,
     add_executor_lists,
     deregister_executor,
-    find_replacement,
     get_all_executors,
     get_always_executors,
     get_default_executors,
@@ -26,6 +26,7 @@ from thunder_executors.registry import (
     register_executor,
     remove_always_executor,
     remove_default_executor,
+    replacements,
     resolve_executors,
     set_always_executors,
     set_default_executors,
@@ -34,11 +35,11 @@ from thunder_executors.transform import execution_traces, to_callable, transform
 
 __all__ = [
     "Arguments", "Declined", "Executor", "ExecutorError", "FusionExecutor", "Implementation", "OperatorExecutor",
-    "Refusal", "Region", "Registry", "UnavailableError", "UnclaimedError", "__version__", "add_always_executor",
-    "add_default_executor", "add_executor_lists", "arguments", "claim", "deregister_executor", "execution_traces",
-    "find_path", "find_replacement", "free_after_last_use", "fuse", "get_all_executors", "get_always_executors",
+    "Refusal", "Region", "Registry", "TemporaryExecutor", "UnavailableError", "UnclaimedError", "__version__",
+    "add_always_executor", "add_default_executor", "add_executor_lists", "arguments", "claim", "deregister_executor",
+    "execution_traces", "find_path", "free_after_last_use", "fuse", "get_all_executors", "get_always_executors",
     "get_default_executors", "get_executor", "grad_rule", "order_for_memory", "partition", "peak_bytes",
-    "provide_gradient_adapter",
-    "provide_language_of_operators", "register_executor", "remove_always_executor", "remove_default_executor",
-    "resolve_executors", "set_always_executors", "set_default_executors", "to_callable", "transform_for_execution",
+    "provide_gradient_adapter", "provide_language_of_operators", "register_executor", "remove_always_executor",
+    "remove_default_executor", "replacements", "resolve_executors", "set_always_executors", "set_default_executors",
+    "single_op_executor", "to_callable", "transform_for_execution",
 ]  # fmt: skip

@@ -97,7 +97,7 @@ class _Claimer:
         if self.replaced:
             bound = bound.substituted(self.replaced)
         if bound.symbol.implementation is not None:
-            self.claimed.append(_ready(bound))
+            self.run_operator(bound)
             return
         for executor in self.executors:
             if isinstance(executor, FusionExecutor):
@@ -115,6 +115,16 @@ class _Claimer:
                     Refusal(bound.symbol.id, executor.name, getattr(answer, "reason", ""), bound.location)
                 )
         self.descend(bound)
+
+    def run_operator(self, bound: BoundSymbol) -> None:
+        """Take a call of an executor's operator: as it is, unless the executor says how else it is run."""
+        executor = bound.symbol.executor
+        if executor is not None and executor.implementations(bound.symbol):
+            other = executor.find(bound)
+            if isinstance(other, Implementation) and other not in self.underway and other.operator is not bound.symbol:
+                self.run(bound, other)
+                return
+        self.claimed.append(_ready(bound))
 
     def run(self, bound: BoundSymbol, implementation: Implementation) -> None:
         if implementation.transform is not None:

@@ -240,14 +240,15 @@ def add_executor_lists(
     return tuple(dict.fromkeys([*resolve_executors(first), *resolve_executors(second)]))
 
 
-def find_replacement(function: Callable[..., Any]) -> Symbol | None:
-    """Return the operator with which an executor replaces ``function`` in programs, or ``None``."""
-    for executor in REGISTRY.everyone():
-        if executor.replacements:
-            try:
-                found = executor.replacements.get(function)
-            except TypeError:  # not hashable, so nobody can have registered it
-                return None
-            if found is not None:
-                return found
-    return None
+def replacements(
+    executors: Sequence[Executor | str] | Executor | str | None = None,
+) -> dict[Callable[..., Any], Symbol]:
+    """Return which functions of the user's world these executors replace in programs, by which operators.
+
+    Args:
+        executors: as for :func:`resolve_executors`; the first one that replaces a function is asked for it.
+    """
+    found: dict[Callable[..., Any], Symbol] = {}
+    for executor in reversed(resolve_executors(executors)):
+        found.update(executor.replacements)
+    return found

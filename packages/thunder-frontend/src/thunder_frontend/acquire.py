@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -43,6 +44,7 @@ from thunder_interpreter import interpret
 from thunder_ir import (
     Builder,
     NumberProxy,
+    Symbol,
     TensorProxy,
     ThunderError,
     Trace,
@@ -68,13 +70,20 @@ class Acquisition(TorchCalls):
         bases: storages to which the program writes and which several inputs share: these inputs become views of one
             tensor that covers the storage.
         symbolic: whether numbers among the arguments, and dimensions that are marked, are left open.
+        replacements: which functions executors replace, by which operators.
     """
 
-    def __init__(self, sharp_edges: str = "allow", bases: Collection[int] = (), symbolic: bool = False) -> None:
+    def __init__(
+        self,
+        sharp_edges: str = "allow",
+        bases: Collection[int] = (),
+        symbolic: bool = False,
+        replacements: Mapping[Any, Symbol] = MappingProxyType({}),
+    ) -> None:
         self.world = World(self.input, self.number if symbolic else None)
         self.symbolic = symbolic
         self.numbers: list[NumberInput] = []
-        super().__init__(Builder(language=torch_language), self._input_of)
+        super().__init__(Builder(language=torch_language), self._input_of, replacements)
         self.inputs: list[Input] = []
         self._tensors: dict[int, TracedTensor] = {}
         self._sharp_edges = sharp_edges
@@ -556,6 +565,7 @@ def acquire(
     sharp_edges: str = "allow",
     log: bool = False,
     symbolic: bool = False,
+    replacements: Mapping[Any, Symbol] = MappingProxyType({}),
 ) -> Program:
     """Return a call as a program.
 
@@ -565,8 +575,11 @@ def acquire(
         sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``.
         log: keep what the interpreter saw.
         symbolic: leave numbers among the arguments and marked dimensions open.
+        replacements: which functions executors replace, by which operators.
     """
-    attempt = Acquisition(sharp_edges, symbolic=symbolic)
+    attempt = Acquisition(sharp_edges, (), symbolic, replacements)
     program = attempt.run(function, args, kwargs, log)
     shared = attempt.shared_and_written()
-    return Acquisition(sharp_edges, shared, symbolic).run(function, args, kwargs, log) if shared else program
+    if shared:
+        program = Acquisition(sharp_edges, shared, symbolic, replacements).run(function, args, kwargs, log)
+    return program

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils._device import DeviceContext
 
+from thunder_executors import replacements
 from thunder_frontend.acquire import acquire
 from thunder_frontend.check import FirstCallCheck
 from thunder_frontend.dispatch import Dispatcher
@@ -129,6 +130,7 @@ class CompiledFunction:
                 self.options.sharp_edges,
                 bool(self.options.extra.get("log")),
                 self.options.cache == "symbolic values",
+                replacements(self.options.executors),
             )
         with torch.no_grad():
             compiled = compile_program(program, self.options, timer)

@@ -178,6 +178,10 @@ def lookasides(acquisition: Any) -> list[Any]:
 
         return called
 
+    def operator_in_place_of(function: Any) -> Any:
+        return lambda *args, **kwargs: acquisition.symbol_call(acquisition.replacements[function], args, kwargs)
+
+    table.update({f: operator_in_place_of(f) for f in acquisition.replacements if isinstance(f, types.FunctionType)})
     if acquisition.symbolic:
         table[isinstance] = is_instance
         table.update({function: with_open_numbers(function) for function in functions_in_c()})

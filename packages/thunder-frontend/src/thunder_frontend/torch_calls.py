@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
-from thunder_executors import find_replacement
 from thunder_frontend.errors import AcquisitionError, UnknownTensorError
 from thunder_frontend.histories import base_of, check_reads, check_written
 from thunder_frontend.memory import check_in_bounds
@@ -46,12 +46,19 @@ class TorchCalls:
     Args:
         builder: of the trace being recorded.
         tensor_of: makes a traced tensor of a real one that user code got hold of; ``None`` if its origin is unknown.
+        replacements: which functions executors replace, by which operators.
     """
 
     symbolic = False
 
-    def __init__(self, builder: Builder, tensor_of: Callable[[torch.Tensor], TracedTensor | None]) -> None:
+    def __init__(
+        self,
+        builder: Builder,
+        tensor_of: Callable[[torch.Tensor], TracedTensor | None],
+        replacements: Mapping[Any, Symbol] = MappingProxyType({}),
+    ) -> None:
         self.builder = builder
+        self.replacements = replacements
         self._tensor_of = tensor_of
         self.changes = 0
         self.stages = Stages()
@@ -145,10 +152,14 @@ class TorchCalls:
         """Record a call on proxies and return its output proxies."""
         bound = self.builder.bound_symbols
         count = len(bound)
-        output = call(find_replacement(function) or function, args, kwargs)
+        output = call(self.replacement_of(function), args, kwargs)
         if len(bound) > count:
             _settle_requires_grad(bound[count:], torch.is_grad_enabled())
         return output
+
+    def replacement_of(self, function: Any) -> Any:
+        """Return what an executor wants to be called in place of ``function``, or ``function``."""
+        return self.replacements.get(function, function) if self.replacements else function
 
     def enter_checkpoint(self) -> frozenset[Any]:
         """Begin a region that the backward program computes again; return the tags of before."""

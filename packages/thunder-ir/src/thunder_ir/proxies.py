@@ -271,6 +271,13 @@ class TensorProxy(Proxy):
         strides: in elements, where known.
         base: the tensor of which it is a view, where known.
         view: how it is obtained from ``base``: bound symbols, in order.
+        like: another tensor, which tells shape, dtype, device and ``requires_grad`` where these are not given.
+
+    Example:
+        >>> from thunder_ir import TensorProxy, dtypes
+        >>> x = TensorProxy(shape=(2, 3), dtype=dtypes.int64)
+        >>> TensorProxy(like=x, shape=(4,)).type_string
+        'int64[4]'
     """
 
     __slots__ = ("base", "device", "dtype", "requires_grad", "shape", "strides", "view")
@@ -278,20 +285,27 @@ class TensorProxy(Proxy):
 
     def __init__(
         self,
-        shape: tuple[Dimension, ...],
-        dtype: DType = dtypes.float32,
-        device: Device = devices.cpu,
-        requires_grad: bool = False,
+        shape: tuple[Dimension, ...] | None = None,
+        dtype: DType | None = None,
+        device: Device | None = None,
+        requires_grad: bool | None = None,
         strides: tuple[Dimension, ...] | None = None,
         base: TensorProxy | None = None,
         view: tuple[Any, ...] = (),
         name: str = "",
+        *,
+        like: TensorProxy | None = None,
     ) -> None:
+        if like is not None:
+            other = like.like(shape=shape, dtype=dtype, device=device, requires_grad=requires_grad)
+            shape, dtype, device, requires_grad = other.shape, other.dtype, other.device, other.requires_grad
+        elif shape is None:
+            raise TypeError("a tensor proxy needs a shape, or another tensor that it is like")
         self.name = name
         self.shape = shape
-        self.dtype = dtype
-        self.device = device
-        self.requires_grad = requires_grad
+        self.dtype = dtypes.float32 if dtype is None else dtype
+        self.device = devices.cpu if device is None else device
+        self.requires_grad = bool(requires_grad)
         self.strides = strides
         self.base = base
         self.view = view

@@ -158,6 +158,11 @@ class BoundSymbol:
     tags: frozenset[Any] = NO_TAGS
 
     @property
+    def sym(self) -> Symbol:
+        """The operation, under the name that existing extensions and transforms know it by."""
+        return self.symbol
+
+    @property
     def inputs(self) -> list[Proxy]:
         """The proxies it reads, in order, repeated where read twice."""
         found = flat_proxies(self.args)

@@ -4,6 +4,20 @@ from thunder import core, extend
 from thunder import numpy as numpy
 from thunder import torch as torch
 from thunder._version import __version__
+from thunder_executors import (
+    add_default_executor,
+    deregister_executor,
+    get_all_executors,
+    get_always_executors,
+    get_default_executors,
+    get_executor,
+    register_executor,
+    remove_default_executor,
+    resolve_executors,
+    set_always_executors,
+    set_default_executors,
+)
+from thunder_executors_torch import executor as pytorch_executor
 from thunder_frontend import (
     ThunderModule,
     Transform,
@@ -49,10 +63,13 @@ from thunder_ir.dtypes import (
 compile = jit
 
 __all__ = [
-    "ThunderModule", "Transform", "__version__", "bfloat16", "bool8", "cache_hits", "cache_misses", "compile",
-    "compile_data", "compile_stats", "complex128", "complex32", "complex64", "core", "explain_misses", "extend",
-    "float16", "float32", "float64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "int16",
-    "int32", "int64", "int8", "jit", "last_backward_traces", "last_compile_options", "last_epilogue_traces",
-    "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "numpy",
-    "torch", "trace", "uint16", "uint32", "uint64", "uint8",
+    "ThunderModule", "Transform", "__version__", "add_default_executor", "bfloat16", "bool8", "cache_hits",
+    "cache_misses", "compile", "compile_data", "compile_stats", "complex128", "complex32", "complex64", "core",
+    "deregister_executor", "explain_misses", "extend", "float16", "float32", "float64", "float8_e4m3fn",
+    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "get_all_executors", "get_always_executors",
+    "get_default_executors", "get_executor", "int16", "int32", "int64", "int8", "jit", "last_backward_traces",
+    "last_compile_options", "last_epilogue_traces", "last_interpreter_log", "last_prologue_traces", "last_traces",
+    "list_transforms", "mark_dynamic", "numpy", "pytorch_executor", "register_executor", "remove_default_executor",
+    "resolve_executors", "set_always_executors", "set_default_executors", "torch", "trace", "uint16", "uint32",
+    "uint64", "uint8",
 ]  # fmt: skip
