@@ -282,6 +282,10 @@ class TensorProxy(Proxy):
 
     __slots__ = ("base", "device", "dtype", "requires_grad", "shape", "strides", "view")
     prefix = "t"
+    shape: tuple[Dimension, ...]
+    dtype: DType
+    device: Device
+    requires_grad: bool
 
     def __init__(
         self,
