@@ -85,7 +85,7 @@ def batch_norm_with_statistics(
         if dy is None:
             return ()
         mask = (True, weight is not None, bias is not None)
-        saved = (running_mean, running_var, mean, rstd, True, eps, mask, reserve)
+        saved = (None, None, mean, rstd, True, eps, mask, reserve)  # the running statistics have no part in it
         da, dweight, dbias = updating_backward(dy, input, weight, *saved)
         return da, None, None, dweight, dbias
 

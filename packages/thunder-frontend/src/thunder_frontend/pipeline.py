@@ -131,17 +131,28 @@ def _after_optimisation(traces: list[Trace], options: Options) -> None:
             traces.append(trace)
 
 
-def keep_written_inputs(program: Program, trace: Trace) -> Trace:
-    """Return the program with a copy in place of each input that the epilogue writes to.
-
-    The backward program may read what such an input held before the write, and runs after it.
-    """
+def written_inputs(program: Program, split: Split) -> list[TensorProxy]:
+    """Return the inputs that the epilogue writes to and that the backward program, which runs after it, may read."""
     kinds = ("tensor", "metadata")
-    written = {
-        e.target.name: e.target for e in program.effects if e.kind in kinds and isinstance(e.target, TensorProxy)
-    }.values()
-    if not written:
-        return trace
+    targets = [e.target for e in program.effects if e.kind in kinds]
+    written = {t.name: t for t in targets if isinstance(t, TensorProxy)}
+    saved = {p.name for p in split.saved}
+    return [t for t in written.values() if not saved.isdisjoint(_perhaps_sharing(t.name, split.forward))]
+
+
+def _perhaps_sharing(name: str, trace: Trace) -> set[str]:
+    """Return the names of values that may share memory with an input: not what an executor's operator computes."""
+    found = {name}
+    for bound in trace.bound_symbols:
+        computes = bound.symbol.executor is not None and not bound.has_tag(OpTags.VIEW)
+        fresh = computes and all([isinstance(p, TensorProxy) for p in bound.outputs])
+        if not fresh and not found.isdisjoint([p.name for p in bound.inputs]):
+            found.update([p.name for p in bound.outputs])
+    return found
+
+
+def keep_written_inputs(written: Sequence[TensorProxy], trace: Trace) -> Trace:
+    """Return the program with a copy in place of each of some inputs, which keeps what they held."""
     builder = Builder(trace.names())
     with recording(builder):
         copies = {p.name: symbol_of(torch.clone)(p) for p in written}
@@ -214,7 +225,10 @@ def _differentiated(
         return transform_for_execution(tidy(made), options.executors)
 
     with timer("autograd"):
-        split = differentiate(keep_written_inputs(program, trace))
+        split = differentiate(trace)
+        written = written_inputs(program, split)
+        if written:
+            split = differentiate(keep_written_inputs(written, trace))
         split = replace(split, forward=with_distinct_outputs(split.forward))
         traces.append(split.forward)
         backward_traces += [split.backward, tidy(split.backward)]
