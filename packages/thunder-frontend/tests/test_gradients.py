@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from against_eager import same_as_eager
 
-from thunder_frontend import grad, jit, value_and_grad
+from thunder_frontend import grad, jit, last_traces, value_and_grad
 
 
 def test_gradients_of_a_compiled_function():
@@ -46,3 +46,74 @@ def test_gradients_inside_meet_the_random_numbers_of_the_forward(draw, create_gr
         return y.sum() + (gradient.sin() * draw(x)).sum()
 
     same_as_eager(function, torch.randn(2, 3, 4, 4, dtype=torch.float64, requires_grad=True))
+
+
+class Steep(torch.autograd.Function):
+    """The exponential, with twice its derivative."""
+
+    @staticmethod
+    def forward(ctx, a):
+        y = a.exp()
+        ctx.save_for_backward(a, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        a, y = ctx.saved_tensors
+        return dy * (a.exp() + y)
+
+
+def test_derivatives_of_custom_functions_are_the_users_in_any_order():
+    def through(function):
+        x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+        y, found = function(x), []
+        for _ in range(3):
+            (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+            found.append(y)
+        return found
+
+    torch.testing.assert_close(through(jit(lambda a: Steep.apply(a) * a)), through(lambda a: Steep.apply(a) * a))
+
+
+def test_derivatives_of_custom_functions_inside_are_the_users():
+    def function(x):
+        y = Steep.apply(x) * x
+        (gradient,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        return y + gradient
+
+    same_as_eager(function, torch.randn(3, dtype=torch.float64, requires_grad=True))
+
+
+def test_gradients_switched_on_inside_are_recorded():
+    def function(x):
+        y = x.cos()
+        with torch.enable_grad():
+            z = x.sin()
+        return y * 2, z * 1, z
+
+    x = torch.randn(3, requires_grad=True)
+    with torch.no_grad():
+        expected, found = function(x), jit(function)(x)
+    assert [t.requires_grad for t in found] == [t.requires_grad for t in expected]
+    torch.testing.assert_close(torch.autograd.grad(found[2].sum(), x), torch.autograd.grad(expected[2].sum(), x))
+
+
+@pytest.mark.parametrize(
+    "read", [lambda x, buffer: x * buffer, lambda x, buffer: (x * buffer.view(-1).contiguous()).sin()]
+)
+def test_what_backward_reads_of_a_written_input_is_what_it_was(read):
+    def function(x, buffer):
+        y = read(x, buffer)
+        buffer.add_(1)
+        return y
+
+    x, buffer = torch.randn(4, requires_grad=True), torch.arange(4.0)
+    expected = torch.autograd.grad(read(x, buffer.clone()).sum(), x)
+    torch.testing.assert_close(torch.autograd.grad(jit(function)(x, buffer).sum(), x), expected)
+    assert torch.equal(buffer, torch.arange(4.0) + 1)
+
+
+def test_running_statistics_are_not_copied():
+    compiled = jit(torch.nn.BatchNorm1d(4))
+    compiled(torch.randn(3, 4)).sum().backward()
+    assert "clone" not in str(last_traces(compiled)[-1])

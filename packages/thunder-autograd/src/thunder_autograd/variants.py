@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thunder_autograd.joint import grad_transform_on_trace
+from thunder_autograd.joint import RuleOf, grad_transform_on_trace
 from thunder_autograd.programs import (
     ACCUMULATES,
     DRAWS_APART,
@@ -84,11 +84,16 @@ def specialised_backward(split: Split, present: Sequence[bool], needed: Sequence
     )
 
 
-def differentiable_gradients(split: Split) -> tuple[Trace, set[str]]:
+def differentiable_gradients(split: Split, rule_of: RuleOf | None = None) -> tuple[Trace, set[str]]:
     """Return the program of the gradients, from inputs and cotangents, in operations that have derivatives themselves.
 
     It computes from the inputs what the forward program would have saved. It draws random numbers as often and in the
     same order as the forward program, so that it meets the same ones where generators are set to what they were.
+
+    Args:
+        split: whose gradients.
+        rule_of: the rules that go before those of operations because they are part of what the program says, such as
+            the derivatives that its author wrote; those of executors are not, as they need have no derivative.
 
     Returns:
         The program, which takes and returns what the joint program of ``split`` does, and the names of those of its
@@ -107,7 +112,7 @@ def differentiable_gradients(split: Split) -> tuple[Trace, set[str]]:
         program = split.program.replace(
             bound_symbols=tuple([_marked(bound, traits) for bound in split.program.bound_symbols])
         )
-        joint = grad_transform_on_trace(program, wanted=wanted, runs_whole=lambda bound: False)
+        joint = grad_transform_on_trace(program, rule_of=rule_of, wanted=wanted, runs_whole=lambda bound: False)
     made = gradient_trace(joint)
     for bound in made.bound_symbols:
         if traits.has_effects(bound):

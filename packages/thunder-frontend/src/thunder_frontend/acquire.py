@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.custom_functions import CustomFunctions
+from thunder_frontend.custom_functions import CustomFunctions, rule_for_higher_derivatives
 from thunder_frontend.errors import AcquisitionError, SharpEdgeError, SharpEdgeWarning, in_users_code, state_of
 from thunder_frontend.examples import Examples
 from thunder_frontend.guards import (
@@ -300,7 +300,8 @@ class Acquisition(TorchCalls):
     def inner_gradients(self, *args: Any, **kwargs: Any) -> Any:
         """Do what ``torch.autograd.grad`` does."""
         self.changes += 1  # it depends on all that was recorded before
-        return inner_gradients(self, lambda bound: self.custom_functions.rules.get(bound.symbol), *args, **kwargs)
+        rules = self.custom_functions.rules
+        return inner_gradients(self, lambda bound: rule_for_higher_derivatives(rules, bound), *args, **kwargs)
 
     def inner_backward(self, *args: Any, **kwargs: Any) -> None:
         """Do what ``torch.autograd.backward`` does."""

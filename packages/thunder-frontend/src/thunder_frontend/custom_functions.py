@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from thunder_autograd import Traits
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.overwrites import RULES, zeros_like
 from thunder_frontend.storage import own_storage
 from thunder_frontend.torch_calls import TorchCalls
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, flat_proxies, substitute
+
+
+@dataclass(frozen=True, slots=True)
+class CustomRule:
+    """The derivative of a custom function, as a rule.
+
+    Args:
+        first: the rule by what ``forward`` computes. Its results have that derivative, and not the one that the user
+            wrote, where they are differentiated again.
+        again: the rule by the call as a whole, for what is differentiated again.
+    """
+
+    first: Callable[..., Any]
+    again: Callable[..., Any]
+
+    def __call__(self, *args: Any) -> Any:
+        return self.first(*args)
 
 
 class Context:
@@ -139,23 +158,38 @@ class CustomFunctions:
             replay(forward, known)
             return tuple(substitute(o, known) for o in outputs), known
 
+        def pulled(known: dict[str, Any], given: Sequence[Any]) -> tuple[Any, ...]:
+            for proxy, cotangent in zip(cotangents, given, strict=True):
+                known[proxy.name] = cotangent if cotangent is not None else zeros_like(proxy)
+            replay(backward, known)
+            return tuple(None if g is None else substitute(g, known) for g in gradients)
+
         def rule(*args: Any) -> Any:
             made, known = run(*args)
+            return made, lambda *given: pulled(dict(known), given)
+
+        def rule_again(*args: Any) -> Any:
+            made = symbol(*args)
 
             def pullback(*given: Any) -> tuple[Any, ...]:
-                filled = dict(known)
-                for proxy, cotangent in zip(cotangents, given, strict=True):
-                    filled[proxy.name] = cotangent if cotangent is not None else zeros_like(proxy)
-                replay(backward, filled)
-                return tuple(None if g is None else substitute(g, filled) for g in gradients)
+                known = run(*args)[1]
+                known.update(zip([o.name for o in outputs], made, strict=True))
+                return pulled(known, given)
 
             return made, pullback
 
         symbol = Symbol(
             cls.__name__, "custom", decomposition=lambda *args: run(*args)[0], language=self._calls.builder.language
         )
-        self.rules[symbol] = rule
+        draws = any([Traits().draws(bound) for bound in forward])  # which must not happen twice
+        self.rules[symbol] = CustomRule(rule, rule if draws else rule_again)
         return symbol
+
+
+def rule_for_higher_derivatives(rules: Mapping[Symbol, Callable[..., Any]], bound: BoundSymbol) -> Any:
+    """Return the rule that a program has for a call whose derivative is differentiated again, or ``None``."""
+    rule = rules.get(bound.symbol)
+    return rule.again if isinstance(rule, CustomRule) else rule
 
 
 class _Region:

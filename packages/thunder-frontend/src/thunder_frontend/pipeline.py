@@ -11,6 +11,7 @@ import torch
 
 from thunder_autograd import Split, forward_and_backward, gradients, written_out
 from thunder_executors import execution_traces, grad_rule, resolve_executors, transform_for_execution
+from thunder_frontend.custom_functions import rule_for_higher_derivatives
 from thunder_frontend.guards import AUTOCAST_DEVICES
 from thunder_frontend.options import Options
 from thunder_frontend.outputs import is_plain
@@ -76,6 +77,8 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
     needs_grad = options.differentiate and any(isinstance(p, TensorProxy) and p.requires_grad for p in trace.outputs)
     if needs_grad:
         run, split = _differentiated(program, trace, options, timer, traces, backward_traces)
+        if not program.environment.environment.grad_enabled:  # the program switches gradients on for a part of it
+            run = with_gradients(run)
         returns_result = False
     else:
         returns_result = not program.effects and is_plain(program.result)
@@ -197,6 +200,16 @@ def without_autocast(run: Callable[..., Any], kinds: Sequence[str]) -> Callable[
     return uncast
 
 
+def with_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``run`` such that autograd records it."""
+
+    def recorded(*inputs: Any) -> Any:
+        with torch.enable_grad():
+            return run(*inputs)
+
+    return recorded
+
+
 def without_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``run`` such that autograd records nothing of it, for programs whose results are constants to it."""
 
@@ -240,5 +253,13 @@ def _differentiated(
     with timer("code generation"):
         backward_traces.append(in_a_box(backward_traces[-1]))
         forward, backward = traces[-1].python_callable(), backward_traces[-1].python_callable()
-        run = connect_autograd(forward, backward, split, boxed=True, compile=compile_trace, differentiate=differentiate)
+        run = connect_autograd(
+            forward,
+            backward,
+            split,
+            boxed=True,
+            compile=compile_trace,
+            differentiate=differentiate,
+            rule_of=lambda bound: rule_for_higher_derivatives(program.rules, bound),
+        )
         return run, split

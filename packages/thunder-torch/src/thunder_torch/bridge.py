@@ -34,6 +34,7 @@ def connect_autograd(
     boxed: bool = False,
     compile: Compile | None = None,
     differentiate: Callable[..., Split] = forward_and_backward,
+    rule_of: Callable[[BoundSymbol], Any] | None = None,
     name: str = "Compiled",
 ) -> Callable[..., Any]:
     """Return a function of the forward program's inputs whose results have gradients.
@@ -49,12 +50,13 @@ def connect_autograd(
             occasion. Without it, zeros stand for missing cotangents, and ``create_graph=True`` is refused.
         differentiate: called with a program and ``wanted=``, the names of inputs; splits what ``create_graph=True``
             differentiates again.
+        rule_of: the derivatives that the program says some of its calls have, for second ones to start from.
         name: of the node in the graph, ``"CompiledBackward"``.
 
     Returns:
         The function. It must not be called while a functorch transform is active: PyTorch refuses that.
     """
-    node = _Node(forward, backward, split, boxed, compile, differentiate)
+    node = _Node(forward, backward, split, boxed, compile, differentiate, rule_of)
     function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
     apply = _APPLY.__get__(None, function)
     structure = split.forward.output[0]
@@ -81,10 +83,11 @@ class _Node:
         boxed: bool,
         compile: Compile | None,
         differentiate: Callable[..., Split],
+        rule_of: Callable[[BoundSymbol], Any] | None,
     ) -> None:
         self.run_forward = forward
         self.run_backward = backward if boxed else lambda values: backward(*values)
-        self.split, self.compile, self.differentiate = split, compile, differentiate
+        self.split, self.compile, self.differentiate, self.rule_of = split, compile, differentiate, rule_of
         self.leaves = flatten(split.forward.output[0])[0]
         takes = iter(split.differentiable)
         flags = [isinstance(leaf, Proxy) and next(takes) for leaf in self.leaves]
@@ -220,7 +223,7 @@ class _Node:
 
     def make_second(self, compile: Compile) -> _Second:
         """Compile the program of the gradients, connected in turn, so that derivatives of any order exist."""
-        program, wanted = differentiable_gradients(self.split)
+        program, wanted = differentiable_gradients(self.split, self.rule_of)
         split = self.differentiate(program, wanted=wanted)
         run = connect_autograd(
             compile(split.forward).python_callable(),
@@ -229,6 +232,7 @@ class _Node:
             boxed=True,
             compile=compile,
             differentiate=self.differentiate,
+            rule_of=self.rule_of,
             name="CompiledGradient",
         )
         read = {p.name for b in program.bound_symbols for p in b.inputs} | {p.name for p in program.outputs}
