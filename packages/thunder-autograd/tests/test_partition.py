@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_language import joint_of, run, texts, traced
 
-from thunder_autograd import forward_and_backward, grad_transform_on_trace, split_into_forward_and_backward
-from thunder_ir import OpTags, current_builder
+from thunder_autograd import Replay, forward_and_backward, grad_transform_on_trace, split_into_forward_and_backward
+from thunder_ir import AnyProxy, OpTags, Symbol, current_builder
 
 BUDGETS = [1.0, 0.9, 0.7, 0.5, 0.35, 0.2, 0.1, 0.0]
 
@@ -170,6 +170,42 @@ def test_random_numbers_are_drawn_once():
 
     assert "noise" not in texts(split.backward)
     assert [p.dtype.name for p in split.saved if p.name not in {q.name for q in split.forward.inputs}] == ["bool8"]
+
+
+states = Symbol("states", "toy", meta=lambda generators: AnyProxy(), tags=frozenset({OpTags.RANDOM}))
+exchange = Symbol("exchange", "toy", meta=lambda generators, states: AnyProxy(), tags=frozenset({OpTags.DONT_DCE}))
+REPLAY = Replay(lambda bound: "cpu", states, exchange)
+
+
+def noisy(x):
+    return toy.masked(toy.above(toy.noise(x)), toy.sin(x))
+
+
+def test_random_numbers_are_drawn_again_from_the_state_before_them():
+    split = forward_and_backward(traced(noisy, (80, 80)), memory_budget=0.0, replay=REPLAY)
+
+    assert texts(split.forward)[:2] == ["states", "noise"]
+    again = texts(split.backward)
+    assert again[again.index("noise") - 1 : again.index("noise") + 2] == ["exchange", "noise", "exchange"]
+    there, _, back = [b for b in split.backward.bound_symbols if b.symbol.name in ("exchange", "noise")]
+    (state,) = [p for p in split.saved if isinstance(p, AnyProxy)]
+    assert there.args[1].name == state.name and back.args[1].name == there.outputs[0].name
+    assert not [p for p in split.saved if p.name not in {q.name for q in split.forward.inputs} and p is not state]
+
+
+def test_few_random_numbers_are_saved_rather_than_a_state():
+    split = forward_and_backward(traced(noisy, (8, 8)), memory_budget=0.0, replay=REPLAY)
+
+    assert "states" not in texts(split.forward)
+
+
+def test_random_numbers_are_drawn_once_unless_a_budget_or_a_region_asks_for_more():
+    def region(x):
+        with current_builder().tagged(OpTags.RECOMPUTE):
+            return noisy(x)
+
+    assert "states" not in texts(forward_and_backward(traced(noisy, (80, 80)), replay=REPLAY).forward)
+    assert "states" in texts(forward_and_backward(traced(region, (8, 8)), replay=REPLAY).forward)
 
 
 def test_what_is_computed_again_stands_just_before_its_first_use():

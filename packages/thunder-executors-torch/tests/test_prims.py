@@ -129,6 +129,19 @@ def test_the_state_of_the_generator_moves_on():
     assert run("get_and_update_rng_state", (None, None, here)) != (seed, 0)
 
 
+def test_generators_can_be_set_back_and_forth():
+    torch.manual_seed(0)
+    devices = ("cpu",)
+    states = run("generator_states", (devices,))
+    first, second = torch.rand(3), torch.rand(3)
+    after_two = run("exchange_generator_states", (devices, states))
+    assert torch.equal(torch.rand(3), first)
+    after_one = run("exchange_generator_states", (devices, after_two))
+    third = torch.rand(3)
+    run("exchange_generator_states", (devices, after_one))
+    assert torch.equal(torch.rand(3), second) and torch.equal(torch.rand(3), third)
+
+
 def test_empty_has_the_metadata_asked_for():
     assert run("empty", ((2, 3), dtypes.int16, device("cpu"))).shape == (2, 3)
 
@@ -149,7 +162,7 @@ def test_every_prim_is_run_by_someone():
 def test_every_prim_that_this_executor_runs_has_a_sample():
     sampled = {s[0] for s in SAMPLES + RANDOM_SAMPLES} | {f"{s[0]}_backward" for s in BACKWARD_SAMPLES}
     sampled |= {"convolution_backward", "uniform_philox", "get_and_update_rng_state", "empty", "assert_tensor_metadata"}
-    sampled |= {"attention", "attention_backward"}
+    sampled |= {"attention", "attention_backward", "generator_states", "exchange_generator_states"}
     assert {name for name, s in PRIMS.items() if executor.implementations(s)} - sampled == set()
 
 

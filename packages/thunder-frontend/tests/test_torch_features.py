@@ -196,3 +196,57 @@ def test_checkpointed_regions_are_computed_again():
         saved[checkpointed] = sum(d.bytes for d in compiled.compiled[-1].split.decisions if d.saved)
         torch.testing.assert_close(x.grad, torch.autograd.grad(program(x, w, False), x)[0])
     assert saved[True] < saved[False]
+
+
+def feed_forward(x, w, v):
+    return torch.nn.functional.dropout(torch.nn.functional.gelu(torch.nn.functional.dropout(x, 0.2) @ w), 0.3) @ v
+
+
+def attention(x, w, v):
+    heads = x.view(2, 64, 4, 16).transpose(1, 2)
+    y = torch.nn.functional.scaled_dot_product_attention(heads, heads, heads, dropout_p=0.1)
+    return y.transpose(1, 2).reshape(128, 64) @ w @ v
+
+
+def noise(x, w, v):
+    x = x + torch.randn_like(x) * torch.rand(64)
+    return torch.nn.functional.rrelu(torch.bernoulli(torch.sigmoid(x)) * x @ w, training=True) @ v
+
+
+@pytest.mark.parametrize("options", [{}, {"memory_budget": 0.2}, {"memory_budget": 0.0}])
+@pytest.mark.parametrize("checkpointed", [False, True])
+@pytest.mark.parametrize("region", [feed_forward, attention, noise])
+def test_random_numbers_of_what_is_computed_again_are_the_same(region, checkpointed, options):
+    def program(x, w, v):
+        for _ in range(2):
+            x = checkpoint(region, x, w, v, use_reentrant=False) if checkpointed else region(x, w, v)
+            x = torch.nn.functional.dropout(x, 0.1)
+        return (x * x).mean()
+
+    torch.manual_seed(0)
+    given = [(0.1 * torch.randn(*shape)).requires_grad_() for shape in ((128, 64), (64, 128), (128, 64))]
+    results = []
+    compiled = jit(program, **options)
+    for run in (program, compiled, compiled):
+        torch.manual_seed(1)
+        value = run(*given)
+        between = torch.rand(3)
+        results.append((value, between, torch.autograd.grad(value, given), torch.rand(3)))
+
+    torch.testing.assert_close(results[1], results[0])
+    torch.testing.assert_close(results[2], results[0])
+
+
+def test_masks_in_a_checkpointed_region_are_not_saved():
+    def program(x, w, v):
+        return checkpoint(feed_forward, x, w, v, use_reentrant=False).sum()
+
+    given = [torch.randn(*shape, requires_grad=True) for shape in ((128, 64), (64, 128), (128, 64))]
+    compiled = jit(program)
+    compiled(*given)
+
+    split = compiled.compiled[-1].split
+    assert split.saved_bytes == 0
+    assert [type(p).__name__ for p in split.saved if p.name not in {q.name for q in split.forward.inputs}] == [
+        "AnyProxy", "AnyProxy",
+    ]  # fmt: skip

@@ -12,7 +12,10 @@ from thunder_prims.prim import Prim
 from thunder_vmap import batching_rule
 
 PRIMS = {name: value for name, value in vars(thunder_prims).items() if isinstance(value, Prim)}
-WITHOUT_TENSORS = {"comment", "empty", "full", "get_and_update_rng_state", "iota", "tensor_from_sequence"}
+WITHOUT_TENSORS = {
+    "comment", "empty", "exchange_generator_states", "full", "generator_states", "get_and_update_rng_state", "iota",
+    "tensor_from_sequence",
+}  # fmt: skip
 TO_NUMBERS = {"item"}
 
 

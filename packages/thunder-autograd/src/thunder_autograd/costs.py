@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
-from thunder_autograd.traits import Trait, Traits, numel_of, traffic
-from thunder_ir import BoundSymbol, TensorProxy
+from thunder_autograd.traits import Trait, Traits, bytes_of, numel_of, traffic
+from thunder_ir import BoundSymbol, OpTags, TensorProxy
 
 FLOPS_PER_BYTE = 16.0  # how many operations of a matmul take as long as moving one byte
+DRAWN_PASSES = 10  # random numbers take so much longer than what is read from memory
+STATE = 5056  # bytes of the state of the CPU's generator, which is kept so that numbers can be drawn again
 UNKNOWN_PASSES = 3  # an operation that no tag describes counts as so many passes over its data
 
 
@@ -43,3 +45,15 @@ def recomputation(bound: BoundSymbol, traits: Traits) -> float:
     if trait is Trait.HEAVY:
         return traffic(bound) + 2 * multiply_adds(bound) / FLOPS_PER_BYTE
     return math.inf
+
+
+def drawing(bound: BoundSymbol) -> float:
+    """Return what making a call that draws random numbers once more costs, in the same measure.
+
+    Infinite where keeping the generator's state takes as much as keeping what is drawn.
+    """
+    if sum([bytes_of(p) for p in bound.outputs]) <= STATE:
+        return math.inf
+    if bound.has_tag(OpTags.MATMUL):
+        return traffic(bound) + 2 * multiply_adds(bound) / FLOPS_PER_BYTE
+    return float(DRAWN_PASSES * traffic(bound))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from thunder_autograd.costs import recomputation
+from thunder_autograd.costs import drawing, recomputation
 from thunder_autograd.flow import Network
 from thunder_autograd.programs import Joint, live_calls
+from thunder_autograd.replay import Draws
 from thunder_autograd.traits import Trait, Traits, bytes_of, traffic
 from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies
 
@@ -61,15 +62,15 @@ _WHY_AGAIN = {
     Trait.CHEAP: "cheap to compute again",
     Trait.UNKNOWN: "the memory budget asks for it",
     Trait.HEAVY: "the memory budget asks for it",
-    Trait.FIXED: "",
+    Trait.FIXED: "its random numbers are drawn again from the state that the generator had",
 }
 
 
-def choose(parts: Joint, traits: Traits, partition: str, memory_budget: float | int | None) -> set[str]:
+def choose(parts: Joint, traits: Traits, partition: str, memory_budget: float | int | None, draws: Draws) -> set[str]:
     """Return the names of the values that may be saved; what is not among them is computed again where needed."""
     if partition not in ("min-cut", "save-all"):
         raise ValueError(f"partition is 'min-cut' or 'save-all', not {partition!r}")
-    problem = _Problem(parts, traits)
+    problem = _Problem(parts, traits, draws)
     if partition == "save-all":
         return problem.solve(0.0, heavy=False).saved
     if memory_budget is None:
@@ -103,8 +104,8 @@ class _Problem:
     Inputs of the program are there anyway: they have no node.
     """
 
-    def __init__(self, parts: Joint, traits: Traits) -> None:
-        self.parts, self.traits = parts, traits
+    def __init__(self, parts: Joint, traits: Traits, draws: Draws) -> None:
+        self.parts, self.traits, self.draws = parts, traits, draws
         outputs = flat_proxies(parts.outputs)
         self.needed = {id(b) for b in live_calls(parts.primal, outputs)}
         self.there = {p.name for p in parts.inputs}
@@ -125,7 +126,7 @@ class _Problem:
         for bound in reversed(self.parts.primal):
             if any([p.name in wanted for p in bound.outputs]):
                 found.append(bound)
-                if self.traits.of(bound) is not Trait.FIXED:
+                if not self.draws.is_fixed(bound):
                     wanted.update([p.name for p in bound.inputs if p.name not in self.there])
         found.reverse()
         return found
@@ -146,7 +147,11 @@ class _Problem:
         """What doing a call again costs; infinite where it is not allowed."""
         trait = self.traits.of(bound)
         if trait is Trait.FIXED:
-            return math.inf
+            if not self.draws.can_repeat(bound):
+                return math.inf
+            if bound.has_tag(OpTags.RECOMPUTE):
+                return 0.0
+            return drawing(bound) if heavy else math.inf
         if bound.has_tag(OpTags.RECOMPUTE) or id(bound) not in self.needed:
             return 0.0
         if trait > Trait.CHEAP and not heavy:

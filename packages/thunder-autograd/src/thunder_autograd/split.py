@@ -9,7 +9,8 @@ from typing import Literal
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace
 from thunder_autograd.partition import Decision, choose
 from thunder_autograd.programs import Joint, differentiable_outputs, live_calls, names_in
-from thunder_autograd.traits import Trait, Traits
+from thunder_autograd.replay import Draws, Replay
+from thunder_autograd.traits import Traits
 from thunder_ir import BoundSymbol, OpTags, Provenance, Proxy, TensorProxy, Trace, flat_proxies
 
 Partition = Literal["min-cut", "save-all"]
@@ -66,24 +67,29 @@ def forward_and_backward(
     runs_whole: Callable[[BoundSymbol], bool] | None = None,
     partition: Partition = "min-cut",
     memory_budget: float | int | None = None,
+    replay: Replay | None = None,
 ) -> Split:
     """Return the forward and the backward program of a program.
 
     Args:
         trace: the program.
         rule_of, wanted, runs_whole: see :func:`thunder_autograd.grad_transform_on_trace`.
-        partition, memory_budget: see :func:`split_into_forward_and_backward`.
+        partition, memory_budget, replay: see :func:`split_into_forward_and_backward`.
 
     Returns:
         The two programs, as ``forward, backward = ...`` or with more about them.
     """
     joint = grad_transform_on_trace(trace, rule_of=rule_of, wanted=wanted, runs_whole=runs_whole)
-    split = split_into_forward_and_backward(joint, partition=partition, memory_budget=memory_budget)
+    split = split_into_forward_and_backward(joint, partition=partition, memory_budget=memory_budget, replay=replay)
     return replace(split, program=trace)
 
 
 def split_into_forward_and_backward(
-    joint: Trace, *, partition: Partition = "min-cut", memory_budget: float | int | None = None
+    joint: Trace,
+    *,
+    partition: Partition = "min-cut",
+    memory_budget: float | int | None = None,
+    replay: Replay | None = None,
 ) -> Split:
     """Cut a joint program into a forward and a backward program.
 
@@ -93,17 +99,20 @@ def split_into_forward_and_backward(
             ``"save-all"`` saves whatever the pullbacks read, except in regions tagged ``RECOMPUTE``.
         memory_budget: how much may be saved: a ``float`` from 0 to 1 is a fraction of what ``"save-all"`` saves, an
             ``int`` above 1 is in bytes. Less budget never saves more. A small one lets matmuls be computed again.
+        replay: how random numbers are drawn again, in regions tagged ``RECOMPUTE`` and where a budget asks for it.
+            What draws is computed once and its results saved if not given.
 
     Returns:
         The two programs. Values computed again stand just before their first use in the backward program.
     """
     parts = Joint.of(joint)
     traits = Traits()
-    keep = choose(parts, traits, partition, memory_budget)
-    backward, saved, decisions = _emit(parts, traits, keep)
+    repeats = Draws(traits, replay, names_in(parts.trace))
+    keep = choose(parts, traits, partition, memory_budget, repeats)
+    backward, saved, decisions = _emit(parts, traits, keep, repeats)
     saved.sort(key=lambda p: not isinstance(p, TensorProxy))
     name = joint.name.removesuffix("_joint")
-    calls = live_calls(parts.primal, [*flat_proxies(parts.outputs), *saved])
+    calls = repeats.with_readings(live_calls(parts.primal, [*flat_proxies(parts.outputs), *saved, *repeats.drawn]))
     tags = joint.tags
     forward = Trace(
         f"{name}_forward", parts.inputs, tuple(calls), (parts.outputs, tuple(saved)), joint.constraints, tags,
@@ -117,9 +126,11 @@ def split_into_forward_and_backward(
     return Split(forward, program, differentiable_outputs(joint), tuple(decisions), joint, draws=draws)
 
 
-def _emit(parts: Joint, traits: Traits, keep: Collection[str]) -> tuple[list[BoundSymbol], list[Proxy], list[Decision]]:
+def _emit(
+    parts: Joint, traits: Traits, keep: Collection[str], draws: Draws
+) -> tuple[list[BoundSymbol], list[Proxy], list[Decision]]:
     """Write the backward program: before each call, what it reads and is neither saved nor there yet."""
-    emitter = _Emitter(parts, traits, keep)
+    emitter = _Emitter(parts, traits, keep, draws)
     for bound in parts.pulled:
         emitter.provide(bound.inputs)
         emitter.calls.append(bound)
@@ -128,8 +139,8 @@ def _emit(parts: Joint, traits: Traits, keep: Collection[str]) -> tuple[list[Bou
 
 
 class _Emitter:
-    def __init__(self, parts: Joint, traits: Traits, keep: Collection[str]) -> None:
-        self.traits, self.keep, self.names = traits, keep, names_in(parts.trace)
+    def __init__(self, parts: Joint, traits: Traits, keep: Collection[str], draws: Draws) -> None:
+        self.traits, self.keep, self.draws, self.names = traits, keep, draws, draws.builder.names
         self.calls: list[BoundSymbol] = []
         self.saved: dict[str, Proxy] = {}
         self.decisions: list[Decision] = []
@@ -149,14 +160,21 @@ class _Emitter:
                 continue
             self.there.add(name)
             index, bound = self.producer.get(name, (-1, None))
-            if bound is None or name in self.keep or self.traits.of(bound) is Trait.FIXED:
+            if bound is None or name in self.keep or self.draws.is_fixed(bound):
                 self.save(proxy, bound)
                 continue
             if index not in needed:
                 needed[index] = bound
                 self.decisions += [Decision.of(p, False, self.traits.of(bound), bound) for p in bound.outputs]
                 stack.extend(bound.inputs)
-        self.calls += [self.again(needed[index]) for index in sorted(needed)]
+        for index in sorted(needed):
+            bound = needed[index]
+            if self.draws.can_repeat(bound):
+                states = self.draws.saved_for(bound)
+                self.saved[states.name] = states
+                self.calls += self.draws.again(bound, self.again(bound))
+            else:
+                self.calls.append(self.again(bound))
 
     def again(self, bound: BoundSymbol) -> BoundSymbol:
         """Return the call for the backward program; what was saved of its outputs is not defined a second time."""

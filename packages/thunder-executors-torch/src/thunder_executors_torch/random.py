@@ -12,6 +12,7 @@ from thunder_executors import arguments
 from thunder_executors_torch.executor import executor
 from thunder_ir import BoundSymbol, Device, DType
 from thunder_torch.convert import to_torch_device, to_torch_dtype
+from thunder_torch.randomness import generator_states, set_generator_states
 
 executor.implements(prims.multinomial)(torch.multinomial)
 executor.implements(prims.poisson)(torch.poisson)
@@ -67,6 +68,16 @@ def randint(shape: Sequence[Any], low: Any, high: Any, dtype: DType, device: Dev
 @executor.calls(torch.randperm, prims.randperm)
 def randperm(length: Any, dtype: DType, device: Device) -> Any:
     return arguments(length, dtype=to_torch_dtype(dtype), device=to_torch_device(device))
+
+
+executor.implements(prims.generator_states)(generator_states)
+
+
+@executor.implements(prims.exchange_generator_states)
+def exchange_generator_states(devices: tuple[str, ...], states: Any) -> Any:
+    before = generator_states(devices)
+    set_generator_states(devices, states)
+    return before
 
 
 @executor.implements(prims.get_and_update_rng_state)

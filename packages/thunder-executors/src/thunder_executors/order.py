@@ -33,12 +33,12 @@ def peak_bytes(trace: Trace) -> int:
 def order_for_memory(trace: Trace) -> Trace:
     """Move calls that make more than they free down to their first reader, where that lowers the peak.
 
-    Programs with effects are left as they are, and what draws random numbers, communicates or waits for a device stays
-    where it was put. The better of the new
-    order and the old one is taken, by :func:`peak_bytes`. Cost: linear.
+    Programs with effects, other than on generators of random numbers, are left as they are, and what draws random
+    numbers, communicates or waits for a device stays where it was put. The better of the new order and the old one is
+    taken, by :func:`peak_bytes`. Cost: linear.
     """
     bounds = trace.bound_symbols
-    if any([has_effect(bound) for bound in bounds]):
+    if any([has_effect(bound) and not bound.has_tag(OpTags.RANDOM) for bound in bounds]):
         return trace
     flow = _Flow(trace)
     order = flow.sunk([any([bound.has_tag(tag) for tag in FIXED]) for bound in bounds])

@@ -21,7 +21,7 @@ from thunder_frontend.stats import Timer
 from thunder_frontend.transforms import Transform
 from thunder_ir import Builder, OpTags, TensorProxy, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
-from thunder_prims import tidy
+from thunder_prims import replay, tidy
 from thunder_torch import symbol_of
 from thunder_torch.bridge import connect_autograd, in_a_box
 
@@ -232,6 +232,7 @@ def _differentiated(
             wanted=wanted,
             partition=options.extra.get("partition", "min-cut"),
             memory_budget=options.extra.get("memory_budget"),
+            replay=replay,
         )
 
     def compile_trace(made: Trace) -> Trace:

@@ -24,6 +24,7 @@ from thunder_prims.prim import PRIMS as PRIMS
 from thunder_prims.prim import prim as prim
 from thunder_prims.prim import strict as strict
 from thunder_prims.random import *
+from thunder_prims.random import replay as replay
 from thunder_prims.reduction import *
 from thunder_prims.scan import *
 from thunder_prims.shape import *

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from thunder_autograd import Replay
 from thunder_ir import (
+    AnyProxy,
+    BoundSymbol,
     Device,
     DType,
     DTypeError,
     IntegerProxy,
     OpTags,
+    Proxy,
     ShapeError,
     Symbol,
     TensorProxy,
@@ -25,7 +29,8 @@ from thunder_prims.shape import cat, reshape, slice
 from thunder_vmap import batching_rule
 
 __all__ = [
-    "get_and_update_rng_state", "multinomial", "poisson", "randint", "randn", "randperm", "uniform", "uniform_philox",
+    "exchange_generator_states", "generator_states", "get_and_update_rng_state", "multinomial", "poisson", "randint",
+    "randn", "randperm", "uniform", "uniform_philox",
 ]  # fmt: skip
 
 RANDOM, CREATION, CONSTANT = OpTags.RANDOM, OpTags.CREATION, OpTags.CONSTANT_FOR_DERIVATIVE
@@ -199,6 +204,41 @@ def get_and_update_rng_state(
     if (seed is None) != (offset is None):
         raise TypeError("get_and_update_rng_state needs both seed and offset, or neither")
     return number_proxy(0), number_proxy(0)  # type: ignore[return-value]
+
+
+@prim(RANDOM, CONSTANT)
+def generator_states(devices: tuple[str, ...]) -> AnyProxy:
+    """Read the states of the default generators of devices, such as ``("cpu",)``."""
+    return AnyProxy()
+
+
+@prim(RANDOM, CONSTANT, OpTags.DONT_DCE)
+def exchange_generator_states(devices: tuple[str, ...], states: AnyProxy) -> AnyProxy:
+    """Set the default generators of devices to states that were read, and return the states before."""
+    return AnyProxy()
+
+
+def generators_of(bound: BoundSymbol) -> tuple[str, ...] | None:
+    """Return the devices from whose default generators a call may draw: the CPU, and its tensors'.
+
+    ``None`` if it may draw from others, because something other than values, numbers and names is passed to it.
+    """
+    if not _is_plain((bound.args, bound.kwargs)):
+        return None
+    devices = {str(p.device) for p in (*bound.inputs, *bound.outputs) if isinstance(p, TensorProxy)}
+    return ("cpu", *sorted(devices - {"cpu"}))
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all([_is_plain(item) for item in value])
+    if isinstance(value, dict):
+        return all([_is_plain(item) for item in value.values()])
+    return value is None or isinstance(value, (Proxy, bool, int, float, complex, str, DType, Device))
+
+
+replay = Replay(generators_of, generator_states, exchange_generator_states)
+"""How derivatives draw the same random numbers again."""
 
 
 def _draws_apart(symbol: Symbol) -> None:

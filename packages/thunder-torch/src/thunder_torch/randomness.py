@@ -116,14 +116,15 @@ def generator_states(devices: tuple[str, ...]) -> tuple[torch.Tensor, ...]:
 def replaying(devices: tuple[str, ...], states: tuple[torch.Tensor, ...]) -> Iterator[None]:
     """Set the default generators of ``devices`` to ``states`` within a ``with`` block, and back after it."""
     before = generator_states(devices)
-    _set_states(devices, states)
+    set_generator_states(devices, states)
     try:
         yield
     finally:
-        _set_states(devices, before)
+        set_generator_states(devices, before)
 
 
-def _set_states(devices: tuple[str, ...], states: tuple[torch.Tensor, ...]) -> None:
+def set_generator_states(devices: tuple[str, ...], states: tuple[torch.Tensor, ...]) -> None:
+    """Set the default generators of ``devices`` to states that they had."""
     for device, state in zip(devices, states, strict=True):
         if device == "cpu":
             torch.set_rng_state(state)
@@ -209,4 +210,13 @@ class Replayed:
         return self.call.metadata(self._split(values)[0])  # type: ignore[attr-defined]
 
 
-__all__ = ["DRAWING", "Drawn", "Generators", "Replayed", "generator_states", "is_random", "replaying"]
+__all__ = [
+    "DRAWING",
+    "Drawn",
+    "Generators",
+    "Replayed",
+    "generator_states",
+    "is_random",
+    "replaying",
+    "set_generator_states",
+]
