@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import torch
 
 from thunder_autograd import Traits
-from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.overwrites import RULES, zeros_like
 from thunder_frontend.storage import own_storage
-from thunder_frontend.torch_calls import TorchCalls
+from thunder_frontend.torch_calls import TorchCalls, target_dtype
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, flat_proxies, substitute
+
+T = torch.Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class Context:
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
         self.saved_tensors: tuple[Any, ...] = ()
-        self._constant: set[int] = set()
+        self._constant: tuple[Any, ...] = ()
+        self._dirty: tuple[Any, ...] = ()
         self._materialize = True
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -55,17 +58,32 @@ class Context:
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Note outputs that have no derivative."""
-        self._constant.update(map(id, tensors))
+        self._constant = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
-        """Refuse: a custom function that writes to its arguments cannot be taken apart."""
-        raise AcquisitionError(
-            "ctx.mark_dirty() inside of a compiled program is not supported; return a new tensor instead"
-        )
+        """Note arguments that ``forward`` writes to."""
+        self._dirty = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
         """Note whether ``backward`` wants zeros for missing cotangents."""
         self._materialize = value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pullback:
+    """A custom ``backward``, as recorded for some of the cotangents.
+
+    Args:
+        bound_symbols: what it does.
+        gradients: proxies, one per tensor among the arguments; ``None`` for one without a gradient.
+    """
+
+    bound_symbols: list[BoundSymbol]
+    gradients: list[Any]
+
+
+MOST_WITHOUT_ZEROS = 3
+"""Up to how many results a function may have that wants no zeros: ``backward`` is recorded for each subset of them."""
 
 
 class CustomFunctions:
@@ -83,21 +101,58 @@ class CustomFunctions:
 
     def apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``cls.apply`` does."""
-        tensors = [a for a in args if isinstance(a, torch.Tensor)]
         tracked = torch.is_grad_enabled()
         needs = tuple(isinstance(a, torch.Tensor) and tracked and self._calls.value(a).requires_grad for a in args)
         context = Context(needs)
-        inner = {id(t): self._apart(self._calls.value(t)) for t in tensors}
-        passed = [inner[id(a)] if isinstance(a, torch.Tensor) else a for a in args]
+        if any(needs):
+            return self._applied(cls, context, args, kwargs)
+        with torch.no_grad():
+            outputs = self._forward(cls, context, args, kwargs)
+        given = [a for a in args if isinstance(a, torch.Tensor) and not _among(a, context._dirty)]
+        single = isinstance(outputs, torch.Tensor)
+        results = [
+            self._calls(T.detach, (r,), {}) if _among(r, given) else r for r in ([outputs] if single else outputs)
+        ]
+        return results[0] if single else tuple(results)
+
+    def _applied(self, cls: Any, context: Context, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        calls = self._calls
+        arguments = {id(a): calls.traced(a) for a in args if isinstance(a, torch.Tensor)}
+        inner = {i: self._apart(calls.value(a)) for i, a in arguments.items()}
+        passed = [inner.get(id(a), a) for a in args]
         with self._recorded() as forward, torch.no_grad():
             outputs = self._forward(cls, context, passed, kwargs)
-        if not any(needs):
-            self._calls.builder.bound_symbols += forward.bound_symbols
-            return outputs
+        if not any([Traits().draws(b) for b in forward.bound_symbols]):
+            # what it wrote to tensors that it was not given is read from here
+            constant = frozenset({OpTags.CONSTANT_FOR_DERIVATIVE})
+            calls.builder.bound_symbols += [b.replace(tags=b.tags | constant) for b in forward.bound_symbols]
         single = isinstance(outputs, torch.Tensor)
         results = [outputs] if single else list(outputs)
-        made = self._differentiable(cls, context, list(args), results, forward.bound_symbols)
+        written = [t for t in inner.values() if t._memory.version and not _among(t, results)]
+        made = self._differentiable(cls, context, list(args), [*results, *written], len(results), forward.bound_symbols)
+        for tensor, value in zip(written, made[len(results) :], strict=True):
+            self._write_unseen(_outer(tensor, inner, arguments), value)
+        made = [self._result(r, m, context, inner, arguments) for r, m in zip(results, made, strict=False)]
         return made[0] if single else tuple(made)
+
+    def _result(self, result: Any, made: Any, context: Context, inner: Any, arguments: Any) -> Any:
+        """Return what the caller gets for a result: the argument that was written, if it is that."""
+        if _among(result, context._dirty):
+            target = _outer(result, inner, arguments)
+            try:
+                self._calls.check_writable(target)
+            except RuntimeError:  # forward did write to it before autograd refused
+                self._write_unseen(target, made)
+                raise
+            self._calls.assign(target, self._calls.value(made))
+            return target
+        if _among(result, context._constant):
+            return self._calls(T.detach, (made,), {})
+        return made
+
+    def _write_unseen(self, target: TracedTensor, value: torch.Tensor) -> None:
+        with torch.no_grad():
+            self._calls.assign(target, self._calls.on_values(T.detach, (self._calls.value(value),), {}))
 
     def _forward(self, cls: Any, context: Context, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if cls.setup_context is torch.autograd.Function.setup_context:
@@ -108,7 +163,7 @@ class CustomFunctions:
 
     def _apart(self, proxy: TensorProxy) -> TracedTensor:
         """A traced tensor of the same value, which writes inside the function do not lead out of."""
-        tensor = TracedTensor(proxy)
+        tensor = self._calls.new_traced(proxy)
         own_storage(tensor)
         return tensor
 
@@ -116,32 +171,61 @@ class CustomFunctions:
         return _Region(self._calls)
 
     def _differentiable(
-        self, cls: Any, context: Context, args: list[Any], results: list[Any], forward: list[BoundSymbol]
+        self, cls: Any, context: Context, args: list[Any], results: list[Any], count: int, forward: list[BoundSymbol]
     ) -> list[Any]:
-        """Record the call as one composite whose rule is the user's ``backward``."""
+        """Record the call as one composite whose rule is the user's ``backward``.
+
+        Args:
+            cls, context, args: the function, and what it was given.
+            results: what it returned, the first ``count``, and arguments that it wrote to.
+            forward: what it did.
+        """
         values = [self._calls.value(r) if isinstance(r, torch.Tensor) else None for r in results]
         outputs = [v for v in values if v is not None]
-        cotangents = [v.like(requires_grad=False) for v in outputs]
+        cotangents = [None if v is None else v.like(requires_grad=False) for v in values]
         for c in cotangents:
-            c.name = self._calls.builder.names.fresh("ct")
-        given = [self._apart(c) for c in cotangents]
-        with self._recorded() as backward, torch.no_grad():
-            gradients = self._interpreted(cls.backward)(context, *given)
-        gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-        pulled = [self._calls.value(g) if isinstance(g, torch.Tensor) else None for g in gradients]
+            if c is not None:
+                c.name = self._calls.builder.names.fresh("ct")
+        pullbacks = {
+            present: self._pullback(cls, context, args, cotangents[:count], present)
+            for present in _presences(cotangents[:count], context._materialize)
+        }
         inputs = [self._calls.value(a) for a in args if isinstance(a, torch.Tensor)]
-        wanted = [p for a, p in zip(args, [*pulled, *[None] * len(args)], strict=False) if isinstance(a, torch.Tensor)]
-        free = _free([*forward, *backward.bound_symbols], [*inputs, *cotangents])
-        symbol = self._symbol(cls, [*inputs, *free], outputs, cotangents, wanted, forward, backward.bound_symbols)
+        taken = [c for c in cotangents if c is not None]
+        backward = [b for p in pullbacks.values() for b in p.bound_symbols]
+        free = _free([*forward, *backward], [*inputs, *taken])
+        symbol = self._symbol(cls, [*inputs, *free], outputs, taken, pullbacks, forward)
         made = [o.like(requires_grad=True) for o in outputs]
         builder = self._calls.builder
-        for proxy in made:
-            proxy.name = builder.names.fresh("t")
-        arguments = (*inputs, *free)
+        for proxy, value in zip(made, outputs, strict=True):
+            proxy.name, proxy.strides = builder.names.fresh("t"), value.strides
         where = builder.locate() if builder.locate is not None else None
-        builder.bound_symbols.append(BoundSymbol(symbol, arguments, {}, tuple(made), where, builder.tags))
+        builder.bound_symbols.append(BoundSymbol(symbol, (*inputs, *free), {}, tuple(made), where, builder.tags))
         wrapped = iter([self._calls.wrap(p) for p in made])
         return [next(wrapped) if v is not None else r for r, v in zip(results, values, strict=True)]
+
+    def _pullback(
+        self, cls: Any, context: Context, args: list[Any], cotangents: Sequence[Any], present: tuple[bool, ...]
+    ) -> Pullback:
+        """Record ``backward`` for the cotangents that are present."""
+        given = [self._apart(c) if p else None for c, p in zip(cotangents, present, strict=True)]
+        with self._recorded() as backward, torch.no_grad():
+            gradients = self._interpreted(cls.backward)(context, *given)
+            gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+            pairs = zip(args, [*gradients, *[None] * len(args)], strict=False)
+            pulled = [self._as_gradient(g, a) for a, g in pairs if isinstance(a, torch.Tensor)]
+        return Pullback(backward.bound_symbols, pulled)
+
+    def _as_gradient(self, gradient: Any, argument: torch.Tensor) -> TensorProxy | None:
+        """Bring a gradient to the shape and dtype of its argument, as autograd does."""
+        if not isinstance(gradient, torch.Tensor):
+            return None
+        value, wanted = self._calls.value(gradient), self._calls.value(argument)
+        if tuple(value.shape) != tuple(wanted.shape):
+            value = self._calls.on_values(T.sum_to_size, (value, tuple(wanted.shape)), {})
+        if value.dtype is not wanted.dtype and wanted.dtype.is_inexact:
+            value = self._calls.on_values(T.to, (value, target_dtype(self._calls.traced(argument))), {})
+        return value
 
     def _symbol(
         self,
@@ -149,9 +233,8 @@ class CustomFunctions:
         inputs: list[Any],
         outputs: list[Any],
         cotangents: list[Any],
-        gradients: list[Any],
+        pullbacks: dict[tuple[bool, ...], Pullback],
         forward: list[BoundSymbol],
-        backward: list[BoundSymbol],
     ) -> Symbol:
         def run(*args: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
             known = dict(zip([p.name for p in inputs], args, strict=True))
@@ -159,10 +242,14 @@ class CustomFunctions:
             return tuple(substitute(o, known) for o in outputs), known
 
         def pulled(known: dict[str, Any], given: Sequence[Any]) -> tuple[Any, ...]:
+            complete = max(pullbacks, key=sum)
+            tensors = iter(given)
+            present = tuple([p and next(tensors) is not None for p in complete])
+            found = pullbacks.get(present, pullbacks[complete])
             for proxy, cotangent in zip(cotangents, given, strict=True):
                 known[proxy.name] = cotangent if cotangent is not None else zeros_like(proxy)
-            replay(backward, known)
-            return tuple(None if g is None else substitute(g, known) for g in gradients)
+            replay(found.bound_symbols, known)
+            return tuple(None if g is None else substitute(g, known) for g in found.gradients)
 
         def rule(*args: Any) -> Any:
             made, known = run(*args)
@@ -190,6 +277,23 @@ def rule_for_higher_derivatives(rules: Mapping[Symbol, Callable[..., Any]], boun
     """Return the rule that a program has for a call whose derivative is differentiated again, or ``None``."""
     rule = rules.get(bound.symbol)
     return rule.again if isinstance(rule, CustomRule) else rule
+
+
+def _among(tensor: Any, tensors: Sequence[Any]) -> bool:
+    return any(t is tensor for t in tensors)
+
+
+def _outer(tensor: Any, inner: dict[int, TracedTensor], arguments: dict[int, TracedTensor]) -> TracedTensor:
+    """Return the argument that a tensor inside of the function stands for."""
+    return next(arguments[i] for i, t in inner.items() if t is tensor)
+
+
+def _presences(cotangents: Sequence[Any], materialize: bool) -> list[tuple[bool, ...]]:
+    """Return for which of the cotangents ``backward`` is recorded: all, and each subset if it wants no zeros."""
+    there = [c is not None for c in cotangents]
+    if materialize or sum(there) > MOST_WITHOUT_ZEROS:
+        return [tuple(there)]
+    return [choice for choice in product(*[(True, False) if t else (False,) for t in there]) if any(choice)]
 
 
 class _Region:

@@ -10,7 +10,7 @@ import torch
 from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.torch_calls import TorchCalls
-from thunder_ir import BoundSymbol, Names, OpTags, Trace, flat_proxies
+from thunder_ir import BoundSymbol, Names, OpTags, Trace, flat_proxies, substitute
 from thunder_torch import call
 
 RuleOf = Callable[[BoundSymbol], Any]
@@ -97,7 +97,7 @@ def _gradients(
         there = defined if draws else ()
         fresh = {p.name: p.renamed(builder.names.fresh(p.prefix)) for p in bound.outputs if p.name not in there}
         known.update(fresh)
-        emitted = bound.substituted(known).substituted(fresh, outputs=True)
+        emitted = bound.substituted(known).replace(output=substitute(bound.output, fresh))
         if draws:  # in the place of the call that drew these numbers; it returns more
             if len(fresh) == len(emitted.outputs):
                 raise AcquisitionError(
