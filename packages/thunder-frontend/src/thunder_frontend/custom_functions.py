@@ -122,7 +122,7 @@ class CustomFunctions:
         passed = [inner.get(id(a), a) for a in args]
         with self._recorded() as forward, torch.no_grad():
             outputs = self._forward(cls, context, passed, kwargs)
-        if not any([Traits().draws(b) for b in forward.bound_symbols]):
+        if not _draw(forward.bound_symbols):
             # what it wrote to tensors that it was not given is read from here
             constant = frozenset({OpTags.CONSTANT_FOR_DERIVATIVE})
             calls.builder.bound_symbols += [b.replace(tags=b.tags | constant) for b in forward.bound_symbols]
@@ -268,8 +268,7 @@ class CustomFunctions:
         symbol = Symbol(
             cls.__name__, "custom", decomposition=lambda *args: run(*args)[0], language=self._calls.builder.language
         )
-        draws = any([Traits().draws(bound) for bound in forward])  # which must not happen twice
-        self.rules[symbol] = CustomRule(rule, rule if draws else rule_again)
+        self.rules[symbol] = CustomRule(rule, rule if _draw(forward) else rule_again)
         return symbol
 
 
@@ -277,6 +276,12 @@ def rule_for_higher_derivatives(rules: Mapping[Symbol, Callable[..., Any]], boun
     """Return the rule that a program has for a call whose derivative is differentiated again, or ``None``."""
     rule = rules.get(bound.symbol)
     return rule.again if isinstance(rule, CustomRule) else rule
+
+
+def _draw(bound_symbols: Sequence[BoundSymbol]) -> bool:
+    """Whether calls draw random numbers, which must not happen twice."""
+    with torch._C.DisableTorchFunction():
+        return any([Traits().draws(bound) for bound in bound_symbols])
 
 
 def _among(tensor: Any, tensors: Sequence[Any]) -> bool:

@@ -29,6 +29,7 @@ class Examples:
         self._made: dict[str, Any] = {}
         self._producers: dict[str, BoundSymbol] = {}
         self._seen = 0
+        self._last: BoundSymbol | None = None
 
     def of(self, proxy: TensorProxy) -> torch.Tensor:
         """Return the example of ``proxy``."""
@@ -40,10 +41,14 @@ class Examples:
 
     def _index(self) -> None:
         bound_symbols = self._builder.bound_symbols
+        if self._last is not None and (
+            len(bound_symbols) < self._seen or bound_symbols[self._seen - 1] is not self._last
+        ):
+            self._seen = 0  # what was recorded for a custom function was taken out
         for bound in bound_symbols[self._seen :]:
             for proxy in bound.outputs:
                 self._producers[proxy.name] = bound
-        self._seen = len(bound_symbols)
+        self._seen, self._last = len(bound_symbols), bound_symbols[-1] if bound_symbols else None
         for i in self._inputs:
             if i.proxy.name not in self._made:
                 with torch._C.DisableTorchFunction():
