@@ -29,7 +29,7 @@ import thunder_torch as ltorch
 from thunder_autograd import grad_transform_on_trace, jvp_transform_on_trace
 from thunder_executors import to_callable
 from thunder_executors_torch import executor
-from thunder_ir import OpTags, ThunderError, Trace
+from thunder_ir import OpTags, ThunderError, Trace, is_unknown
 from thunder_ir.passes import expand
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError, UnsupportedMutationError
 from thunder_torch.metadata import map_tensors, tensors_of
@@ -80,10 +80,14 @@ def metadata_difference(trace: Trace, actual: Any) -> str:
     if len(told) != len(found):
         return f"{len(told)} tensors told, {len(found)} found"
     for proxy, tensor in zip(told, found, strict=True):
-        expected = (tuple(tensor.shape), ltorch.from_torch_dtype(tensor.dtype))
-        if (tuple(proxy.shape), proxy.dtype) != expected:
+        sizes = [n if is_unknown(d) else d for d, n in zip(proxy.shape, tensor.shape, strict=False)]
+        if (len(proxy.shape), proxy.dtype) != (tensor.ndim, ltorch.from_torch_dtype(tensor.dtype)):
             return f"told {proxy.type_string}, found {tensor.dtype}{tuple(tensor.shape)}"
-        if proxy.strides is not None and tensor.numel() > 1 and tuple(proxy.strides) != tuple(tensor.stride()):
+        if tuple(sizes) != tuple(tensor.shape):
+            return f"told {proxy.type_string}, found {tensor.dtype}{tuple(tensor.shape)}"
+        if proxy.strides is None or any(map(is_unknown, proxy.strides)):
+            continue
+        if tensor.numel() > 1 and tuple(proxy.strides) != tuple(tensor.stride()):
             return f"told strides {proxy.strides}, found {tuple(tensor.stride())}"
     return ""
 

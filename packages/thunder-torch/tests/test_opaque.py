@@ -8,7 +8,7 @@ from thunder_executors import to_callable
 from thunder_executors_torch import executor
 from thunder_ir import OpTags, record
 from thunder_torch import opaque, opaque_call, proxy_of
-from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
+from thunder_torch.errors import UnsupportedMutationError
 from thunder_torch.opaque import Batched, Pullback, Pushforward, call_of
 
 
@@ -174,12 +174,6 @@ def test_autograd_function_keeps_its_own_backward():
     output, (gradient,) = run(joint, a, torch.ones(3))
     torch.testing.assert_close(output, a.detach() * 2)
     torch.testing.assert_close(gradient, torch.full((3,), 100.0))
-
-
-@pytest.mark.parametrize("function", [torch.nonzero, torch.unique, torch.argwhere], ids=lambda f: f.__name__)
-def test_refuses_shapes_that_depend_on_values(function):
-    with pytest.raises(DataDependentShapeError, match="depends on the values"):
-        traced(function, torch.ones(3))
 
 
 def test_refuses_a_function_that_writes_to_its_arguments():

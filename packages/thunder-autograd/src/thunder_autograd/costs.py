@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from thunder_autograd.traits import Trait, Traits, bytes_of, numel_of, traffic
-from thunder_ir import BoundSymbol, OpTags, TensorProxy
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, value_of
 
 FLOPS_PER_BYTE = 16.0  # how many operations of a matmul take as long as moving one byte
 DRAWN_PASSES = 10  # random numbers take so much longer than what is read from memory
@@ -27,9 +27,9 @@ def multiply_adds(bound: BoundSymbol) -> float:
     batch = 1
     if a.ndim == b.ndim:
         for x, y in zip(a.shape[:-2], b.shape[:-2], strict=True):
-            if x is not y and (not isinstance(x, int) or x != y):
+            if x is not y and value_of(x) != value_of(y):
                 break
-            batch *= x if isinstance(x, int) else x.value
+            batch *= value_of(x)
     return math.sqrt(float(numel_of(a)) * numel_of(b) * max(outputs) / max(batch, 1))
 
 

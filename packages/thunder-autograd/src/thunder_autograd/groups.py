@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from thunder_autograd.programs import sizes_of
 from thunder_autograd.traits import Trait, Traits
 from thunder_ir import BoundSymbol, Proxy
 from thunder_ir.passes import stays
@@ -89,7 +90,7 @@ class _Settling:
     def keep_if_live(self, bound: BoundSymbol) -> None:
         if any([p.name in self.live for p in bound.outputs]) or stays(bound):
             self.kept.append(bound)
-            self.read(bound.inputs)
+            self.read([*bound.inputs, *sizes_of(bound)])
 
     def walk(self, items: list[Item]) -> None:
         for item in reversed(items):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from thunder_ir import BoundSymbol, Names, Provenance, Proxy, ThunderError, Trace, flat_proxies
+from thunder_ir import BoundSymbol, Names, Provenance, Proxy, TensorProxy, ThunderError, Trace, flat_proxies
 from thunder_ir.passes import stays
 
 
@@ -91,6 +91,12 @@ def names_in(trace: Trace) -> Names:
     return names
 
 
+def sizes_of(bound: BoundSymbol) -> list[Proxy]:
+    """Return the symbolic dimensions of what a call reads and returns: executors may write them into what runs it."""
+    tensors = [p for p in (*bound.inputs, *bound.outputs) if isinstance(p, TensorProxy)]
+    return [d for p in tensors for d in p.shape if isinstance(d, Proxy) and d.name]
+
+
 def live_calls(bound_symbols: Iterable[BoundSymbol], read: Iterable[Proxy]) -> list[BoundSymbol]:
     """Return the calls on which the values in ``read`` depend, and those that stay in any case, in order."""
     live = {p.name for p in read}
@@ -98,7 +104,7 @@ def live_calls(bound_symbols: Iterable[BoundSymbol], read: Iterable[Proxy]) -> l
     for bound in reversed(list(bound_symbols)):
         if any([p.name in live for p in bound.outputs]) or stays(bound):
             kept.append(bound)
-            live.update([p.name for p in bound.inputs])
+            live.update([p.name for p in bound.inputs], [p.name for p in sizes_of(bound)])
     kept.reverse()
     return kept
 

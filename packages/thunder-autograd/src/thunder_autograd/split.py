@@ -8,10 +8,10 @@ from typing import Literal
 
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace
 from thunder_autograd.partition import Decision, choose
-from thunder_autograd.programs import Joint, differentiable_outputs, live_calls, names_in
+from thunder_autograd.programs import Joint, differentiable_outputs, live_calls, names_in, sizes_of
 from thunder_autograd.replay import Draws, Replay
 from thunder_autograd.traits import Traits
-from thunder_ir import BoundSymbol, OpTags, Provenance, Proxy, TensorProxy, Trace, flat_proxies
+from thunder_ir import BoundSymbol, NumberProxy, OpTags, Provenance, Proxy, TensorProxy, Trace, flat_proxies
 
 Partition = Literal["min-cut", "save-all"]
 
@@ -132,7 +132,7 @@ def _emit(
     """Write the backward program: before each call, what it reads and is neither saved nor there yet."""
     emitter = _Emitter(parts, traits, keep, draws)
     for bound in parts.pulled:
-        emitter.provide(bound.inputs)
+        emitter.provide([*bound.inputs, *sizes_of(bound)])
         emitter.calls.append(bound)
     emitter.provide(flat_proxies(parts.gradients))
     return emitter.calls, list(emitter.saved.values()), emitter.decisions
@@ -160,13 +160,14 @@ class _Emitter:
                 continue
             self.there.add(name)
             index, bound = self.producer.get(name, (-1, None))
-            if bound is None or name in self.keep or self.draws.is_fixed(bound):
+            number = isinstance(proxy, NumberProxy)  # so small that it is always saved, and before what it is a size of
+            if bound is None or number or name in self.keep or self.draws.is_fixed(bound):
                 self.save(proxy, bound)
                 continue
             if index not in needed:
                 needed[index] = bound
                 self.decisions += [Decision.of(p, False, self.traits.of(bound), bound) for p in bound.outputs]
-                stack.extend(bound.inputs)
+                stack.extend([*bound.inputs, *sizes_of(bound)])
         for index in sorted(needed):
             bound = needed[index]
             if self.draws.can_repeat(bound):

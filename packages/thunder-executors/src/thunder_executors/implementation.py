@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from thunder_executors.errors import ExecutorError
-from thunder_ir import BoundSymbol, Symbol
+from thunder_ir import BoundSymbol, Symbol, UnknownNumberError
 
 if TYPE_CHECKING:
     from thunder_executors.executor import Executor
@@ -91,7 +91,10 @@ class Implementation:
             ExecutorError: there is a ``grad_transform``, and nothing to make a rule of it.
         """
         if self.vjp is not None:
-            fits = self.differentiable is None or self.differentiable(*bound.args, **bound.kwargs)
+            try:
+                fits = self.differentiable is None or self.differentiable(*bound.args, **bound.kwargs)
+            except UnknownNumberError:  # it depends on what only the run of the program tells
+                fits = False
             return self.vjp if fits else None
         if self.grad_transform is None:
             return None
@@ -113,6 +116,8 @@ class Implementation:
             return True
         try:
             answer = self.when(bound)
+        except UnknownNumberError as error:
+            return Declined(str(error))
         except Exception as error:
             raise ExecutorError(
                 f"executor {self.executor.name}, operation {bound.symbol.id}: its checker raised "

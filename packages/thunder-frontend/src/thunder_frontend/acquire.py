@@ -10,9 +10,17 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
 from thunder_frontend.custom_functions import CustomFunctions, rule_for_higher_derivatives
-from thunder_frontend.errors import AcquisitionError, SharpEdgeError, SharpEdgeWarning, in_users_code, state_of
+from thunder_frontend.errors import (
+    AcquisitionError,
+    DataDependentError,
+    SharpEdgeError,
+    SharpEdgeWarning,
+    in_users_code,
+    state_of,
+)
 from thunder_frontend.examples import Examples
 from thunder_frontend.guards import (
     DistinctTensorsGuard,
@@ -30,6 +38,7 @@ from thunder_frontend.leaves import AsClass, make_leaf
 from thunder_frontend.lookasides import lookasides, runs_natively
 from thunder_frontend.memory import place_in_storage, storage_key, whole_storage
 from thunder_frontend.module_calls import Again
+from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.outputs import Built, Outside, proxies_of, template
 from thunder_frontend.program import Effect, Input, Program
 from thunder_frontend.repeats import Repeats, Run
@@ -48,13 +57,15 @@ from thunder_ir import (
     TensorProxy,
     ThunderError,
     Trace,
+    UnknownNumberError,
     flat_proxies,
     number_proxy,
     recording,
     substitute,
 )
-from thunder_torch import torch_language
+from thunder_torch import torch_language, viewed
 from thunder_torch.convert import fake_of, proxy_of
+from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 
 T = torch.Tensor
 ARGS = Source(None, "root", "args")
@@ -71,6 +82,7 @@ class Acquisition(TorchCalls):
             tensor that covers the storage.
         symbolic: whether numbers among the arguments, and dimensions that are marked, are left open.
         replacements: which functions executors replace, by which operators.
+        opens: whether user code may get hold of numbers that only the run of the program tells.
     """
 
     def __init__(
@@ -79,9 +91,12 @@ class Acquisition(TorchCalls):
         bases: Collection[int] = (),
         symbolic: bool = False,
         replacements: Mapping[Any, Symbol] = MappingProxyType({}),
+        opens: bool = False,
     ) -> None:
         self.world = World(self.input, self.number if symbolic else None)
         self.symbolic = symbolic
+        self.opens = opens or symbolic
+        self.met_numbers = False
         self.numbers: list[NumberInput] = []
         super().__init__(Builder(language=torch_language), self._input_of, replacements)
         self.inputs: list[Input] = []
@@ -236,6 +251,16 @@ class Acquisition(TorchCalls):
         self.world.journal.note("attribute", tensor, "_gradient", before)
         tensor._gradient = value
 
+    def hand_out_number(self) -> None:
+        """Prepare for user code that holds a number which only the run of the program tells: begin again, if need be.
+
+        Raises:
+            NumbersMet: what user code does with such numbers is not looked after in this attempt.
+        """
+        if not self.opens:
+            self.met_numbers = True
+            raise NumbersMet
+
     def shared_and_written(self) -> frozenset[int]:
         """Return the storages to which the program writes and which several inputs share, not yet under one tensor."""
         return frozenset(
@@ -272,7 +297,10 @@ class Acquisition(TorchCalls):
         """Return for each result of a call whether it shares the memory of ``parent``, and whether it is ``parent``."""
         unwritten = not parent._memory.version and parent._proxy.strides is not None and not self.symbolic
         base = fake_of(parent._proxy) if unwritten else self.example(parent)
-        made = self._examples.run(function, (base, *self.values(args[1:])), self.values(kwargs))
+        try:
+            made = self._examples.run(function, (base, *self.values(args[1:])), self.values(kwargs))
+        except (DynamicOutputShapeException, DataDependentOutputException):
+            return [(v is not None, False) for v in viewed(function, self.values(args), self.values(kwargs))]
         results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
         return [(storage_key(t) == storage_key(base), t is base) for t in results]
 
@@ -301,7 +329,10 @@ class Acquisition(TorchCalls):
         """Do what ``torch.autograd.grad`` does."""
         self.changes += 1  # it depends on all that was recorded before
         rules = self.custom_functions.rules
-        return inner_gradients(self, lambda bound: rule_for_higher_derivatives(rules, bound), *args, **kwargs)
+        rule_of = rules_for_unknown_sizes(
+            self.builder.bound_symbols, lambda bound: rule_for_higher_derivatives(rules, bound)
+        )
+        return inner_gradients(self, rule_of, *args, **kwargs)
 
     def inner_backward(self, *args: Any, **kwargs: Any) -> None:
         """Do what ``torch.autograd.backward`` does."""
@@ -349,6 +380,9 @@ class Acquisition(TorchCalls):
                 result = run(*traced_args, **traced_kwargs)
             except AcquisitionError as error:
                 raise in_users_code(error) from error.__cause__
+            except UnknownNumberError as error:
+                found = DataDependentError(str(error)).with_traceback(error.__traceback__)
+                raise in_users_code(found) from None  # type: ignore[arg-type]
             except ThunderError:
                 raise
             except Exception as error:  # the program's own: what it wrote before stays written
@@ -579,8 +613,15 @@ def acquire(
         replacements: which functions executors replace, by which operators.
     """
     attempt = Acquisition(sharp_edges, (), symbolic, replacements)
-    program = attempt.run(function, args, kwargs, log)
+    try:
+        program = attempt.run(function, args, kwargs, log)
+    except NumbersMet:
+        pass
+    if attempt.met_numbers:
+        attempt = Acquisition(sharp_edges, (), symbolic, replacements, opens=True)
+        program = attempt.run(function, args, kwargs, log)
     shared = attempt.shared_and_written()
-    if shared:
-        program = Acquisition(sharp_edges, shared, symbolic, replacements).run(function, args, kwargs, log)
-    return program
+    if not shared:
+        return program
+    again = Acquisition(sharp_edges, shared, symbolic, replacements, attempt.opens)
+    return again.run(function, args, kwargs, log)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
 from thunder_frontend.program import Input
-from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy, flat_proxies
-from thunder_torch.convert import fake_mode, to_torch_device, to_torch_dtype
+from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy, flat_proxies, value_of
+from thunder_torch.convert import fake_mode, fake_of, to_torch_device, to_torch_dtype
 from thunder_torch.places import at_first_place
+from thunder_torch.unknown_sizes import has_unknown_sizes
 
 
 class Examples:
@@ -80,15 +82,32 @@ class Examples:
 
     def _run(self, bound: BoundSymbol) -> None:
         args, kwargs = self._filled(bound.args), self._filled(bound.kwargs)
+        names = [p for p in flat_proxies(bound.output) if isinstance(p, TensorProxy)]
         with torch._C.DisableTorchFunction(), fake_mode(), torch.no_grad():
             if bound.symbol.origin is not None:
-                output = bound.symbol.origin(*at_first_place(bound.symbol.origin, args), **kwargs)
+                args = at_first_place(bound.symbol.origin, args)
+                output = self._called(bound.symbol.origin, args, kwargs, names)
             else:
-                output = [_like(p, args) for p in flat_proxies(bound.output)]
-        names = flat_proxies(bound.output)
+                output = [_like(p, args) for p in names]
         values = [output] if isinstance(output, torch.Tensor) else [v for v in output if isinstance(v, torch.Tensor)]
         for proxy, value in zip(names, values, strict=False):
             self._made[proxy.name] = value
+
+    def _called(self, function: Any, args: Any, kwargs: Any, outputs: list[TensorProxy]) -> Any:
+        """Run a call; where sizes are known only when the program runs, estimated ones stand for those of results."""
+        try:
+            made = function(*args, **kwargs)
+        except (DataDependentOutputException, DynamicOutputShapeException):
+            return [fake_of(p) for p in outputs]
+        except Exception:
+            if not has_unknown_sizes(outputs):
+                raise
+            return [fake_of(p) for p in outputs]  # estimated sizes need not fit together
+        if not has_unknown_sizes(outputs):
+            return made
+        found = [made] if isinstance(made, torch.Tensor) else [v for v in made if isinstance(v, torch.Tensor)]
+        as_told = [tuple(v.shape) == tuple(map(value_of, p.shape)) for v, p in zip(found, outputs, strict=False)]
+        return found if all(as_told) else [fake_of(p) for p in outputs]
 
     def _filled(self, tree: Any) -> Any:
         if isinstance(tree, NumberProxy):
@@ -99,12 +118,16 @@ class Examples:
             return tree.__class__([self._filled(item) for item in tree])
         if tree.__class__ is dict:
             return {key: self._filled(item) for key, item in tree.items()}
+        if tree.__class__ is slice:
+            return slice(self._filled(tree.start), self._filled(tree.stop), self._filled(tree.step))
         return tree
 
 
 def _like(proxy: Any, args: Sequence[Any]) -> Any:
     """An example for the result of a symbol that PyTorch does not know: laid out as the last argument of its shape."""
     for argument in reversed(args):
-        if isinstance(argument, torch.Tensor) and tuple(argument.shape) == tuple(proxy.shape):
+        if isinstance(argument, torch.Tensor) and tuple(argument.shape) == tuple(map(value_of, proxy.shape)):
             return torch.empty_like(argument, dtype=to_torch_dtype(proxy.dtype))
-    return torch.empty(tuple(proxy.shape), dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device))
+    return torch.empty(
+        tuple(map(value_of, proxy.shape)), dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device)
+    )

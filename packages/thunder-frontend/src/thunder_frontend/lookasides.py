@@ -14,30 +14,17 @@ from thunder_frontend import module_calls
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
 from thunder_frontend.module_calls import call_module, runs_forward_alone
+from thunder_frontend.open_numbers import open_number_lookasides
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import VALUES
 from thunder_interpreter import Interpreted
-from thunder_ir import NumberProxy, Symbol, flat_proxies
+from thunder_ir import NumberProxy, Symbol
 
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
     "torch.nn.attention", "torch.autograd.function", "torch.distributions",
 )  # fmt: skip
-
-
-@functools.cache
-def functions_in_c() -> tuple[Any, ...]:
-    """Return PyTorch's functions and methods that are written in C."""
-    places = (torch.Tensor, torch, torch.nn.functional, torch._C._nn, torch.special, torch.linalg, torch.fft)
-    found = {
-        id(f): f
-        for place in places
-        for f in map(place.__dict__.get, dir(place))
-        if isinstance(f, types.BuiltinFunctionType)
-    }
-    methods = [m for m in vars(torch._C.TensorBase).values() if isinstance(m, types.MethodDescriptorType)]
-    return (*found.values(), *methods)
 
 
 def compiling() -> bool:
@@ -162,29 +149,12 @@ def lookasides(acquisition: Any) -> list[Any]:
         torch.compiler.is_dynamo_compiling: compiling,
     }
 
-    def is_instance(value: Any, classes: Any) -> bool:
-        if isinstance(value, NumberProxy):
-            return isinstance(value.value, classes)
-        return isinstance(value, classes)
-
-    def with_open_numbers(function: Any) -> Any:
-        """PyTorch's functions written in C fix open numbers when they take their arguments apart: go round that."""
-
-        def called(*args: Any, **kwargs: Any) -> Any:
-            if any(isinstance(p, NumberProxy) for p in flat_proxies((args, kwargs))):
-                with torch._C.DisableTorchFunction():
-                    return acquisition(function, args, kwargs)
-            return function(*args, **kwargs)
-
-        return called
-
     def operator_in_place_of(function: Any) -> Any:
         return lambda *args, **kwargs: acquisition.symbol_call(acquisition.replacements[function], args, kwargs)
 
     table.update({f: operator_in_place_of(f) for f in acquisition.replacements if isinstance(f, types.FunctionType)})
-    if acquisition.symbolic:
-        table[isinstance] = is_instance
-        table.update({function: with_open_numbers(function) for function in functions_in_c()})
+    if acquisition.opens:
+        table.update(open_number_lookasides(acquisition))
 
     def symbols(function: Any) -> Any:
         if not isinstance(function, Symbol):

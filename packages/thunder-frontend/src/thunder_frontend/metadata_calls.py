@@ -9,7 +9,8 @@ import torch
 
 from thunder_frontend.errors import AcquisitionError, DataDependentError
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_ir import IntegerProxy
+from thunder_ir import IntegerProxy, NumberProxy
+from thunder_torch.unknown_sizes import has_unknown_sizes
 
 T = torch.Tensor
 
@@ -64,14 +65,21 @@ def shape_of(tensor: TracedTensor) -> Any:
     return torch.Size(shape)
 
 
+def handed_out(calls: Any, numbers: Any) -> Any:
+    """Return numbers for user code, which may be known only when the program runs."""
+    if numbers.__class__ is SymbolicSize or isinstance(numbers, NumberProxy):
+        calls.hand_out_number()
+    return numbers
+
+
 @answers(_getter("shape"))
 def _shape(calls: Any, tensor: T) -> Any:
-    return shape_of(calls.traced(tensor))
+    return handed_out(calls, shape_of(calls.traced(tensor)))
 
 
 @answers(T.size)
 def _size(calls: Any, tensor: T, dim: int | None = None) -> Any:
-    shape = shape_of(calls.traced(tensor))
+    shape = handed_out(calls, shape_of(calls.traced(tensor)))
     if dim is None:
         return shape
     if not -max(len(shape), 1) <= dim < max(len(shape), 1):
@@ -89,12 +97,12 @@ def _ndim(calls: Any, tensor: T) -> int:
 
 @answers(T.numel, T.nelement, torch.numel)
 def _numel(calls: Any, tensor: T) -> Any:
-    return calls.traced(tensor)._proxy.numel
+    return handed_out(calls, calls.traced(tensor)._proxy.numel)
 
 
 @answers(T.__len__)
 def _len(calls: Any, tensor: T) -> Any:
-    shape = shape_of(calls.traced(tensor))
+    shape = handed_out(calls, shape_of(calls.traced(tensor)))
     if not shape:
         raise TypeError("len() of a 0-d tensor")
     return int(shape[0])
@@ -130,15 +138,28 @@ def _requires_grad(calls: Any, tensor: T) -> bool:
     return calls.value(tensor).requires_grad  # type: ignore[no-any-return]
 
 
+_LAYOUT = (
+    "how a tensor lies in memory is asked, whose sizes are known only when the program runs; contiguous() gives one "
+    "that is laid out in order"
+)
+
+
 @answers(T.stride)
 def _stride(calls: Any, tensor: T, dim: int | None = None) -> Any:
-    strides = calls.strides(calls.traced(tensor))
+    traced = calls.traced(tensor)
+    if has_unknown_sizes([traced._proxy]):
+        raise DataDependentError(_LAYOUT)
+    strides = calls.strides(traced)
     return strides if dim is None else strides[dim]
 
 
 @answers(T.is_contiguous)
 def _is_contiguous(calls: Any, tensor: T, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
-    return calls.example(calls.traced(tensor)).is_contiguous(memory_format=memory_format)  # type: ignore[no-any-return]
+    traced = calls.traced(tensor)
+    found = calls.example(traced).is_contiguous(memory_format=memory_format)
+    if not found and has_unknown_sizes([traced._proxy]):  # it would be, if it turned out to have one element
+        raise DataDependentError(_LAYOUT)
+    return found  # type: ignore[no-any-return]
 
 
 @answers(T.storage_offset)
@@ -253,9 +274,31 @@ _VALUE = (
 )
 
 
-@answers(T.__bool__, T.__int__, T.__float__, T.__complex__, T.__index__, T.tolist, T.numpy, T.__array__, T.__contains__,
-         T.is_nonzero, torch.is_nonzero, T.item, T.equal, torch.equal, torch.allclose, T.allclose,
-         T.data_ptr)  # fmt: skip
+@answers(T.item)
+def _item(calls: Any, tensor: T) -> Any:
+    return handed_out(calls, calls.on_values(T.item, (calls.value(calls.traced(tensor)),), {}))
+
+
+def _question(function: Any) -> None:
+    @answers(function)
+    def _answer(calls: Any, *args: Any, **kwargs: Any) -> Any:
+        return handed_out(calls, calls.on_values(function, calls.values(args), calls.values(kwargs)))
+
+
+for _function in (T.equal, torch.equal, T.allclose, torch.allclose):
+    _question(_function)
+
+
+@answers(T.__int__, T.__float__)
+def _plain_number(calls: Any, tensor: T) -> Any:
+    """Python asks for a plain number; where user code does so, by ``float`` or ``int``, it gets an open one instead."""
+    if not calls.opens:
+        calls.hand_out_number()
+    raise DataDependentError(_VALUE)
+
+
+@answers(T.__bool__, T.__complex__, T.__index__, T.tolist, T.numpy, T.__array__, T.__contains__,
+         T.is_nonzero, torch.is_nonzero, T.data_ptr)  # fmt: skip
 def _value(calls: Any, *args: Any, **kwargs: Any) -> Any:
     raise DataDependentError(_VALUE)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.metadata_calls import SymbolicSize
 from thunder_frontend.sources import Source
 from thunder_frontend.world import CODE, SCALARS, World
 from thunder_ir import NumberProxy, Proxy
@@ -79,7 +80,7 @@ def template(
 
 
 def _built(value: Any, cls: type, inner: Callable[[Any], Any]) -> Any:
-    if isinstance(value, torch.Size):
+    if isinstance(value, (torch.Size, SymbolicSize)):
         return Built(torch.Size, (tuple(value),))
     if isinstance(value, tuple) and hasattr(value, "_make"):
         return Built(cls, tuple(inner(v) for v in value))

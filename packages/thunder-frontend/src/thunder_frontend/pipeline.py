@@ -19,11 +19,12 @@ from thunder_frontend.program import Program
 from thunder_frontend.specialise import Specialisation, ordered, specialise
 from thunder_frontend.stats import Timer
 from thunder_frontend.transforms import Transform
-from thunder_ir import Builder, OpTags, TensorProxy, Trace, recording, substitute
+from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import replay, tidy
 from thunder_torch import symbol_of
 from thunder_torch.bridge import connect_autograd, in_a_box
+from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 
 
 @dataclass(slots=True, eq=False)
@@ -225,10 +226,13 @@ def _differentiated(
 ) -> tuple[Callable[..., Any], Split]:
     executors = resolve_executors(options.executors)
 
+    def rule_of(bound: BoundSymbol) -> Any:
+        return program.rules.get(bound.symbol) or grad_rule(bound, executors)
+
     def differentiate(differentiated: Trace, wanted: Any = None) -> Split:
         return forward_and_backward(
             differentiated,
-            rule_of=lambda bound: program.rules.get(bound.symbol) or grad_rule(bound, executors),
+            rule_of=rules_for_unknown_sizes(differentiated.bound_symbols, rule_of),
             wanted=wanted,
             partition=options.extra.get("partition", "min-cut"),
             memory_budget=options.extra.get("memory_budget"),

@@ -30,8 +30,10 @@ from thunder_frontend.module_calls import Again
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import CODE, VALUES, World
-from thunder_ir import BoundSymbol, Builder, Proxy, TensorProxy
+from thunder_ir import BoundSymbol, Builder, Proxy, TensorProxy, is_unknown
 from thunder_ir.trees import flat_proxies
+from thunder_ir.unknown import surely_equal
+from thunder_torch.unknown_sizes import has_unknown_sizes
 
 TABLES = (
     "_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks", "_backward_hooks",
@@ -130,6 +132,9 @@ class Repeats:
         run.result = result
         run.facts = slice(run.facts.start, len(self.world.log))
         run.bound = self.builder.bound_symbols[run.begins :]
+        made = [p for b in run.bound for p in b.outputs]
+        if has_unknown_sizes(made) or any(map(is_unknown, made)):  # the second call would have sizes of its own
+            return
         runs = self._runs.setdefault((type(run.module), len(run.args)), [])
         runs.append(run)
         del runs[:-REMEMBERED]
@@ -449,10 +454,10 @@ def _sources(guard: Any) -> Iterator[Source]:
 
 def _same_metadata(a: TensorProxy, b: TensorProxy) -> bool:
     return (
-        a.shape == b.shape
+        surely_equal(a.shape, b.shape)
         and a.dtype is b.dtype
         and a.device == b.device
-        and a.strides == b.strides
+        and surely_equal(a.strides, b.strides)
         and a.requires_grad == b.requires_grad
     )
 

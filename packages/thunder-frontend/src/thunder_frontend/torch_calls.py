@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.errors import AcquisitionError, UnknownTensorError
+from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError
 from thunder_frontend.histories import base_of, check_reads, check_written
+from thunder_frontend.masks import SELECTIONS, selected_by_places
 from thunder_frontend.memory import check_in_bounds
 from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED
 from thunder_frontend.metadata_writes import METADATA_WRITES, MetadataWrite, Stages
@@ -18,8 +19,8 @@ from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.storage import View, current_value, own_storage, replace_in_storage, share_storage, write
 from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
 from thunder_frontend.view_writes import EXPANDING, TOLERANT, check_overlap, overlaps, scatter_into_parent
-from thunder_ir import BoundSymbol, Builder, IntegerProxy, NumberProxy, OpTags, Symbol, TensorProxy
-from thunder_torch import Mutation, call, functionalise, view_argument, viewed
+from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Symbol, TensorProxy, UnknownNumberError, is_unknown
+from thunder_torch import DataDependentShapeError, Mutation, call, functionalise, view_argument, viewed
 from thunder_torch.inplace import copy
 from thunder_torch.metadata import MetaOf
 from thunder_torch.names import name_of
@@ -50,6 +51,7 @@ class TorchCalls:
     """
 
     symbolic = False
+    opens = False
 
     def __init__(
         self,
@@ -62,6 +64,7 @@ class TorchCalls:
         self._tensor_of = tensor_of
         self.changes = 0
         self.stages = Stages()
+        self._places: dict[str, Any] = {}
 
     # --- the way in ------------------------------------------------------------------------------------------------
 
@@ -73,6 +76,10 @@ class TorchCalls:
             if error.operation is None:
                 error.operation = name_of(function)
             raise
+        except (UnknownNumberError, DataDependentShapeError) as error:
+            found = DataDependentError(str(error)).with_traceback(error.__traceback__)
+            found.operation = name_of(function)
+            raise found from None
 
     def _do(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         answer = ANSWERS.get(function)
@@ -108,13 +115,15 @@ class TorchCalls:
             self.begin_leaf(made)
             return made
         values, named = self.values(args), self.values(kwargs)
+        if function in SELECTIONS and not named and len(values) == 2:
+            function, values = selected_by_places(function, *values, self.places)
         output = self.on_values(function, values, named)
         check_reads(function, output, (*args, *kwargs.values()))
         index = view_argument(function)
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
             return self._wrap_all(output, args)
         parent = self.traced(args[index])
-        if output is parent._proxy or parent._memory.version:
+        if output is parent._proxy or parent._memory.version or parent._proxy.strides is None:
             layouts = self.shared_layout(function, args, kwargs, parent)
             if layouts and layouts[0][1]:
                 return parent
@@ -125,6 +134,12 @@ class TorchCalls:
         return self._wrap_views(
             output, shares, parent, View(parent, function, values[1:], named, None, torch.is_grad_enabled())
         )
+
+    def places(self, mask: TensorProxy) -> Any:
+        """Return where a mask is true, found once: what is selected by one mask has one size."""
+        if mask.name not in self._places:
+            self._places[mask.name] = self.on_values(torch.where, (mask,), {})
+        return self._places[mask.name]
 
     def key_of_select(self, input: Any, dim: int, index: Any) -> tuple[Any, Any]:
         """Return arguments with which ``__getitem__`` does what ``select`` does."""
@@ -219,7 +234,7 @@ class TorchCalls:
 
     def new_traced(self, proxy: TensorProxy, stands_for: type = torch.Tensor) -> TracedTensor:
         """Return a traced tensor that belongs to no storage yet."""
-        if not self.symbolic:
+        if not self.opens:
             return TracedTensor(proxy, stands_for)
         tensor = OpenTracedTensor(proxy, stands_for)
         tensor._calls = self
@@ -447,9 +462,9 @@ def _settle_requires_grad(bounds: list[BoundSymbol], tracked: bool) -> None:
 def at_hand(tree: Any) -> Any:
     """Return arguments with the values at hand in place of open numbers and sizes, for questions that fix nothing."""
     if isinstance(tree, NumberProxy):
-        return tree.value
+        return tree if is_unknown(tree) else tree.value
     if isinstance(tree, TensorProxy):
-        return tree.like(shape=plain_shape(tree)) if any(isinstance(d, NumberProxy) for d in tree.shape) else tree
+        return tree.like(shape=at_hand(tree.shape)) if any(isinstance(d, NumberProxy) for d in tree.shape) else tree
     if tree.__class__ in (tuple, list):
         return tree.__class__([at_hand(item) for item in tree])
     if tree.__class__ is dict:
@@ -457,8 +472,3 @@ def at_hand(tree: Any) -> Any:
     if tree.__class__ is slice:
         return slice(at_hand(tree.start), at_hand(tree.stop), at_hand(tree.step))
     return tree
-
-
-def plain_shape(proxy: TensorProxy) -> tuple[int, ...]:
-    """Return the shape with symbolic dimensions by their values at hand."""
-    return tuple([d.value if isinstance(d, IntegerProxy) else d for d in proxy.shape])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from thunder_ir import IntegerProxy, TensorProxy
+from thunder_ir import TensorProxy, value_of
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 
 if TYPE_CHECKING:
@@ -43,9 +43,10 @@ class TracedTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls, proxy: TensorProxy, stands_for: type = torch.Tensor) -> TracedTensor:
-        shape = tuple([d.value if isinstance(d, IntegerProxy) else d for d in proxy.shape])
+        shape = tuple([value_of(d) for d in proxy.shape])
+        strides = None if proxy.strides is None else tuple([value_of(s) for s in proxy.strides])
         made = torch.Tensor._make_wrapper_subclass(
-            cls, shape, strides=proxy.strides, dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device)
+            cls, shape, strides=strides, dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device)
         )
         made._proxy = made._first = proxy
         made._stands_for = stands_for

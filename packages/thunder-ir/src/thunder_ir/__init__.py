@@ -17,6 +17,7 @@ from thunder_ir.errors import (
     ShapeError,
     ThunderError,
     TraceFormatError,
+    UnknownNumberError,
     VerificationError,
 )
 from thunder_ir.languages import Language
@@ -43,6 +44,7 @@ from thunder_ir.saving import load_trace, register_codec, save_trace
 from thunder_ir.symbols import BoundSymbol, Namespace, OpTags, Symbol, bind
 from thunder_ir.trace import Provenance, Trace, provide_default_language, record, trace_of
 from thunder_ir.trees import flat_proxies, substitute, tree_map
+from thunder_ir.unknown import Unknown, is_unknown
 from thunder_ir.verifier import verify
 
 __all__ = [
@@ -50,9 +52,9 @@ __all__ = [
     "DType", "DTypeError", "Device", "DeviceError", "DeviceType", "DimensionError", "DuplicateRuleError", "FloatProxy",
     "IntegerProxy", "Language", "Location", "MissingRuleError", "Names", "Namespace", "NumberProxy", "OpTags",
     "OutsideTraceError", "Provenance", "Proxy", "RuleTable", "ShapeError", "Source", "StringProxy", "Symbol", "Tensor",
-    "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "VerificationError", "__version__", "bind",
-    "collector_paused", "current_builder", "device", "devices", "dtype", "dtypes", "find_builder", "flat_proxies",
-    "literal", "load_trace", "number_proxy", "print_function", "provide_default_language", "record", "recording",
-    "register_codec", "register_literal", "save_trace", "speaking", "substitute", "trace_of", "tree_map", "value_of",
-    "verify",
+    "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "Unknown", "UnknownNumberError", "VerificationError",
+    "__version__", "bind", "collector_paused", "current_builder", "device", "devices", "dtype", "dtypes",
+    "find_builder", "flat_proxies", "is_unknown", "literal", "load_trace", "number_proxy", "print_function",
+    "provide_default_language", "record", "recording", "register_codec", "register_literal", "save_trace", "speaking",
+    "substitute", "trace_of", "tree_map", "value_of", "verify",
 ]  # fmt: skip

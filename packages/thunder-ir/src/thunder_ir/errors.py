@@ -41,3 +41,21 @@ class VerificationError(ThunderError, ValueError):
 
 class TraceFormatError(ThunderError, ValueError):
     """A text is not a saved trace, or not one that can be trusted."""
+
+
+class UnknownNumberError(ThunderError, RuntimeError):
+    """The program cannot be recorded without the value of a number that is known only when it runs.
+
+    Args:
+        problem: what would have to be known.
+        way_out: what to do instead; the usual advice if ``None``.
+    """
+
+    def __init__(self, problem: str, way_out: str | None = None) -> None:
+        super().__init__(f"{problem}; {way_out or _USUAL}")
+
+
+_USUAL = (
+    "keep the choice in tensors (torch.where, masks), pass the number in as an argument, "
+    "or compile the parts before and after it on their own"
+)

@@ -10,7 +10,8 @@ from thunder_ir import devices, dtypes
 from thunder_ir.builder import current_builder, find_builder
 from thunder_ir.devices import Device
 from thunder_ir.dtypes import DType
-from thunder_ir.errors import OutsideTraceError
+from thunder_ir.errors import OutsideTraceError, UnknownNumberError
+from thunder_ir.unknown import Unknown, decided, described, is_unknown
 
 
 class Proxy:
@@ -105,10 +106,16 @@ def _arithmetic(operation: str, reflected: bool = False) -> Callable[..., Any]:
         if known is not None and other.__class__ is int and other == known and isinstance(self, IntegerProxy):
             if not reflected or operation in _COMMUTATIVE:
                 return self
-        method = _method(f"number_{operation}")
-        return method(other, self) if reflected else method(self, other)
+        return _computed(operation, *((other, self) if reflected else (self, other)))
 
     return operator
+
+
+def _computed(operation: str, *numbers: Any) -> Any:
+    method = _method(f"number_{operation}")
+    if any([is_unknown(n) and not n.name for n in numbers]):  # no program can refer to it yet: metadata alone
+        return method.evaluate(current_builder(), numbers, {})  # type: ignore[attr-defined]
+    return method(*numbers)
 
 
 def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[..., Any]:
@@ -117,6 +124,8 @@ def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[
     def operator(self: NumberProxy, other: Any) -> Any:
         if not isinstance(other, (int, float, complex, NumberProxy)):
             return NotImplemented
+        if self.unknown is not None or is_unknown(other):
+            return decided(relation, self, other)
         if other is self or (isinstance(other, NumberProxy) and other.name and other.name == self.name):
             return compare(self.value, self.value)  # holds for every value: nothing to guard
         return current_builder().constrain(relation, self, other, compare(self.value, value_of(other)))
@@ -128,31 +137,42 @@ class NumberProxy(Proxy):
     """Stands for a Python number whose value the program does not fix.
 
     Comparing it decides by ``value`` and records a constraint; using it where Python wants a plain number fixes it.
+    One that is known only when the program runs can be neither fixed nor, where that depends on it, compared.
 
     Args:
-        value: the value while recording.
+        value: the value while recording; of an unknown number, one that serves for estimates alone.
+        unknown: what is known of a number whose value only the run of the program tells.
     """
 
-    __slots__ = ("value",)
+    __slots__ = ("unknown", "value")
     prefix = "n"
     python_type: type = complex
 
-    def __init__(self, value: Any, name: str = "") -> None:
+    def __init__(self, value: Any, name: str = "", unknown: Unknown | None = None) -> None:
         self.name = name
         self.value = value
+        self.unknown = unknown
 
     @property
     def type_string(self) -> str:
         return self.python_type.__name__
 
     def fixed(self) -> Any:
-        """Return the value, and constrain the program to it."""
+        """Return the value, and constrain the program to it.
+
+        Raises:
+            UnknownNumberError: it is known only when the program runs.
+        """
+        if self.unknown is not None:
+            raise UnknownNumberError(f"Python needs the value of {described(self)}, known only when the program runs")
         builder = find_builder()
         if builder is not None:
             builder.constrain("eq", self, self.value, True)
         return self.value
 
     def __bool__(self) -> bool:
+        if self.unknown is not None:
+            return decided("ne", self, 0)
         return current_builder().constrain("ne", self, 0, bool(self.value))
 
     def __hash__(self) -> int:
@@ -166,6 +186,12 @@ class NumberProxy(Proxy):
 
     def __complex__(self) -> complex:
         return complex(self.fixed())
+
+    def __str__(self) -> str:  # what a program writes of a number is its value
+        return str(self.fixed())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.fixed(), digits)
 
     __eq__ = _comparison("eq", lambda a, b: bool(a == b))
     __ne__ = _comparison("ne", lambda a, b: bool(a != b))
@@ -189,10 +215,10 @@ class NumberProxy(Proxy):
     __rpow__ = _arithmetic("pow", reflected=True)
 
     def __neg__(self) -> Any:
-        return _method("number_neg")(self)
+        return _computed("neg", self)
 
     def __abs__(self) -> Any:
-        return _method("number_abs")(self)
+        return _computed("abs", self)
 
 
 class IntegerProxy(NumberProxy):
@@ -347,7 +373,7 @@ class TensorProxy(Proxy):
     @property
     def type_string(self) -> str:
         """Dtype and shape, ``"float32[2, 3]"``, with the device in front where it is not the CPU."""
-        dims = ", ".join([d.name if isinstance(d, Proxy) else str(d) for d in self.shape])
+        dims = ", ".join([(d.name or "?") if isinstance(d, Proxy) else str(d) for d in self.shape])
         text = f"{self.dtype.name}[{dims}]"
         return text if self.device is devices.cpu or self.device == devices.cpu else f"{self.device} {text}"
 
@@ -430,6 +456,6 @@ def Tensor(  # noqa: N802  (reads as the type of an example)
 _OF_PYTHON = {bool: BoolProxy, int: IntegerProxy, float: FloatProxy, complex: ComplexProxy}
 
 
-def number_proxy(value: bool | int | float | complex, name: str = "") -> NumberProxy:
+def number_proxy(value: bool | int | float | complex, name: str = "", unknown: Unknown | None = None) -> NumberProxy:
     """Return an unnamed proxy for a number of that type, with ``value`` at hand."""
-    return _OF_PYTHON[type(value)](value, name)
+    return _OF_PYTHON[type(value)](value, name, unknown)

@@ -29,6 +29,7 @@ from thunder_ir.proxies import (
 )
 from thunder_ir.symbols import BoundSymbol, OpTags, Symbol
 from thunder_ir.trace import Provenance, Trace
+from thunder_ir.unknown import Unknown, bounds_of, is_unknown
 from thunder_ir.verifier import verify
 
 FORMAT = "thunder-trace 1"
@@ -114,6 +115,9 @@ class _Writer:
             base = proxy.base.name if proxy.base is not None else None
             shape = [self.value(d) for d in proxy.shape]
             return [shape, proxy.dtype.name, str(proxy.device), proxy.requires_grad, strides, base, view]
+        if is_unknown(proxy):
+            unknown = proxy.unknown  # type: ignore[attr-defined]
+            return self.value((proxy.value, unknown.what, *bounds_of(proxy)))  # type: ignore[attr-defined]
         if isinstance(proxy, (NumberProxy, StringProxy)):
             return self.value(proxy.value)
         return self.value(proxy.collection) if isinstance(proxy, CollectionProxy) else None
@@ -279,11 +283,15 @@ class _Reader:
         value = self.value(metadata)
         if cls is AnyProxy:
             return AnyProxy()
+        unknown = None
+        if issubclass(cls, NumberProxy) and isinstance(value, tuple):
+            value, what, lower, upper = value
+            unknown = Unknown(_text(what), float(lower), float(upper))
         if issubclass(cls, NumberProxy) and type(value) is not cls.python_type:
             raise TraceFormatError(f"{value!r} is no {cls.python_type.__name__}")
         if cls is StringProxy and type(value) is not str:
             raise TraceFormatError("the example of a string is no string")
-        return cls(value)
+        return cls(value) if unknown is None else cls(value, unknown=unknown)  # type: ignore[call-arg]
 
     def reference(self, name: Any) -> Proxy:
         found = self.proxies.get(_text(name))

@@ -135,7 +135,7 @@ def _is_arithmetic(args: tuple[Any, ...], output: Any) -> bool:
 
     The number may become a dimension of the metadata, and the program must then say what it is.
     """
-    return isinstance(output, NumberProxy) and all([isinstance(p, NumberProxy) for p in flat_proxies(args)])
+    return isinstance(output, NumberProxy) and all([isinstance(p, NumberProxy) and p.name for p in flat_proxies(args)])
 
 
 @dataclass(frozen=True, eq=False, slots=True)

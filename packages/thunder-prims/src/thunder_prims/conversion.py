@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
-from thunder_ir import Device, DType, OpTags, ShapeError, TensorProxy, number_proxy
+from thunder_ir import Device, DType, OpTags, ShapeError, TensorProxy, Unknown, number_proxy
 from thunder_ir.dtypes import python_type
 from thunder_ir.proxies import Dimension, NumberProxy
 from thunder_prims.batching import batch_first, batches_elementwise
@@ -186,7 +186,7 @@ def stride_order_batching(size: Dimension, args: Any, dims: Any) -> tuple[Tensor
 
 
 # What stands for a value that nobody knows yet: no arithmetic on it while recording raises for the value's sake.
-_UNKNOWN = {bool: True, int: 1, float: math.nan, complex: complex(math.nan, math.nan)}
+_STAND_INS = {bool: True, int: 1, float: math.nan, complex: complex(math.nan, math.nan)}
 
 
 @prim(OpTags.DEVICE_SYNC, OpTags.DONT_FUSE, OpTags.CONSTANT_FOR_DERIVATIVE)
@@ -194,7 +194,7 @@ def item(a: TensorProxy) -> NumberProxy:
     """Return the only element of ``a`` as a number, waiting for it to be computed.
 
     Returns:
-        a number of the dtype's kind, whose value nobody knows while recording: it stands at nan, 1 or ``True``.
+        a number of the dtype's kind, whose value is unknown while recording: what depends on it cannot be compared.
 
     Raises:
         ShapeError: ``a`` has not exactly one element.
@@ -202,4 +202,4 @@ def item(a: TensorProxy) -> NumberProxy:
     check_tensor("item", a)
     if a.numel != 1:
         raise ShapeError(f"item of {a.type_string} needs exactly one element")
-    return number_proxy(_UNKNOWN[python_type(a.dtype)])
+    return number_proxy(_STAND_INS[python_type(a.dtype)], unknown=Unknown("what item() returns"))

@@ -6,8 +6,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from thunder_ir import NumberProxy, OpTags, number_proxy, value_of
+from thunder_ir import NumberProxy, OpTags, is_unknown, number_proxy, value_of
+from thunder_ir.dtypes import Kind
 from thunder_ir.proxies import Number
+from thunder_ir.unknown import derived
 from thunder_prims.checks import kind_of_number
 from thunder_prims.prim import prim
 
@@ -22,6 +24,14 @@ CONSTANT = OpTags.CONSTANT_FOR_DERIVATIVE
 def _computed(name: str, function: Callable[..., Any], *numbers: Number) -> NumberProxy:
     for number in numbers:
         kind_of_number(name, number)
+    if any(map(is_unknown, numbers)):
+        unknown = derived(name.removeprefix("number_"), numbers)
+        try:
+            return number_proxy(function(*[value_of(number) for number in numbers]), unknown=unknown)
+        except ArithmeticError:  # of values that stand in for those of the run
+            return number_proxy(
+                1 if all([kind_of_number(name, n) <= Kind.INTEGER for n in numbers]) else 1.0, unknown=unknown
+            )
     return number_proxy(function(*[value_of(number) for number in numbers]))
 
 

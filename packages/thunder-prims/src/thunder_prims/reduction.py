@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
-from thunder_ir import OpTags, ShapeError, Symbol, TensorProxy, dtypes
+from thunder_ir import OpTags, ShapeError, Symbol, TensorProxy, dtypes, is_unknown
 from thunder_prims.axes import conjugate, of_dtype, restored, shifted, shifted_dims
 from thunder_prims.checks import INEXACT, NUMERIC, ORDERED, check_accepts, check_dim, check_dims
 from thunder_prims.comparison import eq
@@ -263,11 +263,16 @@ def var_mean(a: TensorProxy, dims: tuple[int, ...], correction: float) -> tuple[
 def _freedom(a: TensorProxy, dims: tuple[int, ...], correction: float) -> Any:
     """Return the divisor of the squared deviations."""
     free = math.prod([a.shape[d] for d in dims]) - correction
+    if is_unknown(free) and correction <= 1:  # it is 0 at least, unless there are no elements at all
+        return free
     return free if free > 0 else 0.0
 
 
-def _over(number: float, divisor: Any) -> Any:
-    return number / divisor if divisor else math.inf
+def _over(a: Any, factor: float, divisor: Any) -> Any:
+    """Return ``a * (factor / divisor)``, infinite where the divisor is 0."""
+    if is_unknown(divisor):
+        return (a * factor) / divisor
+    return a * (factor / divisor if divisor else math.inf)
 
 
 def _deviations(a: Any, mean: Any, dims: tuple[int, ...]) -> Any:
@@ -282,10 +287,10 @@ def var_mean_vjp(a: TensorProxy, dims: tuple[int, ...], correction: float) -> tu
     def pullback(dvariance: Any, dmean: Any) -> Any:
         da = None
         if dvariance is not None:
-            factor = of_dtype(dvariance * _over(2.0, _freedom(a, dims, correction)), a.dtype)
+            factor = of_dtype(_over(dvariance, 2.0, _freedom(a, dims, correction)), a.dtype)
             da = restored(factor, a.shape, dims) * _deviations(a, mean, dims)
         if dmean is not None:
-            part = restored(dmean * _over(1.0, math.prod([a.shape[d] for d in dims])), a.shape, dims)
+            part = restored(_over(dmean, 1.0, math.prod([a.shape[d] for d in dims])), a.shape, dims)
             da = part if da is None else da + part
         return da
 
@@ -312,8 +317,8 @@ def var_mean_jvp(a: Any, dims: Any, correction: float, da: Any, *_: None) -> tup
     """``dvar = 2 / (n - correction) * sum((a - mean) * da)`` and ``dmean = sum(da) / n``."""
     variance, mean = var_mean(a, dims, correction)
     products = da * conjugate(_deviations(a, mean, dims))
-    dvariance = of_dtype(sum(products, dims), variance.dtype) * _over(2.0, _freedom(a, dims, correction))
-    return (variance, mean), (dvariance, sum(da, dims) * _over(1.0, math.prod([a.shape[d] for d in dims])))
+    dvariance = _over(of_dtype(sum(products, dims), variance.dtype), 2.0, _freedom(a, dims, correction))
+    return (variance, mean), (dvariance, _over(sum(da, dims), 1.0, math.prod([a.shape[d] for d in dims])))
 
 
 @jvp_rule(var)

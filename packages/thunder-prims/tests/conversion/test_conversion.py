@@ -4,7 +4,7 @@ import pytest
 from prims_machine import assert_text, check_batching, check_rules, pulled_back, run
 
 import thunder_prims as prims
-from thunder_ir import FloatProxy, IntegerProxy, ShapeError, Tensor, devices, dtypes, trace_of
+from thunder_ir import FloatProxy, IntegerProxy, ShapeError, Tensor, UnknownNumberError, devices, dtypes, trace_of
 
 A, B = np.random.default_rng(13).uniform(-2, 2, (2, 2, 4))
 
@@ -105,9 +105,21 @@ def test_an_item_is_a_number_of_the_kind_of_the_dtype():
 def test_arithmetic_with_an_item_does_not_stumble_over_its_unknown_value(dtype):
     def program(x):
         n = prims.item(x)
-        return 1 / n, 2**n, n * 3 - 1
+        return 1 / n, n**2, n * 3 - 1
 
     assert len(trace_of(program, Tensor((), dtype)).bound_symbols) == 5
+
+
+def test_the_type_of_a_power_of_an_item_is_not_guessed():
+    with pytest.raises(UnknownNumberError, match="depends on its sign"):
+        trace_of(lambda x: 2 ** prims.item(x), Tensor((), "int64"))
+
+
+def test_an_item_cannot_be_compared():
+    with pytest.raises(
+        UnknownNumberError, match=r"whether f0 \(what item\(\) returns\) > 0 is known only when the program runs"
+    ):
+        trace_of(lambda x: prims.item(x) > 0, Tensor(()))
 
 
 def test_many_elements_are_no_item():

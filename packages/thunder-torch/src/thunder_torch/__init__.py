@@ -38,8 +38,9 @@ from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError, 
 from thunder_torch.inplace import Mutation, functional_of, functionalise
 from thunder_torch.language import symbol_of, torch_language
 from thunder_torch.metadata import metadata_of
-from thunder_torch.names import callable_named
-from thunder_torch.opaque import LTORCH, drawing_call, opaque, opaque_call
+from thunder_torch.names import LTORCH, callable_named
+from thunder_torch.opaque import drawing_call, opaque, opaque_call
+from thunder_torch.sized import sized
 from thunder_torch.state import TraceState, call
 from thunder_torch.symbol import SYMBOLS, find_symbol, torchsymbol
 from thunder_torch.views import view_argument, viewed
@@ -57,6 +58,6 @@ __all__ = [
     "LTORCH", "SYMBOLS", "AutocastState", "DataDependentShapeError", "Mutation", "TraceState", "UnknownMetadataError",
     "UnsupportedMutationError", "__version__", "call", "cast_arguments", "drawing_call", "fake_of", "find_symbol",
     "from_torch_device", "from_torch_dtype", "functional_of", "functionalise", "metadata_of", "opaque", "opaque_call",
-    "proxy_of", "symbol_of", "to_torch_device", "to_torch_dtype", "torch_language", "torchsymbol", "view_argument",
-    "viewed",
+    "proxy_of", "sized", "symbol_of", "to_torch_device", "to_torch_dtype", "torch_language", "torchsymbol",
+    "view_argument", "viewed",
 ]  # fmt: skip

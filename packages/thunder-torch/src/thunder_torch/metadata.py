@@ -6,49 +6,32 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    UnsupportedFakeTensorException,
-    UnsupportedOperatorException,
-)
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy
-from thunder_torch.convert import (
-    fake_mode,
-    fake_of,
-    from_torch_device,
-    from_torch_dtype,
-    to_torch_device,
-)
-from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError, UnsupportedMutationError
+from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy, flat_proxies, is_unknown, value_of
+from thunder_torch.convert import fake_mode, fake_of
+from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
 from thunder_torch.names import name_of, path_of
 from thunder_torch.places import at_first_place
+from thunder_torch.specs import (
+    NUMBERS,
+    PLAIN,
+    TensorSpec,
+    map_tensors,
+    plain,
+    spec_of_result,
+    tensors_of,
+    with_numbers,
+)
+from thunder_torch.trials import SHAPED_BY_METADATA, data_dependent, on_real_tensors, real_of, sizes_by_trial
+from thunder_torch.unknown_sizes import STAND_INS, UNDECIDED, UnknownSizes, fresh_number, has_unknown_sizes
 
-LARGEST_TRIAL = 1 << 22  # elements in all arguments together up to which a call is tried on real memory
 CAPACITY = 1 << 16  # calls remembered
-
-
-class TensorSpec(NamedTuple):
-    """What is remembered of an output tensor.
-
-    Args:
-        shape, dtype, device, requires_grad, strides: as of a :class:`~thunder_ir.TensorProxy`.
-        argument: the tensor argument, counted in order, that the output is itself; ``None`` if it is a new one.
-        viewed: the tensor argument whose memory it shares, or ``None``.
-    """
-
-    shape: tuple[int, ...]
-    dtype: Any
-    device: Any
-    requires_grad: bool
-    strides: tuple[int, ...] | None
-    argument: int | None
-    viewed: int | None
 
 
 class _NotCacheableError(Exception):
@@ -65,8 +48,6 @@ class _Memo(dict[Any, Any]):
 
 
 _MEMO = _Memo()
-_PLAIN = frozenset({str, bytes, type(None), type(...), torch.dtype, torch.device, torch.memory_format, torch.layout})
-_NUMBERS = frozenset({int, float, bool, complex})
 
 
 def _key(value: Any) -> Any:
@@ -78,9 +59,9 @@ def _key(value: Any) -> Any:
             if dimension.__class__ is not int:
                 raise _NotCacheableError
         return (shape, value.dtype, value.device, value.requires_grad, value.strides)
-    if cls in _NUMBERS:
+    if cls in NUMBERS:
         return (cls, value)
-    if cls in _PLAIN:
+    if cls in PLAIN:
         return value
     if isinstance(value, (tuple, list)):
         return (cls, *map(_key, value))
@@ -137,7 +118,7 @@ def metadata_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         >>> metadata_of(torch.sum, (Tensor((2, 3)),), {"dim": 1})
         <TensorProxy ?: float32[2]>
     """
-    return _instantiate(spec_of(function, args, kwargs), args, kwargs)
+    return _instantiate(spec_of(function, args, kwargs), args, kwargs, {})
 
 
 def spec_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -178,22 +159,27 @@ def _connected(
 ) -> tuple[frozenset[int], tuple[bool, ...]]:
     inputs: list[torch.Tensor] = []
 
-    def fake(value: Any) -> torch.Tensor:
-        inputs.append(fake_of(value) if isinstance(value, TensorProxy) else fake_mode().from_tensor(value))
+    def fake(fakes: Any, value: Any) -> torch.Tensor:
+        inputs.append(fakes.tensor(value))
         return inputs[-1]
 
     def real(value: Any) -> torch.Tensor:
-        inputs.append(_real_of(value, 1) if isinstance(value, TensorProxy) else value.detach().clone())
+        inputs.append(real_of(value, 1) if isinstance(value, TensorProxy) else value.detach().clone())
         return inputs[-1]
 
-    args, kwargs = _plain_numbers(args), _plain_numbers(kwargs)
     with _without_autocast(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
-        try:
-            with fake_mode(), _unlogged():
-                output = function(*map_tensors(fake, args), **map_tensors(fake, kwargs))
-        except Exception:  # as for the metadata: values decide, or there is no kernel
-            inputs.clear()
-            output = function(*map_tensors(real, args), **map_tensors(real, kwargs))
+        for fakes in (_Known(), UnknownSizes(name_of(function)), UnknownSizes(name_of(function), 2)):
+            try:
+                given, named = (with_numbers(fakes.number, v) for v in (args, kwargs))
+                given, named = (map_tensors(partial(fake, fakes), v) for v in (given, named))
+                with fakes.mode, _unlogged():
+                    output = function(*given, **named)
+                break
+            except Exception:  # as for the metadata: values decide, or there is no kernel
+                inputs.clear()
+        else:
+            given, named = (map_tensors(real, with_numbers(value_of, v)) for v in (args, kwargs))
+            output = function(*given, **named)
     leaves = {id(t): i for i, t in enumerate(inputs)}
     outputs = tensors_of((output,), {})
     found = {leaves[id(t)] for t in outputs if id(t) in leaves}
@@ -209,106 +195,165 @@ def _connected(
     return frozenset(found - {-1}), tuple([t.requires_grad for t in outputs])
 
 
-def tensors_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """Return the tensor proxies and real tensors among the arguments, in order."""
-    found: list[Any] = []
-
-    def collect(value: Any) -> Any:
-        found.append(value)
-        return value
-
-    map_tensors(collect, args)
-    map_tensors(collect, kwargs)
-    return found
-
-
-def map_tensors(function: Callable[[Any], Any], value: Any) -> Any:
-    """Return ``value`` with ``function`` applied to the tensor proxies and real tensors in it."""
-    cls = value.__class__
-    if cls in _NUMBERS or cls in _PLAIN:
-        return value
-    if isinstance(value, (TensorProxy, torch.Tensor)):
-        return function(value)
-    if isinstance(value, (tuple, list)):
-        items = [map_tensors(function, v) for v in value]
-        if cls is tuple or cls is list or cls is torch.Size:
-            return items if cls is list else tuple(items)
-        return value._make(items) if hasattr(value, "_make") else cls(items)
-    if isinstance(value, dict):
-        return {k: map_tensors(function, v) for k, v in value.items()}
-    if cls is slice:
-        return slice(*[map_tensors(function, v) for v in (value.start, value.stop, value.step)])
-    return value
-
-
-def _instantiate(spec: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _instantiate(spec: Any, args: tuple[Any, ...], kwargs: dict[str, Any], made: dict[int, Any]) -> Any:
+    """Return a result of the specification; ``made`` holds what stands for its unknown numbers, by their patterns."""
     cls = spec.__class__
     if cls is TensorSpec:
         if spec[5] is not None:
             return tensors_of(args, kwargs)[spec[5]]
+        if spec[7]:
+            return TensorProxy(_fresh(spec[0], made), spec[1], spec[2], spec[3], _fresh(spec[4], made))
         return TensorProxy(spec[0], spec[1], spec[2], spec[3], spec[4])
-    if cls in _NUMBERS or cls in _PLAIN or cls is torch.Size:
+    if cls in NUMBERS or cls in PLAIN or cls is torch.Size:
         return spec
+    if isinstance(spec, NumberProxy):
+        return fresh_number(spec, made)
     if isinstance(spec, (tuple, list)):
-        items = [_instantiate(s, args, kwargs) for s in spec]
+        items = [_instantiate(s, args, kwargs, made) for s in spec]
         if cls is tuple or cls is list:
             return cls(items)
         return spec._make(items) if hasattr(spec, "_make") else cls(items)
     if isinstance(spec, dict):
-        return {k: _instantiate(v, args, kwargs) for k, v in spec.items()}
+        return {k: _instantiate(v, args, kwargs, made) for k, v in spec.items()}
     return spec
 
 
-def _plain_numbers(value: Any) -> Any:
-    """Return ``value`` with plain numbers for number proxies: integers are fixed, others stand in by their value."""
-    if isinstance(value, NumberProxy):
-        return int(value) if isinstance(value, IntegerProxy) else value.value
-    if isinstance(value, (tuple, list)) and value.__class__ in (tuple, list):
-        return value.__class__([_plain_numbers(v) for v in value])
-    if value.__class__ is slice:
-        return slice(*[_plain_numbers(v) for v in (value.start, value.stop, value.step)])
-    if value.__class__ is dict:
-        return {k: _plain_numbers(v) for k, v in value.items()}
-    return value
+def _fresh(sizes: tuple[Any, ...] | None, made: dict[int, Any]) -> Any:
+    return None if sizes is None else tuple([d if d.__class__ is int else fresh_number(d, made) for d in sizes])
 
 
 _FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
-_NO_KERNEL = (UnsupportedFakeTensorException, UnsupportedOperatorException)
-SHAPED_BY_METADATA = frozenset({
-    "combinations", "corrcoef", "cov", "ctc_loss", "functional_ctc_loss", "gaussian_nll_loss", "istft", "linalg_lstsq",
-})  # fmt: skip
-"""Names of operations that look at values, to check them or to choose a way, but shape their results by metadata."""
 
 
 def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the specification of the result, by running the call on fake tensors."""
-    args, kwargs = _plain_numbers(args), _plain_numbers(kwargs)
-    known = all(p.strides is not None for p in tensors_of(args, kwargs) if isinstance(p, TensorProxy))
-    fakes: list[torch.Tensor] = []
+    if has_unknown_sizes(tensors_of(args, kwargs)) or any(map(is_unknown, flat_proxies((args, kwargs)))):
+        return _run_with_unknown(function, args, kwargs)
+    args, kwargs = (with_numbers(plain, v) for v in (args, kwargs))
+    known = _strides_known(args, kwargs)
+    try:
+        return _faked(function, args, kwargs, known, _Known())
+    except (DynamicOutputShapeException, DataDependentOutputException) as error:
+        if name_of(function) in SHAPED_BY_METADATA:
+            return on_real_tensors(function, args, kwargs, error, known)
+        try:
+            return _run_with_unknown(function, args, kwargs)
+        except DataDependentShapeError as refusal:
+            return sizes_by_trial(function, args, kwargs, refusal, known)
+    except UnsupportedMutationError:
+        raise
+    except Exception as error:
+        return on_real_tensors(function, args, kwargs, error, known)
+
+
+def _strides_known(args: Any, kwargs: Any) -> bool:
+    return all(p.strides is not None for p in tensors_of(args, kwargs) if isinstance(p, TensorProxy))
+
+
+class _Known:
+    """Tensors without data whose sizes are all known."""
+
+    number = staticmethod(value_of)
+
+    @property
+    def mode(self) -> Any:
+        return fake_mode()
+
+    def tensor(self, value: Any) -> torch.Tensor:
+        return fake_of(value) if isinstance(value, TensorProxy) else fake_mode().from_tensor(value)
+
+
+def _faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: bool, fakes: Any) -> Any:
+    """Return the specification of the result of a call on tensors without data, which ``fakes`` makes."""
+    inputs: list[torch.Tensor] = []
 
     def fake(value: Any) -> torch.Tensor:
-        tensor = fake_of(value) if isinstance(value, TensorProxy) else fake_mode().from_tensor(value)
-        fakes.append(tensor)
-        return tensor
+        inputs.append(fakes.tensor(value))
+        return inputs[-1]
 
     with _without_autocast():
         fake_args, fake_kwargs = map_tensors(fake, args), map_tensors(fake, kwargs)
-        versions = _versions(fakes)
-        try:
-            with fake_mode(), _unlogged(), _watching(function):
-                output = function(*fake_args, **fake_kwargs)
-        except (DynamicOutputShapeException, DataDependentOutputException) as error:
-            if name_of(function) not in SHAPED_BY_METADATA:
-                raise data_dependent(function, error) from None
-            return _on_real_tensors(function, args, kwargs, error, known)
-        except Exception as error:
-            return _on_real_tensors(function, args, kwargs, error, known)
-        if _versions(fakes) != versions:
+        versions = _versions(inputs)
+        with fakes.mode, _unlogged(), _watching(function):
+            output = function(*fake_args, **fake_kwargs)
+        if _versions(inputs) != versions:
             raise UnsupportedMutationError(
                 f"{name_of(function)} writes to its arguments; operations of a program return values. Use an "
                 f"out-of-place form, or make it a torch.library.custom_op that declares mutates_args"
             )
-        return _spec(output, fakes, known)
+        return spec_of_result(output, inputs, known, fakes if isinstance(fakes, UnknownSizes) else None)
+
+
+def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the specification of a result whose sizes may depend on values.
+
+    What PyTorch cannot say without knowing whether a size is 0 or 1 it is asked for sizes of 2 and more; whether the
+    answer holds for others is checked when the program runs.
+    """
+    problem: Exception | None = None
+    for least in (0, 2):
+        try:
+            return _for_stand_ins(function, args, kwargs, least)
+        except (DynamicOutputShapeException, DataDependentOutputException, *UNDECIDED) as error:
+            problem = problem or error
+        except (UnsupportedMutationError, DataDependentShapeError):
+            raise
+        except Exception as error:
+            if _refusal(function, args, kwargs) == str(error):  # whatever the sizes are
+                raise
+            problem = problem or error
+    assert problem is not None
+    raise data_dependent(function, problem) from None
+
+
+def _for_stand_ins(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], least: int) -> Any:
+    """Return the specification of a result.
+
+    A number that is no integer and known only when the program runs is stood in for by two values, for which the
+    specifications must be the same. One for which the operation raises does not count.
+    """
+    known = _strides_known(args, kwargs)
+    told, refused = [], None
+    for stand_ins in STAND_INS[: 2 if _is_estimated(args, kwargs) else 1]:
+        fakes = UnknownSizes(name_of(function), least)
+
+        def number(value: NumberProxy, fakes: UnknownSizes = fakes, stand_ins: Any = stand_ins) -> Any:
+            if isinstance(value, IntegerProxy):
+                return fakes.size(value)
+            return stand_ins[value.python_type] if is_unknown(value) else value.value
+
+        try:
+            given, named = (with_numbers(number, v) for v in (args, kwargs))
+            told.append(_faked(function, given, named, known, fakes))
+        except Exception as error:
+            refused = refused or error
+    if not told:
+        assert refused is not None
+        raise refused
+    if len(told) == 2 and repr(told[0]) != repr(told[1]):
+        raise data_dependent(function, ValueError("the metadata depend on a number that only the run tells"))
+    return told[0]
+
+
+def _refusal(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """Return what a call raises for tensors of estimated sizes, as text; ``None`` if it does not."""
+
+    def estimated(value: Any) -> Any:
+        if not isinstance(value, TensorProxy):
+            return value
+        strides = None if value.strides is None else tuple(map(value_of, value.strides))
+        return TensorProxy(tuple(map(value_of, value.shape)), value.dtype, value.device, value.requires_grad, strides)
+
+    given, named = (with_numbers(value_of, map_tensors(estimated, v)) for v in (args, kwargs))
+    try:
+        _faked(function, given, named, True, _Known())
+    except Exception as error:
+        return str(error)
+    return None
+
+
+def _is_estimated(args: Any, kwargs: Any) -> bool:
+    return any([is_unknown(p) and not isinstance(p, IntegerProxy) for p in flat_proxies((args, kwargs))])
 
 
 @contextmanager
@@ -373,109 +418,6 @@ def _unlogged() -> Iterator[None]:
 def _versions(tensors: list[torch.Tensor]) -> list[int]:
     """Return how often each tensor was written to."""
     return [] if torch.is_inference_mode_enabled() else [t._version for t in tensors]
-
-
-def data_dependent(function: Callable[..., Any], error: Exception) -> DataDependentShapeError:
-    """Return the error to raise for an operation whose result's metadata depend on values."""
-    return DataDependentShapeError(
-        f"what {name_of(function)} returns depends on the values in its tensors, which are not known while a program "
-        f"is traced; compute it outside, pass it in, or use a form with a static shape "
-        f"(torch.where for masked selection, torch.nonzero_static for nonzero). PyTorch says: {error}"
-    )
-
-
-def _on_real_tensors(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception, known: bool
-) -> Any:
-    """Try a call that failed on fake tensors on real ones, which have PyTorch's own checks and every kernel.
-
-    Fake kernels check in other words, and some operations have none. What the eager call raises is what the user
-    shall see; if it returns the same metadata for different values, they are the answer.
-    """
-    proxies = [p for p in tensors_of(args, kwargs) if isinstance(p, TensorProxy)]
-    on_cpu = all(to_torch_device(p.device).type == "cpu" for p in proxies)
-    if not on_cpu or sum(torch.Size(p.shape).numel() for p in proxies) > LARGEST_TRIAL:
-        if _lacks_kernel(error):
-            raise UnknownMetadataError(
-                f"PyTorch cannot tell the metadata of {name_of(function)} without running it ({error}); register a "
-                f"fake kernel with torch.library.register_fake"
-            ) from error
-        raise error
-    told = []
-    refused: Exception | None = None
-    with torch.random.fork_rng(devices=[]):
-        for low in (0, 1):
-            try:
-                told.append(_trial(function, args, kwargs, low, known))
-            except Exception as raised:
-                refused = refused or raised
-    if not told:
-        raise refused or error
-    trusted = _lacks_kernel(error) or name_of(function) in SHAPED_BY_METADATA
-    if told[0] != told[-1] or not (len(told) == 2 or trusted):
-        raise data_dependent(function, error)
-    return told[0]
-
-
-def _lacks_kernel(error: Exception) -> bool:
-    """Whether PyTorch says that it has no fake kernel, rather than that the arguments are wrong."""
-    return isinstance(error, _NO_KERNEL) or "no fake impl registered" in str(error)
-
-
-def _trial(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], low: int, known: bool) -> Any:
-    """Return the specification of what a call returns for real tensors of some values."""
-    reals: list[torch.Tensor] = []
-
-    def real(value: Any) -> torch.Tensor:
-        tensor = _real_of(value, low) if isinstance(value, TensorProxy) else value.detach().clone()
-        reals.append(tensor)
-        return tensor
-
-    torch.manual_seed(low)
-    return _spec(function(*map_tensors(real, args), **map_tensors(real, kwargs)), reals, known)
-
-
-def _real_of(proxy: TensorProxy, low: int) -> torch.Tensor:
-    """Return a tensor of that metadata: integers are all ``low``, others random between 0 and 1."""
-    fake = fake_of(proxy)
-    length = fake.untyped_storage().nbytes() // max(fake.element_size(), 1)
-    if fake.dtype.is_floating_point and fake.element_size() > 1:
-        memory = torch.rand(length, dtype=fake.dtype)
-    else:
-        memory = torch.full((length,), low, dtype=torch.uint8).to(fake.dtype)
-    tensor = memory.as_strided(fake.shape, fake.stride())
-    return tensor.requires_grad_() if proxy.requires_grad else tensor
-
-
-def _spec(output: Any, inputs: list[torch.Tensor], known: bool) -> Any:
-    """Return ``output`` with specifications for its tensors.
-
-    Args:
-        inputs: the tensors that were given, in order.
-        known: whether the strides of all of them were.
-    """
-    storages = {_storage(t): i for i, t in reversed(list(enumerate(inputs)))}
-
-    def spec(tensor: torch.Tensor) -> TensorSpec:
-        if tensor.layout is not torch.strided:
-            raise UnknownMetadataError(f"the result is a tensor of layout {tensor.layout}; programs hold strided ones")
-        argument = next((i for i, t in enumerate(inputs) if t is tensor), None)
-        return TensorSpec(
-            tuple([int(d) for d in tensor.shape]),
-            from_torch_dtype(tensor.dtype),
-            from_torch_device(tensor.device),
-            tensor.requires_grad,
-            tuple([int(s) for s in tensor.stride()]) if known else None,
-            argument,
-            storages.get(_storage(tensor)),
-        )
-
-    return map_tensors(spec, output)
-
-
-def _storage(tensor: torch.Tensor) -> Any:
-    """Return the identity of a tensor's memory."""
-    return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else id(tensor)
 
 
 @dataclass(frozen=True)

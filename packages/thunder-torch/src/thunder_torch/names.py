@@ -15,6 +15,11 @@ import torch.nn.init
 import torch.special
 from torch._ops import OpOverload, OpOverloadPacket
 
+from thunder_ir import Namespace
+
+LTORCH = Namespace("ltorch", "thunder_torch")
+"""Where generated code finds the symbols of PyTorch's callables."""
+
 PLACES: tuple[tuple[str, Any, str], ...] = (
     ("torch", torch, ""),
     ("torch.nn.functional", torch.nn.functional, ""),
@@ -133,4 +138,4 @@ def schemas_of(function: Any) -> Iterator[Any]:
         yield getattr(packet, overload)._schema
 
 
-__all__ = ["PLACES", "callable_named", "last_name", "name_of", "path_of", "schemas_of"]
+__all__ = ["LTORCH", "PLACES", "callable_named", "last_name", "name_of", "path_of", "schemas_of"]

@@ -14,15 +14,14 @@ from typing import Any
 import torch
 
 from thunder_autograd import Through, jvp_rule, tensor_slots, vjp_rule
-from thunder_ir import Namespace, OpTags, Proxy, Symbol, TensorProxy
+from thunder_ir import OpTags, Proxy, Symbol, TensorProxy
 from thunder_lang.language import core
 from thunder_torch.metadata import MetaOf, connected_to, drew, map_tensors, metadata_of, tensors_of
-from thunder_torch.names import name_of, path_of
+from thunder_torch.names import LTORCH, name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
+from thunder_torch.sized import TorchSymbol, refuse_unknown_sizes
 from thunder_vmap import batching_rule
-
-LTORCH = Namespace("ltorch", "thunder_torch")
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ def _make(function: Callable[..., Any], tags: frozenset[OpTags]) -> Symbol:
         return (drawing_call if random or drew(function) else opaque_call)(call, *values)
 
     path = path_of(function)
-    return Symbol(
+    return TorchSymbol(
         name_of(function),
         LTORCH if path.startswith("torch.") else "opaque",
         meta=MetaOf(function),
@@ -351,6 +350,7 @@ class Batched:
         """Return proxies of the call's metadata with the batch in front."""
         single = [v if d is None else _without(v, d) for v, d in zip(values, self.dims, strict=True)]
         output = self.call.metadata(tuple(single))  # type: ignore[attr-defined]
+        refuse_unknown_sizes(output)
         return map_tensors(lambda t: t.like(shape=(self.size, *t.shape)), output)
 
 

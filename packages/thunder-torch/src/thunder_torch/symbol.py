@@ -9,11 +9,22 @@ from typing import Any
 
 import torch
 
-from thunder_ir import DuplicateRuleError, IntegerProxy, Language, OpTags, Symbol, TensorProxy, current_builder
+from thunder_ir import (
+    DuplicateRuleError,
+    IntegerProxy,
+    Language,
+    OpTags,
+    Symbol,
+    TensorProxy,
+    UnknownNumberError,
+    current_builder,
+)
 from thunder_lang import core, default_dtype
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.metadata import metadata_of
-from thunder_torch.opaque import LTORCH, call_of, drawing_call, opaque_call
+from thunder_torch.names import LTORCH
+from thunder_torch.opaque import call_of, drawing_call, opaque_call
+from thunder_torch.sized import TorchSymbol
 
 
 class _Symbols(dict[Any, Symbol]):
@@ -69,7 +80,7 @@ def torchsymbol(
 
     def make(body: Callable[..., Any]) -> Symbol:
         decomposition = _decomposition(origin, body, OpTags.RANDOM in tags)
-        symbol = Symbol(
+        symbol = TorchSymbol(
             name or body.__name__,
             LTORCH,
             meta=_meta(origin, decomposition, meta, language),
@@ -93,7 +104,8 @@ _OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
 def _decomposition(origin: Any, body: Callable[..., Any], random: bool) -> Callable[..., Any]:
     """Return the body as a decomposition: it takes PyTorch's other names of arguments, and runs under its defaults.
 
-    A body that returns ``NotImplemented`` for some arguments leaves these calls to PyTorch.
+    A body that returns ``NotImplemented`` for some arguments leaves these calls to PyTorch, and so does one that would
+    have to know a size which only the run of the program tells.
     """
     parameters = inspect.signature(body).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -110,7 +122,14 @@ def _decomposition(origin: Any, body: Callable[..., Any], random: bool) -> Calla
 
     def run(*args: Any, **kwargs: Any) -> Any:
         given, named = renamed(args, kwargs) if kwargs else (args, kwargs)
-        output = body(*given, **named)
+        count = len(current_builder().bound_symbols)
+        try:
+            output = body(*given, **named)
+        except UnknownNumberError:
+            if origin is None:
+                raise
+            output = NotImplemented
+            del current_builder().bound_symbols[count:]
         if output is NotImplemented and origin is not None:
             call, values = call_of(origin, args, kwargs)
             return (drawing_call if random else opaque_call)(call, *values)
@@ -147,7 +166,10 @@ def _meta(
 
     def meta(*args: Any, **kwargs: Any) -> Any:
         if quick is not None:
-            output = quick(*args, **kwargs)
+            try:
+                output = quick(*args, **kwargs)
+            except UnknownNumberError:
+                output = NotImplemented
             if output is not NotImplemented:
                 return output
         if _has_symbols(args) or (kwargs and _has_symbols(tuple(kwargs.values()))):

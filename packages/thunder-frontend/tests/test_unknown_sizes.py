@@ -1,0 +1,240 @@
+"""Compiled programs whose sizes and numbers depend on values: one program for all of them."""
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from thunder_frontend import cache_misses, jit
+from thunder_frontend.errors import DataDependentError
+
+torch.manual_seed(0)
+VALUES = [torch.randn(6, 4) for _ in range(3)] + [torch.ones(6, 4), -torch.ones(6, 4)]
+LINEAR = nn.Linear(4, 4)
+
+
+def masked_loss(x):
+    mask = x[:, 0] > 0
+    return F.cross_entropy(x[mask], (x > 0).long().sum(1)[mask] % 4, reduction="sum")
+
+
+def experts(x):
+    out, router = torch.zeros_like(x), (x.sum(-1) > 0).long()
+    for i in range(2):
+        idx = torch.where(router == i)[0]
+        out.index_add_(0, idx, F.gelu(LINEAR(x[idx])) * (i + 1))
+    return out
+
+
+def experts_by_one_hot(x):
+    out = torch.zeros_like(x)
+    weights, chosen = torch.topk(torch.softmax(x, -1), 2, dim=-1)
+    mask = F.one_hot(chosen, 4).permute(2, 1, 0)
+    for i in range(4):
+        idx, top = torch.where(mask[i])
+        tokens = x[None, top].reshape(-1, x.shape[-1])
+        out.index_add_(0, top, (LINEAR(tokens) * weights[top, idx, None]).to(x.dtype))
+    return out
+
+
+def written_by_mask(x):
+    y, mask = x.clone(), x > 0
+    y[mask] += 1
+    y[mask] = y[mask] * 2
+    return y
+
+
+def written_beside_a_copy(x):
+    places = torch.nonzero(x > 0)
+    turned = places.T.contiguous()
+    turned.add_(1)
+    return places, turned
+
+
+PROGRAMS = [
+    lambda x: x[x > 0].sum(),
+    lambda x: torch.nonzero(x),
+    lambda x: x.masked_select(x > 0).mean(),
+    lambda x: torch.where(x > 0),
+    lambda x: torch.bincount((x.abs() * 3).long().flatten()),
+    lambda x: x[x > 0].exp() * x[x > 0].shape[0],
+    lambda x: x * x.max().item(),
+    lambda x: x / float(x.detach().abs().sum()),
+    lambda x: torch.zeros(int((x > 0).sum()), 3) + 1,
+    lambda x: torch.ones(len(x[x > 0])),
+    lambda x: x[x > 0].shape,
+    lambda x: (x > 0).nonzero().shape[0] + 1,
+    lambda x: (x > 0).sum().item(),
+    lambda x: torch.equal(x, x.abs()),
+    lambda x: x[x > 0].view(-1, 1) * 2 + 1,
+    lambda x: torch.cat([x[x > 0], x[x < 0]]).softmax(0),
+    lambda x: x[: (x[:, 0] > 0).sum().item()] * 2,
+    lambda x: x.split([(x[:, 0] > 0).sum().item(), (x[:, 0] <= 0).sum().item()]),
+    lambda x: F.layer_norm(x[x[:, 0] > 0], (4,)),
+    lambda x: x[x[:, 0] > 0].T @ x[x[:, 0] > 0],
+    lambda x: x[x > 0].sort()[0][:2],
+    lambda x: x[x > 0].cumprod(0).unsqueeze(0),
+    lambda x: x[x[:, 0] > 0, 1:3],
+    lambda x: torch.repeat_interleave(x, (x[:, 0] > 0).long() + 1, dim=0).cumsum(0),
+    masked_loss,
+    experts,
+    experts_by_one_hot,
+    written_by_mask,
+    written_beside_a_copy,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: f"{p.__name__}_{p.__code__.co_firstlineno}")
+def test_one_program_serves_any_number_of_hits_forward_and_backward(program):
+    compiled = jit(program)
+    for value in VALUES:
+        x, y = value.clone().requires_grad_(), value.clone().requires_grad_()
+        found, expected = compiled(x), program(y)
+        torch.testing.assert_close(found, expected, equal_nan=True)
+        assert type(found) is type(expected)
+        results = [(a, b) for a, b in zip(tensors(found), tensors(expected), strict=True) if b.requires_grad]
+        if results:
+            seeds = [torch.rand_like(b) for _, b in results]
+            torch.autograd.backward([a for a, _ in results], seeds)
+            torch.autograd.backward([b for _, b in results], seeds)
+            torch.testing.assert_close(x.grad, y.grad, equal_nan=True)
+    assert cache_misses(compiled) == 1
+
+
+def tensors(value):
+    return [t for t in (value if isinstance(value, tuple) else (value,)) if isinstance(t, torch.Tensor)]
+
+
+def test_unique_with_counts():
+    compiled = jit(lambda x: torch.unique(x, return_counts=True))
+    for x in VALUES:
+        torch.testing.assert_close(compiled(x.round()), torch.unique(x.round(), return_counts=True))
+    assert cache_misses(compiled) == 1
+
+
+def test_momentum_that_depends_on_the_number_of_batches():
+    eager, module = nn.BatchNorm1d(4, momentum=None), nn.BatchNorm1d(4, momentum=None)
+    compiled = jit(module)
+    for x in VALUES:
+        torch.testing.assert_close(compiled(x), eager(x))
+        torch.testing.assert_close(module.running_var, eager.running_var)
+    assert int(module.num_batches_tracked) == len(VALUES) and cache_misses(compiled) == 1
+
+
+def test_statistics_of_selected_rows_train():
+    class Selected(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm1d(4)
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.norm(self.linear(x[x[:, 0] > -1]))
+
+    eager, module = Selected(), Selected()
+    module.load_state_dict(eager.state_dict())
+    compiled = jit(module)
+    for x in VALUES[:3]:
+        (eager(x) ** 2).sum().backward()
+        (compiled(x) ** 2).sum().backward()
+    for found, expected in zip(module.parameters(), eager.parameters(), strict=True):
+        torch.testing.assert_close(found.grad, expected.grad, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(module.norm.running_mean, eager.norm.running_mean)
+
+
+def empty_or_not(x):
+    n = torch.nonzero(x).shape[0]
+    if n == 0:
+        return x
+    return x * n
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (empty_or_not, ["dimension 0 of what", "nonzero returns", "== 0", "if n == 0:", "empty_or_not"]),
+        (lambda x: x * 2 if x.sum().item() > 0 else x, ["what item() returns", "> 0"]),
+        (lambda x: [i for i in range(x[x > 0].shape[0])], ["Python needs the value of"]),
+        (lambda x: max(len(x[x > 0]), 3), ["< 3"]),
+        (lambda x: {x[x > 0].shape[0]: 1}, ["Python needs the value of"]),
+        (lambda x: int(x.sum().item()), ["Python needs the value of"]),
+        (lambda x: f"{x.sum().item()}", ["Python needs the value of"]),
+        (lambda x: x * 2 if torch.allclose(x, x + 1) else x, ["!= 0"]),
+        (lambda x: x[x > 0].stride(), ["lies in memory", "stride"]),
+        (lambda x: list(x[x > 0]), ["unbind"]),
+        (lambda x: torch.arange(x.abs().max().item()), ["arange"]),
+    ],
+)
+def test_what_python_has_to_know_is_refused_with_the_place(program, words):
+    with pytest.raises(DataDependentError) as caught:
+        jit(program)(VALUES[0])
+    for word in [*words, "test_unknown_sizes.py"]:
+        assert word in str(caught.value)
+
+
+def test_a_refusal_leaves_everything_as_it_was():
+    seen = []
+
+    def program(x, fail):
+        seen.append(1)
+        n = x[x > 0].shape[0]
+        x.add_(1)
+        if fail and n > 3:
+            return x
+        return x * n
+
+    compiled, x = jit(program), VALUES[0].clone()
+    with pytest.raises(DataDependentError):
+        compiled(x, True)
+    assert seen == [] and torch.equal(x, VALUES[0])
+    torch.testing.assert_close(compiled(x, False), (VALUES[0] + 1) * int((VALUES[0] > 0).sum()))
+    assert seen == [1] and torch.equal(x, VALUES[0] + 1)
+
+
+class Expert(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(4, 8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.down(F.relu(self.up(x)))
+
+
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(4, 3)
+        self.experts = nn.ModuleList(Expert() for _ in range(3))
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).max(-1)
+        out = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            idx = torch.where(chosen == i)[0]
+            out = out.index_add(0, idx, expert(x[idx]) * weights[idx, None])
+        return out
+
+
+def test_a_mixture_of_experts_trains():
+    eager, module = Experts(), Experts()
+    module.load_state_dict(eager.state_dict())
+    compiled = jit(module)
+    for x in VALUES:
+        expected, found = eager(x), compiled(x)
+        torch.testing.assert_close(found, expected)
+        expected.pow(2).sum().backward()
+        found.pow(2).sum().backward()
+    for a, b in zip(module.parameters(), eager.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad)
+    assert cache_misses(compiled) == 1
+
+
+def test_gradients_inside_of_programs():
+    def program(x):
+        return torch.autograd.grad(x[x > 0].prod() + x[x < 0].cumprod(0).sum(), x)[0]
+
+    compiled = jit(program)
+    for value in VALUES[:3]:
+        x = value.clone().requires_grad_()
+        torch.testing.assert_close(compiled(x), program(x))
+    assert cache_misses(compiled) == 1

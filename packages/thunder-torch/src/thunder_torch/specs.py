@@ -1,0 +1,140 @@
+"""What is remembered of the result of a call: the metadata of its tensors, and all else as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
+from thunder_torch.convert import from_torch_device, from_torch_dtype
+from thunder_torch.errors import UnknownMetadataError
+from thunder_torch.unknown_sizes import SYMBOLS, UnknownSizes
+
+PLAIN = frozenset({str, bytes, type(None), type(...), torch.dtype, torch.device, torch.memory_format, torch.layout})
+NUMBERS = frozenset({int, float, bool, complex})
+
+
+class TensorSpec(NamedTuple):
+    """What is remembered of an output tensor.
+
+    Args:
+        shape, dtype, device, requires_grad, strides: as of a :class:`~thunder_ir.TensorProxy`.
+        argument: the tensor argument, counted in order, that the output is itself; ``None`` if it is a new one.
+        viewed: the tensor argument whose memory it shares, or ``None``.
+        has_unknown: whether the shape, or the strides, hold patterns of sizes that the run of the program tells.
+    """
+
+    shape: tuple[Any, ...]
+    dtype: Any
+    device: Any
+    requires_grad: bool
+    strides: tuple[Any, ...] | None
+    argument: int | None
+    viewed: int | None
+    has_unknown: bool = False
+
+
+def tensors_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Return the tensor proxies and real tensors among the arguments, in order."""
+    found: list[Any] = []
+
+    def collect(value: Any) -> Any:
+        found.append(value)
+        return value
+
+    map_tensors(collect, args)
+    map_tensors(collect, kwargs)
+    return found
+
+
+def map_tensors(function: Callable[[Any], Any], value: Any) -> Any:
+    """Return ``value`` with ``function`` applied to the tensor proxies and real tensors in it."""
+    cls = value.__class__
+    if cls in NUMBERS or cls in PLAIN:
+        return value
+    if isinstance(value, (TensorProxy, torch.Tensor)):
+        return function(value)
+    if isinstance(value, (tuple, list)):
+        items = [map_tensors(function, v) for v in value]
+        if cls is tuple or cls is list or cls is torch.Size:
+            return items if cls is list else tuple(items)
+        return value._make(items) if hasattr(value, "_make") else cls(items)
+    if isinstance(value, dict):
+        return {k: map_tensors(function, v) for k, v in value.items()}
+    if cls is slice:
+        return slice(*[map_tensors(function, v) for v in (value.start, value.stop, value.step)])
+    return value
+
+
+def with_numbers(function: Callable[[NumberProxy], Any], value: Any) -> Any:
+    """Return ``value`` with ``function`` applied to the number proxies in it."""
+    if isinstance(value, NumberProxy):
+        return function(value)
+    if isinstance(value, (tuple, list)) and value.__class__ in (tuple, list):
+        return value.__class__([with_numbers(function, v) for v in value])
+    if value.__class__ is slice:
+        return slice(*[with_numbers(function, v) for v in (value.start, value.stop, value.step)])
+    if value.__class__ is dict:
+        return {k: with_numbers(function, v) for k, v in value.items()}
+    return value
+
+
+def plain(number: NumberProxy) -> Any:
+    """Return a plain number: integers are fixed, others stand in by their value."""
+    return int(number) if isinstance(number, IntegerProxy) else number.value
+
+
+def spec_of_result(output: Any, inputs: list[torch.Tensor], known: bool, unknown: UnknownSizes | None = None) -> Any:
+    """Return ``output`` with specifications for its tensors.
+
+    Args:
+        inputs: the tensors that were given, in order.
+        known: whether the strides of all of them were.
+        unknown: what made them, if some sizes are known only when the program runs.
+    """
+    storages = {_storage(t): i for i, t in reversed(list(enumerate(inputs)))}
+
+    def spec(tensor: torch.Tensor) -> TensorSpec:
+        if tensor.layout is not torch.strided:
+            raise UnknownMetadataError(f"the result is a tensor of layout {tensor.layout}; programs hold strided ones")
+        argument = next((i for i, t in enumerate(inputs) if t is tensor), None)
+        if unknown is None:
+            shape: Any = tuple([int(d) for d in tensor.shape])
+            strides: Any = tuple([int(s) for s in tensor.stride()]) if known else None
+        else:
+            shape = tuple([unknown.dimension(d, i) for i, d in enumerate(tensor.shape)])
+            strides = unknown.strides(tensor.stride()) if known else None
+        return TensorSpec(
+            shape,
+            from_torch_dtype(tensor.dtype),
+            from_torch_device(tensor.device),
+            tensor.requires_grad,
+            strides,
+            argument,
+            storages.get(_storage(tensor)),
+            any([s.__class__ is not int for s in (*shape, *(strides or ()))]),
+        )
+
+    specified = map_tensors(spec, output)
+    return specified if unknown is None else _map_symbols(unknown.result, specified)
+
+
+def _map_symbols(function: Callable[[Any], Any], value: Any) -> Any:
+    """Return ``value`` with ``function`` applied to PyTorch's symbolic numbers in it."""
+    if isinstance(value, SYMBOLS):
+        return function(value)
+    if value.__class__ in (tuple, list):
+        return value.__class__([_map_symbols(function, v) for v in value])
+    if value.__class__ is dict:
+        return {k: _map_symbols(function, v) for k, v in value.items()}
+    return value
+
+
+def _storage(tensor: torch.Tensor) -> Any:
+    """Return the identity of a tensor's memory."""
+    return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else id(tensor)
+
+
+__all__ = ["NUMBERS", "PLAIN", "TensorSpec", "map_tensors", "plain", "spec_of_result", "tensors_of", "with_numbers"]

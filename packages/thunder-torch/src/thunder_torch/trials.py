@@ -1,0 +1,154 @@
+"""Metadata of calls that PyTorch can only tell by running them: on small tensors of made-up values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import UnsupportedFakeTensorException, UnsupportedOperatorException
+
+from thunder_ir import IntegerProxy, TensorProxy, Unknown
+from thunder_ir.unknown import terms_of
+from thunder_torch.convert import fake_of, to_torch_device
+from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
+from thunder_torch.names import name_of
+from thunder_torch.specs import TensorSpec, map_tensors, spec_of_result, tensors_of
+from thunder_torch.unknown_sizes import TYPICAL, sum_of
+
+LARGEST_TRIAL = 1 << 22  # elements in all arguments together up to which a call is tried on real memory
+_NO_KERNEL = (UnsupportedFakeTensorException, UnsupportedOperatorException)
+SHAPED_BY_METADATA = frozenset({
+    "combinations", "corrcoef", "cov", "ctc_loss", "functional_ctc_loss", "gaussian_nll_loss", "istft", "linalg_lstsq",
+})  # fmt: skip
+"""Names of operations that look at values, to check them or to choose a way, but shape their results by metadata."""
+
+
+def data_dependent(function: Callable[..., Any], error: Exception) -> DataDependentShapeError:
+    """Return the error to raise for an operation whose result's metadata depend on values."""
+    first = str(error).strip().partition("\n")[0]
+    return DataDependentShapeError(
+        f"what {name_of(function)} returns depends on values in a way that only the run of the program tells; "
+        f"compute it outside, pass it in, or use a form with a static shape "
+        f"(torch.where for masked selection, torch.nonzero_static for nonzero). PyTorch says: {first}"
+    )
+
+
+def on_real_tensors(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception, known: bool
+) -> Any:
+    """Try a call that failed on fake tensors on real ones, which have PyTorch's own checks and every kernel.
+
+    Fake kernels check in other words, and some operations have none. What the eager call raises is what the user
+    shall see; if it returns the same metadata for different values, they are the answer.
+    """
+    if not _can_be_tried(args, kwargs):
+        if _lacks_kernel(error):
+            raise UnknownMetadataError(
+                f"PyTorch cannot tell the metadata of {name_of(function)} without running it ({error}); register a "
+                f"fake kernel with torch.library.register_fake"
+            ) from error
+        raise error
+    told, refused = _trials(function, args, kwargs, known)
+    if not told:
+        raise refused or error
+    trusted = _lacks_kernel(error) or name_of(function) in SHAPED_BY_METADATA
+    if told[0] != told[-1] or not (len(told) == 2 or trusted):
+        raise data_dependent(function, error)
+    return told[0]
+
+
+def sizes_by_trial(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], refusal: Exception, known: bool
+) -> Any:
+    """Return the specification of a result whose sizes depend on values in a way that PyTorch does not tell.
+
+    Sizes that come out different for different values are unknown; those that do not are checked when the program
+    runs, as nothing says that they never do.
+
+    Raises:
+        Exception: ``refusal``, if there are no two trials, or they agree in too little.
+    """
+    if not _can_be_tried(args, kwargs):
+        raise refusal
+    told, _ = _trials(function, args, kwargs, known)
+    if len(told) != 2:
+        raise refusal
+    return _merged(told[0], told[1], name_of(function), refusal)
+
+
+def _merged(one: Any, other: Any, operation: str, refusal: Exception) -> Any:
+    if isinstance(one, TensorSpec) and isinstance(other, TensorSpec):
+        if one[1:4] != other[1:4] or one[5:] != other[5:] or len(one.shape) != len(other.shape):
+            raise refusal
+        sizes = [
+            sum_of(terms_of(a), f"a size of what {operation} returns", a)
+            if a == b
+            else IntegerProxy(TYPICAL, "", Unknown(f"dimension {i} of what {operation} returns", 0))
+            for i, (a, b) in enumerate(zip(one.shape, other.shape, strict=True))
+        ]
+        return one._replace(shape=tuple(sizes), strides=None, has_unknown=bool(sizes))
+    if one.__class__ is not other.__class__ or isinstance(one, (bool, int, float, complex)):
+        raise refusal  # a number may be the answer to a question about values
+    if isinstance(one, (tuple, list)):
+        if len(one) != len(other):
+            raise refusal
+        items = [_merged(a, b, operation, refusal) for a, b in zip(one, other, strict=True)]
+        return one._make(items) if hasattr(one, "_make") else one.__class__(items)
+    if one != other:
+        raise refusal
+    return one
+
+
+def _trials(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: bool
+) -> tuple[list[Any], Exception | None]:
+    """Return the specifications of what a call returns for two kinds of values, and the first error there was."""
+    told = []
+    refused: Exception | None = None
+    with torch.random.fork_rng(devices=[]):
+        for low in (0, 1):
+            try:
+                told.append(_trial(function, args, kwargs, low, known))
+            except Exception as raised:
+                refused = refused or raised
+    return told, refused
+
+
+def _can_be_tried(args: Any, kwargs: Any) -> bool:
+    proxies = [p for p in tensors_of(args, kwargs) if isinstance(p, TensorProxy)]
+    on_cpu = all(to_torch_device(p.device).type == "cpu" for p in proxies)
+    return on_cpu and sum(torch.Size(p.shape).numel() for p in proxies) <= LARGEST_TRIAL
+
+
+def _lacks_kernel(error: Exception) -> bool:
+    """Whether PyTorch says that it has no fake kernel, rather than that the arguments are wrong."""
+    return isinstance(error, _NO_KERNEL) or "no fake impl registered" in str(error)
+
+
+def _trial(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], low: int, known: bool) -> Any:
+    """Return the specification of what a call returns for real tensors of some values."""
+    reals: list[torch.Tensor] = []
+
+    def real(value: Any) -> torch.Tensor:
+        tensor = real_of(value, low) if isinstance(value, TensorProxy) else value.detach().clone()
+        reals.append(tensor)
+        return tensor
+
+    torch.manual_seed(low)
+    return spec_of_result(function(*map_tensors(real, args), **map_tensors(real, kwargs)), reals, known)
+
+
+def real_of(proxy: TensorProxy, low: int) -> torch.Tensor:
+    """Return a tensor of that metadata: integers are all ``low``, others random between 0 and 1."""
+    fake = fake_of(proxy)
+    length = fake.untyped_storage().nbytes() // max(fake.element_size(), 1)
+    if fake.dtype.is_floating_point and fake.element_size() > 1:
+        memory = torch.rand(length, dtype=fake.dtype)
+    else:
+        memory = torch.full((length,), low, dtype=torch.uint8).to(fake.dtype)
+    tensor = memory.as_strided(fake.shape, fake.stride())
+    return tensor.requires_grad_() if proxy.requires_grad else tensor
+
+
+__all__ = ["SHAPED_BY_METADATA", "data_dependent", "on_real_tensors", "real_of", "sizes_by_trial"]

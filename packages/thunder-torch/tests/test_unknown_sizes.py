@@ -1,0 +1,156 @@
+"""Results whose sizes depend on values: numbers of the program, read when it runs."""
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from thunder_autograd import grad_transform_on_trace, jvp_transform_on_trace
+from thunder_executors import to_callable
+from thunder_executors_torch import executor
+from thunder_ir import Tensor, TensorProxy, is_unknown, trace_of, verify
+from thunder_ir.passes import common_subexpressions, dead_code_elimination, expand
+from thunder_torch import call, torch_language
+from thunder_torch.errors import DataDependentShapeError
+from thunder_torch.metadata import metadata_of
+from thunder_torch.unknown_gradients import rules_for_unknown_sizes
+from thunder_vmap import batch_transform_on_trace
+
+X = torch.tensor([[1.0, -2.0, 3.0], [-4.0, 5.0, 0.0]])
+
+
+def in_torch(function):
+    """A program in which ``function(call, x)`` calls PyTorch's functions by ``call``."""
+    return lambda *xs: function(lambda f, *args, **kwargs: call(f, args, kwargs), *xs)
+
+
+def recorded(function, *examples):
+    return trace_of(in_torch(function), *(examples or (Tensor((2, 3), requires_grad=True),)), language=torch_language)
+
+
+def eager(function, *values):
+    return function(lambda f, *args, **kwargs: f(*args, **kwargs), *values)
+
+
+PROGRAMS = {
+    "nonzero": lambda c, x: c(torch.nonzero, x),
+    "where": lambda c, x: c(torch.where, c(torch.gt, x, 0)),
+    "mask": lambda c, x: c(torch.exp, c(torch.Tensor.__getitem__, x, c(torch.gt, x, 0))),
+    "masked_select": lambda c, x: c(torch.mean, c(torch.masked_select, x, c(torch.gt, x, 0))),
+    "unique": lambda c, x: c(torch.unique, x, return_counts=True),
+    "bincount": lambda c, x: c(torch.bincount, c(torch.reshape, c(torch.Tensor.long, c(torch.abs, x)), (6,))),
+    "one_hot": lambda c, x: c(F.one_hot, c(torch.Tensor.long, c(torch.abs, x))),
+    "repeat": lambda c, x: c(torch.repeat_interleave, c(torch.Tensor.long, c(torch.amax, c(torch.abs, x), 0))),
+    "item": lambda c, x: c(torch.mul, x, c(torch.Tensor.item, c(torch.amax, x))),
+    "reshaped": lambda c, x: c(torch.Tensor.view, c(torch.masked_select, x, c(torch.gt, x, 0)), -1, 1),
+    "joined": lambda c, x: c(torch.cat, [c(torch.nonzero, x), c(torch.nonzero, x)]),
+}  # fmt: skip
+VALUES = [X, -X, torch.zeros(2, 3), torch.ones(2, 3), torch.full((2, 3), -1.0)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_program_serves_any_number(name):
+    trace = verify(recorded(PROGRAMS[name]))
+    run = to_callable(trace, [executor])
+    for x in VALUES:
+        expected = eager(PROGRAMS[name], x)
+        torch.testing.assert_close(run(x), expected, equal_nan=True, check_stride=True)
+
+
+def test_sizes_are_read_off_the_result():
+    trace = recorded(PROGRAMS["nonzero"])
+    assert [line.strip() for line in str(trace).splitlines()[1:3]] == [
+        "t0 = ltorch.nonzero(a0)  # int64[?, 2]",
+        "(t1, i0) = ltorch.sized(t0, (None, 2))  # int64[i0, 2], int",
+    ]
+    (size, _) = trace.output.shape
+    assert is_unknown(size) and size.unknown.what == "dimension 0 of what nonzero returns"
+    assert size.unknown.upper == 6
+
+
+def test_sizes_of_one_result_are_one_number():
+    trace = recorded(PROGRAMS["where"])
+    first, second = trace.output
+    assert first.shape[0] is second.shape[0]
+
+
+def test_passes_keep_what_reads_sizes():
+    trace = recorded(lambda c, x: c(torch.ones, (c(torch.nonzero, x).shape[0], 2)))
+    for made in (dead_code_elimination(trace), common_subexpressions(trace), expand(trace)):
+        run = to_callable(verify(made), [executor])
+        assert run(X).shape == (5, 2) and run(torch.zeros(2, 3)).shape == (0, 2)
+
+
+DIFFERENTIABLE = {
+    "select and sum": lambda c, x: c(torch.sum, c(torch.exp, c(torch.masked_select, x, c(torch.gt, x, 0)))),
+    "rows": lambda c, x: c(torch.Tensor.__getitem__, x, c(torch.gt, c(torch.sum, x, 1), 0)),
+    "prod": lambda c, x: c(torch.prod, c(torch.masked_select, x, c(torch.gt, x, 0))),
+    "linear": lambda c, x: c(F.linear, DIFFERENTIABLE["rows"](c, x), c(torch.ones, (4, 3))),
+    "std": lambda c, x: c(torch.std, c(torch.masked_select, x, c(torch.ne, x, 7))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_go_through(name):
+    function = DIFFERENTIABLE[name]
+    trace = recorded(function)
+    joint = grad_transform_on_trace(trace, rule_of=rules_for_unknown_sizes(trace.bound_symbols, lambda bound: None))
+    run = to_callable(joint, [executor])
+    for value in VALUES[:2]:
+        x = value.clone().requires_grad_()
+        expected = eager(function, x)
+        seed = torch.rand_like(expected)
+        (wanted,) = torch.autograd.grad(expected, x, seed)
+        with torch.no_grad():
+            result, (found,) = run(value, seed)
+        torch.testing.assert_close(result, expected.detach())
+        torch.testing.assert_close(found, wanted)
+
+
+def test_tangents_go_through():
+    def function(c, x):
+        return c(torch.mul, c(torch.masked_select, x, c(torch.gt, x, 0)), 3)
+
+    run = to_callable(jvp_transform_on_trace(recorded(function)), [executor])
+    (result,), (tangent,) = ((r,) if isinstance(r, torch.Tensor) else r for r in run(X, torch.ones(2, 3)))
+    torch.testing.assert_close(result, 3 * X[X > 0])
+    torch.testing.assert_close(tangent, torch.full((3,), 3.0))
+
+
+def test_a_batch_of_sizes_is_refused():
+    with pytest.raises(DataDependentShapeError, match="another one for each example of a batch"):
+        batch_transform_on_trace(recorded(PROGRAMS["nonzero"]), 2, [0])
+
+
+def test_what_broadcasts_for_some_sizes_raises_when_it_would():
+    def function(c, x, y):
+        return c(torch.add, *[c(torch.masked_select, a, c(torch.gt, a, 0)) for a in (x, y)])
+
+    trace = recorded(function, Tensor((4,)), Tensor((4,)))
+    run = to_callable(trace, [executor])
+    x, one, three = (
+        torch.tensor([1.0, 2.0, -3.0, 4.0]),
+        torch.tensor([1.0, -1, -1, -1]),
+        torch.tensor([2.0, 1.0, 1.0, -1]),
+    )
+    torch.testing.assert_close(run(x, three), x[x > 0] + three[three > 0])
+    with pytest.raises(DataDependentShapeError, match="compiled for"):
+        run(one, three)
+    with pytest.raises(RuntimeError, match="must match the size"):
+        run(x, torch.tensor([1.0, 1.0, -1.0, -1.0]))
+
+
+def test_what_the_metadata_need_is_refused_with_pytorchs_reason():
+    with pytest.raises(DataDependentShapeError, match=r"what arange returns depends on values.*static shape"):
+        recorded(lambda c, x: c(torch.arange, c(torch.Tensor.item, c(torch.amax, x))))
+
+
+def test_errors_of_the_user_stay_pytorchs():
+    with pytest.raises(RuntimeError, match="mat1 and mat2 must have the same dtype|needs tensors of one dtype"):
+        recorded(lambda c, x: c(torch.mm, c(torch.nonzero, x), c(torch.ones, (2, 2))))
+    with pytest.raises(RuntimeError, match="linalg.svd"):
+        recorded(lambda c, x: c(torch.linalg.svd, c(torch.nonzero, x)))
+
+
+def test_static_calls_are_plain_integers():
+    proxy = metadata_of(torch.add, (Tensor((2, 3)), 1), {})
+    assert isinstance(proxy, TensorProxy) and all(type(d) is int for d in (*proxy.shape, *(proxy.strides or ())))
