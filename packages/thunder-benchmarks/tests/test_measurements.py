@@ -2,7 +2,7 @@
 
 import sys
 
-from thunder_benchmarks import passes
+from thunder_benchmarks import calls, first_calls, passes
 
 
 def test_the_measured_program_has_the_size_asked_for_and_no_dead_part():
@@ -14,3 +14,17 @@ def test_the_table_of_the_passes(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["passes", "--sizes", "10", "20", "--repetitions", "1"])
     passes.main()
     assert "claim and schedule" in capsys.readouterr().out
+
+
+def test_the_table_of_calls(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["calls", "--without-inductor", "--rounds", "1", "--block", "0.001"])
+    monkeypatch.setattr(calls, "cases", lambda: CASES)
+    calls.main()
+    assert "a hit among 64 specialisations" in capsys.readouterr().out
+
+
+CASES = calls.cases()[:4]
+
+
+def test_a_first_call_is_measured_in_a_process_of_its_own():
+    assert 0 < first_calls.in_a_process_of_its_own("thunder", "step", 1) < 60

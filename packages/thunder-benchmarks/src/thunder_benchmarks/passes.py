@@ -86,7 +86,7 @@ def main() -> None:
         times = [seconds(run, size, options.repetitions) for size in options.sizes]
         each = [1e6 * t / size for t, size in zip(times, options.sizes, strict=True)]
         table.add_row(name, f"{each[0]:.1f}", f"{each[1]:.1f}", f"{times[1] / times[0]:.2f}")
-    Console().print(table)
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,167 @@
+"""What a call of a compiled function costs once it is compiled, beside eager and torch.compile.
+
+python -m thunder_benchmarks.calls                   with torch.compile, which takes a minute to compile
+python -m thunder_benchmarks.calls --without-inductor
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+import thunder
+
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something to call.
+
+    Args:
+        name: for the table.
+        target: function or module.
+        args: of each call.
+        grad: whether autograd is on.
+        backward: whether the sum of the result is differentiated, too.
+    """
+
+    name: str
+    target: Callable[..., Any]
+    args: tuple[Any, ...]
+    grad: bool = False
+    backward: bool = False
+
+    def call(self, target: Callable[..., Any]) -> Call:
+        """Return one call of ``target``, which is this case's or what a compiler made of it."""
+        args = self.args
+        if not self.backward:
+            return lambda: target(*args)
+        cotangent = torch.ones_like(self.target(*args))
+
+        def both() -> None:
+            target(*args).backward(cotangent)
+
+        return both
+
+
+class Scales(nn.Module):
+    """A module with many small parameters, each in a module of its own.
+
+    Args:
+        count: how many.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Scale() for _ in range(count)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return ``x`` times each parameter, in order."""
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Scale(nn.Module):
+    """A module with one parameter of four elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return ``x`` times the parameter."""
+        return x * self.weight
+
+
+def two_operations(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return a sum times its first term."""
+    return (a + b) * a
+
+
+def cases() -> list[Case]:
+    """Return what is measured."""
+    a, b = torch.randn(4, 4), torch.randn(4, 4)
+    leaves = (torch.randn(4, 4, requires_grad=True), torch.randn(4, 4, requires_grad=True))
+    return [
+        Case("2 operations, 4x4", two_operations, (a, b)),
+        Case("2 operations, recorded by autograd", two_operations, leaves, grad=True),
+        Case("2 operations, forward and backward", two_operations, leaves, grad=True, backward=True),
+        Case("nn.Linear(4, 4)", nn.Linear(4, 4), (a,)),
+        Case("100 modules of one parameter", Scales(100), (a,)),
+        Case("400 modules of one parameter", Scales(400), (a,)),
+    ]
+
+
+def microseconds(calls: dict[str, Call], rounds: int, block: float) -> dict[str, float]:
+    """Return the CPU time of each call in µs: the least of several blocks, taken in turns.
+
+    Args:
+        calls: by name.
+        rounds: how many blocks of each.
+        block: seconds that a block takes, about.
+    """
+    repetitions = {}
+    for name, call in calls.items():
+        for _ in range(3):
+            call()
+        start = time.process_time()
+        call()
+        repetitions[name] = max(1, int(block / max(time.process_time() - start, 1e-6)))
+    least = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = time.process_time()
+            for _ in range(repetitions[name]):
+                call()
+            least[name] = min(least[name], 1e6 * (time.process_time() - start) / repetitions[name])
+    return least
+
+
+def specialised(count: int) -> Call:
+    """Return a hit of a function that is compiled for ``count`` shapes."""
+    compiled = thunder.jit(two_operations)
+    with torch.no_grad():
+        for size in range(1, count + 1):
+            compiled(torch.randn(size, 4), torch.randn(size, 4))
+    a, b = torch.randn(1, 4), torch.randn(1, 4)
+    return lambda: compiled(a, b)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--without-inductor", action="store_true")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--block", type=float, default=0.1, help="seconds")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    compilers: dict[str, Callable[[Any], Any]] = {"eager": lambda target: target, "thunder": thunder.jit}
+    if not options.without_inductor:
+        compilers["torch.compile"] = torch.compile
+    table = Table("CPU µs", *compilers, *[f"thunder / {name}" for name in compilers if name != "thunder"])
+    for case in cases():
+        with torch.set_grad_enabled(case.grad):
+            calls = {name: case.call(compiler(case.target)) for name, compiler in compilers.items()}
+            took = microseconds(calls, options.rounds, options.block)
+        ratios = [took["thunder"] / took[name] for name in compilers if name != "thunder"]
+        table.add_row(case.name, *[f"{took[n]:.1f}" for n in compilers], *[f"{r:.2f}" for r in ratios])
+    with torch.no_grad():
+        hits = microseconds({"1": specialised(1), "64": specialised(64)}, options.rounds, options.block)
+    Console(width=140).print(table)
+    print(
+        f"a hit among 64 specialisations: {hits['64']:.1f} µs, of one alone: {hits['1']:.1f}, "
+        f"ratio {hits['64'] / hits['1']:.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
