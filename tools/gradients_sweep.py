@@ -125,8 +125,8 @@ def direct(function: Function) -> Function:
         if not made:
             trace, _ = traced(function, args, kwargs)
             split = _split(trace)
-            forward, backward = _compiled(split.forward), _compiled(split.backward)
-            made.append(connect_autograd(forward, backward, split, compile=_compiled, differentiate=_split))
+            forward, backward = _ready(split.forward).python_callable(), _ready(split.backward).python_callable()
+            made.append(connect_autograd(forward, backward, split, compile=_ready, differentiate=_split))
         return made[0](*tensors_of(args, kwargs))
 
     return run
@@ -136,8 +136,8 @@ def _split(trace: Trace, wanted: Any = None) -> Split:
     return forward_and_backward(trace, rule_of=lambda bound: grad_rule(bound, [executor]), wanted=wanted)
 
 
-def _compiled(trace: Trace) -> Function:
-    return transform_for_execution(trace, [executor]).python_callable()
+def _ready(trace: Trace) -> Trace:
+    return transform_for_execution(trace, [executor])
 
 
 def cotangents(outputs: Sequence[torch.Tensor], seed: int) -> list[torch.Tensor]:
@@ -194,14 +194,14 @@ class Sweep:
         samples: how many of each operation.
         elements: samples with more numbers than this are passed over, unless there are no smaller ones.
         checks: which of :data:`CHECKS`.
-        direct: whether to go without the front end.
+        front_end: whether to go through thunder.jit.
     """
 
     def __init__(
-        self, samples: int = 4, elements: int = 300, checks: Sequence[str] = CHECKS, direct: bool = False
+        self, samples: int = 4, elements: int = 300, checks: Sequence[str] = CHECKS, front_end: bool = True
     ) -> None:
         self.samples, self.elements, self.checks = samples, elements, checks
-        self.compile = _direct if direct else thunder.jit
+        self.compile = thunder.jit if front_end else direct
 
     def row(self, op: Any) -> Row:
         """Try one operation."""
@@ -265,10 +265,6 @@ class Sweep:
             told = isinstance(error, (AssertionError, GradcheckError))
             return "wrong" if told else "raised", problem
         return "right", ""
-
-
-def _direct(function: Function) -> Function:
-    return direct(function)
 
 
 def _fails(run: Function, sample: Sample) -> bool:
@@ -364,7 +360,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parsed(arguments)
-    sweep = Sweep(options.samples, options.elements, options.checks, options.direct)
+    sweep = Sweep(options.samples, options.elements, options.checks, not options.direct)
     rows = []
     for op in chosen(options.names):
         if not op.supports_autograd:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
+from thunder_frontend.backward_hooks import HookHandle, ModuleHooks, hook_tensor
 from thunder_frontend.custom_functions import CustomFunctions, rule_for_higher_derivatives
 from thunder_frontend.errors import (
     AcquisitionError,
@@ -324,6 +325,16 @@ class Acquisition(TorchCalls):
         """Return ``function`` such that it runs interpreted when it is called from here."""
         assert self._bridge is not None
         return self._bridge(function)
+
+    def module_hooks(self, module: torch.nn.Module, after: Any, before: Any) -> ModuleHooks:
+        """Do what PyTorch's ``BackwardHook`` does for one call of a module with backward hooks."""
+        return ModuleHooks(self, self.custom_functions.rules, module, after, before)
+
+    def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> HookHandle:
+        """Do what ``Tensor.register_hook`` does."""
+        return hook_tensor(
+            self, self.custom_functions.rules, tensor, hook, lambda v: self.world.source_of(v) is not None
+        )
 
     def inner_gradients(self, *args: Any, **kwargs: Any) -> Any:
         """Do what ``torch.autograd.grad`` does."""

@@ -86,11 +86,12 @@ def lookasides(acquisition: Any) -> list[Any]:
 
     def no_hooks(self: torch.nn.Module) -> bool:
         own = self.__dict__
-        backward = any(own[h] for h in HOOKS[:2]) or any(getattr(MODULES, h) for h in GLOBAL_HOOKS[:2])
-        if backward and torch.is_grad_enabled():
+        not_full = own["_backward_hooks"] and not own["_is_full_backward_hook"]
+        not_full = not_full or MODULES._global_backward_hooks and not MODULES._global_is_full_backward_hook
+        if not_full and torch.is_grad_enabled():
             raise AcquisitionError(
-                f"{type(self).__name__} has full backward hooks, which have no place in a compiled program; "
-                "remove them, or register hooks on the tensors that go in and come out"
+                f"{type(self).__name__} has backward hooks of the old kind, which have no place in a compiled program; "
+                "use register_full_backward_hook"
             )
         if any(own[h] for h in HOOKS) or any(getattr(MODULES, h) for h in GLOBAL_HOOKS):
             return False
@@ -129,6 +130,14 @@ def lookasides(acquisition: Any) -> list[Any]:
     ) -> None:
         acquisition.inner_backward(tensors, grad_tensors, retain_graph, create_graph, kwargs.get("inputs"))
 
+    def no_saved_tensors_hooks(self: Any, *exception: Any) -> Any:
+        if isinstance(self, torch.autograd.graph.save_on_cpu):  # it changes where values are kept, and no value
+            return None
+        raise AcquisitionError(
+            "saved_tensors_hooks inside of a compiled program are not called, for the program itself decides what to "
+            "save; enter them around the call of the compiled function"
+        )
+
     table: dict[Any, Any] = {
         torch.nn.Module.__getattr__: module_getattr,
         torch.nn.Module._wrapped_call_impl: Interpreted(call_module),
@@ -142,6 +151,9 @@ def lookasides(acquisition: Any) -> list[Any]:
         type: type_of,
         torch.autograd.Function.apply.__func__: acquisition.custom_functions.apply,
         torch.autograd.grad: acquisition.inner_gradients,
+        torch.autograd.graph.saved_tensors_hooks.__enter__: no_saved_tensors_hooks,
+        torch.autograd.graph.saved_tensors_hooks.__exit__: no_saved_tensors_hooks,
+        torch.utils.hooks.BackwardHook: acquisition.module_hooks,
         torch.autograd.backward: autograd_backward,
         _get_value: number_of_steps,
         torch.Tensor._make_subclass: acquisition.as_class,

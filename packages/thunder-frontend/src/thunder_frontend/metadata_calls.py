@@ -268,6 +268,12 @@ def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -
     )
 
 
+@answers(T.register_hook)
+def _register_hook(calls: Any, tensor: T, hook: Callable[..., Any]) -> Any:
+    with torch._C.DisableTorchFunction():
+        return calls.hook_tensor(calls.traced(tensor), hook)
+
+
 _VALUE = (
     "Python needs the value of a tensor here, which is known only when the program runs. Keep the choice in tensors "
     "(torch.where, masks), pass the number as an argument, or compile the parts before and after it on their own."
@@ -306,7 +312,6 @@ def _value(calls: Any, *args: Any, **kwargs: Any) -> Any:
 REFUSED: dict[Any, str] = {
     T.resize_: "resize_ changes how much memory a tensor has; make a new tensor of the size wanted",
     T.set_: "set_ exchanges the memory of a tensor; assign the other tensor instead",
-    T.register_hook: "hooks on tensors inside of a compiled program are not supported; register them outside",
     T.retain_grad: "retain_grad() inside of a compiled program is not supported; return the tensor instead",
     T.share_memory_: "share_memory_() inside of a compiled program is not supported",
     T.pin_memory: "pin_memory() inside of a compiled program is not supported",

@@ -409,6 +409,11 @@ class TorchCalls:
         if not torch.is_grad_enabled() or not target._proxy.requires_grad:
             return
         root = base_of(target)
+        if root._hooked:
+            raise RuntimeError(
+                "what goes into or comes out of a module with full backward hooks is a view made by a custom function "
+                "and is being modified inplace, which PyTorch forbids; use the out-of-place operation"
+            )
         became_leaf = self.stages.was_detached(root)
         if became_leaf or (root._memory.outside or root._leaf is not None) and self.is_leaf(root):
             what = "a leaf Variable" if root is target else "a view of a leaf Variable"

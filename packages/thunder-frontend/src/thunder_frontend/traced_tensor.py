@@ -34,10 +34,11 @@ class TracedTensor(torch.Tensor):
     _argument: Any
     _given: torch.Tensor
     _leaf: Any = None
+    _hooked: bool = False
 
     OWN = frozenset(
         "_proxy _first _memory _seen _made _viewed_as _stands_for _strides_known _input _argument _given _is_param "
-        "_calls _gradient _leaf".split()
+        "_calls _gradient _leaf _hooked".split()
     )
     """Names of the attributes that belong to Thunder."""
 
