@@ -10,7 +10,7 @@ import torch
 from against_eager import same_as_eager
 from torch import nn
 
-from thunder_frontend import AcquisitionError, jit
+from thunder_frontend import jit
 
 
 class Counts(nn.Module):
@@ -96,14 +96,6 @@ def test_modules_and_their_state_go_on_as_in_eager(make):
     torch.testing.assert_close(dict(eager.state_dict()), dict(ours.state_dict()))
     for a, b in zip(eager.parameters(), ours.parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad)
-
-
-@pytest.mark.parametrize("register", ["register_full_backward_hook", "register_full_backward_pre_hook"])
-def test_full_backward_hooks_are_refused(register):
-    module = nn.Sequential(nn.Linear(3, 3))
-    getattr(module[0], register)(lambda *_: None)
-    with pytest.raises(AcquisitionError, match="backward hooks"):
-        jit(module)(torch.ones(2, 3))
 
 
 def test_copies_and_saved_states_of_a_compiled_module_work():
