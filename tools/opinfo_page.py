@@ -1,0 +1,90 @@
+"""What a sweep over PyTorch's database of operations found, as a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import torch
+
+OUTCOMES = ("right", "wrong", "raised", "refused")
+INTRODUCTION = """
+*Composed* functions decompose into prims, which transforms and executors know one by one; *opaque* ones are called as
+they are, differentiated by PyTorch's autograd and batched by `torch.vmap`. *Refused* are those that no program can
+hold, with an error that says so: sparse tensors, and metadata that depend on values in a way that PyTorch does not
+tell before it runs.
+
+*vjp* is the gradient (the function is differentiable in reverse mode), *jvp* the tangent in forward mode, *vmap* a
+batch of two examples; each is compared with eager PyTorch, for samples of the first dtype. A dash: not compared,
+because PyTorch has no such derivative, there is nothing to differentiate, the samples cannot be batched, or numbers are
+drawn at random. The counts are of samples that came out right, of those that were compared.
+"""
+
+
+def page(reports: list[Any], command: str, dtypes: list[str], transforms: list[str]) -> str:
+    """Return the reports as a page.
+
+    Args:
+        reports: one for each operation.
+        command: that found them.
+        dtypes, transforms: names of those that were asked for.
+    """
+    lines = [
+        "# Operators",
+        "",
+        f"What `{command}`",
+        f"found on PyTorch {torch.__version__.partition('+')[0]}: every operation of PyTorch's own database, compared",
+        "with eager execution in value, dtype, shape and strides.",
+        *INTRODUCTION.splitlines(),
+        "",
+        "## Totals",
+        "",
+        *_totals(reports, dtypes),
+    ]
+    if transforms:
+        lines += ["", *_transform_totals(reports, transforms)]
+    header = ["operation", "kind", "outcome", "samples right, by dtype", *transforms, "remark"]
+    lines += ["", "## Each operation", "", f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
+    return "\n".join([*lines, *[_row(r, transforms) for r in reports]]) + "\n"
+
+
+def _totals(reports: list[Any], dtypes: list[str]) -> list[str]:
+    outcomes = Counter(r.outcome for r in reports)
+    lines = ["| operations | all | " + " | ".join([*OUTCOMES, "no samples"]) + " |", "|---" * 7 + "|"]
+    lines.append(
+        f"| all | {len(reports)} | " + " | ".join([str(outcomes[o]) for o in (*OUTCOMES, "no samples")]) + " |"
+    )
+    for dtype in dtypes:
+        having = [_worst(r.dtypes[dtype]) for r in reports if dtype in r.dtypes]
+        counts = Counter(having)
+        cells = [str(counts[o]) for o in (*OUTCOMES, "no samples")]
+        lines.append(f"| that take {dtype} | {len(having)} | {' | '.join(cells)} |")
+    return lines
+
+
+def _transform_totals(reports: list[Any], transforms: list[str]) -> list[str]:
+    lines = ["| transform | right | wrong | raised | refused | not compared |", "|---" * 6 + "|"]
+    for kind in transforms:
+        counts = Counter(_worst(r.transforms.get(kind, Counter())) for r in reports)
+        lines.append(f"| {kind} | {' | '.join([str(counts[o]) for o in (*OUTCOMES, 'no samples')])} |")
+    return lines
+
+
+def _worst(counts: Counter[str]) -> str:
+    return next((o for o in ("wrong", "raised", "refused", "right") if counts[o]), "no samples")
+
+
+def _row(report: Any, transforms: list[str]) -> str:
+    dtypes = [f"{name} {_fraction(counts)}" for name, counts in report.dtypes.items() if sum(counts.values())]
+    along = [_fraction(report.transforms.get(kind, Counter())) for kind in transforms]
+    troubled = report.outcome != "right" or any(
+        [c["wrong"] or c["raised"] or c["refused"] for c in report.transforms.values()]
+    )
+    remark = report.first.replace("|", "\\|").replace("<", "&lt;")[:120] if troubled else ""
+    cells = [f"`{report.name}`", report.kind, report.outcome, ", ".join(dtypes), *along, remark]
+    return f"| {' | '.join(cells)} |"
+
+
+def _fraction(counts: Counter[str]) -> str:
+    compared = sum([counts[o] for o in OUTCOMES])
+    return f"{counts['right']}/{compared}" if compared else "–"
