@@ -169,7 +169,8 @@ class Sweep:
         report = Report(named(op), "composed" if ltorch.find_symbol(op.op) is not None else "opaque")
         start = time.process_time()
         claimed = [d for d in self.dtypes if d in op.dtypes]
-        for dtype in claimed or [d for d in FALLBACKS if d in op.dtypes][:1]:
+        fallbacks = [d for d in FALLBACKS if d in op.dtypes]
+        for dtype in claimed or (fallbacks or self.dtypes)[:1]:
             self.of_dtype(op, dtype, report)
         report.seconds = time.process_time() - start
         return report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,9 @@ def recorded(function: Function, args: Any, kwargs: Any) -> tuple[Trace, list[to
     try:
         return traced(function, args, kwargs)
     except UnsupportedMutationError:  # the database wraps methods such as normal_: they get copies
-        return traced(lambda *a, **k: function(*copied(a), **copied(k)), args, kwargs)
+        return traced(
+            lambda *a, **k: function(*map_tensors(torch.clone, a), **map_tensors(torch.clone, k)), args, kwargs
+        )
 
 
 def executed(trace: Trace, values: list[torch.Tensor]) -> Any:
@@ -36,9 +39,41 @@ def executed(trace: Trace, values: list[torch.Tensor]) -> Any:
         return run(*values)
 
 
+def tracked(function: Function, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Return copies of arguments that require grad, but for those with respect to which PyTorch has no derivative."""
+    count = len(tensors_of(args, kwargs))
+    if _accepts(function, args, kwargs, set(range(count))):
+        return _requiring(args, kwargs, set(range(count)))
+    return _requiring(args, kwargs, {i for i in range(count) if _accepts(function, args, kwargs, {i})})
+
+
+def _requiring(args: Any, kwargs: Any, places: set[int]) -> tuple[Any, Any]:
+    counter = itertools.count()
+
+    def mark(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.requires_grad_(next(counter) in places and _is_inexact(tensor))
+
+    return map_tensors(mark, copied(args)), map_tensors(mark, copied(kwargs))
+
+
+def _is_inexact(tensor: torch.Tensor) -> bool:
+    """Whether a tensor can be computed with, as dtypes of 8 bits cannot."""
+    return (tensor.is_floating_point() or tensor.is_complex()) and tensor.itemsize > 1
+
+
+def _accepts(function: Function, args: Any, kwargs: Any, places: set[int]) -> bool:
+    """Whether PyTorch takes these arguments where they require grad."""
+    given, named = _requiring(args, kwargs, places)
+    try:
+        function(*given, **named)
+    except Exception as error:
+        return "not differentiable with respect to argument" not in str(error)
+    return True
+
+
 def vjp(function: Function, args: Any, kwargs: Any) -> str | None:
     """Return how gradients differ from PyTorch's autograd, or ``""``; ``None`` if PyTorch has none."""
-    args, kwargs = (map_tensors(_tracked, copied(v)) for v in (args, kwargs))
+    args, kwargs = tracked(function, args, kwargs)
     torch.manual_seed(0)
     try:
         expected = function(*args, **kwargs)
@@ -62,15 +97,12 @@ def vjp(function: Function, args: Any, kwargs: Any) -> str | None:
     return difference(list(wanted), zeros, exact=False)
 
 
-def _tracked(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.requires_grad_() if tensor.is_floating_point() or tensor.is_complex() else tensor
-
-
 def jvp(function: Function, args: Any, kwargs: Any) -> str | None:
     """Return how tangents differ from those of PyTorch's forward mode, or ``""``; ``None`` if PyTorch has none."""
+    flags = [t.requires_grad for t in tensors_of(*tracked(function, args, kwargs))]
     args, kwargs = copied(args), copied(kwargs)
     tensors = tensors_of(args, kwargs)
-    moved = [i for i, t in enumerate(tensors) if t.is_floating_point() or t.is_complex()]
+    moved = [i for i, flag in enumerate(flags) if flag]
     generator = torch.Generator().manual_seed(1)
     tangents = [torch.randn(t.shape, dtype=t.dtype, generator=generator) for t in (tensors[i] for i in moved)]
 
@@ -90,9 +122,33 @@ def jvp(function: Function, args: Any, kwargs: Any) -> str | None:
         return None
     trace, _ = recorded(function, args, kwargs)
     flat = tuple([p for p in tensors_of((trace.output,), {}) if p.dtype.is_inexact])
-    result = executed(jvp_transform_on_trace(trace.replace(output=flat)), [*tensors, *tangents])
+    names = {trace.inputs[i].name for i in moved}
+    pushed = jvp_transform_on_trace(trace.replace(output=flat), wanted=names)
+    result = executed(pushed, [*tensors, *tangents])
     found = [torch.zeros_like(w) if t is None else t for t, w in zip(result[1], wanted, strict=True)]
-    return difference(list(wanted), found, exact=False)
+    problem = difference(list(wanted), found, exact=False)
+    if problem:  # PyTorch's may be wrong itself
+        points = [tensors[i] for i in moved]
+        return "" if not difference(_slope(along, points, tangents), found, exact=False) else problem
+    return ""
+
+
+STEP = 1e-6
+
+
+def _slope(along: Function, points: list[torch.Tensor], tangents: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Return derivatives by central differences, computed in double precision; nothing where that is not possible."""
+    doubled = [(p.to(_double(p)), t.to(_double(t))) for p, t in zip(points, tangents, strict=True)]
+    try:
+        ahead, behind = ([*along(*[p + s * t for p, t in doubled])] for s in (STEP, -STEP))
+    except RuntimeError:
+        return []
+    slopes = [(a - b) / (2 * STEP) for a, b in zip(ahead, behind, strict=True)]
+    return [s.to(torch.complex64 if s.is_complex() else torch.float32) for s in slopes]
+
+
+def _double(tensor: torch.Tensor) -> torch.dtype:
+    return torch.complex128 if tensor.is_complex() else torch.float64
 
 
 def vmap(function: Function, args: Any, kwargs: Any) -> str | None:
@@ -108,7 +164,7 @@ def vmap(function: Function, args: Any, kwargs: Any) -> str | None:
     random = any([b.has_tag(OpTags.RANDOM) for b in trace.bound_symbols])
     if not tensors or not flat or random or any([is_unknown(d) for p in flat for d in p.shape]):
         return None
-    twice = [torch.stack([t, t * 0.5 if t.is_floating_point() or t.is_complex() else t]) for t in tensors]
+    twice = [torch.stack([t, t * 0.5 if _is_inexact(t) else t]) for t in tensors]
     try:
         each = [_alone(function, args, kwargs, [t[i] for t in twice]) for i in range(2)]
         wanted = [torch.stack(pair) for pair in zip(*each, strict=True)]

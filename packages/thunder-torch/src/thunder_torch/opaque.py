@@ -336,8 +336,9 @@ class Batched:
             return self._one_by_one(values)
 
     def _one_by_one(self, values: tuple[Any, ...]) -> Any:
+        """Call for each element, with memory of its own: some operations count from where memory begins."""
         alone = [
-            self.call(*[v if d is None else v.select(d, i) for v, d in zip(values, self.dims, strict=True)])
+            self.call(*[v if d is None else v.select(d, i).clone() for v, d in zip(values, self.dims, strict=True)])
             for i in range(self.size)
         ]
         stacked = iter([torch.stack(parts) for parts in zip(*[_tensors(a) for a in alone], strict=True)])
