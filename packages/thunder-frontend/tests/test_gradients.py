@@ -117,3 +117,43 @@ def test_running_statistics_are_not_copied():
     compiled = jit(torch.nn.BatchNorm1d(4))
     compiled(torch.randn(3, 4)).sum().backward()
     assert "clone" not in str(last_traces(compiled)[-1])
+
+
+def cubed(x):
+    return (x**3).sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (grad(grad(cubed)), lambda x: 6 * x),
+        (grad(grad(grad(cubed))), lambda x: torch.full_like(x, 6)),
+        (jit(grad(cubed)), lambda x: 3 * x**2),
+        (jit(grad(grad(cubed))), lambda x: 6 * x),
+        (jit(lambda x: grad(jit(cubed))(x * 2)), lambda x: 12 * x**2),
+    ],
+    ids=["twice", "three times", "compiled", "twice, compiled", "inside"],
+)
+def test_gradients_of_gradients(function, expected):
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    for _ in range(2):
+        torch.testing.assert_close(function(x)[0].detach(), expected(x.detach()))
+
+
+def test_gradients_need_no_gradients_switched_on():
+    x = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        torch.testing.assert_close(grad(cubed)(x)[0], torch.full((3,), 3.0))
+
+
+def test_arguments_may_be_nested():
+    x, y = torch.ones(3, requires_grad=True), torch.ones(2, requires_grad=True)
+    gradients = grad(lambda a, *, scale: (a["x"] * 2).sum() + (a["y"][0] * scale).sum())
+    torch.testing.assert_close(
+        gradients({"x": x, "y": [y]}, scale=y), (torch.full((3,), 2.0), torch.ones(2) * 2, torch.ones(2) * 2)
+    )
+
+
+def test_a_result_without_gradient_is_refused():
+    with pytest.raises(TypeError, match="nothing that was returned has a gradient"):
+        grad(lambda x: x.argmax())(torch.ones(2, requires_grad=True))

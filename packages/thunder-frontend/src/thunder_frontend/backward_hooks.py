@@ -210,6 +210,7 @@ class ModuleHooks:
         results = result if isinstance(result, tuple) else (result,)
         places = self._tracked(results)
         made = self._through("module_output", results, places, lambda *c: self._pull_outputs(len(results), places, c))
+        del self.calls, self.rules  # the rules, which last, refer to this
         if not isinstance(result, tuple):
             return made[0]
         return result._make(made) if hasattr(result, "_make") else made

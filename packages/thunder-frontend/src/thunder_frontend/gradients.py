@@ -20,8 +20,9 @@ def value_and_grad(fn: Callable[..., Any]) -> Callable[..., tuple[Any, tuple[Any
         fn: a callable or module, compiled by ``jit`` or not.
 
     Returns:
-        A function of the same arguments. Its gradients are one per tensor that requires grad, first those among the
-        arguments, in order, then, for a module, its parameters; ``None`` for one that the result does not depend on.
+        A function of the same arguments, which can be differentiated and compiled in turn. Its gradients are one per
+        tensor that requires grad, first those among the arguments, in order, then, for a module, its parameters;
+        ``None`` for one that the result does not depend on.
 
     Raises:
         TypeError: when called with nothing that requires grad, or if nothing returned has a gradient.
@@ -41,12 +42,15 @@ def value_and_grad(fn: Callable[..., Any]) -> Callable[..., tuple[Any, tuple[Any
             inputs += [p for p in compiled.parameters() if p.requires_grad]
         if not inputs:
             raise TypeError("nothing requires grad: neither a tensor among the arguments nor a parameter")
-        value = compiled(*args, **kwargs)
+        with torch.enable_grad():
+            value = compiled(*args, **kwargs)
         results = [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor) and t.requires_grad]
         if not results:
             raise TypeError("nothing that was returned has a gradient")
         ones = [torch.ones_like(t) for t in results]
-        return value, torch.autograd.grad(results, inputs, ones, allow_unused=True)
+        # Inside of another program, which may be differentiated itself, gradients have gradients.
+        again = torch.compiler.is_compiling()
+        return value, torch.autograd.grad(results, inputs, ones, create_graph=again, allow_unused=True)
 
     return run
 

@@ -40,6 +40,7 @@ GLOBAL_HOOKS = (
     "_global_forward_pre_hooks",
 )
 MODULES = torch.nn.modules.module
+GRADIENTS = "thunder_frontend.gradients"  # says in terms of PyTorch what the gradients of a function are
 NUMBERS_A_HOOK = torch.utils.hooks.RemovableHandle.__init__
 """Counts all hooks there ever were. The count is no state that a program depends on, and is not to be taken back."""
 
@@ -47,7 +48,7 @@ NUMBERS_A_HOOK = torch.utils.hooks.RemovableHandle.__init__
 def runs_natively(function: Any) -> bool:
     """Whether a Python function is called as it is: Thunder's own, and what of PyTorch ends in its dispatcher."""
     module = function.__globals__.get("__name__") or ""
-    if function is call_module or function is module_calls.checkpoint:
+    if function is call_module or function is module_calls.checkpoint or module == GRADIENTS:
         return False
     if function is NUMBERS_A_HOOK:
         return True

@@ -224,10 +224,10 @@ def without_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
 def _differentiated(
     program: Program, trace: Trace, options: Options, timer: Timer, traces: list[Trace], backward_traces: list[Trace]
 ) -> tuple[Callable[..., Any], Split]:
-    executors = resolve_executors(options.executors)
+    executors, rules = resolve_executors(options.executors), program.rules
 
     def rule_of(bound: BoundSymbol) -> Any:
-        return program.rules.get(bound.symbol) or grad_rule(bound, executors)
+        return rules.get(bound.symbol) or grad_rule(bound, executors)
 
     def differentiate(differentiated: Trace, wanted: Any = None) -> Split:
         return forward_and_backward(
@@ -265,6 +265,6 @@ def _differentiated(
             boxed=True,
             compile=compile_trace,
             differentiate=differentiate,
-            rule_of=lambda bound: rule_for_higher_derivatives(program.rules, bound),
+            rule_of=lambda bound: rule_for_higher_derivatives(rules, bound),
         )
         return run, split

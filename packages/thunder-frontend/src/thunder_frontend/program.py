@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from thunder_frontend.guards import EnvironmentGuard, Guard, TensorMetadata
 from thunder_frontend.sources import Source
 from thunder_ir import Symbol, TensorProxy, Trace
@@ -22,14 +20,14 @@ class Input:
         source: how the prologue gets at it.
         slot: the container and key where it is kept, if the compiled function holds the container.
         metadata: the kind of tensor that the program was compiled for.
-        example: the tensor of the call that is being compiled.
+        example: the tensor of the call that is being compiled; ``None`` when that is done, as it is the caller's.
     """
 
     proxy: TensorProxy
     source: Source
     slot: tuple[Any, Any] | None
     metadata: TensorMetadata
-    example: torch.Tensor
+    example: Any
 
 
 @dataclass(frozen=True, slots=True, eq=False)

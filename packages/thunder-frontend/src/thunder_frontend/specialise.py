@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import linecache
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import contains, getitem, is_
 from typing import Any
 
@@ -164,7 +164,7 @@ def specialise(
     shown_head = [line.replace("return miss(args, kwargs)", "return None") for line in head]
     shown = "\n".join(["def prologue(args, kwargs):", *shown_head, f"{INDENT}return ({inputs},)"]) + "\n"
     return Specialisation(
-        program,
+        replace(program, inputs=tuple([replace(i, example=None) for i in program.inputs])),
         made,
         Generated(shown, context, "prologue"),
         Generated(_epilogue_text(program, epilogue, returns_result), epilogue.context, "epilogue"),

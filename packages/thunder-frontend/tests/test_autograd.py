@@ -1,0 +1,53 @@
+"""What users do with PyTorch's autograd comes out compiled as it does eagerly, errors included."""
+
+import warnings
+
+import pytest
+import torch
+import training_programs  # noqa: F401  (files programs)
+from autograd_programs import PROGRAMS
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from thunder_frontend import jit
+
+
+def outcome(program, wrap):
+    """Return what a program returns, or its error in PyTorch's words, the name of the node apart."""
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return program(wrap)
+        except Exception as error:
+            words = str(error).split("\n")[0].split(", is at version")[0]
+            for node in ("Compiled", "SinBackward0", "Sin", "Exp", "SqrtBackward0"):
+                words = words.replace(node, "Node")
+            return type(error), words.replace("NodeBackward", "Node")
+
+
+def kinds(value):
+    """Return which tensors in a value require grad."""
+    if isinstance(value, (tuple, list)):
+        return [kinds(item) for item in value]
+    return value.requires_grad if isinstance(value, torch.Tensor) else None
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_programs_do_what_they_do_in_eager(program):
+    expected, found = outcome(program, lambda function: function), outcome(program, jit)
+    if isinstance(expected, tuple) and expected and isinstance(expected[0], type):
+        assert found == expected
+    else:
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+        assert kinds(found) == kinds(expected)
+
+
+def test_nothing_holds_an_input_after_backward():
+    x = torch.randn(100, requires_grad=True)
+    value = x * 2
+    kept = StorageWeakRef(value.untyped_storage())
+    y = jit(lambda a: a.sin() * a)(value).sum()
+    del value
+    assert not kept.expired()
+    y.backward()
+    assert kept.expired()
