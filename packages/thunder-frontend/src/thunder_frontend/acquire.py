@@ -98,6 +98,7 @@ class Acquisition(TorchCalls):
         self.symbolic = symbolic
         self.opens = opens or symbolic
         self.met_numbers = False
+        self.as_eager = False
         self.numbers: list[NumberInput] = []
         super().__init__(Builder(language=torch_language), self._input_of, replacements)
         self.inputs: list[Input] = []

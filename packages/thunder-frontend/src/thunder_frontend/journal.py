@@ -34,6 +34,7 @@ class Journal:
 
     def __init__(self) -> None:
         self._writes: dict[tuple[int, str, Any], Write] = {}
+        self._dicts: dict[int, Any] = {}
         self._containers: set[int] = set()
         self._earlier: list[Write] = []
         self.version = 0
@@ -47,6 +48,9 @@ class Journal:
         self.version += 1
         if id(target) not in self._containers:
             self._writes.setdefault((id(target), kind, key), Write(kind, target, key, before))
+            own = getattr(target, "__dict__", None) if kind == "attribute" else None
+            if own.__class__ is dict:
+                self._dicts[id(own)] = target
 
     def note_container(self, container: Any) -> None:
         """Remember the contents of a container that is about to be changed."""
@@ -70,9 +74,19 @@ class Journal:
 
     def written_at(self, target: Any, kind: str, key: Any) -> bool:
         """Whether the program wrote to this place."""
-        found = (id(target), kind, key) in self._writes
+        found = (id(target), kind, key) in self._writes or self._written_otherwise(target, kind, key)
         self.consulted += found
         return found
+
+    def _written_otherwise(self, target: Any, kind: str, key: Any) -> bool:
+        """Whether the program wrote to an attribute as an item of the object's ``__dict__``, or the other way round."""
+        if kind == "item":
+            owner = self._dicts.get(id(target))
+            return owner is not None and (id(owner), "attribute", key) in self._writes
+        if kind != "attribute":
+            return False
+        own = getattr(target, "__dict__", None)
+        return own.__class__ is dict and ((id(own), "item", key) in self._writes or id(own) in self._containers)
 
     def touches(self, target: Any) -> bool:
         """Whether the program wrote anything to an object."""
@@ -80,8 +94,12 @@ class Journal:
 
     def added(self, container: Any) -> frozenset[Any]:
         """Return the keys that the program added to a dict."""
+        owner = self._dicts.get(id(container), container)
         return frozenset(
-            w.key for w in self._writes.values() if w.target is container and w.kind == "item" and w.before is MISSING
+            w.key
+            for w in self._writes.values()
+            if w.before is MISSING
+            and (w.target is container and w.kind == "item" or w.target is owner and w.kind == "attribute")
         )
 
     def writes(self) -> list[Write]:
@@ -102,7 +120,7 @@ class Journal:
                     write.target.get(write.key, MISSING) if isinstance(write.target, dict) else write.target[write.key]
                 )
             case "cell":
-                return write.target.cell_contents
+                return contents_of(write.target)
             case _:
                 return write.target
 
@@ -112,6 +130,14 @@ class Journal:
             _restore(write)
         for write in reversed(self._earlier):
             _restore(write)
+
+
+def contents_of(cell: Any) -> Any:
+    """Return what a cell of a closure holds; :data:`MISSING` if nothing."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
 
 
 def _plain(write: Write) -> bool:
@@ -132,6 +158,8 @@ def _restore(write: Write) -> None:
                 target.pop(key, None)
             else:
                 target[key] = before
+        case "cell" if before is MISSING:
+            del target.cell_contents
         case "cell":
             target.cell_contents = before
         case _:

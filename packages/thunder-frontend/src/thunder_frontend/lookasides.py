@@ -15,6 +15,7 @@ from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
 from thunder_frontend.module_calls import call_module, runs_forward_alone
 from thunder_frontend.open_numbers import open_number_lookasides
+from thunder_frontend.other_transforms import compiled_by_torch, leave_uncompiled, refusals
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import VALUES
@@ -23,13 +24,8 @@ from thunder_ir import NumberProxy, Symbol
 
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
-    "torch.nn.attention", "torch.autograd.function", "torch.distributions",
+    "torch.nn.attention", "torch.autograd.function", "torch.distributions", "torch._functorch.functional_call",
 )  # fmt: skip
-
-
-def compiling() -> bool:
-    """Answer libraries that ask whether their program is being captured as a whole."""
-    return True
 
 
 HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
@@ -139,6 +135,20 @@ def lookasides(acquisition: Any) -> list[Any]:
             "save; enter them around the call of the compiled function"
         )
 
+    def compiling() -> bool:
+        """Answer libraries that ask whether their program is being captured as a whole."""
+        return not acquisition.as_eager
+
+    def enter_hooks(self: torch.nn.Module) -> bool:
+        """PyTorch leaves out hooks that run whatever happens if it is told that something captures the program."""
+        before = acquisition.as_eager
+        if self._forward_hooks_always_called or MODULES._global_forward_hooks_always_called:
+            acquisition.as_eager = True
+        return before  # type: ignore[no-any-return]
+
+    def leave_hooks(before: bool) -> None:
+        acquisition.as_eager = before
+
     table: dict[Any, Any] = {
         torch.nn.Module.__getattr__: module_getattr,
         torch.nn.Module._wrapped_call_impl: Interpreted(call_module),
@@ -160,6 +170,10 @@ def lookasides(acquisition: Any) -> list[Any]:
         torch.Tensor._make_subclass: acquisition.as_class,
         torch.compiler.is_compiling: compiling,
         torch.compiler.is_dynamo_compiling: compiling,
+        module_calls.enter_hooks: enter_hooks,
+        module_calls.leave_hooks: leave_hooks,
+        torch.compile: leave_uncompiled,
+        **refusals(),
     }
 
     def operator_in_place_of(function: Any) -> Any:
@@ -175,12 +189,13 @@ def lookasides(acquisition: Any) -> list[Any]:
         return lambda *args, **kwargs: acquisition.symbol_call(function, args, kwargs)
 
     def compiled_before(function: Any) -> Any:
-        inner = getattr(type(function), "compiles", None)
+        compiles = getattr(type(function), "compiles", None)
+        inner = compiles(function) if compiles is not None else compiled_by_torch(function)
         if inner is None:
             return None
         if world.source_of(function) is not None:
-            world.hold(inner(function), getattr(function, "__name__", "compiled"))
-        return Interpreted(inner(function))
+            world.hold(inner, getattr(function, "__name__", "compiled"))
+        return Interpreted(inner)
 
     def cached_call(function: Any) -> Any:
         """A function with a cache answers from its cache, by tensors that are none of this program's."""

@@ -133,6 +133,27 @@ def _detach_in_place(calls: Any, tensor: T) -> Any:
     return tensor
 
 
+@answers(T.__deepcopy__)
+def _deepcopy(calls: Any, tensor: T, memo: dict[int, Any]) -> Any:
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    traced = calls.traced(tensor)
+    if not calls.is_leaf(traced):
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+        )
+    contents = calls(torch.clone, (calls(T.detach, (tensor,), {}),), {})
+    made = memo[id(tensor)] = calls.as_class(traced._stands_for, contents, calls.value(traced).requires_grad)
+    return made
+
+
+@answers(T.__reduce_ex__)
+def _reduce(calls: Any, tensor: T, protocol: Any) -> Any:
+    """What ``copy.copy`` asks for: how to make a tensor of the same memory."""
+    traced = calls.traced(tensor)
+    return calls.as_class, (traced._stands_for, tensor, calls.value(traced).requires_grad)
+
+
 @answers(_getter("requires_grad"))
 def _requires_grad(calls: Any, tensor: T) -> bool:
     return calls.value(tensor).requires_grad  # type: ignore[no-any-return]

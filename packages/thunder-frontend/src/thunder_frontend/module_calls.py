@@ -38,10 +38,24 @@ def call_module(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
     if runs_forward_alone(self):
         result = self.forward(*args, **kwargs)
     else:
-        result = self._call_impl(*args, **kwargs)
+        before = enter_hooks(self)
+        try:
+            result = self._call_impl(*args, **kwargs)
+        finally:
+            leave_hooks(before)
     if run is not None:
         end_module(run, result)
     return result
+
+
+def enter_hooks(module: torch.nn.Module) -> Any:
+    """Begin a call of a module with its hooks; the acquisition answers."""
+    raise RuntimeError(f"the hooks of {type(module).__name__} are called outside of an acquisition")
+
+
+def leave_hooks(before: Any) -> None:
+    """End what :func:`enter_hooks` began; the acquisition answers."""
+    raise RuntimeError(f"the hooks of a module are left outside of an acquisition ({before})")
 
 
 def enter_checkpoint() -> Any:

@@ -19,7 +19,7 @@ import torch
 
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import IdentityGuard
-from thunder_frontend.journal import MISSING
+from thunder_frontend.journal import MISSING, contents_of
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import DICTS, LISTS, SCALARS, SETS, World, is_buffer
 from thunder_interpreter import Callbacks
@@ -28,7 +28,8 @@ CONTAINERS = frozenset({list, tuple, deque, dict, OrderedDict, defaultdict, type
 MUTATORS = frozenset(
     "append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft "
     "extendleft rotate move_to_end difference_update intersection_update symmetric_difference_update __setitem__ "
-    "__delitem__ __iadd__ __ior__ __iand__ __isub__ __ixor__ __imul__".split()
+    "__delitem__ __iadd__ __ior__ __iand__ __isub__ __ixor__ __imul__ "
+    "_count_elements heappush heappop heapify heappushpop heapreplace insort insort_left insort_right".split()
 )
 INPLACE_OPERATORS = frozenset(
     getattr(operator, n) for n in ("iadd", "ior", "iand", "isub", "ixor", "imul", "setitem", "delitem")
@@ -103,7 +104,9 @@ class Watch(Callbacks):
             if not isinstance(getattr(torch.Tensor, name, None), GetSetDescriptorType):
                 self.world.journal.note("attribute", obj, name, obj.__dict__.get(name, MISSING))
             return
-        if self.world.source_of(obj) is not None:
+        if type(obj).__setattr__ is dict.__setitem__:
+            self.store_item(obj, name, value)
+        elif self.world.source_of(obj) is not None:
             own = getattr(obj, "__dict__", None)
             plain = isinstance(own, (dict, types.MappingProxyType))
             before = own.get(name, MISSING) if plain else getattr(obj, name, MISSING)
@@ -138,8 +141,8 @@ class Watch(Callbacks):
         self.world.journal.note("item", globals_dict, name, globals_dict.get(name, MISSING))
 
     def store_closure(self, cell: Any, name: str, value: Any) -> None:
-        if self.world.source_of(cell) is not None:
-            self.world.journal.note("cell", cell, None, cell.cell_contents)
+        if self.world.is_outside_cell(cell):
+            self.world.journal.note("cell", cell, None, contents_of(cell))
 
     # --- calls -----------------------------------------------------------------------------------------------------
 

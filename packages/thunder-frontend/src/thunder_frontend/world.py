@@ -226,7 +226,10 @@ class World:
     def _found_on_class(self, obj: Any, source: Source, own: Any, name: str, value: Any) -> Any:
         raw = self.classes.lookup(type(obj), name)
         if raw is MISSING:
-            return value
+            getter = self.classes.lookup(type(obj), "__getattr__")
+            if getter is MISSING or isinstance(getter, types.FunctionType):
+                return value
+            return self.read(source, "attribute", name, value)  # ``__getattr__ = dict.__getitem__``, say
         if isinstance(own, dict):
             self._not_shadowed(obj, source, own, name)
         if isinstance(value, types.MethodType):
@@ -309,6 +312,10 @@ class World:
         if self.journal.written_at(cell, "cell", None):
             return value
         return self.read(held(cell, name), "cell", name, value)
+
+    def is_outside_cell(self, cell: Any) -> bool:
+        """Whether a cell is in the closure of an outside function."""
+        return id(cell) in self._cells
 
     def entered(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Take in what a function that is about to run is made of; pass it the tensors among its defaults."""

@@ -1,0 +1,146 @@
+"""What ``torch.nn.utils`` and hooks do to modules is part of the program, over steps of training."""
+
+import copy
+
+import pytest
+import torch
+from against_eager import tensors
+from torch import nn
+from torch.nn.utils import parametrizations, parametrize, prune
+
+from thunder_frontend import AcquisitionError, jit
+
+
+def pruned():
+    layers = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
+    prune.l1_unstructured(layers[0], "weight", amount=0.4)
+    prune.ln_structured(layers[2], "weight", 0.5, 2, 0)
+    return layers
+
+
+class Symmetric(nn.Module):
+    def forward(self, x):
+        return x.triu() + x.triu(1).transpose(-1, -2)
+
+
+def symmetric():
+    layer = nn.Linear(3, 3)
+    parametrize.register_parametrization(layer, "weight", Symmetric())
+    return layer
+
+
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = symmetric()
+
+    def forward(self, x):
+        with parametrize.cached():
+            return self.layer(x) + self.layer(x * 2)
+
+
+class Functional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.scale = nn.Linear(3, 3), nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        scaled = {name: p * self.scale for name, p in self.layer.named_parameters()}
+        return torch.func.functional_call(self.layer, scaled, (x,))
+
+
+class OtherStatistics(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        other = torch.func.functional_call(self.norm, {"running_mean": torch.zeros(3)}, (x,))
+        return other, self.norm(x)
+
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.layer.register_forward_pre_hook(lambda m, args, kwargs: ((args[0] + 1,), kwargs), with_kwargs=True)
+        self.layer.register_forward_hook(lambda m, args, kwargs, out: out + args[0], with_kwargs=True)
+        self.register_forward_hook(lambda m, args, out: out * 2)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def normalised(how):
+    return lambda: how(nn.Linear(3, 3))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "make",
+    [
+        pruned, symmetric, Cached, Functional, OtherStatistics, Hooked, normalised(nn.utils.weight_norm),
+        normalised(nn.utils.spectral_norm), normalised(parametrizations.weight_norm),
+        normalised(parametrizations.spectral_norm), normalised(parametrizations.orthogonal),
+    ],
+)  # fmt: skip
+def test_a_module_trains_as_in_eager(make):
+    torch.manual_seed(0)
+    eager = make()
+    try:
+        ours = copy.deepcopy(eager)
+    except RuntimeError:  # weights that are results are not copied
+        torch.manual_seed(0)
+        ours = make()
+    compiled, x = jit(ours), torch.randn(4, 3)
+    for _ in range(3):
+        found, truth = tensors(compiled(x)), tensors(eager(x))
+        torch.testing.assert_close(found, truth)
+        for module, results in ((eager, truth), (ours, found)):
+            sum([r.sum() for r in results]).backward()
+            with torch.no_grad():
+                for p in module.parameters():
+                    p.sub_(0.1 * p.grad)
+                    p.grad = None
+    torch.testing.assert_close(dict(ours.state_dict()), dict(eager.state_dict()))
+
+
+class Raising(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = 0
+        self.register_forward_hook(self.hook, always_call=True)
+
+    def hook(self, module, args, result):
+        self.seen += 1
+
+    def forward(self, x, fail):
+        if fail:
+            raise ValueError
+        return x + 1
+
+
+def test_hooks_that_always_run_run():
+    module = Raising()
+    compiled = jit(module)
+    for fail in (False, True, False, True):
+        try:
+            compiled(torch.ones(2), fail)
+        except ValueError:
+            assert fail
+    assert module.seen == 4
+
+
+def test_functions_that_torch_compiled_are_part_of_the_program():
+    scale = nn.Linear(3, 3)
+    inner = torch.compile(lambda x: x * scale.bias, backend="eager")
+    outer = jit(lambda x: torch.compile(torch.sin, backend="eager")(inner(x)))
+    x = torch.randn(3)
+    torch.testing.assert_close(outer(x), (x * scale.bias).sin())
+    scale.bias = nn.Parameter(torch.ones(3))
+    torch.testing.assert_close(outer(x), x.sin())
+
+
+def test_transforms_of_functorch_inside_are_refused():
+    with pytest.raises(AcquisitionError, match=r"torch\.func\.vmap"):
+        jit(lambda x: torch.func.vmap(torch.sin)(x))(torch.ones(3))

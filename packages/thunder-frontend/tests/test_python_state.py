@@ -1,0 +1,134 @@
+"""State that programs keep in Python: closures, attributes, containers; read, written and read again over calls."""
+
+import bisect
+import collections
+import copy
+import heapq
+
+import pytest
+import torch
+from against_eager import tensors
+from torch import nn
+
+from thunder_frontend import jit
+
+
+class Record:
+    def __init__(self):
+        self.count, self.history = 0, {}
+
+
+class Attributes(dict):
+    __getattr__ = dict.__getitem__
+    __setattr__ = dict.__setitem__
+
+
+def counter():
+    count = 0
+
+    def step(x):
+        nonlocal count
+        count += 1
+        return x * count
+
+    return step
+
+
+def set_and_get():
+    value = 1
+
+    def set_it(x):
+        nonlocal value
+        value = 5
+        return x * value
+
+    def get_it(x):
+        return x * value
+
+    return set_it, get_it
+
+
+def makes_records(x, record):
+    record.count += 1
+    record.history[record.count] = x * record.count
+    record.history.setdefault("log", []).append(record.count)
+    return len(record.history), list(record.history)
+
+
+def through_the_dict(x, record):
+    vars(record)["extra"] = 7
+    first = record.extra * x
+    record.extra = 8
+    record.__dict__.update(other=x * 2)
+    return first, vars(record)["extra"] * x, record.other, len(vars(record)), list(vars(record))
+
+
+def heaps(x, items):
+    heapq.heapify(items)
+    heapq.heappush(items, 1)
+    bisect.insort(items, 4)
+    return x * heapq.heappop(items), list(items)
+
+
+def counts(x, counter):
+    counter.update("ab")
+    return x * counter["a"], dict(counter)
+
+
+def attributes_as_items(x, named):
+    named.y = x * named.scale
+    named.scale = named.scale + 1
+    return named.y, named.get("scale")
+
+
+CASES = [
+    (lambda x, f: f(x), counter),
+    (lambda x, fs: (fs[1](x), fs[0](x), fs[1](x)), set_and_get),
+    (makes_records, Record),
+    (through_the_dict, Record),
+    (heaps, lambda: [5, 3]),
+    (counts, lambda: collections.Counter("a")),
+    (attributes_as_items, lambda: Attributes(scale=2)),
+]
+
+
+@pytest.mark.parametrize(("program", "make"), CASES)
+def test_state_changes_from_call_to_call_as_in_eager(program, make):
+    compiled, ours, eagers = jit(program), make(), make()
+    x = torch.arange(3.0)
+    for _ in range(3):
+        found, truth = compiled(x, ours), program(x, eagers)
+        assert repr(found) == repr(truth)
+        if not callable(ours):
+            assert repr(getattr(ours, "__dict__", ours)) == repr(getattr(eagers, "__dict__", eagers)) or callable(
+                ours[0]
+            )
+
+
+def test_the_compiled_functions_own_closure_is_written():
+    step, twin = counter(), counter()
+    compiled = jit(step)
+    for _ in range(3):
+        assert torch.equal(compiled(torch.ones(2)), twin(torch.ones(2)))
+
+
+@pytest.mark.parametrize("make", [torch.Tensor.clone, lambda t: t.clone().requires_grad_(), nn.Parameter])
+@pytest.mark.parametrize(
+    "program",
+    [
+        copy.copy, lambda x: copy.deepcopy([x, {"a": x}]), lambda x: (copy.copy(x), copy.copy(x) * 2),
+        lambda x: copy.deepcopy(x * 2),
+    ],
+)  # fmt: skip
+def test_tensors_are_copied(program, make):
+    ours, eagers = make(torch.arange(3.0)), make(torch.arange(3.0))
+    try:
+        truth = program(eagers)
+    except RuntimeError:  # PyTorch copies no results
+        with pytest.raises(RuntimeError, match="deepcopy"):
+            jit(program)(ours)
+        return
+    for found, true in zip(tensors(jit(program)(ours)), tensors(truth), strict=True):
+        assert torch.equal(found, true) and type(found) is type(true) and found.requires_grad == true.requires_grad
+        shared = [t.untyped_storage()._cdata == i.untyped_storage()._cdata for t, i in ((found, ours), (true, eagers))]
+        assert shared[0] == shared[1]
