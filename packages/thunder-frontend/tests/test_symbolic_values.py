@@ -86,3 +86,10 @@ def test_modules_train_with_open_batch_sizes():
         torch.testing.assert_close(result, expected)
     assert cache_misses(compiled) == 1, explain_misses(compiled)
     assert "i0" in str(last_traces(compiled)[0])
+
+
+def test_sizes_that_only_pytorch_computes_with_are_fixed():
+    compiled = symbolic(lambda x: torch.zeros(torch.linalg.svdvals(x).shape[0]))
+    for n in (2, 3, 2):
+        assert compiled(mark_dynamic(torch.randn(n, 4), 0)).shape == (n,)
+    assert cache_misses(compiled) == 2

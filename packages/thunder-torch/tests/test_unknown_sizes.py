@@ -9,7 +9,7 @@ from thunder_executors import to_callable
 from thunder_executors_torch import executor
 from thunder_ir import Tensor, TensorProxy, is_unknown, trace_of, verify
 from thunder_ir.passes import common_subexpressions, dead_code_elimination, expand
-from thunder_torch import call, torch_language
+from thunder_torch import call, proxy_of, torch_language
 from thunder_torch.errors import DataDependentShapeError
 from thunder_torch.metadata import metadata_of
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
@@ -142,6 +142,13 @@ def test_what_broadcasts_for_some_sizes_raises_when_it_would():
 def test_what_the_metadata_need_is_refused_with_pytorchs_reason():
     with pytest.raises(DataDependentShapeError, match=r"what arange returns depends on values.*static shape"):
         recorded(lambda c, x: c(torch.arange, c(torch.Tensor.item, c(torch.amax, x))))
+
+
+def test_numbers_are_numbers_of_the_program():
+    for x in (torch.tensor([1.5]), torch.tensor([3]), torch.tensor([True]), torch.tensor([1 + 2j])):
+        trace = trace_of(lambda a: call(lambda t: t.item(), (a,), {}), proxy_of(x), language=torch_language)
+        found = to_callable(trace, [executor])(x)
+        assert is_unknown(trace.output) and found == x.item() and type(found) is type(x.item())
 
 
 def test_errors_of_the_user_stay_pytorchs():

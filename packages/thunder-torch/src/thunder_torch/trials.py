@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import UnsupportedFakeTensorException, UnsupportedOperatorException
 
-from thunder_ir import IntegerProxy, TensorProxy, Unknown
+from thunder_ir import IntegerProxy, TensorProxy, Unknown, number_proxy
 from thunder_ir.unknown import terms_of
 from thunder_torch.convert import fake_of, to_torch_device
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
 from thunder_torch.names import name_of
-from thunder_torch.specs import TensorSpec, map_tensors, spec_of_result, tensors_of
+from thunder_torch.specs import NUMBERS, TensorSpec, map_tensors, spec_of_result, tensors_of
 from thunder_torch.unknown_sizes import TYPICAL, sum_of
 
 LARGEST_TRIAL = 1 << 22  # elements in all arguments together up to which a call is tried on real memory
@@ -53,7 +53,9 @@ def on_real_tensors(
     if not told:
         raise refused or error
     trusted = _lacks_kernel(error) or name_of(function) in SHAPED_BY_METADATA
-    if told[0] != told[-1] or not (len(told) == 2 or trusted):
+    if told[0] != told[-1]:
+        return _merged(told[0], told[1], name_of(function), data_dependent(function, error))
+    if len(told) == 1 and not trusted:
         raise data_dependent(function, error)
     return told[0]
 
@@ -88,8 +90,10 @@ def _merged(one: Any, other: Any, operation: str, refusal: Exception) -> Any:
             for i, (a, b) in enumerate(zip(one.shape, other.shape, strict=True))
         ]
         return one._replace(shape=tuple(sizes), strides=None, has_unknown=bool(sizes))
-    if one.__class__ is not other.__class__ or isinstance(one, (bool, int, float, complex)):
-        raise refusal  # a number may be the answer to a question about values
+    if one.__class__ is not other.__class__:
+        raise refusal
+    if one.__class__ in NUMBERS:  # it may be the answer to a question about values, whether or not they differ here
+        return number_proxy(one, unknown=Unknown(f"what {operation} returns"))
     if isinstance(one, (tuple, list)):
         if len(one) != len(other):
             raise refusal
