@@ -161,3 +161,19 @@ def test_errors_of_the_user_stay_pytorchs():
 def test_static_calls_are_plain_integers():
     proxy = metadata_of(torch.add, (Tensor((2, 3)), 1), {})
     assert isinstance(proxy, TensorProxy) and all(type(d) is int for d in (*proxy.shape, *(proxy.strides or ())))
+
+
+def test_what_pytorch_does_not_tell_is_tried():
+    def function(c, x, at):
+        return c(torch.tensor_split, x, at)
+
+    trace = recorded(function, Tensor((5, 3)), Tensor((2,), "int64"))
+    run = to_callable(trace, [executor])
+    for at in ([1, 2], [0, 4], [3, 3]):
+        x = torch.randn(5, 3)
+        torch.testing.assert_close(run(x, torch.tensor(at)), torch.tensor_split(x, torch.tensor(at)))
+
+
+def test_how_many_results_there_are_is_not_guessed():
+    with pytest.raises(DataDependentShapeError, match="what tensor_split returns depends on values"):
+        recorded(lambda c, x, n: c(torch.tensor_split, x, n), Tensor((5, 3)), Tensor((), "int64"))

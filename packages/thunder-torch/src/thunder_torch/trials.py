@@ -16,6 +16,7 @@ from thunder_torch.names import name_of
 from thunder_torch.specs import NUMBERS, TensorSpec, map_tensors, spec_of_result, tensors_of
 from thunder_torch.unknown_sizes import TYPICAL, sum_of
 
+ASCENDING = 5  # how many different integers there are in the trial in which they are not all the same
 LARGEST_TRIAL = 1 << 22  # elements in all arguments together up to which a call is tried on real memory
 _NO_KERNEL = (UnsupportedFakeTensorException, UnsupportedOperatorException)
 SHAPED_BY_METADATA = frozenset({
@@ -53,8 +54,8 @@ def on_real_tensors(
     if not told:
         raise refused or error
     trusted = _lacks_kernel(error) or name_of(function) in SHAPED_BY_METADATA
-    if told[0] != told[-1]:
-        return _merged(told[0], told[1], name_of(function), data_dependent(function, error))
+    if any([other != told[0] for other in told]):
+        return _merged(told, name_of(function), data_dependent(function, error))
     if len(told) == 1 and not trusted:
         raise data_dependent(function, error)
     return told[0]
@@ -69,49 +70,52 @@ def sizes_by_trial(
     runs, as nothing says that they never do.
 
     Raises:
-        Exception: ``refusal``, if there are no two trials, or they agree in too little.
+        Exception: ``refusal``, if no two trials succeed, or they agree in too little.
     """
     if not _can_be_tried(args, kwargs):
         raise refusal
     told, _ = _trials(function, args, kwargs, known)
-    if len(told) != 2:
+    if len(told) < 2:
         raise refusal
-    return _merged(told[0], told[1], name_of(function), refusal)
+    return _merged(told, name_of(function), refusal)
 
 
-def _merged(one: Any, other: Any, operation: str, refusal: Exception) -> Any:
-    if isinstance(one, TensorSpec) and isinstance(other, TensorSpec):
-        if one[1:4] != other[1:4] or one[5:] != other[5:] or len(one.shape) != len(other.shape):
+def _merged(told: list[Any], operation: str, refusal: Exception) -> Any:
+    one = told[0]
+    if any([other.__class__ is not one.__class__ for other in told]):
+        raise refusal
+    if isinstance(one, TensorSpec):
+        if any([t[1:4] != one[1:4] or t[5:] != one[5:] or len(t.shape) != len(one.shape) for t in told]):
             raise refusal
-        sizes = [
-            sum_of(terms_of(a), f"a size of what {operation} returns", a)
-            if a == b
-            else IntegerProxy(TYPICAL, "", Unknown(f"dimension {i} of what {operation} returns", 0))
-            for i, (a, b) in enumerate(zip(one.shape, other.shape, strict=True))
-        ]
+        sizes = [_size(places, i, operation) for i, places in enumerate(zip(*[t.shape for t in told], strict=True))]
         return one._replace(shape=tuple(sizes), strides=None, has_unknown=bool(sizes))
-    if one.__class__ is not other.__class__:
-        raise refusal
     if one.__class__ in NUMBERS:  # it may be the answer to a question about values, whether or not they differ here
         return number_proxy(one, unknown=Unknown(f"what {operation} returns"))
     if isinstance(one, (tuple, list)):
-        if len(one) != len(other):
+        if any([len(other) != len(one) for other in told]):
             raise refusal
-        items = [_merged(a, b, operation, refusal) for a, b in zip(one, other, strict=True)]
+        items = [_merged(list(parts), operation, refusal) for parts in zip(*told, strict=True)]
         return one._make(items) if hasattr(one, "_make") else one.__class__(items)
-    if one != other:
+    if any([other != one for other in told]):
         raise refusal
     return one
+
+
+def _size(found: tuple[int, ...], place: int, operation: str) -> IntegerProxy:
+    """Return a size that came out so in several trials: unknown, or the one that it always was."""
+    if len(set(found)) == 1:
+        return sum_of(terms_of(found[0]), f"a size of what {operation} returns", found[0])
+    return IntegerProxy(TYPICAL, "", Unknown(f"dimension {place} of what {operation} returns", 0))
 
 
 def _trials(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: bool
 ) -> tuple[list[Any], Exception | None]:
-    """Return the specifications of what a call returns for two kinds of values, and the first error there was."""
+    """Return the specifications of what a call returns for several kinds of values, and the first error there was."""
     told = []
     refused: Exception | None = None
     with torch.random.fork_rng(devices=[]):
-        for low in (0, 1):
+        for low in (0, 1, 2):
             try:
                 told.append(_trial(function, args, kwargs, low, known))
             except Exception as raised:
@@ -144,13 +148,15 @@ def _trial(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
 
 def real_of(proxy: TensorProxy, low: int) -> torch.Tensor:
-    """Return a tensor of that metadata: integers are all ``low``, others random between 0 and 1."""
+    """Return a tensor of that metadata: integers are all ``low``, or ascending for 2, others random between 0 and 1."""
     fake = fake_of(proxy)
     length = fake.untyped_storage().nbytes() // max(fake.element_size(), 1)
     if fake.dtype.is_floating_point and fake.element_size() > 1:
         memory = torch.rand(length, dtype=fake.dtype)
+    elif low == 2 and fake.dtype is not torch.bool:
+        memory = torch.arange(length).remainder(ASCENDING).to(fake.dtype)
     else:
-        memory = torch.full((length,), low, dtype=torch.uint8).to(fake.dtype)
+        memory = torch.full((length,), min(low, 1), dtype=torch.uint8).to(fake.dtype)
     tensor = memory.as_strided(fake.shape, fake.stride())
     return tensor.requires_grad_() if proxy.requires_grad else tensor
 
