@@ -116,6 +116,36 @@ def test_a_generator_outlives_the_run_that_made_it_and_cleans_up():
     assert log == ["closed"]
 
 
+@pytest.mark.parametrize("callbacks", [None, Everything()], ids=["alone", "watched"])
+def test_a_generator_that_nobody_keeps_is_closed_once_it_has_answered(monkeypatch, callbacks):
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+
+    def program():
+        log = []
+
+        def inner():
+            try:
+                yield from (1, 2)
+            finally:
+                log.append("inner closed")
+
+        def numbers():
+            try:
+                for number in inner():
+                    yield number
+            finally:
+                log.append("closed")
+
+        log.append(next(numbers()))
+        log.append(numbers().send(None))
+        log.append(any(number == 1 for number in numbers()))
+        return log
+
+    assert interpret(program, callbacks=callbacks)() == program()
+    assert unraisable == []
+
+
 def test_deep_recursion_needs_no_deep_native_stack():
     def down(n):
         return n if n == 0 else down(n - 1)

@@ -160,6 +160,8 @@ class Frame:
     def f_trace(self, value: Any) -> None:
         self.trace = value
 
+    held_by_caller: Any = None  # the generator, which a call of next() may be the last to hold, while it runs
+
     finish: Any
     finished: bool | None
     generator: Any

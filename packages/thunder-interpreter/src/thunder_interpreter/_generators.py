@@ -329,11 +329,19 @@ def resume_for(frame: AnyFrame, resumed: Frame, sent: Any, finish: Callable[[Any
     return resumed
 
 
+def let_go(frame: Frame, back: AnyFrame | None) -> None:
+    """Drop a generator that its caller held while it ran; if nobody else does, it is closed from the caller's frame."""
+    frame.machine.frame = back
+    frame.held_by_caller = None
+
+
 def finish(frame: Frame, value: Any) -> Any:
     """Return from a generator's frame: to native code as a value, to interpreted code as its opcode wants it."""
     back = frame.back
     frame.back = None
     frame.finished = True
+    if frame.held_by_caller is not None:
+        let_go(frame, back)
     if frame.finish is None:
         back.stack.append(value)  # type: ignore[union-attr]
         return back

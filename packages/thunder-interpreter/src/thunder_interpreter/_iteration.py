@@ -160,6 +160,7 @@ def special_next(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
     if cls is GeneratorType and type(frame) is Frame and len(args) == 1:
         resumed = _generators.interpreted(machine, iterator)
         if resumed is not None:
+            resumed.held_by_caller = iterator
             return _generators.resume_for(frame, resumed, None, finish_next)
     method = raw_attribute(cls, "__next__")
     if python_function(machine, method):
@@ -190,6 +191,7 @@ def resuming(native: Any) -> Special:
                 if resumed.finished is None and args[1] is not None:
                     kind = _generators.kind_of(resumed)
                     raise TypeError(f"can't send non-None value to a just-started {kind}")
+                resumed.held_by_caller = args[0]
                 return _generators.resume_for(frame, resumed, args[1], finish_next)
         return call_native(frame, native, args, kwargs)
 

@@ -223,6 +223,7 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 error, traceback = no_stop_iteration(frame, error, traceback)
                 frame.finished = True
                 frame.back = None
+                frame.held_by_caller = None
                 frame.stack.clear()
             if isinstance(error, AttributeError) and error.name is None and error.obj is None:
                 error.obj, error.name = getattr(frame, "looked_up", (None, None))

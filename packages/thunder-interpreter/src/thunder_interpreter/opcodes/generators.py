@@ -31,6 +31,8 @@ def yield_value(frame: Frame, stack: list[Any], _: Any) -> Any:
     back = frame.back
     frame.back = None
     back.stack.append(stack.pop())  # type: ignore[union-attr]
+    if frame.held_by_caller is not None:
+        _generators.let_go(frame, back)
     return back
 
 
