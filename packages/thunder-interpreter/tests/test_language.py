@@ -133,7 +133,7 @@ def test_a_generator_that_nobody_keeps_is_closed_once_it_has_answered(monkeypatc
         def numbers():
             try:
                 for number in inner():
-                    yield number
+                    yield number + 0
             finally:
                 log.append("closed")
 
