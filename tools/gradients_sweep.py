@@ -4,9 +4,11 @@ python tools/gradients_sweep.py                          all operations, through
 python tools/gradients_sweep.py softmax --samples 20     one operation, more samples
 python tools/gradients_sweep.py --direct                 record one call and connect it, without the front end
 python tools/gradients_sweep.py --checks gradients       only some of the checks
+python tools/gradients_sweep.py --dtype complex128       in another dtype
 python tools/gradients_sweep.py --table docs/gradients.md
 
-In float64, and complex128 where an operation does not take that. For each sample, compiled and eager are compared in
+In float64 if not asked otherwise, and complex128 where an operation does not take that. For each sample, compiled and
+eager are compared in
 
 - gradients: of a loss with random cotangents: which of them exist, shapes, dtypes and values;
 - gradcheck: torch.autograd.gradcheck of what is compiled, against finite differences, with missing cotangents, too;
@@ -43,7 +45,7 @@ from thunder_torch.metadata import map_tensors, tensors_of
 
 CHECKS = ("gradients", "gradcheck", "second", "gradgradcheck")
 FIRST, SECOND = CHECKS[:2], CHECKS[2:]
-DTYPES = (torch.float64, torch.complex128, torch.float32)
+FALLBACKS = (torch.float64, torch.complex128, torch.float32)  # for operations that do not take the dtype
 WORST_FIRST = ("wrong", "detached", "raised", "right")
 CONSIDERED = 40  # samples of an operation from which some are chosen
 Function = Callable[..., Any]
@@ -195,13 +197,20 @@ class Sweep:
         elements: samples with more numbers than this are passed over, unless there are no smaller ones.
         checks: which of :data:`CHECKS`.
         front_end: whether to go through thunder.jit.
+        dtype: of the samples, if an operation takes it.
     """
 
     def __init__(
-        self, samples: int = 4, elements: int = 300, checks: Sequence[str] = CHECKS, front_end: bool = True
+        self,
+        samples: int = 4,
+        elements: int = 300,
+        checks: Sequence[str] = CHECKS,
+        front_end: bool = True,
+        dtype: torch.dtype = torch.float64,
     ) -> None:
         self.samples, self.elements, self.checks = samples, elements, checks
         self.compile = thunder.jit if front_end else direct
+        self.dtypes = (dtype, *FALLBACKS)
 
     def row(self, op: Any) -> Row:
         """Try one operation."""
@@ -232,7 +241,7 @@ class Sweep:
 
     def candidates(self, op: Any) -> Iterator[Sample]:
         """Yield samples that have something to differentiate."""
-        dtype = next((d for d in DTYPES if d in op.dtypes), None)
+        dtype = next((d for d in self.dtypes if d in op.dtypes), None)
         if dtype is None:
             return
         torch.manual_seed(0)
@@ -352,6 +361,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="operations; all if none is named")
     parser.add_argument("--samples", type=int, default=4)
     parser.add_argument("--elements", type=int, default=300, help="numbers in the tensors of a sample, at most")
+    parser.add_argument("--dtype", default="float64")
     parser.add_argument("--checks", nargs="*", choices=CHECKS, default=CHECKS)
     parser.add_argument("--direct", action="store_true")
     parser.add_argument("--table", type=Path)
@@ -360,7 +370,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parsed(arguments)
-    sweep = Sweep(options.samples, options.elements, options.checks, not options.direct)
+    sweep = Sweep(options.samples, options.elements, options.checks, not options.direct, getattr(torch, options.dtype))
     rows = []
     for op in chosen(options.names):
         if not op.supports_autograd:

@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+import second_order_programs  # noqa: F401  (files programs)
 import torch
 import training_programs  # noqa: F401  (files programs)
 from autograd_programs import PROGRAMS

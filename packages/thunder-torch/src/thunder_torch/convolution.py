@@ -29,6 +29,8 @@ def _same_padding(weight: TensorProxy, dilation: tuple[int, ...]) -> list[tuple[
 def _convolve(
     a: TensorProxy, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int, count: int
 ) -> Any:
+    if a.dtype.is_complex:  # PyTorch composes these of real ones, on the way to its kernels
+        return NotImplemented
     batched = a.ndim == count + 2
     x = a if batched else lang.unsqueeze(a, 0)
     stride, dilation = spread_to(stride, count), spread_to(dilation, count)
@@ -80,6 +82,8 @@ def _transposed(
     dilation: Any,
     count: int,
 ) -> Any:
+    if a.dtype.is_complex:
+        return NotImplemented
     batched = a.ndim == count + 2
     y = prims.convolution(
         a if batched else lang.unsqueeze(a, 0),

@@ -33,7 +33,6 @@ atan2 = _binary(lang.atan2, torch.atan2, Tensor.atan2, torch.arctan2, Tensor.arc
 copysign = _binary(lang.copysign, torch.copysign, Tensor.copysign)
 nextafter = _binary(lang.nextafter, torch.nextafter, Tensor.nextafter)
 hypot = _binary(lang.hypot, torch.hypot, Tensor.hypot)
-logaddexp = _binary(lang.logaddexp, torch.logaddexp, Tensor.logaddexp)
 logaddexp2 = _binary(lang.logaddexp2, torch.logaddexp2, Tensor.logaddexp2)
 ldexp = _binary(lang.ldexp, torch.ldexp, Tensor.ldexp)
 gcd = _binary(lang.gcd, torch.gcd, Tensor.gcd)
@@ -55,6 +54,12 @@ special_xlog1py = _binary(lang.xlog1py, torch.special.xlog1py, name="special_xlo
 special_zeta = _binary(lang.zeta, torch.special.zeta, name="special_zeta")
 igamma = _binary(lang.igamma, torch.igamma, Tensor.igamma, torch.special.gammainc)
 igammac = _binary(lang.igammac, torch.igammac, Tensor.igammac, torch.special.gammaincc)
+
+
+@torchsymbol(torch.logaddexp, Tensor.logaddexp, tags=POINTWISE)
+def logaddexp(a: TensorProxy, b: TensorProxy) -> Any:
+    """``log(exp(a) + exp(b))`` without overflow on the way."""
+    return NotImplemented if a.dtype.is_complex or b.dtype.is_complex else lang.logaddexp(a, b)
 
 
 @torchsymbol(torch.pow, Tensor.pow, Tensor.__pow__, tags=POINTWISE)

@@ -111,7 +111,11 @@ def sgn(a: TensorProxy) -> Any:
 @torchsymbol(torch.angle, Tensor.angle, tags=POINTWISE)
 def angle(a: TensorProxy) -> Any:
     """The angle of complex elements; of real ones 0 or pi, and NaN of NaN."""
-    return NotImplemented if a.dtype is dtypes.complex32 or not a.dtype.is_complex else lang.atan2(a.imag, a.real)
+    return (
+        NotImplemented
+        if a.dtype is dtypes.complex32 or not a.dtype.is_complex
+        else lang.atan2(lang.imag(a), lang.real(a))
+    )
 
 
 __all__ = [

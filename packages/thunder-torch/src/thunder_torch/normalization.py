@@ -11,7 +11,7 @@ import thunder_lang as lang
 from thunder_ir import TensorProxy, dtypes
 from thunder_torch.activation import narrow_to, wide
 from thunder_torch.convert import contiguous_strides
-from thunder_torch.inplace import batch_norm_updating
+from thunder_torch.inplace import batch_norm_updating, instance_norm_updating
 from thunder_torch.reduction import root
 from thunder_torch.symbol import torchsymbol
 
@@ -157,11 +157,13 @@ def batch_norm_with_statistics(
     x = wide(a)
     variance, mean, count = _batch_statistics(x)
     unbiased = variance * (count / (count - 1)) if count > 1 else variance
-    means, variances = (
-        narrow_to(wide(old) * (1 - momentum) + lang.to(new, wide(old).dtype) * momentum, old.dtype)
-        for old, new in ((running_mean, mean), (running_var, unbiased))
-    )
+    means, variances = _moved(running_mean, mean, momentum), _moved(running_var, unbiased, momentum)
     return means, variances, _batch_normal(a, x, mean, variance, weight, bias, eps)
+
+
+def _moved(old: TensorProxy, new: TensorProxy, momentum: float) -> Any:
+    """Return running statistics after some of a batch."""
+    return narrow_to(wide(old) * (1 - momentum) + lang.to(new, wide(old).dtype) * momentum, old.dtype)
 
 
 @torchsymbol(F.instance_norm)
@@ -182,8 +184,36 @@ def instance_norm(
     if not use_input_stats:
         return _batch_normal(a, x, wide(running_mean), wide(running_var), weight, bias, eps)
     variance, mean = lang.var_mean(x, tuple(range(2, a.ndim)), True, correction=0)
+    return _instance_normal(a, x, mean, variance, weight, bias, eps)
+
+
+def _instance_normal(a: TensorProxy, x: TensorProxy, mean: Any, variance: Any, weight: Any, bias: Any, eps: Any) -> Any:
     normal = (x - mean) * lang.rsqrt(variance + eps)
     return narrow_to(_affine(normal, _per_channel(a, weight), _per_channel(a, bias)), a.dtype)
+
+
+@torchsymbol(instance_norm_updating, name="instance_norm_updating")
+def instance_norm_with_statistics(
+    a: TensorProxy,
+    running_mean: TensorProxy,
+    running_var: TensorProxy,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """The new running statistics, means over the elements of the batch; and the result of ``instance_norm``."""
+    count = a.numel // (a.shape[0] * a.shape[1]) if a.ndim > 2 and a.numel else 0
+    if count < 2 or not use_input_stats:
+        return NotImplemented
+    x = wide(a)
+    inner = tuple(range(2, a.ndim))
+    variance, mean = lang.var_mean(x, inner, True, correction=0)
+    outer = (0, *inner)
+    means = _moved(running_mean, lang.mean(mean, outer), momentum)
+    variances = _moved(running_var, lang.mean(variance, outer) * (count / (count - 1)), momentum)
+    return means, variances, _instance_normal(a, x, mean, variance, weight, bias, eps)
 
 
 @torchsymbol(F.local_response_norm)
@@ -207,7 +237,7 @@ def normalize(a: TensorProxy, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, 
 
 
 __all__ = [
-    "batch_norm", "batch_norm_with_statistics", "group_norm", "instance_norm",
+    "batch_norm", "batch_norm_with_statistics", "group_norm", "instance_norm", "instance_norm_with_statistics",
     "layer_norm", "local_response_norm", "normalize", "rms_norm",
     "torch_group_norm", "torch_layer_norm",
 ]  # fmt: skip
