@@ -162,6 +162,8 @@ def empty_or_not(x):
         (lambda x: x * 2 if torch.allclose(x, x + 1) else x, ["!= 0"]),
         (lambda x: x[x > 0].stride(), ["lies in memory", "stride"]),
         (lambda x: list(x[x > 0]), ["unbind"]),
+        (lambda x: x[x > 0].tolist(), ["Python needs the value"]),
+        (lambda x: max(x[0].tolist()), ["Tensor_tolist returns"]),
         (lambda x: torch.arange(x.abs().max().item()), ["arange"]),
     ],
 )
@@ -226,6 +228,23 @@ def test_a_mixture_of_experts_trains():
         found.pow(2).sum().backward()
     for a, b in zip(module.parameters(), eager.parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad)
+    assert cache_misses(compiled) == 1
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, lengths: x.split(lengths.tolist()),
+        lambda x, lengths: [part.sum() for part in x.split(lengths.tolist())],
+        lambda x, lengths: [(x[:n] * 2).sum() for n in lengths.tolist()],
+        lambda x, lengths: torch.arange(int(lengths.max()))[None] < lengths[:, None],
+        lambda x, lengths: sum(lengths.tolist()) + lengths.max().item(),
+    ],
+)
+def test_lengths_that_are_values(program):
+    compiled, x = jit(program), VALUES[0].clone().requires_grad_()
+    for lengths in ([2, 4], [5, 1], [6, 0], [0, 6]):
+        torch.testing.assert_close(compiled(x, torch.tensor(lengths)), program(x, torch.tensor(lengths)))
     assert cache_misses(compiled) == 1
 
 

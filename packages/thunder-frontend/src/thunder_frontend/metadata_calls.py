@@ -306,6 +306,15 @@ def _item(calls: Any, tensor: T) -> Any:
     return handed_out(calls, calls.on_values(T.item, (calls.value(calls.traced(tensor)),), {}))
 
 
+@answers(T.tolist)
+def _to_list(calls: Any, tensor: T) -> Any:
+    value = calls.value(calls.traced(tensor))
+    if has_unknown_sizes([value]):
+        raise DataDependentError(_VALUE)
+    calls.hand_out_number()
+    return calls.on_values(T.tolist, (value,), {})
+
+
 def _question(function: Any) -> None:
     @answers(function)
     def _answer(calls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -324,7 +333,7 @@ def _plain_number(calls: Any, tensor: T) -> Any:
     raise DataDependentError(_VALUE)
 
 
-@answers(T.__bool__, T.__complex__, T.__index__, T.tolist, T.numpy, T.__array__, T.__contains__,
+@answers(T.__bool__, T.__complex__, T.__index__, T.numpy, T.__array__, T.__contains__,
          T.is_nonzero, torch.is_nonzero, T.data_ptr)  # fmt: skip
 def _value(calls: Any, *args: Any, **kwargs: Any) -> Any:
     raise DataDependentError(_VALUE)
