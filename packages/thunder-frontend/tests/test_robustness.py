@@ -1,5 +1,8 @@
 """Threads, recursion, programs inside of programs, exceptions, and errors that say where."""
 
+import copy
+import math
+import pickle
 import random
 import threading
 import traceback
@@ -219,3 +222,32 @@ def test_a_global_is_written_by_each_call():
     for _ in range(3):
         compiled(torch.ones(1))
     assert before + 3 == WRITTEN
+
+
+def topmost(x):
+    return x * 2
+
+
+def test_compiled_functions_are_copied_and_pickled():
+    compiled = jit(topmost)
+    x = torch.ones(2)
+    compiled(x)
+    for copied in (copy.copy(compiled), copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
+        assert torch.equal(copied(x), x * 2) and cache_misses(copied) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "name"), [(torch, "sin"), (torch.nn.functional, "relu"), (torch.nn.Linear, "forward"), (math, "sqrt")]
+)
+def test_functions_that_are_exchanged_between_calls_are_noticed(monkeypatch, place, name):
+    layer = torch.nn.Linear(3, 3)
+
+    def program(x):
+        return torch.nn.functional.relu(layer(torch.sin(x))) * math.sqrt(4)
+
+    compiled, x = jit(program), torch.randn(2, 3)
+    torch.testing.assert_close(compiled(x), program(x))
+    with monkeypatch.context() as patched:
+        patched.setattr(place, name, lambda *args, **kwargs: 7 * args[-1])
+        torch.testing.assert_close(compiled(x), program(x))
+    torch.testing.assert_close(compiled(x), program(x))

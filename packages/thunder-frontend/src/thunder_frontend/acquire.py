@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -42,6 +42,7 @@ from thunder_frontend.module_calls import Again
 from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.outputs import Built, Outside, proxies_of, template
 from thunder_frontend.program import Effect, Input, Program
+from thunder_frontend.remade import RemadeView, with_attributes, with_history
 from thunder_frontend.repeats import Repeats, Run
 from thunder_frontend.sources import Source, held
 from thunder_frontend.storage import View, current_value, own_storage, share_storage
@@ -62,7 +63,6 @@ from thunder_ir import (
     flat_proxies,
     number_proxy,
     recording,
-    substitute,
 )
 from thunder_torch import torch_language, viewed
 from thunder_torch.convert import fake_of, proxy_of
@@ -537,49 +537,6 @@ class Acquisition(TorchCalls):
         if now is MISSING:
             return [Effect("delete", target, (write.kind, write.key), None)]
         return [Effect(write.kind, target, write.key, template(now, tensor, self.world))]
-
-
-def with_history(view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """Return a view that shares memory with others and has a history of its own: that of ``value``."""
-    return view.copy_(value)
-
-
-def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.Tensor:
-    """Return a tensor, with the attributes that the program gave it."""
-    tensor.__dict__.update(attributes)
-    return tensor
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RemadeView:
-    """Makes a view of a tensor as the program did.
-
-    Args:
-        function, args, kwargs: the call, but for the tensor viewed.
-        index: which of its results, where there are several.
-        tracked: whether autograd records it.
-        given: the proxies among the arguments, in order; their values are passed after the tensor.
-    """
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    index: int | None
-    tracked: bool
-    given: tuple[Any, ...] = ()
-
-    @property
-    def __name__(self) -> str:
-        return f"view_by_{getattr(self.function, '__name__', 'call').strip('_')}"
-
-    def __call__(self, tensor: torch.Tensor, *values: Any) -> Any:
-        """Return the view."""
-        args, kwargs = self.args, self.kwargs
-        if self.given:
-            args, kwargs = substitute((args, kwargs), dict(zip([p.name for p in self.given], values, strict=True)))
-        with torch.set_grad_enabled(self.tracked):
-            made = self.function(tensor, *args, **kwargs)
-        return made if self.index is None else made[self.index]
 
 
 def _copied(container: Any) -> Any:

@@ -83,6 +83,10 @@ class CompiledFunction:
         """Return what is compiled: inside of another compiled program, that is what runs."""
         return self.function
 
+    def __reduce__(self) -> Any:
+        """Copies and pickles are made of what is compiled, and compile it anew."""
+        return CompiledFunction, (self.function, self.options)
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 

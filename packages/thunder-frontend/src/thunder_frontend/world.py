@@ -255,7 +255,7 @@ class World:
 
     def class_slot(self, owner: type, name: str, raw: Any) -> None:
         """Take in what a class itself holds under ``name``."""
-        if is_settled(owner) and not isinstance(raw, SCALARS):
+        if is_settled(owner) and not isinstance(raw, SCALARS) and not _is_of_a_module(owner, raw):
             return
         self.read(held(owner, owner.__qualname__), "attribute", name, raw, (owner.__dict__, name))
 
@@ -516,6 +516,11 @@ def is_buffer(value: Any) -> bool:
         "builtins",
         "array",
     )
+
+
+def _is_of_a_module(owner: type, raw: Any) -> bool:
+    """Whether a class holds a method of one kind of module, such as ``nn.Linear.forward``: these do get exchanged."""
+    return isinstance(raw, types.FunctionType) and issubclass(owner, torch.nn.Module) and owner is not torch.nn.Module
 
 
 def _refuse_large(source: Source, value: Any) -> None:

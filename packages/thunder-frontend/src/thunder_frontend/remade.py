@@ -1,0 +1,57 @@
+"""Tensors that the epilogue makes of others: views of what the caller has, with the history and attributes they had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from thunder_ir import substitute
+
+
+def with_history(view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Return a view that shares memory with others and has a history of its own: that of ``value``."""
+    return view.copy_(value)
+
+
+def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.Tensor:
+    """Return a tensor, with the attributes that the program gave it."""
+    tensor.__dict__.update(attributes)
+    return tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RemadeView:
+    """Makes a view of a tensor as the program did.
+
+    Args:
+        function, args, kwargs: the call, but for the tensor viewed.
+        index: which of its results, where there are several.
+        tracked: whether autograd records it.
+        given: the proxies among the arguments, in order; their values are passed after the tensor.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    index: int | None
+    tracked: bool
+    given: tuple[Any, ...] = ()
+
+    @property
+    def __name__(self) -> str:
+        return f"view_by_{getattr(self.function, '__name__', 'call').strip('_')}"
+
+    def __call__(self, tensor: torch.Tensor, *values: Any) -> Any:
+        """Return the view."""
+        args, kwargs = self.args, self.kwargs
+        if self.given:
+            args, kwargs = substitute((args, kwargs), dict(zip([p.name for p in self.given], values, strict=True)))
+        with torch.set_grad_enabled(self.tracked):
+            made = self.function(tensor, *args, **kwargs)
+        return made if self.index is None else made[self.index]
+
+
+__all__ = ["RemadeView", "with_attributes", "with_history"]
