@@ -16,8 +16,8 @@ from thunder_executors import (
     provide_language_of_operators,
 )
 from thunder_executors_torch import recorded
-from thunder_ir import OpTags, Symbol, TensorProxy
-from thunder_torch import find_symbol, opaque_call, symbol_of, torch_language
+from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy
+from thunder_torch import find_symbol, opaque_call, symbol_of, torch_language, view_argument
 from thunder_torch.names import path_of
 from thunder_torch.opaque import call_of
 
@@ -66,8 +66,24 @@ def gradients(function: Callable[..., torch.Tensor], inputs: Sequence[torch.Tens
         return torch.autograd.grad(function(*leaves), leaves, dy, create_graph=create_graph)
 
 
+TAKE_OUT = frozenset({
+    torch.add, torch.sub, torch.mul, torch.div, torch.addcmul, torch.addcdiv, torch.lerp, torch.neg, torch.sqrt,
+    torch.maximum, torch.minimum, torch.abs, torch.reciprocal, torch.pow,
+})  # fmt: skip
+"""Elementwise functions that write to ``out=``, be it an argument of theirs."""
+
+
 class TorchExecutor(OperatorExecutor):
     """Runs prims as its modules say, and any symbol that stands for a function of PyTorch by that very function."""
+
+    def into(self, bound: BoundSymbol, target: TensorProxy) -> BoundSymbol | None:
+        if bound.symbol.implementation not in TAKE_OUT or "out" in bound.kwargs:
+            return None
+        return bound.replace(kwargs={**bound.kwargs, "out": target})
+
+    def makes_new(self, bound: BoundSymbol) -> bool:
+        function = bound.symbol.implementation
+        return function is not None and bool(path_of(function)) and view_argument(function) is None
 
     def implementations(self, symbol: Symbol) -> list[Implementation]:
         found = super().implementations(symbol)

@@ -10,7 +10,7 @@ from thunder_executors.checked import checked_meta
 from thunder_executors.implementation import Arguments, Declined, Implementation, of_arguments
 from thunder_executors.operators import decomposition_of
 from thunder_executors.paths import find_path
-from thunder_ir import BoundSymbol, DuplicateRuleError, Language, Symbol, Trace
+from thunder_ir import BoundSymbol, DuplicateRuleError, Language, Symbol, TensorProxy, Trace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -177,6 +177,19 @@ class Executor:
         for replaced in (replaces,) if callable(replaces) else replaces:
             self.replacements[replaced] = symbol
         return symbol
+
+    def into(self, bound: BoundSymbol, target: TensorProxy) -> BoundSymbol | None:
+        """Return the call such that it writes its result to ``target``, which it may read; ``None`` if it cannot.
+
+        Args:
+            bound: a call of an operator of this executor, whose result has shape and dtype of the target.
+            target: an input of the program.
+        """
+        return None
+
+    def makes_new(self, bound: BoundSymbol) -> bool:
+        """Whether what a call of an operator of this executor returns shares no memory with its arguments."""
+        return False
 
     def __repr__(self) -> str:
         version = f" {self.version}" if self.version is not None else ""

@@ -13,6 +13,7 @@ from thunder_autograd import Split, forward_and_backward, gradients, written_out
 from thunder_executors import execution_traces, grad_rule, resolve_executors, transform_for_execution
 from thunder_frontend.custom_functions import rule_for_higher_derivatives
 from thunder_frontend.guards import AUTOCAST_DEVICES
+from thunder_frontend.inplace_writes import without_detaching, written_in_place
 from thunder_frontend.options import Options
 from thunder_frontend.outputs import is_plain
 from thunder_frontend.program import Program
@@ -85,8 +86,12 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         returns_result = not program.effects and is_plain(program.result)
         if returns_result:
             trace = trace.replace(output=result)
+        else:
+            trace = without_detaching(trace)
         with timer("executors"):
             traces += execution_traces(trace, options.executors)
+            if not returns_result:
+                traces.append(written_in_place(program, traces[-1]))
             _after_optimisation(traces, options)
         with timer("code generation"):
             run = traces[-1].python_callable()

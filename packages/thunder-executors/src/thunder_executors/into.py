@@ -1,0 +1,87 @@
+"""Computing values right into the memory of the inputs that they are to be written to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from thunder_executors.free import delete, free_after_last_use
+from thunder_ir import BoundSymbol, TensorProxy, Trace
+from thunder_ir.passes import trace_pass
+
+
+@trace_pass
+def compute_into_inputs(trace: Trace, *, targets: Mapping[str, TensorProxy]) -> Trace:
+    """Let the calls that compute values for inputs write them there, where nobody reads the inputs any more.
+
+    What a value is computed from step by step is put there, too, as long as the steps are read once. The caller, who
+    copies values to inputs afterwards, then finds that there is nothing to copy.
+
+    Args:
+        trace: a program ready to run. Executors tell of their operators what writes where, and what is no view.
+        targets: for names of values that the program returns, the inputs. These share memory with no other inputs.
+    """
+    bounds = [b for b in trace.bound_symbols if b.symbol is not delete]
+    writing = _Writing(bounds, trace)
+    for name, target in targets.items():
+        writing.write(name, target)
+    if not writing.changed:
+        return trace
+    return free_after_last_use(trace.replace(bound_symbols=tuple(writing.bounds)))
+
+
+class _Writing:
+    def __init__(self, bounds: list[BoundSymbol], trace: Trace) -> None:
+        self.bounds = bounds
+        self.changed = False
+        self.made = {p.name: i for i, b in enumerate(bounds) for p in b.outputs}
+        self.readers: dict[str, list[int]] = {}
+        for index, bound in enumerate(bounds):
+            for name in {p.name for p in bound.inputs}:
+                self.readers.setdefault(name, []).append(index)
+        self.returned = [p.name for p in trace.outputs]
+
+    def write(self, name: str, target: TensorProxy) -> None:
+        """Let what computes a value write it to an input, and what that is computed from."""
+        last, views = self.reads(target.name)
+        returned = {target.name, *views, *self.reads(name)[1]}
+        if not returned.isdisjoint(self.returned) or self.returned.count(name) != 1:
+            return
+        index = self.made.get(name)
+        while index is not None and last <= index:
+            bound = self.bounds[index]
+            executor = bound.symbol.executor
+            if executor is None or not _is_like(bound, target) or not views.isdisjoint([p.name for p in bound.inputs]):
+                return
+            written = executor.into(bound, target)
+            if written is None:
+                return
+            self.bounds[index] = written
+            self.changed = True
+            index = self.step_before(bound, target)
+
+    def step_before(self, bound: BoundSymbol, target: TensorProxy) -> int | None:
+        """Return which call computes the first argument, if it is like the target and read by this call only."""
+        first = bound.args[0] if bound.args else None
+        if not isinstance(first, TensorProxy) or first.name in self.returned or first.name == target.name:
+            return None
+        return self.made.get(first.name) if len(self.readers[first.name]) == 1 else None
+
+    def reads(self, name: str) -> tuple[int, set[str]]:
+        """Return the last call that reads the memory of an input, and the names of what may be views of it."""
+        views: set[str] = set()
+        last = -1
+        for index, bound in enumerate(self.bounds):
+            if not any([p.name == name or p.name in views for p in bound.inputs]):
+                continue
+            last = index
+            executor = bound.symbol.executor
+            if executor is None or not executor.makes_new(bound):
+                views.update([p.name for p in bound.outputs])
+        return last, views
+
+
+def _is_like(bound: BoundSymbol, target: TensorProxy) -> bool:
+    made = bound.output
+    if not isinstance(made, TensorProxy) or made.dtype is not target.dtype or made.device != target.device:
+        return False
+    return all([d.__class__ is int for d in (*made.shape, *target.shape)]) and made.shape == target.shape

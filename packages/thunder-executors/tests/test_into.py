@@ -1,0 +1,70 @@
+"""Values are computed right into inputs."""
+
+from thunder_executors import OperatorExecutor, compute_into_inputs, transform_for_execution
+from thunder_ir import Symbol, Tensor, trace_of
+
+add, scale, row = (Symbol(n, "prims", meta=lambda a, *rest: a.like()) for n in ("add", "scale", "row"))
+
+
+class Writer(OperatorExecutor):
+    """Adds and scales, anywhere; ``row`` may return a view."""
+
+    def into(self, bound, target):
+        return bound.replace(kwargs={"out": target}) if bound.symbol.name in ("add", "scale") else None
+
+    def makes_new(self, bound):
+        return bound.symbol.name in ("add", "scale")
+
+
+executor = Writer("writer", checks=False)
+for symbol in (add, scale, row):
+
+    @executor.implements(symbol, path=f"writer.{symbol.name}")
+    def run(*args, **kwargs):
+        raise AssertionError("only looked at")
+
+
+def written(program, count=1):
+    trace = transform_for_execution(trace_of(program, Tensor((2,)), Tensor((2,))), [executor])
+    targets = {p.name: t for p, t in zip(trace.outputs[:count], trace.inputs, strict=False)}
+    made = compute_into_inputs(trace, targets=targets)
+    return [
+        (b.symbol.name, b.kwargs["out"].name if "out" in b.kwargs else None) for b in made.bound_symbols if b.outputs
+    ]
+
+
+def test_step_by_step():
+    assert written(lambda x, y: scale(add(scale(x, 2), y), 3)) == [("scale", "x"), ("add", "x"), ("scale", "x")]
+
+
+def test_not_before_the_last_read():
+    def program(x, y):
+        first = scale(x, 2)
+        other = add(x, y)
+        return add(first, other), other
+
+    assert written(program) == [("add", None), ("scale", "x"), ("add", "x")]
+
+
+def test_not_what_is_read_twice_on_the_way():
+    def program(x, y):
+        step = scale(x, 2)
+        return add(add(step, step), step), y
+
+    assert written(program) == [("scale", None), ("add", "x"), ("add", "x")]
+
+
+def test_not_where_a_view_is_returned_or_read_meanwhile():
+    assert written(lambda x, y: (scale(x, 2), row(x))) == [("scale", None), ("row", None)]
+    assert written(lambda x, y: add(scale(x, 2), row(x))) == [("scale", None), ("row", None), ("add", None)]
+
+    def of_the_value(x, y):
+        value = scale(x, 2)
+        return value, row(value)
+
+    assert written(of_the_value) == [("scale", None), ("row", None)]
+
+
+def test_two_inputs():
+    assert written(lambda x, y: (scale(x, 2), scale(y, 3)), 2) == [("scale", "x"), ("scale", "y")]
+    assert written(lambda x, y: (add(x, y), add(y, x)), 2) == [("add", None), ("add", "y")]

@@ -1,0 +1,143 @@
+"""Writes to the caller's tensors: computed right into them where nobody can tell, and never where somebody could."""
+
+import copy
+
+import pytest
+import torch
+
+from thunder_frontend import jit, last_traces
+
+F = torch.nn.functional
+
+
+def chain(x, y):
+    x.mul_(2).add_(y)
+
+
+def reads_before(x, y):
+    y = (x * y).sum()
+    x.add_(y)
+    return y
+
+
+def grows(x, y):
+    x.mul_(0.5)
+    x.addcmul_(y, y, value=0.5)
+    y.neg_()
+
+
+def reads_after(x, y):
+    z = x + 1
+    x.mul_(2)
+    return z * x
+
+
+def returns_the_value(x, y):
+    z = y * 2
+    x.copy_(z)
+    return z
+
+
+def returns_a_view_of_the_value(x, y):
+    z = y * 2
+    x.copy_(z)
+    return z[0], z.t()
+
+
+def reads_a_view_later(x, y):
+    old = x.clone()
+    view = x[0]
+    new = x + y
+    z = view * 3
+    x.copy_(new)
+    return z, old
+
+
+def adds_a_part_of_itself(x, y):
+    x.copy_(x + x[0])
+
+
+def adds_its_transpose(x, y):
+    x.copy_(x + x.t())
+
+
+def swaps(x, y):
+    old = x * 1
+    x.copy_(y + 0)
+    y.copy_(old)
+
+
+def holds_the_value(x, y):
+    z = y + 1
+    x.copy_(z)
+    return {"z": z, "x": x, "again": [z]}
+
+
+def of_another_type(x, y):
+    x.add_(y.double())
+
+
+def counts(x, y):
+    return F.batch_norm(x, y[0], y[1].abs(), training=True)
+
+
+def twice(x, y):
+    x.add_(1)
+    z = x.sum()
+    x.mul_(y)
+    return z
+
+
+PROGRAMS = [
+    chain, reads_before, grows, reads_after, returns_the_value, returns_a_view_of_the_value, reads_a_view_later,
+    adds_a_part_of_itself, adds_its_transpose, swaps, holds_the_value, of_another_type, counts, twice,
+]  # fmt: skip
+STRAIGHT = (chain, reads_before, grows, twice)
+
+
+@pytest.mark.parametrize("layout", [lambda t: t, lambda t: t.t(), lambda t: torch.cat([t, t])[::2]])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_values_and_memory_are_eagers(program, layout):
+    torch.manual_seed(0)
+    given = [layout(torch.randn(4, 4)) for _ in range(2)]
+    compiled, results = jit(program), []
+    for run in (program, compiled, compiled):
+        x, y = copy.deepcopy(given)
+        with torch.no_grad():
+            result = run(x, y)
+        tensors = [t for t in torch.utils._pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+        shares = [[t.untyped_storage()._cdata == o.untyped_storage()._cdata for o in (x, y)] for t in tensors]
+        if tensors:
+            x.add_(1)  # what shares memory with it changes, and nothing else
+        results.append((result, x, y, shares, x._version > 0))
+
+    torch.testing.assert_close(results[1], results[0])
+    torch.testing.assert_close(results[2], results[0])
+
+
+@pytest.mark.parametrize("program", STRAIGHT)
+def test_nothing_is_copied_where_nobody_can_tell(program):
+    compiled = jit(program)
+    x, y = torch.randn(4, 4), torch.randn(4, 4)
+    before = x.data_ptr(), y.data_ptr()
+    compiled(x, y)
+
+    assert "out=x" in str(last_traces(compiled)[-1]).replace("out=a0", "out=x")
+    assert (x.data_ptr(), y.data_ptr()) == before
+
+
+def test_a_step_of_an_optimizer_copies_no_parameter():
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+
+    compiled = jit(step)
+    for _ in range(3):
+        compiled(torch.randn(2, 4))
+
+    text = str(last_traces(compiled)[-1])
+    assert text.count("out=") == 2 * 6  # per parameter: one call for the count, one for the mean, two each for the rest
