@@ -14,10 +14,12 @@ they are, differentiated by PyTorch's autograd and batched by `torch.vmap`. *Ref
 hold, with an error that says so: sparse tensors, and metadata that depend on values in a way that PyTorch does not
 tell before it runs.
 
-*vjp* is the gradient (the function is differentiable in reverse mode), *jvp* the tangent in forward mode, *vmap* a
-batch of two examples; each is compared with eager PyTorch, for samples of the first dtype. A dash: not compared,
-because PyTorch has no such derivative, there is nothing to differentiate, the samples cannot be batched, or numbers are
-drawn at random. The counts are of samples that came out right, of those that were compared.
+*vjp* is the gradient (the function is differentiable in reverse mode), compared with PyTorch's autograd; *jvp* the
+tangent, compared with PyTorch's forward mode, and with central differences in double precision where that differs;
+*vmap* a batch of a sample and its half, compared with the call for each of the two. They are run for the first dtype
+that the operation takes. A dash: not compared, because PyTorch has no such derivative, there is nothing to
+differentiate, the samples cannot be batched, sizes depend on values, or numbers are drawn at random. The counts are of
+samples that came out right, of those that were compared.
 """
 
 
@@ -29,12 +31,13 @@ def page(reports: list[Any], command: str, dtypes: list[str], transforms: list[s
         command: that found them.
         dtypes, transforms: names of those that were asked for.
     """
+    version = torch.__version__.partition("+")[0]
     lines = [
         "# Operators",
         "",
         f"What `{command}`",
-        f"found on PyTorch {torch.__version__.partition('+')[0]}: every operation of PyTorch's own database, compared",
-        "with eager execution in value, dtype, shape and strides.",
+        f"found on PyTorch {version}: every operation of PyTorch's own database, compared with",
+        "eager execution in value, dtype, shape and strides.",
         *INTRODUCTION.splitlines(),
         "",
         "## Totals",
