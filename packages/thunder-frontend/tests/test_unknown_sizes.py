@@ -248,6 +248,15 @@ def test_lengths_that_are_values(program):
     assert cache_misses(compiled) == 1
 
 
+def test_an_integer_of_what_is_none_raises_as_in_eager():
+    compiled = jit(lambda x: torch.ones(3) * int(x.sum()))
+    for x in (torch.tensor([1.7, 0.0]), torch.tensor([-2.5, 0.0])):
+        assert torch.equal(compiled(x), torch.ones(3) * int(x.sum()))
+    with pytest.raises(ValueError, match="NaN"):
+        compiled(torch.tensor([float("nan"), 1.0]))
+    assert cache_misses(compiled) == 1
+
+
 def test_gradients_inside_of_programs():
     def program(x):
         return torch.autograd.grad(x[x > 0].prod() + x[x < 0].cumprod(0).sum(), x)[0]

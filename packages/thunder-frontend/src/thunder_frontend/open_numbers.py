@@ -63,7 +63,8 @@ def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
 
     def to_int(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], TracedTensor) and args[0].numel() == 1:
-            return item(args[0].to(torch.int64))
+            with torch._C.DisableTorchFunction():
+                return acquisition.on_values(torch.Tensor.__int__, (acquisition.value(args[0]),), {})
         if len(args) == 1 and isinstance(args[0], IntegerProxy):
             return args[0]
         return int(*args, **kwargs)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import thunder_lang as lang
-from thunder_ir import OpTags, TensorProxy
+from thunder_ir import NumberProxy, OpTags, TensorProxy, Unknown, dtypes, number_proxy
 from thunder_torch.symbol import BY_DECOMPOSITION, torchsymbol
 
 ANSWERS = (OpTags.DEVICE_SYNC, OpTags.CONSTANT_FOR_DERIVATIVE)
@@ -34,4 +34,14 @@ def item(a: TensorProxy) -> Any:
     return lang.item(a)
 
 
-__all__ = ["allclose", "equal", "item"]
+def _whole(a: TensorProxy) -> NumberProxy:
+    return number_proxy(1, unknown=Unknown("what int() returns"))
+
+
+@torchsymbol(Tensor.__int__, name="int_of", tags=ANSWERS, meta=_whole)
+def int_of(a: TensorProxy) -> Any:
+    """Return the only element as an integer, without its fraction."""
+    return NotImplemented if a.dtype.is_inexact else lang.item(lang.to(a, dtypes.int64))
+
+
+__all__ = ["allclose", "equal", "int_of", "item"]
