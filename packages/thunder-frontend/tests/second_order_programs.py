@@ -129,3 +129,10 @@ def round_inner(wrap):
         return g
 
     return wrap(f)(leaf(3))
+
+
+@program
+def zeros_where_only_some_outputs_are_used(wrap):
+    x = leaf(3)
+    a, b, c = wrap(lambda a: (a.floor(), a.sin().floor() * 2, a * 2))(x)
+    return [torch.autograd.grad(t.sum(), x) for t in (a, b, c)]

@@ -150,6 +150,7 @@ class _Differentiator:
         self.tape: list[Step | Same] = []
         self.renamed: dict[str, Any] = {}
         self.traits = Traits()
+        self.zero: set[str] = set()
 
     # Forward ------------------------------------------------------------------------------------------------------
 
@@ -266,7 +267,7 @@ class _Differentiator:
                     known = sums.take(step.outer)
                     if known is not None:
                         sums.add(step.inner, known, builder)
-                    elif step.outer in sums.zero:
+                    if step.outer in sums.zero:
                         sums.zero.add(step.inner)
                 else:
                     self.pull(step, sums)
@@ -275,14 +276,15 @@ class _Differentiator:
                 sums.gradient(p, builder) if w and isinstance(p, TensorProxy) else None
                 for p, w in zip(trace.inputs, self.wanted, strict=True)
             ]
+        self.zero = sums.zero
         return cotangents, gradients
 
     def pull(self, step: Step, sums: _Cotangents) -> None:
         """Run one pullback and add what it returns to the cotangents of the arguments."""
         incoming = [sums.take(name) if name is not None else None for name in step.outputs]
+        if any([name in sums.zero for name in step.outputs]):
+            sums.zero.update([p.name for p in flat_proxies(step.arguments) if p.name in self.active])
         if all([c is None for c in incoming]):
-            if any([name in sums.zero for name in step.outputs]):
-                sums.zero.update([p.name for p in flat_proxies(step.arguments) if p.name in self.active])
             return
         builder, bound = self.builder, step.bound
         builder.language, builder.locate = bound.symbol.language or DEFAULT.language, lambda: bound.location
@@ -335,13 +337,14 @@ class _Differentiator:
         if mapping:
             kept = [bound.substituted(mapping) for bound in kept]
             output = substitute(output, mapping)
+        tag = TakesCotangents(takes, frozenset([p.name for p in trace.inputs if p.name in self.zero]))
         return Trace(
             f"{trace.name}_joint",
             (*trace.inputs, *cotangents),
             tuple(kept),
             output,
             (*trace.constraints, *self.builder.constraints),
-            frozenset([t for t in trace.tags if not isinstance(t, TakesCotangents)] + [TakesCotangents(takes)]),
+            frozenset([t for t in trace.tags if not isinstance(t, TakesCotangents)] + [tag]),
         )
 
 

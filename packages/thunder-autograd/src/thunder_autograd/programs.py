@@ -24,9 +24,15 @@ DRAWS_APART = Marker.DRAWS_APART  # draws other random numbers than the call who
 
 @dataclass(frozen=True, slots=True)
 class TakesCotangents:
-    """The tag of a joint trace: for each value that its program returns, whether there is a cotangent for it."""
+    """The tag of a joint trace.
+
+    Args:
+        flags: for each value that its program returns, whether there is a cotangent for it.
+        zeros: names of the inputs whose gradients are sums with zeros among the terms, which nothing computes.
+    """
 
     flags: tuple[bool, ...]
+    zeros: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,16 @@ def gradient_trace(joint: Trace) -> Trace:
 
 def differentiable_outputs(joint: Trace) -> tuple[bool, ...]:
     """Tell for each value that the program of a joint trace returns whether the joint program takes its cotangent."""
+    return _tag_of(joint).flags
+
+
+def inputs_with_zeros(joint: Trace) -> frozenset[str]:
+    """Return the names of the inputs of a joint trace that have a gradient of zeros, beside what there may be more."""
+    return _tag_of(joint).zeros
+
+
+def _tag_of(joint: Trace) -> TakesCotangents:
     for tag in joint.tags:
         if isinstance(tag, TakesCotangents):
-            return tag.flags
+            return tag
     raise ThunderError(f"{joint.name} is no joint trace; grad_transform_on_trace makes one")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace
@@ -12,6 +12,7 @@ from thunder_autograd.programs import (
     Joint,
     differentiable_outputs,
     gradient_trace,
+    inputs_with_zeros,
     live_calls,
     names_in,
 )
@@ -69,19 +70,31 @@ def specialised_backward(split: Split, present: Sequence[bool], needed: Sequence
             return None
         else:
             kept.append(bound.substituted(alias))
-    gradients = tuple(
-        [
-            None if g is None or not want or g.name in zero else substitute(g, alias)
-            for g, want in zip(backward.output, needed, strict=True)
-        ]
-    )
+    builder = Builder(names_in(backward), DEFAULT.language)
+    with recording(builder):
+        gradients = tuple(
+            [
+                _specialised(p, g if want else None, zero, alias, split.joint, builder)
+                for p, g, want in zip(split.joint.inputs, backward.output, needed, strict=False)
+            ]
+        )
     given = [p for p, there in zip(cotangents, present, strict=True) if there]
     return backward.replace(
         inputs=(*backward.inputs[:count], *given),
-        bound_symbols=tuple(live_calls(kept, flat_proxies(gradients))),
+        bound_symbols=tuple(live_calls([*kept, *builder.bound_symbols], flat_proxies(gradients))),
         output=gradients,
         provenance=Provenance("specialised_backward"),
     )
+
+
+def _specialised(
+    value: Proxy, gradient: Any, zero: Collection[str], alias: dict[str, Any], joint: Trace, builder: Builder
+) -> Any:
+    """Return what is left of the gradient of an input where the values in ``zero`` are."""
+    if gradient is None or gradient.name not in zero:
+        return substitute(gradient, alias)
+    known = isinstance(value, TensorProxy) and not any([isinstance(d, Proxy) for d in value.shape])
+    return _zeros(value, builder) if known and value.name in inputs_with_zeros(joint) else None
 
 
 def differentiable_gradients(split: Split, rule_of: RuleOf | None = None) -> tuple[Trace, set[str]]:
