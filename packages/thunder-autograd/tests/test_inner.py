@@ -5,8 +5,8 @@ import pytest
 import toy_language as toy
 from toy_language import numeric_gradients, run, texts, traced
 
-from thunder_autograd import gradients, written_out
-from thunder_ir import ThunderError
+from thunder_autograd import DRAWS_APART, gradients, written_out
+from thunder_ir import ThunderError, current_builder
 
 COPY = {"copy": lambda g: toy.mul(g, 1.0)}
 X, C = np.random.default_rng(0).normal(size=(2, 5))
@@ -70,3 +70,13 @@ def test_a_gradient_that_is_not_there_is_no_zero():
 
     with pytest.raises(ThunderError, match="no gradient reaches y"):
         written_out(traced(program, (5,), (5,), (5,)), **COPY)
+
+
+def test_what_a_rule_draws_in_a_way_of_its_own_is_not_passed_again():
+    def program(x, c):
+        with current_builder().tagged(DRAWS_APART):  # as the rule of an executor does
+            h = toy.noise(x)
+        return gradients((toy.masked(toy.above(h), toy.sin(x)),), (c,), (x,)), toy.cos(x)
+
+    with pytest.raises(ThunderError, match="goes through it twice"):
+        written_out(traced(program, (5,), (5,)), **COPY)

@@ -317,3 +317,22 @@ def test_the_program_that_runs_has_no_graph_to_keep():
     assert not last_backward_traces(step)
     assert "gradients" in str(last_traces(step)[0])
     assert "gradients" not in str(last_traces(step)[1])
+
+
+def test_two_losses_meet_the_same_random_numbers():
+    def step(x, w):
+        h = torch.nn.functional.dropout(x @ w, 0.5)
+        h = torch.nn.functional.dropout(torch.nn.functional.rrelu(h, training=True), 0.3)
+        first, second = h.pow(2).sum(), h.cos().sum()
+        first.backward(retain_graph=True)
+        early = w.grad.clone()
+        second.backward()
+        return first.detach(), early, torch.rand(2)
+
+    x, start = torch.randn(6, 8), torch.randn(8, 5)
+    results = []
+    for run in (step, jit(step)):
+        torch.manual_seed(0)
+        w = start.clone().requires_grad_()
+        results.append((run(x, w), w.grad, torch.rand(2)))
+    assert_close(results[1], results[0])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace
-from thunder_autograd.programs import Joint, differentiable_outputs, names_in
+from thunder_autograd.programs import DRAWS_APART, Joint, differentiable_outputs, names_in
 from thunder_autograd.traits import Trait, Traits
 from thunder_ir import (
     BoundSymbol,
@@ -71,6 +71,7 @@ def _written_out_at(
     defined = {p.name: p for b in before for p in b.outputs if p.name not in outputs}
     read = dict.fromkeys([p.name for b in after for p in b.inputs] + [p.name for p in (*trace.outputs, *given)])
     others = [defined[name] for name in read if name in defined]
+    _refuse_draws_apart(before, results)
     region = trace.replace(bound_symbols=before, output=(tuple(results), tuple(others)))
     joint = grad_transform_on_trace(
         region,
@@ -113,6 +114,20 @@ def _written_out_at(
         provenance=Provenance("written_out"),
     )
     return program, mapping
+
+
+def _refuse_draws_apart(before: Sequence[BoundSymbol], results: Sequence[TensorProxy]) -> None:
+    """Refuse to go a second time through what cannot draw the same random numbers again."""
+    reached = {p.name for p in results}
+    for bound in reversed(before):
+        if reached.isdisjoint([p.name for p in bound.outputs]):
+            continue
+        reached.update([p.name for p in bound.inputs])
+        if DRAWS_APART in bound.tags and bound.has_tag(OpTags.RANDOM):
+            raise ThunderError(
+                f"{bound.symbol.id} draws random numbers in a way of its own, and backward() goes through it twice; "
+                "call it once, on the sum of the losses"
+            )
 
 
 def _fresh_values(parts: Joint) -> set[str]:

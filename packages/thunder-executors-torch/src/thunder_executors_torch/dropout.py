@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from thunder_autograd import vjp_rule
 from thunder_executors_torch.executor import executor
 from thunder_executors_torch.normalization import floating
 from thunder_ir import OpTags, TensorProxy, dtypes
@@ -21,8 +22,15 @@ def _dropout_backward(dy: TensorProxy, mask: TensorProxy, scale: float) -> Tenso
     return dy.like()
 
 
-native_dropout = executor.call("torch.native_dropout", _dropout, OpTags.RANDOM)
+native_dropout = executor.without_rule(torch.native_dropout, _dropout, OpTags.RANDOM, path="torch.native_dropout")
 dropout_backward = executor.call("torch.ops.aten.native_dropout_backward.default", _dropout_backward)
+
+
+@vjp_rule(native_dropout)
+def native_dropout_vjp(a: TensorProxy, p: float, train: bool) -> Rule:
+    """``da = dy * mask / (1 - p)``, by the mask that was drawn."""
+    y, mask = native_dropout(a, p, train)
+    return (y, mask), lambda dy, dmask: None if dy is None else dropout_backward(dy, mask, 1.0 / (1.0 - p))
 
 
 def drops_some(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> bool:

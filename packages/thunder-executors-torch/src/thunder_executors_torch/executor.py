@@ -158,9 +158,16 @@ class TorchExecutor(OperatorExecutor):
 
         Higher derivatives go through it by PyTorch's autograd.
         """
+        symbol = self.without_rule(function, meta, *tags, path=path)
+        vjp_rule(symbol)(by_autograd(symbol, differentiable or function))
+        return symbol
+
+    def without_rule(
+        self, function: Callable[..., Any], meta: Callable[..., Any], *tags: OpTags, path: str = ""
+    ) -> Symbol:
+        """Return such an operator whose derivative is written by hand: what draws random numbers must not run again."""
         symbol = self.plain(function, meta, *tags, path=path)
         self.opmap[symbol.name] = symbol
-        vjp_rule(symbol)(by_autograd(symbol, differentiable or function))
         return symbol
 
     def differentiates_torch(
