@@ -80,6 +80,21 @@ def step_with_two_losses(model, optimizer):
     return step
 
 
+def several_steps_in_one(model, optimizer):
+    def step(x):
+        losses = []
+        for part in x.split((2, 3)):
+            for _ in range(2):
+                optimizer.zero_grad()
+                loss = model(part).pow(2).mean()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss)
+        return losses
+
+    return step
+
+
 def state_of(model, optimizer):
     grads = {n: p.grad for n, p in model.named_parameters()}
     states = [dict(optimizer.state[p]) for p in model.parameters() if p in optimizer.state]
@@ -124,7 +139,9 @@ def test_ten_steps_are_those_of_eager(name):
     assert cache_misses(ours) == 2  # the first step makes the state of the optimizer
 
 
-@pytest.mark.parametrize("make_step", [accumulating_step, step_with_closure, step_with_two_losses])
+@pytest.mark.parametrize(
+    "make_step", [accumulating_step, step_with_closure, step_with_two_losses, several_steps_in_one]
+)
 def test_steps_of_other_kinds_are_those_of_eager(make_step):
     ours, *_ = both(make_step, lambda model: optim.AdamW(model.parameters(), lr=0.05))
 
@@ -335,4 +352,27 @@ def test_two_losses_meet_the_same_random_numbers():
         torch.manual_seed(0)
         w = start.clone().requires_grad_()
         results.append((run(x, w), w.grad, torch.rand(2)))
+    assert_close(results[1], results[0])
+
+
+def test_two_losses_meet_the_derivative_that_the_user_wrote():
+    class Rounded(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            return x.round()
+
+        @staticmethod
+        def backward(context, gradient):
+            return gradient * 2
+
+    def step(w):
+        y = Rounded.apply(w * 3)
+        y.sum().backward(retain_graph=True)
+        (y * y).sum().backward()
+
+    results = []
+    for run in (step, jit(step)):
+        w = torch.linspace(-1, 1, 5).requires_grad_()
+        run(w)
+        results.append(w.grad)
     assert_close(results[1], results[0])

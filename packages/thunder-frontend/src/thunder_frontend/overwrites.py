@@ -46,6 +46,12 @@ def zeros_like(proxy: TensorProxy) -> Any:
 
 RULES: dict[Symbol, Callable[..., Any]] = {WRITTEN: _written_rule, WRITTEN_UNSEEN: _unseen_rule}
 
+RULES_AGAIN: dict[Symbol, Callable[..., Any]] = {
+    WRITTEN: lambda old, new: (WRITTEN(old, new), _written_rule(old, new)[1]),
+    WRITTEN_UNSEEN: lambda old, new: (WRITTEN_UNSEEN(old, new), _unseen_rule(old, new)[1]),
+}
+"""The same for what is differentiated again: the calls stay what they are."""
+
 
 def record_overwritten(builder: Builder, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
     """Record that ``new``, which does not require grad, is written over ``old``, which does; return what it is then."""

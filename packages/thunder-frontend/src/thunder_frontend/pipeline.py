@@ -16,6 +16,7 @@ from thunder_frontend.guards import AUTOCAST_DEVICES
 from thunder_frontend.inplace_writes import without_detaching, written_in_place
 from thunder_frontend.options import Options
 from thunder_frontend.outputs import is_plain
+from thunder_frontend.overwrites import RULES_AGAIN
 from thunder_frontend.program import Program
 from thunder_frontend.specialise import Specialisation, ordered, specialise
 from thunder_frontend.stats import Timer
@@ -115,11 +116,12 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
 def _with_inner_gradients(program: Program, computation: Trace, options: Options) -> tuple[Trace, Any]:
     """Write out the gradients that the program computes itself; return it, and its result in the names that it has."""
     executors = resolve_executors(options.executors)
-    made, renamed = written_out(
-        computation,
-        lambda bound: program.rules.get(bound.symbol) or grad_rule(bound, executors),
-        symbol_of(torch.clone),
-    )
+
+    def rule_of(bound: BoundSymbol) -> Any:  # what stands before one call may be differentiated by the next one again
+        own = RULES_AGAIN.get(bound.symbol) or rule_for_higher_derivatives(program.rules, bound)
+        return own or grad_rule(bound, executors)
+
+    made, renamed = written_out(computation, rule_of, symbol_of(torch.clone))
     return tidy(made), program.result if not renamed else substitute(program.result, renamed)
 
 
