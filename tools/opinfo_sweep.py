@@ -275,7 +275,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         options.json.write_text(json.dumps([{k: str(v) for k, v in vars(r).items()} for r in reports]))
     if options.table:
-        flags = [a for a in (arguments or sys.argv[1:]) if a != "--table" and a != str(options.table)]
+        files = ("--table", str(options.table), "--json", str(options.json))
+        flags = [a for a in (arguments or sys.argv[1:]) if a not in files]
         command = " ".join(["python tools/opinfo_sweep.py", *flags])
         options.table.write_text(page(reports, command, options.dtypes, options.transforms))
     return 1 if any(r.counts["wrong"] for r in reports) else 0
