@@ -203,6 +203,15 @@ def test_memory_that_is_shared_in_unusual_ways_holds_what_eagers_does(program, r
     same_as_eager(program if not requires_grad else lambda x: program(x * 1), randn(2, 3, requires_grad=requires_grad))
 
 
+def test_an_expanded_tensor_is_filled():
+    def program(x):
+        y = x.expand(2, *x.shape)
+        y[:, :1].fill_(3)
+        return y, x
+
+    same_as_eager(program, randn(2, 3))
+
+
 def test_layouts_survive_writes_and_returned_aliases_are_tensors_of_their_own():
     same_as_eager(lambda x: (x.index_add_(0, torch.tensor([0]), torch.ones_like(x[:1])), x + 1), randn(3, 2).t())
     results = jit(lambda x: (lambda y: (y, y.movedim(0, -1)))(x * 2))(randn(3, requires_grad=True))

@@ -47,6 +47,7 @@ from thunder_frontend.repeats import Repeats, Run
 from thunder_frontend.sources import Source, held
 from thunder_frontend.storage import View, current_value, own_storage, share_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, dynamic_dims, opened
+from thunder_frontend.tensor_classes import check_class
 from thunder_frontend.torch_calls import TorchCalls
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
@@ -131,6 +132,7 @@ class Acquisition(TorchCalls):
     def _new_input(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         if isinstance(tensor, TracedTensor):
             return tensor
+        check_class(type(tensor), source)
         storage = storage_key(tensor)
         if storage in self._bases:
             traced = self._view_of_base(tensor, storage, source)
@@ -487,7 +489,9 @@ class Acquisition(TorchCalls):
         if view is not None and traced._memory.outside:
             given = tuple(flat_proxies((view.args, view.kwargs)))
             remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
-            made = Built(remade, (self._tensor_template(view.parent), *map(self._unwritten, given)))
+            before_leaf = view.parent._leaf is not None and not traced._proxy.requires_grad
+            parent = (self._value_template if before_leaf else self._tensor_template)(view.parent)
+            made = Built(remade, (parent, *map(self._unwritten, given)))
             self.stages.note_view(view.parent, made)
             history = current_value(traced, self)
             if view.cuts and history.requires_grad:

@@ -118,6 +118,9 @@ def _iter(calls: Any, tensor: T) -> Any:
 @answers(T.detach_, torch.detach_)
 def _detach_in_place(calls: Any, tensor: T) -> Any:
     traced = calls.traced(tensor)
+    if traced._leaf is not None:
+        calls.end_leaf(traced)
+        return tensor
     given, was = traced.given, traced
     while was._viewed_as is not None and was._viewed_as.in_place:
         was = was._viewed_as.parent
@@ -133,6 +136,12 @@ def _detach_in_place(calls: Any, tensor: T) -> Any:
     return tensor
 
 
+def laid_out_alike(tensor: T) -> T:
+    """Return a copy with the strides of a tensor, whatever they are."""
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return made.copy_(tensor)
+
+
 @answers(T.__deepcopy__)
 def _deepcopy(calls: Any, tensor: T, memo: dict[int, Any]) -> Any:
     if id(tensor) in memo:
@@ -142,7 +151,7 @@ def _deepcopy(calls: Any, tensor: T, memo: dict[int, Any]) -> Any:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
         )
-    contents = calls(torch.clone, (calls(T.detach, (tensor,), {}),), {})
+    contents = calls(laid_out_alike, (calls(T.detach, (tensor,), {}),), {})
     made = memo[id(tensor)] = calls.as_class(traced._stands_for, contents, calls.value(traced).requires_grad)
     return made
 

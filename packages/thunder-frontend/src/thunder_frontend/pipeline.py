@@ -144,8 +144,9 @@ def _after_optimisation(traces: list[Trace], options: Options) -> None:
 
 def written_inputs(program: Program, split: Split) -> list[TensorProxy]:
     """Return the inputs that the epilogue writes to and that the backward program, which runs after it, may read."""
-    kinds = ("tensor", "metadata")
-    targets = [e.target for e in program.effects if e.kind in kinds]
+    targets = [e.target for e in program.effects if e.kind == "tensor"]
+    if any([e.kind == "metadata" for e in program.effects]):  # autograd takes it for a write to all that share memory
+        targets += [i.proxy for i in program.inputs]
     written = {t.name: t for t in targets if isinstance(t, TensorProxy)}
     saved = {p.name for p in split.saved}
     return [t for t in written.values() if not saved.isdisjoint(_perhaps_sharing(t.name, split.forward))]

@@ -19,7 +19,17 @@ from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.storage import View, current_value, own_storage, replace_in_storage, share_storage, write
 from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
 from thunder_frontend.view_writes import EXPANDING, TOLERANT, check_overlap, overlaps, scatter_into_parent
-from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Symbol, TensorProxy, UnknownNumberError, is_unknown
+from thunder_ir import (
+    BoundSymbol,
+    Builder,
+    NumberProxy,
+    OpTags,
+    Symbol,
+    TensorProxy,
+    UnknownNumberError,
+    flat_proxies,
+    is_unknown,
+)
 from thunder_torch import DataDependentShapeError, Mutation, call, functionalise, view_argument, viewed
 from thunder_torch.inplace import copy
 from thunder_torch.metadata import MetaOf
@@ -118,15 +128,16 @@ class TorchCalls:
         if function in SELECTIONS and not named and len(values) == 2:
             function, values = selected_by_places(function, *values, self.places)
         output = self.on_values(function, values, named)
-        check_reads(function, output, (*args, *kwargs.values()))
         index = view_argument(function)
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
+            check_reads(function, output, (*args, *kwargs.values()))
             return self._wrap_all(output, args)
         parent = self.traced(args[index])
         if output is parent._proxy or parent._memory.version or parent._proxy.strides is None:
             layouts = self.shared_layout(function, args, kwargs, parent)
             if layouts and layouts[0][1]:
                 return parent
+            check_reads(function, output, (*args, *kwargs.values()))
             shares = [shared for shared, _ in layouts]
         else:
             known = (at_hand(values), at_hand(named)) if self.symbolic else (values, named)
@@ -270,6 +281,8 @@ class TorchCalls:
         """Do what a function that writes does: compute the values, then make them what its targets hold."""
         self.changes += 1
         targets = [self.traced(t) for t in mutation.targets]
+        if mutation.resizes:
+            self.check_out(mutation)
         for target in targets:
             self.check_writable(target)
             if overlaps(self.value(target)) and mutation.function in TOLERANT:
@@ -347,17 +360,34 @@ class TorchCalls:
         self.view_directly(target)
         write(target, value, self, torch.is_grad_enabled())
 
-    def write_to_expanded(self, mutation: Mutation, target: TracedTensor) -> None:
-        """Do what ``expanded[key] = value`` does, where what the key selects has a place for each element."""
+    def check_out(self, mutation: Mutation) -> None:
+        """Refuse, as PyTorch does, derivatives of calls with ``out=``."""
+        given = flat_proxies(self.values((mutation.args, mutation.kwargs, mutation.targets)))
+        if torch.is_grad_enabled() and any([p.requires_grad for p in given if isinstance(p, TensorProxy)]):
+            raise RuntimeError(
+                f"{name_of(mutation.function)}(): functions with out=... arguments don't support automatic "
+                "differentiation, but one of the arguments requires grad."
+            )
+
+    def write_to_expanded(self, mutation: Mutation, target: TracedTensor) -> Any:
+        """Do what PyTorch allows of writes to tensors in which several elements lie in one place."""
+        if mutation.function in (torch.zeros_like, torch.full_like):  # one number, in each place once
+            strides = self.value(target).strides
+            places = tuple([slice(0, 1) if s == 0 else slice(None) for s in strides])
+            part = self.record(T.__getitem__, (target, places), {})
+            self.write_call(replace(mutation, args=(part, *mutation.args[1:]), targets=(part,)))
+            return target
         part = None
         if mutation.function is setitem:
             part = self.record(T.__getitem__, mutation.args[:2], {})
-        if part is None or part._memory is not target._memory or overlaps(self.value(part)):
+        if part is None or part._memory is not target._memory:
             raise AcquisitionError(
-                "a write to an expanded tensor, in which several elements lie in one place, is not supported; "
-                "write to the tensor that was expanded, or to a clone()"
+                "a write by indices to an expanded tensor, in which several elements lie in one place, is not "
+                "supported; write to the tensor that was expanded, or to a clone()"
             )
+        check_overlap(self.value(part))
         self.write_call(Mutation(copy, (part, mutation.args[2]), {}, (part,)))
+        return None
 
     def view_directly(self, target: TracedTensor) -> None:
         """Make a part of an expanded tensor, about to be written, a view of what was expanded."""

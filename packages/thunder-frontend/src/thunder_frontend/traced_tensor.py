@@ -74,6 +74,15 @@ class TracedTensor(torch.Tensor):
         """Return the attributes that user code gave to this tensor."""
         return {name: value for name, value in self.__dict__.items() if name not in self.OWN}
 
+    def __getattr__(self, name: str) -> Any:
+        """Find what the class of the tensor has that this one stands for, and ``torch.Tensor`` has not."""
+        cls = self.__dict__.get("_stands_for", torch.Tensor) if name not in TracedTensor.OWN else torch.Tensor
+        for owner in cls.__mro__[: cls.__mro__.index(torch.Tensor)]:
+            if name in owner.__dict__:
+                raw = owner.__dict__[name]
+                return raw.__get__(self, cls) if hasattr(raw, "__get__") else raw
+        raise AttributeError(f"'{cls.__name__}' object has no attribute '{name}'")
+
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -73,9 +73,9 @@ TOLERANT = frozenset({
 def overlaps(held: TensorProxy) -> bool:
     """Whether several elements of a tensor lie in one place."""
     strides = held.strides
-    return (
-        strides is not None and 0 in strides and any(n > 1 and not s for n, s in zip(held.shape, strides, strict=True))
-    )
+    if strides is None or 0 not in strides or 0 in held.shape:
+        return False
+    return any(length > 1 and not step for length, step in zip(held.shape, strides, strict=True))
 
 
 def check_overlap(held: TensorProxy) -> None:

@@ -171,6 +171,8 @@ class DistinctTensorsGuard(Guard):
             tensors = [s.evaluate(dict(roots)) for s in (self.source, *self.others)]
         except (LookupError, AttributeError) as error:
             return f"an argument is gone ({error})"
+        if not all(isinstance(t, torch.Tensor) for t in tensors):
+            return f"one of {', '.join(map(str, (self.source, *self.others)))} is no tensor any more"
         if (apart_in_memory if self.storages else distinct)(*tensors):
             return None
         return f"{', '.join(map(str, (self.source, *self.others)))} share memory now; compiled for tensors apart"

@@ -1,0 +1,31 @@
+"""Subclasses of ``torch.Tensor`` among the inputs: those that change what operations do are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from thunder_frontend.errors import AcquisitionError
+
+_PLAIN = frozenset({
+    torch.Tensor.__torch_function__.__func__, torch._C._disabled_torch_function_impl,
+    torch.nn.Parameter.__dict__["__torch_function__"],
+})  # fmt: skip
+
+
+def check_class(cls: type, source: Any) -> None:
+    """Refuse a tensor of a class that has a say in what operations do, which a program does not ask."""
+    if cls is torch.Tensor or cls is torch.nn.Parameter or (cls.__module__ or "").partition(".")[0] == "torch":
+        return
+    own = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
+    overrides = own not in _PLAIN
+    if overrides or cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        name = "__torch_function__" if overrides else "__torch_dispatch__"
+        raise AcquisitionError(
+            f"{source} is a {cls.__qualname__}, a subclass of torch.Tensor that says in {name} what operations do; a "
+            "compiled program does not ask it: pass its plain tensors, or leave this call uncompiled"
+        )
+
+
+__all__ = ["check_class"]

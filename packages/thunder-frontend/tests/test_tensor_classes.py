@@ -1,0 +1,60 @@
+"""Subclasses of ``torch.Tensor`` as inputs: they work as eager's, or are refused by name."""
+
+import pytest
+import torch
+from against_eager import same_as_eager
+from torch import nn
+
+from thunder_frontend import AcquisitionError, jit
+
+
+class Named(torch.Tensor):
+    def doubled(self):
+        return self * 2
+
+
+class Scaled(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Wrapping(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return Wrapping(func(*[a.inner if isinstance(a, Wrapping) else a for a in args], **(kwargs or {})))
+
+
+class Weight(nn.Parameter):
+    def scaled(self, factor):
+        return self * factor
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.shift = Weight(torch.ones(3)), nn.Buffer(torch.ones(3))
+
+    def forward(self, x):
+        return self.weight.scaled(2) * x + self.shift, hasattr(self.weight, "scaled"), hasattr(x, "scaled")
+
+
+def test_plain_subclasses_keep_their_class_and_methods():
+    same_as_eager(lambda x: (x.doubled(), x + 1), torch.ones(3).as_subclass(Named))
+
+
+def test_subclasses_of_parameters_have_their_methods():
+    same_as_eager(lambda layer, x: layer(x), Layer(), torch.ones(3))
+
+
+@pytest.mark.parametrize(("make", "name"), [(lambda t: t.as_subclass(Scaled), "function"), (Wrapping, "dispatch")])
+def test_subclasses_that_change_operations_are_refused(make, name):
+    with pytest.raises(AcquisitionError, match=rf"args\[0\] is a .* says in __torch_{name}__"):
+        jit(torch.sin)(make(torch.ones(3)))
