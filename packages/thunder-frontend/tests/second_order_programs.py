@@ -134,5 +134,6 @@ def round_inner(wrap):
 @program
 def zeros_where_only_some_outputs_are_used(wrap):
     x = leaf(3)
-    a, b, c = wrap(lambda a: (a.floor(), a.sin().floor() * 2, a * 2))(x)
-    return [torch.autograd.grad(t.sum(), x, retain_graph=True) for t in (a, b, c)]
+    y = leaf(3)
+    a, b, c = wrap(lambda a, y: (a.floor(), a.sin().floor() * 2 + y, a * 2 + y.round()))(x, y)
+    return [torch.autograd.grad(t.sum(), (x, y), retain_graph=True, allow_unused=True) for t in (a, b, c)]

@@ -150,7 +150,7 @@ class _Differentiator:
         self.tape: list[Step | Same] = []
         self.renamed: dict[str, Any] = {}
         self.traits = Traits()
-        self.zero: set[str] = set()
+        self.zeros: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     # Forward ------------------------------------------------------------------------------------------------------
 
@@ -276,8 +276,23 @@ class _Differentiator:
                 sums.gradient(p, builder) if w and isinstance(p, TensorProxy) else None
                 for p, w in zip(trace.inputs, self.wanted, strict=True)
             ]
-        self.zero = sums.zero
+        self.zeros = self.reached([p.name for p in trace.inputs if p.name in sums.zero], results)
         return cotangents, gradients
+
+    def reached(self, inputs: list[str], results: Sequence[Proxy]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Return for each of these inputs the places of the results from which the tape leads to it."""
+        places: dict[str, list[int]] = {name: [] for name in inputs}
+        for i, out in enumerate(results if inputs else ()):
+            names = {out.name}
+            for step in reversed(self.tape):
+                if isinstance(step, Same):
+                    names.update([step.inner] if step.outer in names else [])
+                elif any([name in names for name in step.outputs]):
+                    names.update([p.name for p in flat_proxies(step.arguments)])
+            for name in inputs:
+                if name in names:
+                    places[name].append(i)
+        return tuple([(name, tuple(found)) for name, found in places.items()])
 
     def pull(self, step: Step, sums: _Cotangents) -> None:
         """Run one pullback and add what it returns to the cotangents of the arguments."""
@@ -337,7 +352,7 @@ class _Differentiator:
         if mapping:
             kept = [bound.substituted(mapping) for bound in kept]
             output = substitute(output, mapping)
-        tag = TakesCotangents(takes, frozenset([p.name for p in trace.inputs if p.name in self.zero]))
+        tag = TakesCotangents(takes, self.zeros)
         return Trace(
             f"{trace.name}_joint",
             (*trace.inputs, *cotangents),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -28,11 +28,12 @@ class TakesCotangents:
 
     Args:
         flags: for each value that its program returns, whether there is a cotangent for it.
-        zeros: names of the inputs whose gradients are sums with zeros among the terms, which nothing computes.
+        zeros: inputs whose gradients have zeros among their terms, which nothing computes: the name of each, and which
+            of the cotangents reach it.
     """
 
     flags: tuple[bool, ...]
-    zeros: frozenset[str] = frozenset()
+    zeros: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,14 @@ def differentiable_outputs(joint: Trace) -> tuple[bool, ...]:
     return _tag_of(joint).flags
 
 
-def inputs_with_zeros(joint: Trace) -> frozenset[str]:
-    """Return the names of the inputs of a joint trace that have a gradient of zeros, beside what there may be more."""
-    return _tag_of(joint).zeros
+def inputs_with_zeros(joint: Trace, present: Sequence[bool]) -> set[str]:
+    """Return the names of the inputs of a joint trace that have a gradient of zeros, beside what there may be more.
+
+    Args:
+        joint: the trace.
+        present: for each cotangent, whether there is one.
+    """
+    return {name for name, reached_by in _tag_of(joint).zeros if any([present[i] for i in reached_by])}
 
 
 def _tag_of(joint: Trace) -> TakesCotangents:

@@ -71,10 +71,14 @@ def specialised_backward(split: Split, present: Sequence[bool], needed: Sequence
         else:
             kept.append(bound.substituted(alias))
     builder = Builder(names_in(backward), DEFAULT.language)
+    zeros = inputs_with_zeros(split.joint, present)
+    for value, gradient in zip(split.joint.inputs, backward.output, strict=False):
+        if gradient is not None and gradient.name not in depending and value.name not in zeros:
+            zero.add(gradient.name)  # zeros that belong to a cotangent which is missing
     with recording(builder):
         gradients = tuple(
             [
-                _specialised(p, g if want else None, zero, alias, split.joint, builder)
+                _specialised(p, g if want else None, zero, alias, zeros, builder)
                 for p, g, want in zip(split.joint.inputs, backward.output, needed, strict=False)
             ]
         )
@@ -88,13 +92,13 @@ def specialised_backward(split: Split, present: Sequence[bool], needed: Sequence
 
 
 def _specialised(
-    value: Proxy, gradient: Any, zero: Collection[str], alias: dict[str, Any], joint: Trace, builder: Builder
+    value: Proxy, gradient: Any, zero: Collection[str], alias: dict[str, Any], zeros: set[str], builder: Builder
 ) -> Any:
-    """Return what is left of the gradient of an input where the values in ``zero`` are."""
+    """Return what is left of the gradient of an input where the values in ``zero`` are, zeros if it is in ``zeros``."""
     if gradient is None or gradient.name not in zero:
         return substitute(gradient, alias)
     known = isinstance(value, TensorProxy) and not any([isinstance(d, Proxy) for d in value.shape])
-    return _zeros(value, builder) if known and value.name in inputs_with_zeros(joint) else None
+    return _zeros(value, builder) if known and value.name in zeros else None
 
 
 def differentiable_gradients(split: Split, rule_of: RuleOf | None = None) -> tuple[Trace, set[str]]:
