@@ -77,6 +77,8 @@ PROGRAMS = [
     lambda x: x[x[:, 0] > 0, 1:3],
     lambda x: torch.repeat_interleave(x, (x[:, 0] > 0).long() + 1, dim=0).cumsum(0),
     masked_loss,
+    lambda x: F.mse_loss(x[x.detach()[:, 0] > 0], x.detach().flip(0)[x.detach()[:, 0] > 0], reduction="sum"),
+    lambda x: x[x > 0] + (x * 2)[x > 0],
     experts,
     experts_by_one_hot,
     written_by_mask,
@@ -255,6 +257,18 @@ def test_an_integer_of_what_is_none_raises_as_in_eager():
     with pytest.raises(ValueError, match="NaN"):
         compiled(torch.tensor([float("nan"), 1.0]))
     assert cache_misses(compiled) == 1
+
+
+def test_masks_that_are_drawn_twice_are_two():
+    def program(x):
+        return x[torch.rand_like(x) > 0.5].sum() + x[torch.rand_like(x) > 0.5].sum()
+
+    compiled, x = jit(program), VALUES[0]
+    for seed in range(3):
+        torch.manual_seed(seed)
+        expected = program(x)
+        torch.manual_seed(seed)
+        torch.testing.assert_close(compiled(x), expected)
 
 
 def test_gradients_inside_of_programs():

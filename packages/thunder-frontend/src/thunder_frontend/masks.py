@@ -7,12 +7,51 @@ from typing import Any
 
 import torch
 
-from thunder_ir import TensorProxy
+from thunder_ir import BoundSymbol, Builder, Proxy, TensorProxy, substitute
+from thunder_ir.keys import key_of
+from thunder_ir.passes.traits import has_effect, is_random
 from thunder_ir.unknown import surely_equal
 
 GETITEM = torch.Tensor.__getitem__
 SELECTIONS = frozenset({GETITEM, torch.masked_select, torch.Tensor.masked_select})
 """Functions of a tensor and what selects from it."""
+
+
+STEPS = 4
+"""How far back it is looked how masks came about, to see that two are the same."""
+
+
+class Places:
+    """Where masks are true, found once for each: what is selected by one mask has one size.
+
+    Masks that are computed in the same way from the same values are one.
+
+    Args:
+        builder: of the trace in the making.
+        find: records where a mask is true.
+    """
+
+    def __init__(self, builder: Builder, find: Callable[[TensorProxy], Any]) -> None:
+        self._builder = builder
+        self._find = find
+        self._found: dict[str, Any] = {}
+
+    def __call__(self, mask: TensorProxy) -> Any:
+        """Return a tensor of numbers for each dimension of the mask."""
+        producers = {p.name: bound for bound in self._builder.bound_symbols for p in bound.outputs}
+        key = _computed(mask, producers, STEPS)
+        if key not in self._found:
+            self._found[key] = self._find(mask)
+        return self._found[key]
+
+
+def _computed(value: Proxy, producers: dict[str, BoundSymbol], steps: int) -> str:
+    """Return as text how a value is computed; its name where that is not to be said in a few steps."""
+    bound = producers.get(value.name)
+    if bound is None or not steps or not isinstance(bound.output, Proxy) or has_effect(bound) or is_random(bound):
+        return value.name
+    inputs = {p.name: p.renamed(_computed(p, producers, steps - 1)) for p in bound.inputs}
+    return f"{id(bound.symbol)}{key_of(substitute(bound.args, inputs))}{key_of(substitute(bound.kwargs, inputs))}"
 
 
 def selected_by_places(
@@ -51,4 +90,4 @@ def _is_mask(item: Any) -> bool:
     return isinstance(item, TensorProxy) and item.dtype.is_bool and item.ndim > 0
 
 
-__all__ = ["SELECTIONS", "selected_by_places"]
+__all__ = ["SELECTIONS", "Places", "selected_by_places"]

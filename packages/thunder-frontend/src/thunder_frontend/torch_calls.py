@@ -11,7 +11,7 @@ import torch
 
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError
 from thunder_frontend.histories import base_of, check_reads, check_written
-from thunder_frontend.masks import SELECTIONS, selected_by_places
+from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
 from thunder_frontend.memory import check_in_bounds
 from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED
 from thunder_frontend.metadata_writes import METADATA_WRITES, MetadataWrite, Stages
@@ -74,7 +74,7 @@ class TorchCalls:
         self._tensor_of = tensor_of
         self.changes = 0
         self.stages = Stages()
-        self._places: dict[str, Any] = {}
+        self.places = Places(builder, lambda mask: self.on_values(torch.where, (mask,), {}))
 
     # --- the way in ------------------------------------------------------------------------------------------------
 
@@ -145,12 +145,6 @@ class TorchCalls:
         return self._wrap_views(
             output, shares, parent, View(parent, function, values[1:], named, None, torch.is_grad_enabled())
         )
-
-    def places(self, mask: TensorProxy) -> Any:
-        """Return where a mask is true, found once: what is selected by one mask has one size."""
-        if mask.name not in self._places:
-            self._places[mask.name] = self.on_values(torch.where, (mask,), {})
-        return self._places[mask.name]
 
     def key_of_select(self, input: Any, dim: int, index: Any) -> tuple[Any, Any]:
         """Return arguments with which ``__getitem__`` does what ``select`` does."""
