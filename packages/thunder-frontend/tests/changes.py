@@ -90,12 +90,12 @@ def case(name: str, setup: str, body: str, *changes: str) -> None:
     CASES.append(Case(name, setup, body, changes))
 
 
-SIN, PI = torch.sin, math.pi
+SIN, PI, LINEAR_FORWARD = torch.sin, math.pi, torch.nn.Linear.forward
 
 
 def restore() -> None:
     """Put back what cases change of the whole process."""
-    torch.sin, math.pi = SIN, PI
+    torch.sin, math.pi, torch.nn.Linear.forward = SIN, PI, LINEAR_FORWARD  # type: ignore[method-assign]
     torch.set_default_dtype(torch.float32)
     torch.use_deterministic_algorithms(False)
     torch.set_float32_matmul_precision("highest")

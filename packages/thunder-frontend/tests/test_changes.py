@@ -6,6 +6,7 @@ import changes_of_functions  # noqa: F401
 import changes_of_modules  # noqa: F401
 import changes_of_objects  # noqa: F401
 import changes_of_state  # noqa: F401
+import changes_of_written_state  # noqa: F401
 import pytest
 from changes import CASES, Case, Scene, never_stale, restore
 from hypothesis import HealthCheck, given, settings

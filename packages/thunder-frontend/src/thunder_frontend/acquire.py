@@ -211,7 +211,7 @@ class Acquisition(TorchCalls):
         if not self.value(tensor).requires_grad:
             return True
         if tensor._leaf is not None:
-            return not tensor._memory.recorded
+            return True
         outside = getattr(tensor, "_input", None)
         if outside is None or tensor._memory.recorded:
             return False

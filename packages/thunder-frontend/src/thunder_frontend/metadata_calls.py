@@ -136,9 +136,9 @@ def _detach_in_place(calls: Any, tensor: T) -> Any:
     return tensor
 
 
-def laid_out_alike(tensor: T) -> T:
-    """Return a copy with the strides of a tensor, whatever they are."""
-    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+def laid_out(tensor: T, strides: tuple[int, ...]) -> T:
+    """Return a copy with these strides."""
+    made = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
     return made.copy_(tensor)
 
 
@@ -151,7 +151,7 @@ def _deepcopy(calls: Any, tensor: T, memo: dict[int, Any]) -> Any:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
         )
-    contents = calls(laid_out_alike, (calls(T.detach, (tensor,), {}),), {})
+    contents = calls(laid_out, (calls(T.detach, (tensor,), {}), calls.strides(traced)), {})
     made = memo[id(tensor)] = calls.as_class(traced._stands_for, contents, calls.value(traced).requires_grad)
     return made
 

@@ -229,7 +229,9 @@ class World:
             getter = self.classes.lookup(type(obj), "__getattr__")
             if getter is MISSING or isinstance(getter, types.FunctionType):
                 return value
-            return self.read(source, "attribute", name, value)  # ``__getattr__ = dict.__getitem__``, say
+            if getter is dict.__getitem__:
+                return self.item(obj, name, value)
+            return self.read(source, "attribute", name, value)
         if isinstance(own, dict):
             self._not_shadowed(obj, source, own, name)
         if isinstance(value, types.MethodType):
