@@ -177,3 +177,11 @@ def test_what_pytorch_does_not_tell_is_tried():
 def test_how_many_results_there_are_is_not_guessed():
     with pytest.raises(DataDependentShapeError, match="what tensor_split returns depends on values"):
         recorded(lambda c, x, n: c(torch.tensor_split, x, n), Tensor((5, 3)), Tensor((), "int64"))
+
+
+def test_what_only_tensors_without_data_refuse_is_no_error_of_the_user():
+    def function(c, x, at):
+        return c(torch.tensor_split, c(torch.masked_select, x, c(torch.gt, x, 0)), at)
+
+    with pytest.raises(DataDependentShapeError, match="what tensor_split returns depends on values"):
+        recorded(function, Tensor((5, 3)), Tensor((2,), "int64"))

@@ -28,7 +28,7 @@ from thunder_torch.specs import (
     tensors_of,
     with_numbers,
 )
-from thunder_torch.trials import SHAPED_BY_METADATA, data_dependent, on_real_tensors, real_of, sizes_by_trial
+from thunder_torch.trials import SHAPED_BY_METADATA, data_dependent, on_real_tensors, real_of, sizes_by_trial, succeeds
 from thunder_torch.unknown_sizes import STAND_INS, UNDECIDED, UnknownSizes, fresh_number, has_unknown_sizes
 
 CAPACITY = 1 << 16  # calls remembered
@@ -338,7 +338,7 @@ def _for_stand_ins(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
 
 
 def _refusal(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """Return what a call raises for tensors of estimated sizes, as text; ``None`` if it does not."""
+    """Return what a call raises for estimated sizes, as text; ``None`` if it does not, or not on real tensors."""
 
     def estimated(value: Any) -> Any:
         if not isinstance(value, TensorProxy):
@@ -350,7 +350,7 @@ def _refusal(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     try:
         _faked(function, given, named, True, _Known())
     except Exception as error:
-        return str(error)
+        return None if succeeds(function, given, named) else str(error)
     return None
 
 

@@ -123,6 +123,14 @@ def _trials(
     return told, refused
 
 
+def succeeds(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call returns for real tensors, if these are small."""
+    if not _can_be_tried(args, kwargs):
+        return False
+    told, _ = _trials(function, args, kwargs, known=False)
+    return bool(told)
+
+
 def _can_be_tried(args: Any, kwargs: Any) -> bool:
     proxies = [p for p in tensors_of(args, kwargs) if isinstance(p, TensorProxy)]
     on_cpu = all(to_torch_device(p.device).type == "cpu" for p in proxies)
@@ -161,4 +169,4 @@ def real_of(proxy: TensorProxy, low: int) -> torch.Tensor:
     return tensor.requires_grad_() if proxy.requires_grad else tensor
 
 
-__all__ = ["SHAPED_BY_METADATA", "data_dependent", "on_real_tensors", "real_of", "sizes_by_trial"]
+__all__ = ["SHAPED_BY_METADATA", "data_dependent", "on_real_tensors", "real_of", "sizes_by_trial", "succeeds"]
