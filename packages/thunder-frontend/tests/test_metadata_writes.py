@@ -140,5 +140,19 @@ def test_views_whose_history_is_fixed_are_refused_as_in_eager(make, write):
     same_as_eager(program, randn(3, 4, 4))
 
 
+def test_as_strided_reaches_elements_beside_those_of_an_input():
+    def program(x):
+        reached = torch.as_strided(x, (2,), (1,))
+        x.add_(1)
+        reached *= 2
+        return x
+
+    ours, eagers = torch.arange(6.0), torch.arange(6.0)
+    compiled = jit(program)
+    for _ in range(2):
+        assert torch.equal(compiled(ours.reshape(2, 3)[:, 1]), program(eagers.reshape(2, 3)[:, 1]))
+        assert torch.equal(ours, eagers)
+
+
 def test_as_strided_beyond_the_memory_is_eagers_error():
     same_as_eager(lambda x: (x.as_strided((9,), (1,)), x)[1], randn(3))

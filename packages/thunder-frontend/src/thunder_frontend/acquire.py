@@ -266,11 +266,13 @@ class Acquisition(TorchCalls):
             raise NumbersMet
 
     def shared_and_written(self) -> frozenset[int]:
-        """Return the storages to which the program writes and which several inputs share, not yet under one tensor."""
+        """Return the storages that the program writes to and several inputs share, or are reached beside one."""
         return frozenset(
             storage
             for storage, tensors in self._sharing.items()
-            if len(tensors) > 1 and storage not in self._bases and any(t._memory.version for t in tensors)
+            if (len(tensors) > 1 or storage in self.reached)
+            and storage not in self._bases
+            and any(t._memory.version for t in tensors)
         )
 
     def _require_apart(self) -> None:

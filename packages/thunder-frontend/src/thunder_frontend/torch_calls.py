@@ -12,8 +12,8 @@ import torch
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError
 from thunder_frontend.histories import base_of, check_reads, check_written
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
-from thunder_frontend.memory import check_in_bounds
-from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED
+from thunder_frontend.memory import check_in_bounds, storage_key
+from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED, laid_out
 from thunder_frontend.metadata_writes import METADATA_WRITES, MetadataWrite, Stages
 from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.storage import View, current_value, own_storage, replace_in_storage, share_storage, write
@@ -74,6 +74,7 @@ class TorchCalls:
         self._tensor_of = tensor_of
         self.changes = 0
         self.stages = Stages()
+        self.reached: set[int] = set()
         self.places = Places(builder, lambda mask: self.on_values(torch.where, (mask,), {}))
 
     # --- the way in ------------------------------------------------------------------------------------------------
@@ -160,7 +161,10 @@ class TorchCalls:
             base = base._viewed_as.parent
         whole = self.example(base)
         covers = whole.numel() * whole.element_size() == whole.untyped_storage().nbytes()
-        if base is tensor or not (covers and whole.is_contiguous() and whole.storage_offset() == 0):
+        fits = covers and whole.is_contiguous() and whole.storage_offset() == 0
+        if not fits and base.given is not None and not self.symbolic:
+            self.reached.add(storage_key(base.given))  # elements beside those of the tensor
+        if base is tensor or not fits:
             return (tensor, size, stride, storage_offset)
         return (base, size, stride, here.storage_offset() if storage_offset is None else storage_offset)
 
@@ -348,7 +352,8 @@ class TorchCalls:
                 f"output with shape {list(held.shape)} doesn't match the broadcast shape {list(value.shape)}"
             )
         if value.strides != held.strides and value.strides is not None and held.strides is not None:
-            value = self.on_values(copy, (held, value), {})  # a write changes no layout
+            laid = self.on_values(copy, (held, value), {})  # a write changes no layout
+            value = laid if laid.strides == held.strides else self.on_values(laid_out, (value, held.strides), {})
         check_written(target, held.requires_grad or value.requires_grad)
         check_overlap(held)
         self.view_directly(target)
