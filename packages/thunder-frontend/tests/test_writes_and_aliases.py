@@ -221,3 +221,24 @@ def test_layouts_survive_writes_and_returned_aliases_are_tensors_of_their_own():
 def test_resizing_is_refused_with_the_way_out():
     with pytest.raises(AcquisitionError, match="make a new tensor"):
         jit(lambda x: x.resize_(5))(randn(3))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: (x.clone().resize_(6).mul_(2), x),
+        lambda x: x.resize_(3, 2).add_(1),
+        lambda x: x.resize_as_(torch.ones(1, 6)),
+        lambda x: x.resize_((6,)).sum(),
+        lambda x: x.resize_(2, 3),
+    ],
+)
+def test_tensors_that_keep_their_elements_are_resized(program):
+    same_as_eager(program, torch.arange(6.0).view(2, 3))
+
+
+def test_what_needs_other_memory_is_not_resized():
+    with pytest.raises(AcquisitionError, match="make a new tensor"):
+        jit(lambda x: x.t().resize_(6))(torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+        jit(lambda x: (x * 2).resize_(6))(torch.ones(2, 3, requires_grad=True))

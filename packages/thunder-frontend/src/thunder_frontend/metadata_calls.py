@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -348,8 +349,34 @@ def _value(calls: Any, *args: Any, **kwargs: Any) -> Any:
     raise DataDependentError(_VALUE)
 
 
+@answers(T.resize_)
+def _resize(calls: Any, tensor: T, *size: Any, memory_format: Any = torch.contiguous_format) -> Any:
+    return resize(calls, tensor, size[0] if len(size) == 1 and not isinstance(size[0], int) else size, memory_format)
+
+
+@answers(T.resize_as_, torch.resize_as_)
+def _resize_as(calls: Any, tensor: T, the_template: T, memory_format: Any = None) -> Any:
+    return resize(calls, tensor, calls.value(the_template).shape, memory_format or torch.contiguous_format)
+
+
+def resize(calls: Any, tensor: T, size: Any, memory_format: torch.memory_format) -> Any:
+    """Do what ``resize_`` does to a contiguous tensor that keeps its number of elements: it views the same memory."""
+    traced = calls.traced(tensor)
+    before = calls.value(traced)
+    if before.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    if tuple(size) == tuple(before.shape):
+        return tensor
+    same_memory = math.prod(size) == before.numel and memory_format is torch.contiguous_format
+    if not same_memory or not calls.example(traced).is_contiguous():
+        raise AcquisitionError(
+            "resize_ changes how much memory a tensor has, or which part of it; make a new tensor of the size wanted"
+        )
+    with torch._C.DisableTorchFunctionSubclass():
+        return calls.metadata_write(T.resize_, T.view, traced, (tuple(size),), {})
+
+
 REFUSED: dict[Any, str] = {
-    T.resize_: "resize_ changes how much memory a tensor has; make a new tensor of the size wanted",
     T.set_: "set_ exchanges the memory of a tensor; assign the other tensor instead",
     T.retain_grad: "retain_grad() inside of a compiled program is not supported; return the tensor instead",
     T.share_memory_: "share_memory_() inside of a compiled program is not supported",
