@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import thunder_prims as prims
-from thunder_autograd import jvp_rule, vjp_rule
+from thunder_autograd import ZERO, jvp_rule, vjp_rule
 from thunder_executors import to_callable
 from thunder_executors_torch import executor
 from thunder_ir import Tensor, devices, dtypes, trace_of
@@ -31,7 +31,13 @@ def gradients_of(symbol, *arguments, dy):
         output, pullback = vjp_rule[symbol](*[filled.get(i, a) for i, a in enumerate(arguments)])
         gradients = pullback(dy)
         gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-        return output, tuple([gradients[i] if i < len(gradients) else None for i in places])
+        found = [gradients[i] if i < len(gradients) else None for i in places]
+        return output, tuple(
+            [
+                prims.full(t.shape, 0.0, t.dtype, t.device) if g is ZERO else g
+                for g, t in zip(found, tensors, strict=True)
+            ]
+        )
 
     return run(program, dy, *[arguments[i] for i in places])
 
