@@ -4,6 +4,7 @@ import bisect
 import collections
 import copy
 import heapq
+import types
 
 import pytest
 import torch
@@ -132,3 +133,22 @@ def test_tensors_are_copied(program, make):
         assert torch.equal(found, true) and type(found) is type(true) and found.requires_grad == true.requires_grad
         shared = [t.untyped_storage()._cdata == i.untyped_storage()._cdata for t, i in ((found, ours), (true, eagers))]
         assert shared[0] == shared[1]
+
+
+@pytest.mark.parametrize("kind", [TypeError, LookupError, AttributeError, ZeroDivisionError, ValueError])
+def test_a_program_that_raises_anew_runs_once_in_each_call(kind):
+    state = types.SimpleNamespace(calls=0, error=None)
+
+    def program(x):
+        state.calls += 1
+        if state.error is not None:
+            raise state.error
+        return x + 1
+
+    compiled = jit(program)
+    compiled(torch.ones(2))
+    state.error = kind("again")
+    for calls in (2, 3):
+        with pytest.raises(kind, match="again"):
+            compiled(torch.ones(2))
+        assert state.calls == calls

@@ -242,3 +242,11 @@ def test_what_needs_other_memory_is_not_resized():
         jit(lambda x: x.t().resize_(6))(torch.ones(2, 3))
     with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
         jit(lambda x: (x * 2).resize_(6))(torch.ones(2, 3, requires_grad=True))
+
+
+def test_a_view_at_a_place_that_a_tensor_tells_is_written_there_or_not_at_all():
+    same_as_eager(lambda x: x[..., torch.tensor(-1)].zero_(), randn(2, 3))
+    with pytest.raises(AcquisitionError, match="expanded"):
+        jit(lambda x: x[..., torch.tensor(-1)].expand(2, 2).zero_())(randn(2, 3))
+    with pytest.raises(AcquisitionError, match="needs the value"):
+        jit(lambda x: x + x[torch.tensor(1)].storage_offset())(randn(2, 3))

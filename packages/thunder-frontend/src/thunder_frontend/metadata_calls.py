@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError, DataDependentError
+from thunder_frontend.storage import place_is_known
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import IntegerProxy, NumberProxy
 from thunder_torch.unknown_sizes import has_unknown_sizes
@@ -196,6 +197,8 @@ def _is_contiguous(calls: Any, tensor: T, memory_format: torch.memory_format = t
 @answers(T.storage_offset)
 def _storage_offset(calls: Any, tensor: T) -> int:
     traced = calls.traced(tensor)
+    if not place_is_known(traced):
+        raise DataDependentError(_VALUE)
     root = traced._memory.root
     if root.source is not None and root._memory.version == 0:
         calls.ask(root, "storage_offset", root._input.example.storage_offset(), call=True)

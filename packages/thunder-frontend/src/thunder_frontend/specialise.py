@@ -198,25 +198,27 @@ def _prologue(program: Program, guarded: bool) -> _Lines:
     slotted = [i for i in program.inputs if i.slot is not None]
     if conditions or slotted or single or program.numbers:
         made.add("try:")
-        if conditions:
-            made.add(f"if not ({conditions[0]}", 2)
-            for condition in conditions[1:]:
-                made.add(f"and {condition}", 3)
-            made.lines[-1] += "):"
-            made.add("return miss(args, kwargs)", 3)
+        made.add(f"holds = ({conditions[0] if conditions else True}", 2)
+        for condition in conditions[1:]:
+            made.add(f"and {condition}", 3)
+        made.lines[-1] += ")"
+        made.add("if holds:", 2)
         for i in single:
-            made.add(f"{i.proxy.name} = {i.source.expression(context)}", 2)
+            made.add(f"{i.proxy.name} = {i.source.expression(context)}", 3)
         if slotted:
             containers = context.object([i.slot[0] for i in slotted], "tables")  # type: ignore[index]
             keys = context.object([i.slot[1] for i in slotted], "names")  # type: ignore[index]
-            made.add(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))", 2)
+            made.add(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))", 3)
         for n in program.numbers:
-            made.add(f"{n.proxy.name} = {n.source.expression(context)}", 2)
+            made.add(f"{n.proxy.name} = {n.source.expression(context)}", 3)
         if program.numbers and guarded and (constraints := _constraints(program)).check is not None:
             numbers = ", ".join([n.proxy.name for n in program.numbers])
-            made.add(f"if {context.object(constraints.check, 'broken_constraint')}({numbers}) is not None:", 2)
-            made.add("return miss(args, kwargs)", 3)
+            made.add(f"holds = {context.object(constraints.check, 'broken_constraint')}({numbers}) is None", 3)
+        if made.lines[-1].endswith("if holds:"):
+            made.lines.pop()
         made.add("except (LookupError, AttributeError, TypeError, ZeroDivisionError):")
+        made.add("holds = False", 2)
+        made.add("if not holds:")  # outside of the try: errors of the user's program are none of guards
         made.add("return miss(args, kwargs)", 2)
     if program.inputs and guarded:
         in_order = ordered(program.inputs)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_ir import TensorProxy
+from thunder_ir import TensorProxy, flat_proxies
 
 
 @dataclass(slots=True, eq=False)
@@ -106,6 +106,16 @@ class Recorder(Protocol):
 
     def overwritten(self, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
         """Return what a tensor that requires grad holds after ``new``, which does not, was written to it."""
+
+
+def place_is_known(tensor: TracedTensor) -> bool:
+    """Whether it is known before the program runs where in its storage a tensor lies."""
+    view: View | None = tensor._viewed_as
+    while view is not None:
+        if flat_proxies((view.args, view.kwargs)):
+            return False
+        view = view.parent._viewed_as
+    return True
 
 
 def current_value(tensor: TracedTensor, recorder: Recorder) -> TensorProxy:

@@ -16,7 +16,15 @@ from thunder_frontend.memory import check_in_bounds, storage_key
 from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED, laid_out
 from thunder_frontend.metadata_writes import METADATA_WRITES, MetadataWrite, Stages
 from thunder_frontend.overwrites import record_overwritten
-from thunder_frontend.storage import View, current_value, own_storage, replace_in_storage, share_storage, write
+from thunder_frontend.storage import (
+    View,
+    current_value,
+    own_storage,
+    place_is_known,
+    replace_in_storage,
+    share_storage,
+    write,
+)
 from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
 from thunder_frontend.view_writes import EXPANDING, TOLERANT, check_overlap, overlaps, scatter_into_parent
 from thunder_ir import (
@@ -154,6 +162,8 @@ class TorchCalls:
     def from_the_root(self, input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> tuple[Any, ...]:
         """Return arguments of ``as_strided`` that say the same of the whole memory, if that is contiguous."""
         tensor = self.traced(input)
+        if not place_is_known(tensor):
+            return (tensor, size, stride, storage_offset)
         base, here = tensor, self.example(tensor)
         if not self.symbolic:
             check_in_bounds(here, size, stride, storage_offset)
@@ -394,7 +404,7 @@ class TorchCalls:
         while base._viewed_as is not None and not base._viewed_as.detaches:
             steps.append(base._viewed_as.function)
             base = base._viewed_as.parent
-        if EXPANDING.isdisjoint(steps[1:]):
+        if EXPANDING.isdisjoint(steps[1:]) or not place_is_known(target):
             return
         here, whole = self.example(target), self.example(base)
         if whole.is_contiguous() and whole.storage_offset() == 0:
