@@ -310,3 +310,22 @@ def test_blocks_that_ignore_their_number_are_not(answered):
         block.index = index
     check(model, torch.randn(3, 6, requires_grad=True))
     assert len(answered) == 3
+
+
+class Masked(Block):
+    def forward(self, x):
+        kept = x[x > self.shift.mean()]
+        return super().forward(x) + kept.sum() * kept.shape[0] + torch.ones(kept.shape[0]).sum()
+
+
+class Scaled(Block):
+    def forward(self, x):
+        return super().forward(x) * x.mean().item()
+
+
+@pytest.mark.parametrize("block", [Masked, Scaled])
+def test_sizes_and_numbers_that_a_run_tells_are_those_of_each_block(block):
+    model = Model(block).eval()
+    compiled = check(model, torch.randn(3, 6))
+    check(model, torch.randn(3, 6), compiled=compiled)
+    assert cache_misses(compiled) == 1

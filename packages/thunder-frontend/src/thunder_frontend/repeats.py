@@ -30,7 +30,7 @@ from thunder_frontend.module_calls import Again
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import CODE, VALUES, World
-from thunder_ir import BoundSymbol, Builder, Proxy, TensorProxy, is_unknown
+from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy, is_unknown
 from thunder_ir.trees import flat_proxies
 from thunder_ir.unknown import surely_equal
 from thunder_torch.unknown_sizes import has_unknown_sizes
@@ -127,11 +127,12 @@ class Repeats:
 
     def end(self, run: Run, result: Any) -> None:
         """Remember a call that :meth:`begin` began to, unless it did what cannot be played again."""
-        if self.state() != run.state:
+        bound = self.builder.bound_symbols[run.begins :]
+        if self.state() != run.state or any(_is_open(p) for b in bound for p in b.outputs):
             return
         run.result = result
         run.facts = slice(run.facts.start, len(self.world.log))
-        run.bound = self.builder.bound_symbols[run.begins :]
+        run.bound = bound
         made = [p for b in run.bound for p in b.outputs]
         if has_unknown_sizes(made) or any(map(is_unknown, made)):  # the second call would have sizes of its own
             return
@@ -459,6 +460,13 @@ def _same_metadata(a: TensorProxy, b: TensorProxy) -> bool:
         and a.device == b.device
         and surely_equal(a.strides, b.strides)
         and a.requires_grad == b.requires_grad
+    )
+
+
+def _is_open(proxy: Proxy) -> bool:
+    """Whether a value is a number, or has dimensions, that only the run of a program tells."""
+    return isinstance(proxy, NumberProxy) or (
+        isinstance(proxy, TensorProxy) and any(d.__class__ is not int for d in proxy.shape)
     )
 
 
