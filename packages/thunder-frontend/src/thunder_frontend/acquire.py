@@ -32,20 +32,18 @@ from thunder_frontend.guards import (
     metadata_of,
 )
 from thunder_frontend.guards.storages import PlaceInStorageGuard, SharedStorageGuard
-from thunder_frontend.inner_backward import as_gradient, descendants, inner_backward, spent
+from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import inner_gradients
-from thunder_frontend.journal import MISSING, Write
-from thunder_frontend.leaves import AsClass, make_leaf
+from thunder_frontend.leaves import make_leaf
 from thunder_frontend.lookasides import lookasides, runs_natively
 from thunder_frontend.memory import place_in_storage, storage_key, whole_storage
 from thunder_frontend.module_calls import Again
 from thunder_frontend.open_numbers import NumbersMet
-from thunder_frontend.outputs import Built, Outside, proxies_of, template
-from thunder_frontend.program import Effect, Input, Program
-from thunder_frontend.remade import RemadeView, with_attributes, with_history
+from thunder_frontend.outcome import Outcome
+from thunder_frontend.program import Input, Program
 from thunder_frontend.repeats import Repeats, Run
-from thunder_frontend.sources import Source, held
-from thunder_frontend.storage import View, current_value, own_storage, share_storage
+from thunder_frontend.sources import Source
+from thunder_frontend.storage import View, own_storage, share_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, dynamic_dims, opened
 from thunder_frontend.tensor_classes import check_class
 from thunder_frontend.torch_calls import TorchCalls
@@ -57,11 +55,9 @@ from thunder_ir import (
     Builder,
     NumberProxy,
     Symbol,
-    TensorProxy,
     ThunderError,
     Trace,
     UnknownNumberError,
-    flat_proxies,
     number_proxy,
     recording,
 )
@@ -111,10 +107,8 @@ class Acquisition(TorchCalls):
         self._bases = frozenset(bases)
         self._base_tensors: dict[int, TracedTensor] = {}
         self._sharing: dict[int, list[TracedTensor]] = {}
-        self._leaves: list[Effect] = []
         self._made_leaves: list[TracedTensor] = []
         self.spent: set[str] = set()
-        self._templates: dict[int, Any] = {}
         self._layouts: dict[int, Any] = {}
         self._repeats = Repeats(self.world, self.builder, self._input_of, self.wrap, lambda: self.changes)
 
@@ -355,6 +349,10 @@ class Acquisition(TorchCalls):
         self.changes += 1
         inner_backward(self, *args, **kwargs)
 
+    def from_outside(self) -> list[TracedTensor]:
+        """Return what stands for tensors of the outside world."""
+        return [*self._tensors.values(), *self._base_tensors.values()]
+
     def possible_leaves(self) -> list[TracedTensor]:
         """Return the tensors that may be leaves which require grad."""
         outside = [t for t in self._tensors.values() if hasattr(t, "_input") and t._input.proxy.requires_grad]
@@ -411,24 +409,15 @@ class Acquisition(TorchCalls):
                 raise raised
             return replace(program, raises=raised)
 
-    # --- what came out ---------------------------------------------------------------------------------------------
-
     def _program(self, now: Any, result: Any, log: Any) -> Program:
-        self._result = result  # what it holds stays alive, and so apart by identity
-        self.spent = descendants(self.builder.bound_symbols, self.spent) if self.spent else self.spent
-        tensor = self._tensor_template
-        shaped = template(result, tensor, self.world)
-        self._refuse_histories()
-        others = [e for write in self.world.journal.writes() for e in self._object_effect(write, tensor)]
-        effects = [*self._tensor_effects(), *self.stages.effects(tensor), *self._leaves, *others]
-        needed = _unique(proxies_of(shaped) + [p for e in effects for p in proxies_of(e.value)])
-        inputs = {i.proxy.name for i in (*self.inputs, *self.numbers)}
-        outputs = tuple(p for p in needed if p.name not in inputs)
+        self._outcome = outcome = Outcome(self, result)
+        inputs = tuple([i.proxy for i in (*self.inputs, *self.numbers)])
+        names = {p.name for p in inputs}
         computation = Trace(
             "computation",
-            tuple(i.proxy for i in (*self.inputs, *self.numbers)),
+            inputs,
             tuple(self.builder.bound_symbols),
-            outputs,
+            tuple([p for p in outcome.proxies if p.name not in names]),
             tuple(self.builder.constraints),
         )
         return Program(
@@ -436,124 +425,12 @@ class Acquisition(TorchCalls):
             tuple(self.world.guards),
             now,
             computation,
-            shaped,
-            tuple(effects),
+            outcome.result,
+            tuple(outcome.effects),
             self.custom_functions.rules,
             tuple(self.numbers),
             log,
         )
-
-    def _tensor_template(self, value: torch.Tensor) -> Any:
-        """What stands for a tensor that leaves the program.
-
-        One that came from outside is that very tensor. A view of one is made by the epilogue from that very tensor, so
-        that it shares its memory, and its history in autograd, as eager's does. All others are computed.
-        """
-        traced = self.traced(value)
-        if hasattr(traced, "_input"):
-            return traced._input.proxy
-        if hasattr(traced, "_argument"):
-            return Outside(traced._argument)
-        made = self._templates.get(id(traced))
-        if made is None:
-            made = self._leaf_template(traced) if traced._leaf is not None else self._value_template(traced)
-            if traced._stands_for is not T and traced._leaf is None:
-                made = Built(AsClass(traced._stands_for), (made,))
-            given = traced.attributes()
-            if given:
-                parts = {name: template(item, self._tensor_template, self.world) for name, item in given.items()}
-                made = Built(with_attributes, (made, parts))
-            self._templates[id(traced)] = made
-        return made
-
-    def _refuse_histories(self) -> None:
-        """Refuse a tensor of the caller's that was detached in place and then got a new history in autograd."""
-        for stage in self.stages:
-            if self.stages.was_detached(stage.before) and self.value(stage.target).requires_grad:
-                raise AcquisitionError(
-                    f"{stage.target.source} is detached in place and then written what requires grad, which is not "
-                    "supported; use detach() and another name"
-                )
-
-    def _leaf_template(self, traced: TracedTensor) -> Any:
-        leaf = traced._leaf.input.proxy
-        with torch.no_grad():
-            contents = self._value_template(traced)
-            if contents is traced._proxy:
-                contents = self.on_values(T.detach, (contents,), {})
-        self._leaves.append(Effect("leaf", leaf, None, contents))
-        if (gradient := traced.__dict__.get("_gradient")) is not None:
-            self._leaves.append(Effect("attribute", leaf, "grad", self._tensor_template(gradient)))
-        return leaf
-
-    def _value_template(self, traced: TracedTensor) -> Any:
-        view = traced._viewed_as
-        if view is not None and traced._memory.outside:
-            given = tuple(flat_proxies((view.args, view.kwargs)))
-            remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
-            before_leaf = view.parent._leaf is not None and not traced._proxy.requires_grad
-            parent = (self._value_template if before_leaf else self._tensor_template)(view.parent)
-            made = Built(remade, (parent, *map(self._unwritten, given)))
-            self.stages.note_view(view.parent, made)
-            history = current_value(traced, self)
-            if view.cuts and history.requires_grad:
-                return Built(with_history, (made, history))
-            return made
-        value = current_value(traced, self)
-        if value.requires_grad and value.name in self.spent:
-            return Built(spent, (self.on_values(T.detach, (value,), {}),))
-        return value
-
-    def _unwritten(self, proxy: Any) -> Any:
-        """Return a proxy of the same value, apart from inputs that the epilogue writes to before it is read."""
-        is_input = any(i.proxy is proxy for i in self.inputs)
-        return self.on_values(torch.clone, (proxy,), {}) if is_input else proxy
-
-    def _tensor_effects(self) -> list[Effect]:
-        effects = []
-        for traced in (*self._tensors.values(), *self._base_tensors.values(), *self.stages.befores()):
-            if traced._memory.version and traced._viewed_as is None:
-                value = current_value(traced, self)
-                if value.requires_grad and not traced._memory.recorded and self._is_leaf_outside(traced):
-                    value = self.on_values(T.detach, (value,), {})  # written behind autograd's back
-                effects.append(Effect("tensor", traced._input.proxy, None, value))
-        return effects
-
-    def _is_leaf_outside(self, traced: TracedTensor) -> bool:
-        example = traced._input.example
-        return example.requires_grad and example.is_leaf and self.ask(traced, "is_leaf", True)
-
-    def _object_effect(self, write: Write, tensor: Callable[[torch.Tensor], Any]) -> list[Effect]:
-        now = self.world.journal.now(write)
-        if isinstance(write.target, TracedTensor):
-            if write.target.source is None:  # goes with the tensor, if that leaves the program
-                return []
-            value = template(now, tensor, self.world)
-            if write.key != "_gradient":
-                return [Effect("attribute", tensor(write.target), write.key, value)]
-            if isinstance(value, TensorProxy) and not value.requires_grad:
-                value = Built(as_gradient, (value, tensor(write.target)))
-            return [Effect("attribute", tensor(write.target), "grad", value)]
-        source = self.world.source_of(write.target) or held(write.target, type(write.target).__name__)
-        target = Outside(source)
-        if write.kind == "container":
-            return [Effect("refill", target, None, template(_copied(now), tensor, self.world))]
-        if now is write.before:
-            return []
-        if now is MISSING:
-            return [Effect("delete", target, (write.kind, write.key), None)]
-        return [Effect(write.kind, target, write.key, template(now, tensor, self.world))]
-
-
-def _copied(container: Any) -> Any:
-    """The contents of a container as a plain one, which the world does not know."""
-    if isinstance(container, dict):
-        return dict(container)
-    return list(container)
-
-
-def _unique(proxies: list[Any]) -> list[Any]:
-    return list({p.name: p for p in proxies}.values())
 
 
 def _input_name(source: Source) -> str:

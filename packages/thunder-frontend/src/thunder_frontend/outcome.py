@@ -1,0 +1,157 @@
+"""What a program leaves behind: its result and its effects, as templates of values that it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.inner_backward import as_gradient, descendants, spent
+from thunder_frontend.journal import MISSING, Write
+from thunder_frontend.leaves import AsClass
+from thunder_frontend.outputs import Built, Outside, proxies_of, template
+from thunder_frontend.program import Effect
+from thunder_frontend.remade import RemadeView, with_attributes, with_history
+from thunder_frontend.sources import held
+from thunder_frontend.storage import current_value
+from thunder_frontend.traced_tensor import TracedTensor
+from thunder_ir import Proxy, TensorProxy, flat_proxies
+
+T = torch.Tensor
+
+
+class Outcome:
+    """The result and the effects of a program that was acquired.
+
+    Args:
+        calls: the acquisition.
+        result: what the call returned. What it holds stays alive with this, and so apart by identity.
+    """
+
+    def __init__(self, calls: Any, result: Any) -> None:
+        self.calls = calls
+        self._result = result
+        self.spent = descendants(calls.builder.bound_symbols, calls.spent) if calls.spent else calls.spent
+        self._templates: dict[int, Any] = {}
+        self._leaves: list[Effect] = []
+        tensor = self._tensor_template
+        self.result = template(result, tensor, calls.world)
+        self._refuse_histories()
+        others = [e for write in calls.world.journal.writes() for e in self._object_effect(write, tensor)]
+        self.effects = [*self._tensor_effects(), *calls.stages.effects(tensor), *self._leaves, *others]
+
+    @property
+    def proxies(self) -> list[Proxy]:
+        """The values that result and effects are made of, each once."""
+        found = proxies_of(self.result) + [p for e in self.effects for p in proxies_of(e.value)]
+        return list({p.name: p for p in found}.values())
+
+    def _tensor_template(self, value: torch.Tensor) -> Any:
+        """What stands for a tensor that leaves the program.
+
+        One that came from outside is that very tensor. A view of one is made by the epilogue from that very tensor, so
+        that it shares its memory, and its history in autograd, as eager's does. All others are computed.
+        """
+        traced = self.calls.traced(value)
+        if hasattr(traced, "_input"):
+            return traced._input.proxy
+        if hasattr(traced, "_argument"):
+            return Outside(traced._argument)
+        made = self._templates.get(id(traced))
+        if made is None:
+            made = self._leaf_template(traced) if traced._leaf is not None else self._value_template(traced)
+            if traced._stands_for is not T and traced._leaf is None:
+                made = Built(AsClass(traced._stands_for), (made,))
+            given = traced.attributes()
+            if given:
+                parts = {name: template(item, self._tensor_template, self.calls.world) for name, item in given.items()}
+                made = Built(with_attributes, (made, parts))
+            self._templates[id(traced)] = made
+        return made
+
+    def _refuse_histories(self) -> None:
+        """Refuse a tensor of the caller's that was detached in place and then got a new history in autograd."""
+        for stage in self.calls.stages:
+            if self.calls.stages.was_detached(stage.before) and self.calls.value(stage.target).requires_grad:
+                raise AcquisitionError(
+                    f"{stage.target.source} is detached in place and then written what requires grad, which is not "
+                    "supported; use detach() and another name"
+                )
+
+    def _leaf_template(self, traced: TracedTensor) -> Any:
+        leaf = traced._leaf.input.proxy
+        with torch.no_grad():
+            contents = self._value_template(traced)
+            if contents is traced._proxy:
+                contents = self.calls.on_values(T.detach, (contents,), {})
+        self._leaves.append(Effect("leaf", leaf, None, contents))
+        if (gradient := traced.__dict__.get("_gradient")) is not None:
+            self._leaves.append(Effect("attribute", leaf, "grad", self._tensor_template(gradient)))
+        return leaf
+
+    def _value_template(self, traced: TracedTensor) -> Any:
+        view = traced._viewed_as
+        if view is not None and traced._memory.outside:
+            given = tuple(flat_proxies((view.args, view.kwargs)))
+            remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
+            before_leaf = view.parent._leaf is not None and not traced._proxy.requires_grad
+            parent = (self._value_template if before_leaf else self._tensor_template)(view.parent)
+            made = Built(remade, (parent, *map(self._unwritten, given)))
+            self.calls.stages.note_view(view.parent, made)
+            history = current_value(traced, self.calls)
+            if view.cuts and history.requires_grad:
+                return Built(with_history, (made, history))
+            return made
+        value = current_value(traced, self.calls)
+        if value.requires_grad and value.name in self.spent:
+            return Built(spent, (self.calls.on_values(T.detach, (value,), {}),))
+        return value
+
+    def _unwritten(self, proxy: Any) -> Any:
+        """Return a proxy of the same value, apart from inputs that the epilogue writes to before it is read."""
+        is_input = any(i.proxy is proxy for i in self.calls.inputs)
+        return self.calls.on_values(torch.clone, (proxy,), {}) if is_input else proxy
+
+    def _tensor_effects(self) -> list[Effect]:
+        effects = []
+        for traced in (*self.calls.from_outside(), *self.calls.stages.befores()):
+            if traced._memory.version and traced._viewed_as is None:
+                value = current_value(traced, self.calls)
+                if value.requires_grad and not traced._memory.recorded and self._is_leaf_outside(traced):
+                    value = self.calls.on_values(T.detach, (value,), {})  # written behind autograd's back
+                effects.append(Effect("tensor", traced._input.proxy, None, value))
+        return effects
+
+    def _is_leaf_outside(self, traced: TracedTensor) -> bool:
+        example = traced._input.example
+        return example.requires_grad and example.is_leaf and self.calls.ask(traced, "is_leaf", True)
+
+    def _object_effect(self, write: Write, tensor: Callable[[torch.Tensor], Any]) -> list[Effect]:
+        now = self.calls.world.journal.now(write)
+        if isinstance(write.target, TracedTensor):
+            if write.target.source is None:  # goes with the tensor, if that leaves the program
+                return []
+            value = template(now, tensor, self.calls.world)
+            if write.key != "_gradient":
+                return [Effect("attribute", tensor(write.target), write.key, value)]
+            if isinstance(value, TensorProxy) and not value.requires_grad:
+                value = Built(as_gradient, (value, tensor(write.target)))
+            return [Effect("attribute", tensor(write.target), "grad", value)]
+        source = self.calls.world.source_of(write.target) or held(write.target, type(write.target).__name__)
+        target = Outside(source)
+        if write.kind == "container":
+            return [Effect("refill", target, None, template(_copied(now), tensor, self.calls.world))]
+        if now is write.before:
+            return []
+        if now is MISSING:
+            return [Effect("delete", target, (write.kind, write.key), None)]
+        return [Effect(write.kind, target, write.key, template(now, tensor, self.calls.world))]
+
+
+def _copied(container: Any) -> Any:
+    """The contents of a container as a plain one, which the world does not know."""
+    if isinstance(container, dict):
+        return dict(container)
+    return list(container)
