@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from against_eager import same_as_eager
 
-from thunder_frontend import grad, jit, last_traces, value_and_grad
+from thunder_frontend import AcquisitionError, cache_misses, explain_misses, grad, jit, last_traces, value_and_grad
 
 
 def test_gradients_of_a_compiled_function():
@@ -157,3 +157,35 @@ def test_arguments_may_be_nested():
 def test_a_result_without_gradient_is_refused():
     with pytest.raises(TypeError, match="nothing that was returned has a gradient"):
         grad(lambda x: x.argmax())(torch.ones(2, requires_grad=True))
+
+
+def test_an_input_that_the_program_makes_require_grad():
+    def forces(positions, weight):
+        positions.requires_grad_(True)
+        energy = (positions @ weight).tanh().sum()
+        (gradient,) = torch.autograd.grad(energy, positions, create_graph=True)
+        return energy, -gradient
+
+    weight = torch.randn(3, 3, requires_grad=True)
+    compiled = jit(forces)
+    for _ in range(2):
+        start = torch.randn(4, 3)
+        found = []
+        for function in (forces, compiled):
+            positions = start.clone()
+            energy, force = function(positions, weight)
+            assert positions.requires_grad and positions.is_leaf
+            found.append((energy, force, *torch.autograd.grad(force.pow(2).sum() + energy, (positions, weight))))
+        torch.testing.assert_close(found[1], found[0])
+    assert cache_misses(compiled) == 1
+    compiled(positions, weight)
+    assert "requires_grad True" in explain_misses(compiled)[0][0]
+
+
+def test_an_input_that_was_read_before_does_not_begin_to_require_grad():
+    def program(x):
+        doubled = x * 2
+        return doubled + x.requires_grad_()
+
+    with pytest.raises(AcquisitionError, match="begin or end a derivative"):
+        jit(program)(torch.ones(2))

@@ -196,6 +196,18 @@ class Acquisition(TorchCalls):
         self._made_leaves.append(tensor)
         tensor._proxy = tensor._leaf.revealed(value)
 
+    def make_input_a_leaf(self, tensor: TracedTensor) -> bool:
+        """Make an input require grad, if the program has not read it yet; return whether that was done."""
+        given: Input | None = tensor.__dict__.get("_input")
+        if given is None or given.slot is not None or tensor._memory.version or tensor._memory.views:
+            return False
+        if any([p is given.proxy for bound in self.builder.bound_symbols for p in bound.inputs]):
+            return False
+        given.proxy.requires_grad = True
+        tensor._input = replace(given, becomes_leaf=True)
+        self.inputs[:] = [tensor._input if i is given else i for i in self.inputs]
+        return True
+
     def end_leaf(self, tensor: TracedTensor) -> None:
         """Make a leaf of the program's own one that does not require grad."""
         tensor._leaf, tensor._proxy = None, self.on_values(T.detach, (self.value(tensor),), {})
@@ -405,7 +417,7 @@ class Acquisition(TorchCalls):
                 self._require_apart()
                 self.world.objects_apart()
                 program = self._program(now, result, run.log if self._log else None)
-            if raised is not None and not program.effects:
+            if raised is not None and not program.effects and not any(i.becomes_leaf for i in program.inputs):
                 raise raised
             return replace(program, raises=raised)
 

@@ -296,6 +296,8 @@ def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -
         return tensor
     if traced.source is None:
         raise RuntimeError("you can only change requires_grad flags of leaf variables.")
+    if requires_grad and calls.make_input_a_leaf(traced):
+        return tensor
     raise AcquisitionError(
         "requires_grad_() inside of a compiled program would begin or end a derivative there, which is not supported; "
         "call it before, on what is passed in, or use detach()"

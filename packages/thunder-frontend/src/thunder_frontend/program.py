@@ -21,6 +21,7 @@ class Input:
         slot: the container and key where it is kept, if the compiled function holds the container.
         metadata: the kind of tensor that the program was compiled for.
         example: the tensor of the call that is being compiled; ``None`` when that is done, as it is the caller's.
+        becomes_leaf: whether the program makes it require grad, before it reads it.
     """
 
     proxy: TensorProxy
@@ -28,6 +29,7 @@ class Input:
     slot: tuple[Any, Any] | None
     metadata: TensorMetadata
     example: Any
+    becomes_leaf: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -225,6 +225,9 @@ def _prologue(program: Program, guarded: bool) -> _Lines:
         check = context.object(checker([i.example for i in in_order], [i.metadata for i in in_order]), "check_tensors")
         made.add(f"if not {check}({_passed(program.inputs)}):")
         made.add("return miss(args, kwargs)", 2)
+    for i in single:
+        if i.becomes_leaf:
+            made.add(f"{i.proxy.name}.requires_grad_()")
     return made
 
 
