@@ -1,13 +1,14 @@
 """The compiled module is in all else the module that it was made of."""
 
 import copy
+import inspect
 import io
 
 import pytest
 import torch
 from torch import nn
 
-from thunder_frontend import ThunderModule, jit
+from thunder_frontend import ThunderModule, cache_hits, cache_misses, compile_data, compile_stats, jit
 
 
 class Net(nn.Module):
@@ -112,3 +113,42 @@ def test_optimizers_train_it(pair):
         optimizer.step()
         losses.append(loss.item())
     assert losses == sorted(losses, reverse=True)
+
+
+def test_a_compiled_container_is_a_container():
+    layers = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    compiled = jit(layers)
+    assert isinstance(compiled, ThunderModule)
+    assert len(compiled) == 2 and list(compiled) == list(layers) and compiled[0] is layers[0]
+    compiled[1] = nn.Tanh()
+    x = torch.ones(2, 3)
+    assert torch.equal(compiled(x), torch.tanh(layers[0](x)))
+    assert len(copy.deepcopy(compiled)) == 2
+    with pytest.raises(TypeError, match="no len"):
+        len(jit(nn.Linear(3, 3)))
+
+
+def test_forward_has_the_originals_signature_and_runs_compiled(pair):
+    original, compiled = pair
+    assert inspect.signature(compiled.forward) == inspect.signature(original.forward)
+    x = torch.ones(2, 3)
+    assert torch.equal(compiled.forward(x), original(x)) and cache_misses(compiled) == 1
+
+
+def test_calls_are_counted():
+    def function(x, fails):
+        if fails:
+            raise ValueError
+        return x + 1
+
+    for cache, hits, misses in (("constant values", 2, 1), ("same input", 2, 1), ("no caching", 0, 3)):
+        compiled = jit(function, cache=cache)
+        for _ in range(3):
+            compiled(torch.ones(1), False)
+        stats = compile_stats(compiled)
+        assert (stats.calls, stats.cache_hits, stats.cache_misses) == (3, hits, misses)
+        assert len(compile_data(compiled).compiled) == 1
+    compiled = jit(function)
+    with pytest.raises(ValueError):
+        compiled(torch.ones(1), True)
+    assert (cache_hits(compiled), cache_misses(compiled)) == (0, 0)

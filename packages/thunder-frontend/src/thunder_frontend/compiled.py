@@ -51,10 +51,10 @@ class CompiledFunction:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.options = options
-        self.stats = CompileStats()
         self.compiled: list[Compiled] = []
         self._lock = threading.RLock()
         self._dispatcher = Dispatcher(self._miss, options.cache == "symbolic values")
+        self.stats = CompileStats(lambda: self._dispatcher.calls)
         self._dispatch = self._dispatcher if options.cache != "same input" else self.same_input
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -70,14 +70,10 @@ class CompiledFunction:
 
     def same_input(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the one specialisation without checking anything: what ``cache="same input"`` means."""
+        self._dispatcher.calls += 1
         if not self.compiled:
             return self._miss(args, kwargs)
         return self.compiled[-1].specialisation.call(args, kwargs, self._refused)
-
-    @property
-    def hits(self) -> int:
-        """How many calls were served by a specialisation compiled earlier."""
-        return self._dispatcher.calls - self.stats.cache_misses
 
     def compiles(self) -> Callable[..., Any]:
         """Return what is compiled: inside of another compiled program, that is what runs."""
@@ -92,12 +88,14 @@ class CompiledFunction:
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Compile a specialisation for this call, and call it."""
+        self.stats.unserved += 1
         if watched_from_outside():
             return self.function(*args, **kwargs)
         known = len(self.compiled)
         with self._lock:
             for other in self.compiled[known:]:  # another thread compiled it while this one waited
                 if self.options.cache != "no caching" and other.specialisation.failure(args, kwargs) is None:
+                    self.stats.unserved -= 1
                     return other.specialisation.call(args, kwargs, self._miss)
             reasons = [r for c in self.compiled if (r := c.specialisation.failure(args, kwargs)) is not None]
             with collector_paused():
@@ -105,7 +103,9 @@ class CompiledFunction:
             if compiled.program.raises is not None:  # nothing that another call could use
                 state = compiled.specialisation.call(args, kwargs, self._refused)
                 raise with_state(compiled.program.raises, state)
-            if self.options.cache != "no caching":
+            if self.options.cache == "no caching":
+                self.compiled.clear()
+            else:
                 self._dispatcher.add(compiled.specialisation, args, kwargs)
             if self.compiled:
                 self.stats.reasons.append(reasons)

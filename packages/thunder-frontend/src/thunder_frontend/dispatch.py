@@ -1,7 +1,8 @@
 """Finding the specialisation for a call without trying them in turn.
 
 A call is first sorted by the types of its arguments. For each combination of types a key function is generated, which
-takes from the arguments what tells specialisations apart most of the time: shapes, dtypes, numbers, strings.
+takes from the arguments what tells specialisations apart most of the time: shapes, dtypes, numbers, strings. What they
+differ in besides is looked at as :mod:`thunder_frontend.choice` says.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.choice import Node, added, candidates
 from thunder_frontend.specialise import Specialisation
 
 Call = Callable[[tuple[Any, ...], dict[str, Any], Callable[..., Any]], Any]
@@ -24,7 +26,7 @@ class Family:
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> None:
         self.key = key_function(args, kwargs, symbolic)
-        self.entries: dict[Any, list[Specialisation]] = {}
+        self.entries: dict[Any, Node] = {}
 
 
 def key_function(args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool = False) -> Callable[..., Any]:
@@ -76,17 +78,11 @@ class Dispatcher:
         found = family.entries.get(family.key(args, kwargs))
         if found is None:
             return self._miss(args, kwargs)
-        if len(found) == 1:
-            return found[0].call(args, kwargs, self._miss)
-        return self._try_in_turn(found, args, kwargs)
-
-    def _try_in_turn(self, found: list[Specialisation], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """For specialisations that the key does not tell apart: the last one to hit comes first next time."""
-        for index, specialisation in enumerate(found):
+        if type(found) is Specialisation:
+            return found.call(args, kwargs, self._miss)
+        for specialisation in candidates(found, args, kwargs):
             result = specialisation.call(args, kwargs, _missed)
             if result is not _MISSED:
-                if index:
-                    found.insert(0, found.pop(index))
                 return result
         return self._miss(args, kwargs)
 
@@ -98,7 +94,8 @@ class Dispatcher:
         family = self._families.get(types)
         if family is None:
             family = self._families[types] = Family(args, kwargs, self._symbolic)
-        family.entries.setdefault(family.key(args, kwargs), []).insert(0, specialisation)
+        key = family.key(args, kwargs)
+        family.entries[key] = added(family.entries.get(key), specialisation)
         self.specialisations.append(specialisation)
 
 

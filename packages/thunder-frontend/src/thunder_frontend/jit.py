@@ -125,7 +125,7 @@ def cache_misses(fn: Any) -> int:
 
 def cache_hits(fn: Any) -> int:
     """Return how many calls were served by a specialisation compiled earlier."""
-    return compiled_function(fn).hits
+    return compiled_function(fn).stats.cache_hits
 
 
 def compile_data(fn: Any) -> CompiledFunction:

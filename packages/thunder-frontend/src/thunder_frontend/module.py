@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,6 +28,10 @@ class ThunderModule(torch.nn.Module):
 
     _OWN = frozenset({"_original", "_compiled", "_dispatch", "_options"})
 
+    def __new__(cls, module: torch.nn.Module, options: Options) -> ThunderModule:
+        """Return an instance that is a container where ``module`` is one."""
+        return super().__new__(_as_container(cls, tuple([n for n in _CONTAINERS if hasattr(type(module), n)])))
+
     def __init__(self, module: torch.nn.Module, options: Options) -> None:
         object.__setattr__(self, "_original", module)
         object.__setattr__(self, "_options", options)
@@ -35,6 +40,8 @@ class ThunderModule(torch.nn.Module):
         # nn.Module's own methods find the original's tables here, so that they act on the original.
         for name in ("_parameters", "_buffers", "_modules"):
             self.__dict__[name] = module.__dict__[name]
+        # libraries that pick from a batch what a model takes ask its forward for a signature: the original's
+        self.__dict__["forward"] = functools.update_wrapper(functools.partial(self.__call__), module.forward)
         for transform in options.transforms:
             transform.transform_module(self)
 
@@ -105,6 +112,18 @@ class ThunderModule(torch.nn.Module):
 
     def __repr__(self) -> str:
         return f"thunder.jit({self._original!r})"
+
+
+_CONTAINERS = ("__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__contains__")
+"""Special methods are looked up on classes, so that ``__getattr__`` would not pass them on."""
+
+
+@functools.cache
+def _as_container(cls: type[ThunderModule], names: tuple[str, ...]) -> type[ThunderModule]:
+    """Return ``cls`` with these special methods passed on to the original."""
+    if not names:
+        return cls
+    return type(cls.__name__, (cls,), {n: _of_original(n) for n in names} | {"__module__": cls.__module__})
 
 
 _FROM_ORIGINAL = frozenset({

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -30,18 +30,31 @@ class CompileStats:
     """Counts and times of a compiled function.
 
     Args:
-        calls: how often it was called so far as that is known: hits are counted when asked for.
+        count_calls: returns how often the function was called.
         cache_misses: how many calls compiled a specialisation.
+        unserved: how many calls found no specialisation: those that compiled one, that failed, that ran as eager.
         phases: for each specialisation, CPU seconds by phase.
         reasons: for each miss after the first, why no specialisation served.
     """
 
+    count_calls: Callable[[], int] = field(repr=False)
     cache_misses: int = 0
+    unserved: int = 0
     phases: list[dict[str, float]] = field(default_factory=list)
     reasons: list[list[str]] = field(default_factory=list)
 
+    @property
+    def calls(self) -> int:
+        """How often the compiled function was called."""
+        return self.count_calls()
+
+    @property
+    def cache_hits(self) -> int:
+        """How many calls were served by a specialisation compiled earlier."""
+        return self.calls - self.unserved
+
     def __str__(self) -> str:
-        rows = [f"{self.cache_misses} specialisations compiled"]
+        rows = [f"{self.calls} calls, {self.cache_misses} specialisations compiled"]
         for index, phases in enumerate(self.phases):
             times = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in phases.items())
             rows.append(f"  {index}: {times}")

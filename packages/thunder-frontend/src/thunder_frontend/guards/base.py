@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from thunder_frontend.sources import Source
@@ -32,6 +32,10 @@ class Guard(ABC):
     @abstractmethod
     def problem(self, value: Any) -> str | None:
         """Say what is wrong with ``value``, the one that ``source`` leads to now; ``None`` if nothing is."""
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        """Return what can be looked up in a dict: templates of Python source about the value, and what they give."""
+        return ()
 
     def failure(self, roots: Mapping[str, Any]) -> str | None:
         """Say how the fact fails to hold now, with old and new value; ``None`` if it holds."""

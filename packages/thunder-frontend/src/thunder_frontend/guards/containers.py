@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from thunder_frontend.guards.base import Guard, shown
@@ -22,6 +23,9 @@ class LengthGuard(Guard):
     def condition(self, context: Context) -> str:
         return f"len({self.source.expression(context)}) == {self.length}"
 
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        yield "len({})", self.length
+
     def problem(self, value: Any) -> str | None:
         return None if len(value) == self.length else f"has {len(value)} items, compiled for {self.length}"
 
@@ -40,6 +44,10 @@ class KeysGuard(Guard):
         if all(type(k) in (str, int) for k in self.keys):
             return f"tuple({here}) == {literal(self.keys, context)}"
         return f"{context.object(same_keys, 'same_keys')}({here}, {context.object(self.keys, 'keys')})"
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        if all(type(k) in (str, int) for k in self.keys):
+            yield "tuple({})", self.keys
 
     def problem(self, value: Any) -> str | None:
         return (

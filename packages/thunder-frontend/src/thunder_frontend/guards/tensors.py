@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,13 @@ class TensorGuard(Guard):
 
     def condition(self, context: Any) -> str:
         return f"{context.object(self.metadata, 'metadata')}.problem({self.source.expression(context)}) is None"
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        yield "type({})", self.metadata.type
+        yield "{}.dtype", self.metadata.dtype
+        yield "{}.requires_grad", self.metadata.requires_grad
+        if None not in self.metadata.shape:
+            yield "{}.shape", self.metadata.shape
 
     def problem(self, value: Any) -> str | None:
         return self.metadata.problem(value)

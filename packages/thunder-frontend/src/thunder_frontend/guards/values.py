@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
+
+import torch
 
 from thunder_frontend.guards.base import Guard, shown
 from thunder_frontend.sources import Source
@@ -21,6 +24,9 @@ def same_value(a: Any, b: Any) -> bool:
     if isinstance(a, complex):
         return same_value(a.real, b.real) and same_value(a.imag, b.imag)
     return bool(a == b)
+
+
+_LOOKED_UP = (bool, int, float, str, bytes, type(None), torch.dtype, torch.device)
 
 
 class ValueGuard(Guard):
@@ -41,6 +47,11 @@ class ValueGuard(Guard):
             return f"{here}.__class__ is {type(value).__name__} and {here} == {literal(value, context)}"
         return f"{context.object(same_value, 'same_value')}({here}, {context.object(value, type(value).__name__)})"
 
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        yield "type({})", type(self.value)
+        if isinstance(self.value, _LOOKED_UP) and self.value == self.value:
+            yield "{}", self.value
+
     def problem(self, value: Any) -> str | None:
         if same_value(value, self.value):
             return None
@@ -59,6 +70,10 @@ class IdentityGuard(Guard):
     def condition(self, context: Context) -> str:
         return f"{self.source.expression(context)} is {context.object(self.value, type(self.value).__name__)}"
 
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        yield "type({})", type(self.value)
+        yield "id({})", id(self.value)
+
     def problem(self, value: Any) -> str | None:
         if value is self.value:
             return None
@@ -76,6 +91,9 @@ class TypeGuard(Guard):
 
     def condition(self, context: Context) -> str:
         return f"type({self.source.expression(context)}) is {context.object(self.type, self.type.__name__)}"
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        yield "type({})", self.type
 
     def problem(self, value: Any) -> str | None:
         if type(value) is self.type:

@@ -1,0 +1,107 @@
+"""Many specialisations of one function: a call finds its own without trying the others."""
+
+import pytest
+import torch
+
+from thunder_frontend import cache_hits, cache_misses, jit
+from thunder_frontend.choice import candidates
+from thunder_frontend.jit import compiled_function
+
+N = 20
+
+
+def proposed(compiled, *args, **kwargs):
+    """How many specialisations are tried for a call."""
+    dispatcher = compiled_function(compiled)._dispatcher
+    (family,) = dispatcher._families.values()
+    return len(candidates(family.entries.get(family.key(args, kwargs)), args, kwargs))
+
+
+class Scaled(torch.nn.Module):
+    factor = 1
+    act = None
+
+    def forward(self, x):
+        y = x * self.factor
+        return y if self.act is None else self.act(y)
+
+
+def calls_with_nested_numbers():
+    return lambda x, config: x * config["a"]["b"], [(torch.ones(2), {"a": {"b": i}}) for i in range(N)]
+
+
+def calls_with_lists_of_shapes():
+    return lambda xs: sum(x.sum() for x in xs), [([torch.ones(i % 5 + 1), torch.ones(i // 5 + 1)],) for i in range(N)]
+
+
+def calls_with_lists_of_lengths():
+    return lambda xs: torch.cat(xs), [([torch.ones(2)] * (i + 1),) for i in range(N)]
+
+
+def calls_with_objects():
+    modules = [torch.nn.Linear(2, 2) for _ in range(N)]
+    return lambda module, x: module(x), [(m, torch.ones(1, 2)) for m in modules]
+
+
+def calls_with_several_flags():
+    return (
+        lambda x, flags: [x + i for i, flag in enumerate(flags) if flag],
+        [(torch.ones(2), [bool(i & 1 << k) for k in range(5)]) for i in range(N)],
+    )
+
+
+def calls_of_several_types():
+    values = [None, 2, True, 1, "a", 1.0, (1, 2), [3], -0.0]
+    return lambda x, box: x + len(repr(box["it"])), [(torch.ones(2), {"it": v}) for v in values]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        calls_with_nested_numbers, calls_with_lists_of_shapes, calls_with_lists_of_lengths, calls_with_objects,
+        calls_with_several_flags, calls_of_several_types,
+    ],
+)  # fmt: skip
+def test_one_specialisation_is_tried_of_many_that_differ_inside_of_arguments(make):
+    function, calls = make()
+    compiled = jit(function)
+    for _ in range(3):
+        for args in calls:
+            torch.testing.assert_close(compiled(*args), function(*args))
+    assert cache_misses(compiled) == len(calls)
+    assert [proposed(compiled, *args) for args in calls] == [1] * len(calls)
+
+
+def test_one_specialisation_is_tried_of_many_that_differ_in_a_modules_attribute():
+    module, x = Scaled(), torch.ones(2)
+    compiled = jit(module)
+    with torch.no_grad():
+        for _ in range(2):
+            for module.factor in range(N):
+                assert torch.equal(compiled(x), x * module.factor)
+                assert proposed(compiled, x) == 1
+    assert (cache_misses(compiled), cache_hits(compiled)) == (N, N)
+
+
+def test_a_specialisation_that_relies_on_less_serves_all_that_the_others_do_not():
+    def function(x, config):
+        return x * config["factor"] if config["scaled"] else x + 1
+
+    compiled, x = jit(function), torch.ones(2)
+    for factor in (2, 3, 4):
+        compiled(x, {"scaled": True, "factor": factor})
+    for factor in (2, 3, 4, 5, 6):
+        assert torch.equal(compiled(x, {"scaled": False, "factor": factor}), x + 1)
+        assert torch.equal(compiled(x, {"scaled": True, "factor": factor}), x * factor)
+    assert cache_misses(compiled) == 6
+
+
+def test_a_call_with_nothing_where_the_others_differ_is_compiled_anew():
+    compiled, x = jit(lambda x, options: x * options.get("factor", 1)), torch.ones(2)
+    for options in ({"factor": 2}, {"factor": 3}, {}, {"factor": None}, {"factor": 2}, {}):
+        if options.get("factor") is None and "factor" in options:
+            with pytest.raises(TypeError):
+                compiled(x, options)
+        else:
+            assert torch.equal(compiled(x, options), x * options.get("factor", 1))
+    assert cache_misses(compiled) == 3
