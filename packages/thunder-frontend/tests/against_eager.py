@@ -93,3 +93,37 @@ def compare(result: Any, expected: Any, our_args: Any, eager_args: Any) -> None:
             assert (our.grad is None) == (eager.grad is None)
             if eager.grad is not None:
                 torch.testing.assert_close(our.grad, eager.grad)
+
+
+def module_same_as_eager(make: Callable[[], torch.nn.Module], *args: Any, calls: int = 3) -> None:
+    """Compare the results, parameters, buffers and gradients of a module over several calls.
+
+    Args:
+        make: makes the module, equal ones each time.
+        args: what it is called with.
+        calls: how often.
+    """
+    eager, ours = make(), make()
+    compiled = jit(ours)
+    kept = list(ours.state_dict(keep_vars=True).values())
+    for _ in range(calls):
+        expected, result = eager(*args), compiled(*args)
+        differentiate(expected)
+        differentiate(result)
+        states = [module.state_dict(keep_vars=True) for module in (ours, eager)]
+        assert list(states[0]) == list(states[1])
+        for name, our in states[0].items():
+            other = states[1][name]
+            torch.testing.assert_close(our, other, msg=name)
+            assert (our.requires_grad, our.is_leaf, type(our)) == (other.requires_grad, other.is_leaf, type(other)), (
+                name
+            )
+            assert (our.grad is None) == (other.grad is None), name
+            if other.grad is not None:
+                torch.testing.assert_close(our.grad, other.grad, msg=name)
+        found = [[*tensors(r), *s.values()] for r, s in zip((result, expected), states, strict=True)]
+        for our, other in zip(*found, strict=True):
+            torch.testing.assert_close(our, other)
+            assert our.stride() == other.stride() and our.requires_grad == other.requires_grad
+        assert sharing(found[0]) == sharing(found[1])
+    assert [a is b for a, b in zip(kept, states[0].values(), strict=True)] == [True] * len(kept)

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from against_eager import same_as_eager
 
-from thunder_frontend import AcquisitionError, cache_misses, explain_misses, grad, jit, last_traces, value_and_grad
+from thunder_frontend import cache_misses, explain_misses, grad, jit, last_traces, value_and_grad
 
 
 def test_gradients_of_a_compiled_function():
@@ -180,12 +180,3 @@ def test_an_input_that_the_program_makes_require_grad():
     assert cache_misses(compiled) == 1
     compiled(positions, weight)
     assert "requires_grad True" in explain_misses(compiled)[0][0]
-
-
-def test_an_input_that_was_read_before_does_not_begin_to_require_grad():
-    def program(x):
-        doubled = x * 2
-        return doubled + x.requires_grad_()
-
-    with pytest.raises(AcquisitionError, match="begin or end a derivative"):
-        jit(program)(torch.ones(2))

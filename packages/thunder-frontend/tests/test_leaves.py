@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from against_eager import same_as_eager
+from against_eager import module_same_as_eager, same_as_eager
 
-from thunder_frontend import jit
+from thunder_frontend import AcquisitionError, jit
 
 
 def randn(*shape, **options):
@@ -116,3 +116,148 @@ def test_gradients_reach_a_leaf_made_inside():
 )
 def test_numbers_drawn_for_nothing_are_drawn_all_the_same(program):
     same_as_eager(program, randn(3, requires_grad=True))
+
+
+def begins_after_it_was_read(x):
+    before, view = x * 2, x.view(-1)
+    x.requires_grad_()
+    return before, x * 3, before + x * x, view.detach(), x
+
+
+def begins_and_ends(x):
+    x.requires_grad_()
+    y = x * 3
+    x.requires_grad_(False)
+    return y.detach(), x * 2, x.requires_grad, x.is_leaf
+
+
+def ends(x):
+    y = x * 2
+    x.requires_grad_(False)
+    return y.detach(), x * 3, x.requires_grad
+
+
+def ends_and_begins(x):
+    y = x * 2
+    x.requires_grad = False
+    z = x * 3
+    x.requires_grad = True
+    return y, z, x * 4
+
+
+def differentiates_an_input(x):
+    x.requires_grad_(True)
+    (gradient,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+    return gradient, x.is_leaf
+
+
+def steps_on_an_input(x):
+    x.requires_grad_(True)
+    (x**2).sum().backward()
+    with torch.no_grad():
+        x -= 0.1 * x.grad
+    x.grad = None
+    return x * 2
+
+
+def steps_on_a_leaf_made_inside(x):
+    leaf = x.detach().clone().requires_grad_()
+    for _ in range(2):
+        (leaf**2).sum().backward()
+        with torch.no_grad():
+            leaf -= 0.1 * leaf.grad
+        leaf.grad = None
+    return leaf * 2, leaf * leaf
+
+
+def an_intermediate_begins_and_ends_and_begins(x):
+    y = x.detach() * 2
+    y.requires_grad_()
+    z = y * 3
+    y.requires_grad_(False)
+    w = y * 4
+    y.requires_grad_()
+    return y, z, w, y * 5
+
+
+def detaches_after_it_began(x):
+    x.requires_grad_()
+    y = x * 2
+    x.detach_()
+    return x.add_(1), y.detach()
+
+
+def detaches_a_view_that_is_a_leaf(x):
+    x.detach()[None].requires_grad_()
+    x[None].detach().requires_grad_().detach_()
+    x.detach()[None].requires_grad_().detach_()
+
+
+def ends_what_is_no_leaf(x):
+    (x * 2).requires_grad_().requires_grad_(False)
+
+
+def writes_after_the_end(x):
+    x.requires_grad_(False)
+    x.add_(1)
+    return x, x * 2
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(
+    "program",
+    [
+        begins_after_it_was_read, begins_and_ends, ends, ends_and_begins, differentiates_an_input, steps_on_an_input,
+        an_intermediate_begins_and_ends_and_begins, detaches_after_it_began, detaches_a_view_that_is_a_leaf,
+        ends_what_is_no_leaf, writes_after_the_end, steps_on_a_leaf_made_inside,
+    ],
+)  # fmt: skip
+def test_inputs_begin_and_end_to_require_grad_as_in_eager(program, requires_grad):
+    same_as_eager(program, randn(3, requires_grad=requires_grad), calls=3)
+
+
+class Freezes(torch.nn.Module):
+    def __init__(self, *states):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+        self.states = states
+
+    def forward(self, x):
+        results = []
+        for state in self.states:
+            self.first.requires_grad_(state)
+            results.append(self.second(self.first(x).relu()))
+        return results
+
+
+@pytest.mark.parametrize("states", [(False,), (True,), (False, True), (True, False), (False, True, False)])
+def test_a_program_freezes_parts_of_a_module(states):
+    module_same_as_eager(lambda: Freezes(*states), randn(2, 3))
+
+
+def test_a_module_that_is_frozen_is_unfrozen_inside():
+    module_same_as_eager(lambda: Freezes(True).requires_grad_(False), randn(2, 3))
+
+
+def test_an_input_stays_as_it_was_if_the_program_fails():
+    def program(x, index):
+        return (x.requires_grad_() * 2)[index]
+
+    compiled = jit(program)
+    with pytest.raises(IndexError):
+        compiled(randn(3), torch.tensor([7]))
+    x = randn(3)
+    with pytest.raises(IndexError):
+        compiled(x, torch.tensor([7]))
+    assert not x.requires_grad
+    assert compiled(x, torch.tensor([0])).requires_grad and x.requires_grad
+
+
+def test_a_leaf_that_was_detached_in_place_takes_no_history():
+    def program(x, w):
+        x.requires_grad_(False)
+        x.mul_(w)
+
+    with pytest.raises(AcquisitionError, match="use detach"):
+        jit(program)(randn(3, requires_grad=True), randn(3, requires_grad=True))

@@ -117,14 +117,23 @@ def test_a_buffer_is_transposed_by_each_call():
         assert torch.equal(result, expected) and module.table.stride() == twin.table.stride()
 
 
-def test_what_was_detached_in_place_takes_no_new_history():
+def test_what_was_detached_in_place_takes_a_new_history():
     def program(x, w):
         x.detach_()
         x.mul_(w)
+        return x * 2
 
-    leaf = randn(3, requires_grad=True)
+    leaf, gradients = randn(3, requires_grad=True), []
+    for function in (program, jit(program)):
+        x, w = leaf * 1, torch.full((3,), 2.0, requires_grad=True)
+        gradients.append(torch.autograd.grad((function(x, w) + x).sum(), (leaf, w), allow_unused=True))
+    assert gradients[0][0] is gradients[1][0] is None
+    torch.testing.assert_close(gradients[1][1], gradients[0][1])
+
+
+def test_what_was_detached_in_place_becomes_no_leaf():
     with pytest.raises(AcquisitionError, match="use detach"):
-        jit(program)(leaf * 1, randn(3, requires_grad=True))
+        jit(lambda x: x.detach_().requires_grad_())(randn(3, requires_grad=True) * 1)
 
 
 @pytest.mark.parametrize("write", [lambda v, x: v.mul_(2), lambda v, x: v.t_(), lambda v, x: x.mul_(2)])

@@ -32,11 +32,13 @@ from thunder_frontend.guards import (
     metadata_of,
 )
 from thunder_frontend.guards.storages import PlaceInStorageGuard, SharedStorageGuard
+from thunder_frontend.histories import base_of
 from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import inner_gradients
-from thunder_frontend.leaves import make_leaf
+from thunder_frontend.leaves import Leaf, leaf_outside, make_leaf
 from thunder_frontend.lookasides import lookasides, runs_natively
 from thunder_frontend.memory import place_in_storage, storage_key, whole_storage
+from thunder_frontend.metadata_writes import MetadataWrite
 from thunder_frontend.module_calls import Again
 from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.outcome import Outcome
@@ -107,7 +109,7 @@ class Acquisition(TorchCalls):
         self._bases = frozenset(bases)
         self._base_tensors: dict[int, TracedTensor] = {}
         self._sharing: dict[int, list[TracedTensor]] = {}
-        self._made_leaves: list[TracedTensor] = []
+        self._leaves: dict[int, tuple[TracedTensor, Leaf]] = {}
         self.spent: set[str] = set()
         self._layouts: dict[int, Any] = {}
         self._repeats = Repeats(self.world, self.builder, self._input_of, self.wrap, lambda: self.changes)
@@ -189,28 +191,25 @@ class Acquisition(TorchCalls):
         return self._tensors.get(id(tensor))
 
     def begin_leaf(self, tensor: TracedTensor) -> None:
-        """Make a tensor of the program's own a leaf that requires grad."""
+        """Make a tensor a leaf that requires grad."""
+        leaf: Leaf | None = self._leaves.get(id(tensor), (None, None))[1]
+        if tensor.source is not None:
+            leaf = leaf or leaf_outside(self.builder, tensor)
+            self.change(tensor, MetadataWrite(T.requires_grad_, (), {}, True), T.detach)
         value = self.value(tensor)
-        tensor._leaf = make_leaf(self.builder, tensor, value)
-        self.inputs.append(tensor._leaf.input)
-        self._made_leaves.append(tensor)
-        tensor._proxy = tensor._leaf.revealed(value)
-
-    def make_input_a_leaf(self, tensor: TracedTensor) -> bool:
-        """Make an input require grad, if the program has not read it yet; return whether that was done."""
-        given: Input | None = tensor.__dict__.get("_input")
-        if given is None or given.slot is not None or tensor._memory.version or tensor._memory.views:
-            return False
-        if any([p is given.proxy for bound in self.builder.bound_symbols for p in bound.inputs]):
-            return False
-        given.proxy.requires_grad = True
-        tensor._input = replace(given, becomes_leaf=True)
-        self.inputs[:] = [tensor._input if i is given else i for i in self.inputs]
-        return True
+        leaf = leaf or make_leaf(self.builder, tensor, value)
+        self._leaves[id(tensor)] = (tensor, leaf)
+        if all([i is not leaf.input for i in self.inputs]):
+            self.inputs.append(leaf.input)
+        tensor._leaf, tensor._proxy = leaf, leaf.revealed(value)
 
     def end_leaf(self, tensor: TracedTensor) -> None:
-        """Make a leaf of the program's own one that does not require grad."""
-        tensor._leaf, tensor._proxy = None, self.on_values(T.detach, (self.value(tensor),), {})
+        """Make a leaf that requires grad one that does not."""
+        if tensor.source is not None:
+            self.change(tensor, MetadataWrite(T.requires_grad_, (False,), {}, True), T.detach)
+        else:
+            tensor._proxy = self.on_values(T.detach, (self.value(tensor),), {})
+        tensor._leaf = None
 
     def is_leaf(self, tensor: TracedTensor) -> bool:
         """Whether eager would call the tensor a leaf."""
@@ -218,10 +217,9 @@ class Acquisition(TorchCalls):
             return True
         if tensor._leaf is not None:
             return True
-        outside = getattr(tensor, "_input", None)
-        if outside is None or tensor._memory.recorded:
+        if base_of(tensor)._recorded or tensor.given is None:
             return False
-        return bool(self.ask(tensor, "is_leaf", outside.example.is_leaf))
+        return bool(self.ask(tensor, "is_leaf", tensor.given.is_leaf))
 
     def ask(self, tensor: TracedTensor, name: str, value: Any, call: bool = False) -> Any:
         """Guard what PyTorch says of a tensor of the outside world, and return it."""
@@ -242,15 +240,14 @@ class Acquisition(TorchCalls):
     def gradient(self, tensor: TracedTensor) -> Any:
         """Return what the ``grad`` of a tensor is."""
         if "_gradient" not in tensor.__dict__:
-            outside = getattr(tensor, "_input", None)
-            if outside is None:
+            if tensor.given is None:
                 return None
-            tensor._gradient = self.world.read(outside.source, "attribute", "grad", outside.example.grad)
+            tensor._gradient = self.world.read(tensor.source, "attribute", "grad", tensor.given.grad)
         return tensor._gradient
 
     def set_gradient(self, tensor: TracedTensor, value: Any) -> None:
         """Make ``value`` the ``grad`` of a tensor."""
-        if tensor._leaf is not None:
+        if tensor._leaf is not None and tensor.source is None:
             tensor._gradient = value
             return
         if tensor.source is None:
@@ -367,8 +364,9 @@ class Acquisition(TorchCalls):
 
     def possible_leaves(self) -> list[TracedTensor]:
         """Return the tensors that may be leaves which require grad."""
-        outside = [t for t in self._tensors.values() if hasattr(t, "_input") and t._input.proxy.requires_grad]
-        return outside + [t for t in self._made_leaves if t._leaf is not None]
+        outside = [t for t in self.from_outside() if hasattr(t, "_input") and t._input.proxy.requires_grad]
+        found = {id(t): t for t in (*outside, *[t for t, _ in self._leaves.values()])}
+        return [t for t in found.values() if self.value(t).requires_grad]
 
     def sharp(self, what: str) -> None:
         """Deal with an effect that the compiled program will not repeat."""
@@ -417,7 +415,7 @@ class Acquisition(TorchCalls):
                 self._require_apart()
                 self.world.objects_apart()
                 program = self._program(now, result, run.log if self._log else None)
-            if raised is not None and not program.effects and not any(i.becomes_leaf for i in program.inputs):
+            if raised is not None and not program.effects:
                 raise raised
             return replace(program, raises=raised)
 

@@ -95,9 +95,12 @@ def _repeated(trees: list[Any]) -> set[int]:
 def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
     match effect.kind:
         case "tensor":
-            return f"{context.object(copy_into, 'copy_into')}({target}, {value})"
+            copies = copy_with_history if effect.key else copy_unseen
+            return f"{context.object(copies, copies.__name__)}({target}, {value})"
         case "metadata":
             return f"{context.object(effect.key, effect.key.__name__)}({target})"
+        case "memory":
+            return f"{context.object(fill, 'fill')}({target}, {value}[0])"
         case "leaf":
             return f"{context.object(fill, 'fill')}({target}, {value})"
         case "attribute":
@@ -113,12 +116,15 @@ def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
             return f"{context.object(refill, 'refill')}({target}, {value})"
 
 
-def copy_into(target: torch.Tensor, value: torch.Tensor) -> None:
-    """Make ``value`` what ``target`` holds, as the program's own in-place operations would have."""
-    if target.is_leaf and target.requires_grad:
-        with torch.no_grad():
-            target.copy_(value)
-    else:
+def copy_with_history(target: torch.Tensor, value: torch.Tensor) -> None:
+    """Make ``value`` what ``target`` holds, and its history that of ``target``."""
+    with torch.enable_grad():
+        target.copy_(value)
+
+
+def copy_unseen(target: torch.Tensor, value: torch.Tensor) -> None:
+    """Make ``value`` what ``target`` holds, behind autograd's back."""
+    with torch.no_grad():
         target.copy_(value)
 
 

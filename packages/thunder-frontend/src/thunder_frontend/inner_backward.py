@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from thunder_autograd import gradients as gradients_of
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.overwrites import WRITTEN_UNSEEN
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import BoundSymbol, OpTags, TensorProxy
 
@@ -49,7 +50,7 @@ def inner_backward(
                 calls, results, [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)], leaves
             )
             if not retain_graph:
-                calls.spent.update(reached - {_root(leaf).name for leaf in leaves})
+                calls.spent.update(reached - _standing_for(calls.builder.bound_symbols, leaves))
         for leaf, made in zip(leaves, found, strict=True):
             if made is not None:
                 _accumulate(calls, leaf, made, create_graph)
@@ -99,6 +100,15 @@ def _root(leaf: TracedTensor) -> TensorProxy:
     return (leaf._leaf.input if leaf._leaf is not None else leaf._input).proxy  # type: ignore[no-any-return]
 
 
+def _standing_for(bound_symbols: Sequence[BoundSymbol], leaves: Sequence[TracedTensor]) -> set[str]:
+    """Return the names of the values through which alone leaves were read, by now or before they were written to."""
+    found = {_root(leaf).name for leaf in leaves}
+    for bound in bound_symbols:
+        if bound.symbol is WRITTEN_UNSEEN and bound.args[0].name in found:
+            found.add(bound.output.name)
+    return found
+
+
 def _leaves(calls: Any, reached: set[str], asked: list[Any] | None) -> list[TracedTensor]:
     """Return the leaves whose gradients are accumulated."""
     if asked is not None:
@@ -123,9 +133,9 @@ def _recorded(
     """Record the call of the gradients, and return them."""
     builder = calls.builder
     for leaf in leaves:
-        if leaf._leaf is None:
+        if leaf.source is not None:
             for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks"):
-                if calls.ask(leaf, hooks, getattr(leaf._input.example, hooks, None)):
+                if calls.ask(leaf, hooks, getattr(leaf.given, hooks, None)):
                     raise AcquisitionError(
                         f"{leaf.source} has hooks on its gradient, which backward() inside of a compiled program would "
                         "have to call; call backward() outside"

@@ -50,7 +50,7 @@ def written_in_place(program: Program, trace: Trace) -> Trace:
     """
     targets: dict[str, TensorProxy] = {}
     computed = dict(zip([p.name for p in program.computation.outputs], trace.outputs, strict=True))
-    if any([e.kind == "metadata" for e in program.effects]):
+    if any([e.kind in ("metadata", "memory") for e in program.effects]):
         return trace
     uses = Counter([p.name for p in proxies_of([program.result, *[e.value for e in program.effects]])])
     for effect in program.effects:

@@ -1,7 +1,8 @@
-"""Leaves that a program makes: its own tensors, from which on autograd records.
+"""Leaves that a program makes, of its own tensors and of its inputs: from then on autograd records.
 
 What the user gets is a leaf whose ``grad`` fills when results are differentiated. So a leaf without contents is made
 before the computation, which takes it as an input; values are revealed in its place, and it gets them in the end.
+A tensor of the caller's becomes a second input, which requires grad while the computation runs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
+from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import metadata_of
 from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.program import Input
@@ -45,7 +47,7 @@ class Leaf:
     """What makes a traced tensor a leaf that requires grad.
 
     Args:
-        input: the leaf without contents.
+        input: the leaf: one without contents, or the caller's tensor, as what the program takes gradients of.
         builder: of the trace being recorded.
     """
 
@@ -68,9 +70,31 @@ def make_leaf(builder: Builder, tensor: TracedTensor, value: TensorProxy) -> Lea
         )
 
 
-def fill(leaf: torch.Tensor, contents: torch.Tensor) -> None:
-    """Give a leaf the memory of ``contents``."""
-    leaf.data = contents
+def leaf_outside(builder: Builder, tensor: TracedTensor) -> Leaf:
+    """Return what makes ``tensor``, which stands for one of the caller's, a leaf that requires grad.
+
+    Raises:
+        AcquisitionError: the caller's tensor is none.
+    """
+    given: Input | None = tensor.__dict__.get("_input")
+    example = tensor.given
+    if example is None or not example.is_leaf:
+        raise AcquisitionError(
+            f"{tensor.source} is detached in place and then made to require grad, which is not supported; "
+            "use detach() and another name"
+        )
+    if given is not None and given.proxy.requires_grad:
+        return Leaf(given, builder)
+    with torch._C.DisableTorchFunction():
+        proxy = proxy_of(example, builder.names.fresh("leaf"))
+        proxy.requires_grad = True
+        slot = given.slot if given is not None else None
+        return Leaf(Input(proxy, tensor.source, slot, metadata_of(example), example, True), builder)
+
+
+def fill(tensor: torch.Tensor, contents: torch.Tensor) -> None:
+    """Give a tensor the memory of ``contents``."""
+    tensor.data = contents
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,4 +116,4 @@ class AsClass:
         return f"as_{self.cls.__name__}"
 
 
-__all__ = ["AsClass", "Leaf", "NewLeaf", "fill", "make_leaf"]
+__all__ = ["AsClass", "Leaf", "NewLeaf", "fill", "leaf_outside", "make_leaf"]

@@ -17,12 +17,13 @@ from thunder_torch.unknown_sizes import has_unknown_sizes
 T = torch.Tensor
 
 
-def _getter(name: str) -> Any:
+def getter(name: str) -> Any:
+    """Return the function that PyTorch takes the reading of an attribute for."""
     return getattr(T, name).__get__
 
 
 NATIVE = frozenset(
-    [_getter(n) for n in ("dtype", "device", "layout", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_mps",
+    [getter(n) for n in ("dtype", "device", "layout", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_mps",
                           "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "names", "is_sparse_csr")
      if hasattr(T, n)]
     + [T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.__repr__,
@@ -74,7 +75,7 @@ def handed_out(calls: Any, numbers: Any) -> Any:
     return numbers
 
 
-@answers(_getter("shape"))
+@answers(getter("shape"))
 def _shape(calls: Any, tensor: T) -> Any:
     return handed_out(calls, shape_of(calls.traced(tensor)))
 
@@ -92,7 +93,7 @@ def _size(calls: Any, tensor: T, dim: int | None = None) -> Any:
     return shape[dim]
 
 
-@answers(_getter("ndim"), T.dim, T.ndimension)
+@answers(getter("ndim"), T.dim, T.ndimension)
 def _ndim(calls: Any, tensor: T) -> int:
     return len(calls.traced(tensor)._proxy.shape)
 
@@ -115,27 +116,6 @@ def _iter(calls: Any, tensor: T) -> Any:
     if not calls.traced(tensor)._proxy.shape:
         raise TypeError("iteration over a 0-d tensor")
     return iter(calls(T.unbind, (tensor, 0), {}))
-
-
-@answers(T.detach_, torch.detach_)
-def _detach_in_place(calls: Any, tensor: T) -> Any:
-    traced = calls.traced(tensor)
-    if traced._leaf is not None:
-        calls.end_leaf(traced)
-        return tensor
-    given, was = traced.given, traced
-    while was._viewed_as is not None and was._viewed_as.in_place:
-        was = was._viewed_as.parent
-    viewed = was._viewed_as is not None and was.source is None and not was._viewed_as.cuts
-    if viewed or given is not None and calls.ask(traced, "_is_view", given._is_view(), call=True):
-        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-    if not calls.value(traced).requires_grad:
-        return tensor
-    if traced.source is not None:
-        return calls.metadata_write(T.detach_, T.detach, traced, (), {})
-    calls.changes += 1
-    traced._proxy = calls.on_values(T.detach, (calls.value(traced),), {})
-    return tensor
 
 
 def laid_out(tensor: T, strides: tuple[int, ...]) -> T:
@@ -163,11 +143,6 @@ def _reduce(calls: Any, tensor: T, protocol: Any) -> Any:
     """What ``copy.copy`` asks for: how to make a tensor of the same memory."""
     traced = calls.traced(tensor)
     return calls.as_class, (traced._stands_for, tensor, calls.value(traced).requires_grad)
-
-
-@answers(_getter("requires_grad"))
-def _requires_grad(calls: Any, tensor: T) -> bool:
-    return calls.value(tensor).requires_grad  # type: ignore[no-any-return]
 
 
 _LAYOUT = (
@@ -225,83 +200,6 @@ def _resolve(calls: Any, tensor: T) -> Any:
 def _is_inference(calls: Any, tensor: T) -> bool:
     outside = getattr(calls.traced(tensor), "_input", None)
     return torch.is_inference_mode_enabled() if outside is None else outside.example.is_inference()
-
-
-@answers(_getter("grad"))
-def _grad(calls: Any, tensor: T) -> Any:
-    return calls.gradient(calls.traced(tensor))
-
-
-@answers(T.grad.__set__)
-def _set_grad(calls: Any, tensor: T, value: Any) -> None:
-    calls.set_gradient(calls.traced(tensor), value)
-
-
-@answers(T.grad.__delete__)
-def _delete_grad(calls: Any, tensor: T) -> None:
-    calls.set_gradient(calls.traced(tensor), None)
-
-
-@answers(T.backward)
-def _backward(calls: Any, tensor: T, *args: Any, **kwargs: Any) -> None:
-    calls.inner_backward(tensor, *args, **kwargs)
-
-
-@answers(T.data.__set__)
-def _set_data(calls: Any, tensor: T, value: Any) -> None:
-    raise AcquisitionError(
-        "assigning .data inside of a compiled program exchanges the memory of a tensor, which is not supported; "
-        "write into it with copy_() under torch.no_grad(), or assign .data outside"
-    )
-
-
-@answers(_getter("is_leaf"))
-def _is_leaf(calls: Any, tensor: T) -> bool:
-    traced = calls.traced(tensor)
-    return calls.is_leaf(traced)  # type: ignore[no-any-return]
-
-
-@answers(_getter("grad_fn"))
-def _grad_fn(calls: Any, tensor: T) -> Any:
-    if not calls.value(tensor).requires_grad or calls.is_leaf(calls.traced(tensor)):
-        return None
-    raise DataDependentError(
-        "grad_fn of a tensor inside a compiled program does not exist; the program is differentiated as a whole"
-    )
-
-
-@answers(_getter("data"))
-def _data(calls: Any, tensor: T) -> Any:
-    return calls(T.detach, (tensor,), {})
-
-
-@answers(T.requires_grad.__set__)
-def _set_requires_grad(calls: Any, tensor: T, value: bool) -> None:
-    _requires_grad_in_place(calls, tensor, value)
-
-
-@answers(T.requires_grad_)
-def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -> Any:
-    traced = calls.traced(tensor)
-    if calls.value(traced).requires_grad == requires_grad:
-        return tensor
-    calls.changes += 1
-    if traced._leaf is not None:
-        calls.end_leaf(traced)
-        return tensor
-    if requires_grad and not traced._proxy.dtype.is_inexact:
-        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-    if traced.source is None and requires_grad:
-        calls.begin_leaf(traced)
-        return tensor
-    if traced.source is None:
-        raise RuntimeError("you can only change requires_grad flags of leaf variables.")
-    if requires_grad and calls.make_input_a_leaf(traced):
-        return tensor
-    raise AcquisitionError(
-        "requires_grad_() inside of a compiled program would begin or end a derivative there, which is not supported; "
-        "call it before, on what is passed in, or use detach()"
-    )
 
 
 @answers(T.register_hook)
@@ -382,7 +280,6 @@ def resize(calls: Any, tensor: T, size: Any, memory_format: torch.memory_format)
 
 
 REFUSED: dict[Any, str] = {
-    T.set_: "set_ exchanges the memory of a tensor; assign the other tensor instead",
     T.retain_grad: "retain_grad() inside of a compiled program is not supported; return the tensor instead",
     T.share_memory_: "share_memory_() inside of a compiled program is not supported",
     T.pin_memory: "pin_memory() inside of a compiled program is not supported",

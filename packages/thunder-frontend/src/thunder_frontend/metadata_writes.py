@@ -1,7 +1,7 @@
-"""In-place methods that change what a tensor is and not what it holds, such as ``t_``, ``squeeze_``, ``detach_``.
+"""What changes a tensor and not what it holds: ``t_``, ``squeeze_``, ``detach_``, ``requires_grad_``, ``x.data = y``.
 
-Within a program the tensor becomes a view of what it was. If the caller has the tensor, the epilogue calls the method
-on it, after what the program wrote, and after views were made of what the tensor was before.
+Within a program the tensor becomes a view of what it was, or of what it got the memory of. If the caller has the
+tensor, the epilogue makes the change, after what the program wrote, and after views were made of what the tensor was.
 """
 
 from __future__ import annotations
@@ -50,31 +50,31 @@ class MetadataWrite:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """A tensor of the caller's, before the program changed its metadata.
+    """A tensor of the caller's, before the program changed it.
 
     Args:
         before: holds what the tensor held.
         target: the tensor.
-        write: what is done to it.
+        change: the method that is called on it, or the tensor whose memory it gets.
         views: templates of views that are made of the tensor as it was.
     """
 
     before: TracedTensor
     target: TracedTensor
-    write: MetadataWrite
+    change: MetadataWrite | TracedTensor
     views: list[Any] = field(default_factory=list)
 
 
 class Stages:
-    """The changes that a program makes to the metadata of the caller's tensors, in order."""
+    """The changes that a program makes to the caller's tensors themselves, in order."""
 
     def __init__(self) -> None:
         self._stages: dict[int, Stage] = {}
 
-    def add(self, before: TracedTensor, target: TracedTensor, write: MetadataWrite) -> None:
+    def add(self, before: TracedTensor, target: TracedTensor, change: MetadataWrite | TracedTensor) -> None:
         """Note a change: of ``target``, which was like ``before``."""
-        self._stages[id(before)] = Stage(before, target, write)
-        for name in ("_input", "_argument"):
+        self._stages[id(before)] = Stage(before, target, change)
+        for name in ("_input", "_argument", "_given"):
             if name in target.__dict__:
                 setattr(before, name, target.__dict__[name])
 
@@ -84,7 +84,7 @@ class Stages:
     def was_detached(self, before: TracedTensor) -> bool:
         """Whether a tensor stands for one of the caller's before ``detach_``, which makes that a leaf."""
         stage = self._stages.get(id(before))
-        return stage is not None and stage.write.method is T.detach_
+        return stage is not None and isinstance(stage.change, MetadataWrite) and stage.change.method is T.detach_
 
     def befores(self) -> list[TracedTensor]:
         """Return what stands for the tensors as they were."""
@@ -96,9 +96,24 @@ class Stages:
         if stage is not None:
             stage.views.append(template)
 
-    def effects(self, template: Callable[[TracedTensor], Any]) -> list[Effect]:
-        """Return the changes as effects; each one's value is what is to be made before it."""
-        return [Effect("metadata", template(s.target), s.write, s.views) for s in self._stages.values()]
+    def effects(
+        self, template: Callable[[TracedTensor], Any], history: Callable[[TracedTensor], list[Effect]]
+    ) -> list[Effect]:
+        """Return the changes as effects, the value of each with what is to be made before it.
+
+        Args:
+            template: of a tensor.
+            history: returns what gives a tensor the history that it has before a change.
+        """
+        made = []
+        for stage in self._stages.values():
+            made += history(stage.before)
+            target = template(stage.target)
+            if isinstance(stage.change, MetadataWrite):
+                made.append(Effect("metadata", target, stage.change, stage.views))
+            else:
+                made.append(Effect("memory", target, None, (template(stage.change), stage.views)))
+        return made
 
 
 __all__ = ["METADATA_WRITES", "MetadataWrite", "Stages"]

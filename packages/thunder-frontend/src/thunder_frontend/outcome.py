@@ -38,9 +38,10 @@ class Outcome:
         self._leaves: list[Effect] = []
         tensor = self._tensor_template
         self.result = template(result, tensor, calls.world)
-        self._refuse_histories()
         others = [e for write in calls.world.journal.writes() for e in self._object_effect(write, tensor)]
-        self.effects = [*self._tensor_effects(), *calls.stages.effects(tensor), *self._leaves, *others]
+        changes = calls.stages.effects(tensor, self._history_effects)
+        histories = [e for traced in calls.from_outside() for e in self._history_effects(traced)]
+        self.effects = [*self._tensor_effects(), *changes, *histories, *self._leaves, *others]
 
     @property
     def proxies(self) -> list[Proxy]:
@@ -70,15 +71,6 @@ class Outcome:
                 made = Built(with_attributes, (made, parts))
             self._templates[id(traced)] = made
         return made
-
-    def _refuse_histories(self) -> None:
-        """Refuse a tensor of the caller's that was detached in place and then got a new history in autograd."""
-        for stage in self.calls.stages:
-            if self.calls.stages.was_detached(stage.before) and self.calls.value(stage.target).requires_grad:
-                raise AcquisitionError(
-                    f"{stage.target.source} is detached in place and then written what requires grad, which is not "
-                    "supported; use detach() and another name"
-                )
 
     def _leaf_template(self, traced: TracedTensor) -> Any:
         leaf = traced._leaf.input.proxy
@@ -119,14 +111,22 @@ class Outcome:
         for traced in (*self.calls.from_outside(), *self.calls.stages.befores()):
             if traced._memory.version and traced._viewed_as is None:
                 value = current_value(traced, self.calls)
-                if value.requires_grad and not traced._memory.recorded and self._is_leaf_outside(traced):
-                    value = self.calls.on_values(T.detach, (value,), {})  # written behind autograd's back
-                effects.append(Effect("tensor", traced._input.proxy, None, value))
+                if value.requires_grad and not traced._recorded:  # written behind autograd's back
+                    value = self.calls.on_values(T.detach, (value,), {})
+                effects.append(Effect("tensor", traced._input.proxy, traced._recorded, value))
         return effects
 
-    def _is_leaf_outside(self, traced: TracedTensor) -> bool:
-        example = traced._input.example
-        return example.requires_grad and example.is_leaf and self.calls.ask(traced, "is_leaf", True)
+    def _history_effects(self, traced: TracedTensor) -> list[Effect]:
+        """What gives a tensor of the caller's its history, if that is apart from the memory's."""
+        view = traced._viewed_as
+        if view is None or not view.cuts or not traced._recorded:
+            return []
+        if traced.given is not None and traced.given.requires_grad and traced.given.is_leaf:
+            raise AcquisitionError(
+                f"{traced.source} is a leaf that the program detaches in place and then writes what requires grad to, "
+                "which is not supported; use detach() and another name"
+            )
+        return [Effect("tensor", self._tensor_template(traced), True, current_value(traced, self.calls))]
 
     def _object_effect(self, write: Write, tensor: Callable[[torch.Tensor], Any]) -> list[Effect]:
         now = self.calls.world.journal.now(write)

@@ -96,7 +96,8 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
             _after_optimisation(traces, options)
         with timer("code generation"):
             run = traces[-1].python_callable()
-        if program.environment.environment.grad_enabled and any(i.metadata.requires_grad for i in program.inputs):
+        leaves = [i for i in program.inputs if i.metadata.requires_grad or i.becomes_leaf]
+        if program.environment.environment.grad_enabled and leaves:
             run = without_gradients(run)
     autocast = [
         kind for kind, (on, _) in zip(AUTOCAST_DEVICES, program.environment.environment.autocast, strict=True) if on
@@ -144,7 +145,7 @@ def _after_optimisation(traces: list[Trace], options: Options) -> None:
 
 def written_inputs(program: Program, split: Split) -> list[TensorProxy]:
     """Return the inputs that the epilogue writes to and that the backward program, which runs after it, may read."""
-    targets = [e.target for e in program.effects if e.kind == "tensor"]
+    targets = [e.target for e in program.effects if e.kind in ("tensor", "memory")]
     if any([e.kind == "metadata" for e in program.effects]):  # autograd takes it for a write to all that share memory
         targets += [i.proxy for i in program.inputs]
     written = {t.name: t for t in targets if isinstance(t, TensorProxy)}

@@ -21,7 +21,7 @@ class Input:
         slot: the container and key where it is kept, if the compiled function holds the container.
         metadata: the kind of tensor that the program was compiled for.
         example: the tensor of the call that is being compiled; ``None`` when that is done, as it is the caller's.
-        becomes_leaf: whether the program makes it require grad, before it reads it.
+        becomes_leaf: whether it requires grad while the computation runs, as the program makes it require grad.
     """
 
     proxy: TensorProxy
@@ -37,7 +37,8 @@ class Effect:
     """One write to the outside world, made by the epilogue.
 
     Args:
-        kind: ``"tensor"`` (copy into a tensor), ``"metadata"`` (call the method ``key`` on a tensor),
+        kind: ``"tensor"`` (copy into a tensor; autograd sees it if ``key`` is true), ``"metadata"`` (call the method
+            ``key`` on a tensor), ``"memory"`` (give a tensor the memory of another, the first part of the value),
             ``"leaf"`` (give a new leaf its contents), ``"attribute"``, ``"item"``, ``"cell"``, ``"delete"``
             or ``"refill"``.
         target: template of the object written to.

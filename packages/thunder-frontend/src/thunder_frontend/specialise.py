@@ -26,6 +26,7 @@ from thunder_frontend.guards import (
     ValueGuard,
     checker,
     gathered_parts,
+    python_checker,
 )
 from thunder_frontend.outputs import proxies_of
 from thunder_frontend.program import Input, Program
@@ -156,7 +157,7 @@ def specialise(
     else:
         outputs = _outputs(program)
         head += _unpacked_for_epilogue(program)
-        tail = [f"{INDENT}{outputs}computation({inputs})", *epilogue.lines]
+        tail = [*_with_leaves(program, f"{outputs}computation({inputs})"), *epilogue.lines]
     context = prologue.context
     names = {"computation": computation}
     text = "\n".join(["def call(args, kwargs, miss):", *head, *tail]) + "\n"
@@ -179,8 +180,9 @@ def _passed(inputs: Sequence[Input], numbers: Sequence[Any] = ()) -> str:
 
 
 def _unpacked_for_epilogue(program: Program) -> list[str]:
-    """Lines that name those of the held tensors that the epilogue writes to or returns."""
+    """Lines that name those of the held tensors that the epilogue writes to or returns, or that become leaves."""
     used = {p.name for p in proxies_of([program.result, *((e.target, e.value) for e in program.effects)])}
+    used.update([i.proxy.name for i in program.inputs if i.becomes_leaf])
     slotted = [i for i in program.inputs if i.slot is not None]
     return [f"{INDENT}{i.proxy.name} = held[{k}]" for k, i in enumerate(slotted) if i.proxy.name in used]
 
@@ -222,13 +224,23 @@ def _prologue(program: Program, guarded: bool) -> _Lines:
         made.add("return miss(args, kwargs)", 2)
     if program.inputs and guarded:
         in_order = ordered(program.inputs)
-        check = context.object(checker([i.example for i in in_order], [i.metadata for i in in_order]), "check_tensors")
+        metadata = [i.metadata for i in in_order]
+        twice = any([i.becomes_leaf for i in in_order])  # which the faster check refuses
+        check = python_checker(metadata) if twice else checker([i.example for i in in_order], metadata)
+        check = context.object(check, "check_tensors")
         made.add(f"if not {check}({_passed(program.inputs)}):")
         made.add("return miss(args, kwargs)", 2)
-    for i in single:
-        if i.becomes_leaf:
-            made.add(f"{i.proxy.name}.requires_grad_()")
     return made
+
+
+def _with_leaves(program: Program, line: str) -> list[str]:
+    """Return the line that runs the computation, within which inputs that become leaves require grad."""
+    names = [i.proxy.name for i in program.inputs if i.becomes_leaf]
+    if not names:
+        return [INDENT + line]
+    on = [f"{INDENT}{name}.requires_grad_()" for name in names]
+    off = [f"{INDENT * 2}{name}.requires_grad_(False)" for name in names]
+    return [*on, f"{INDENT}try:", INDENT * 2 + line, f"{INDENT}finally:", *off]
 
 
 def _constraints(program: Program) -> ConstraintsGuard:

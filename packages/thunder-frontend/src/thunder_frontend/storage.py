@@ -25,14 +25,12 @@ class Storage:
         root: the tensor that covers all of it.
         version: how many writes there were.
         outside: whether the caller can see it, because its root came from outside of the program.
-        recorded: whether autograd recorded a write.
         views: the views of it that were made, in order.
     """
 
     root: TracedTensor
     version: int = 0
     outside: bool = False
-    recorded: bool = False
     views: list[TracedTensor] = field(default_factory=list)
 
 
@@ -47,6 +45,7 @@ class View:
         index: which of the results it is, where there are several.
         tracked: whether autograd recorded it.
         in_place: whether the parent is what the tensor itself was, before its metadata were changed.
+        apart: whether the view has a history of its own in autograd, whatever the function.
     """
 
     parent: TracedTensor
@@ -56,6 +55,7 @@ class View:
     index: int | None
     tracked: bool = True
     in_place: bool = False
+    apart: bool = False
 
     @property
     def detaches(self) -> bool:
@@ -65,7 +65,8 @@ class View:
     @property
     def cuts(self) -> bool:
         """Whether the view has a history of its own in autograd."""
-        return getattr(self.function, "__name__", "") == "detach" or not self.parent._proxy.dtype.is_inexact
+        is_detach = getattr(self.function, "__name__", "") == "detach"
+        return self.apart or is_detach or not self.parent._proxy.dtype.is_inexact
 
 
 def own_storage(tensor: TracedTensor, outside: bool = False) -> None:
@@ -86,7 +87,7 @@ def share_storage(tensor: TracedTensor, view: View) -> None:
 def replace_in_storage(tensor: TracedTensor, other: TracedTensor) -> None:
     """Put ``other`` in the place of ``tensor`` as a root or a view, and as the parent of its views."""
     memory = other._memory = tensor._memory
-    other._viewed_as, other._seen = tensor._viewed_as, tensor._seen
+    other._viewed_as, other._seen, other._made = tensor._viewed_as, tensor._seen, tensor._made
     if memory.root is tensor:
         memory.root = other
     memory.views = [other if v is tensor else v for v in memory.views]
@@ -149,9 +150,10 @@ def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked:
     if old.requires_grad and not value.requires_grad:
         value = recorder.overwritten(old, value, tracked)
     view = tensor._viewed_as
+    if view is None or view.cuts:
+        tensor._recorded |= tracked and value.requires_grad
     if view is None:
         tensor._memory.version += 1
-        tensor._memory.recorded |= tracked and value.requires_grad
     else:
         detached = view.detaches and value.requires_grad
         written = recorder.on_values(torch.Tensor.detach, (value,), {}) if detached else value

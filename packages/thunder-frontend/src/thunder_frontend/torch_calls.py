@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.autograd_calls import ANSWERS
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError
 from thunder_frontend.histories import base_of, check_reads, check_written
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
 from thunder_frontend.memory import check_in_bounds, storage_key
-from thunder_frontend.metadata_calls import ANSWERS, NATIVE, REFUSED, laid_out
+from thunder_frontend.metadata_calls import NATIVE, REFUSED, laid_out
 from thunder_frontend.metadata_writes import METADATA_WRITES, MetadataWrite, Stages
 from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.storage import (
@@ -314,27 +315,68 @@ class TorchCalls:
     def metadata_write(
         self, method: Any, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TracedTensor:
-        """Do what ``t_`` and its like do: the tensor becomes a view of what it was."""
+        """Do what ``t_`` and its like do."""
         tracked = torch.is_grad_enabled()
-        if method is not T.detach_:
-            self.check_writable(target)
-            requires_grad = self.value(target).requires_grad
-            check_written(target, requires_grad)
-            if requires_grad and not tracked or target._leaf is not None:
-                raise AcquisitionError(
-                    f"{method.__name__}() on a tensor that requires grad, where autograd does not see it, is not "
-                    f"supported; use {view.__name__}()"
-                )
+        self.check_writable(target)
+        requires_grad = self.value(target).requires_grad
+        check_written(target, requires_grad)
+        if requires_grad and not tracked or target._leaf is not None:
+            raise AcquisitionError(
+                f"{method.__name__}() on a tensor that requires grad, where autograd does not see it, is not "
+                f"supported; use {view.__name__}()"
+            )
+        self.change(target, MetadataWrite(method, args, kwargs, tracked), view, args, kwargs)
+        return target
+
+    def change(
+        self,
+        target: TracedTensor,
+        write: MetadataWrite,
+        view: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Make a tensor a view of what it was.
+
+        Args:
+            target: the tensor.
+            write: what does that to the caller's tensor.
+            view, args, kwargs: the call that returns such a view.
+        """
+        before = self._take_place(target, write)
+        proxy = self.on_values(view, (before._proxy, *args), dict(kwargs))
+        share_storage(target, View(before, view, args, dict(kwargs), None, write.tracked, in_place=True))
+        target._proxy = proxy
+        target._recorded = target._recorded and not target._viewed_as.cuts
+
+    def exchange_memory(self, target: TracedTensor, other: TracedTensor) -> None:
+        """Do what ``target.data = other`` does: a tensor gets the memory of another, and keeps its history."""
+        held, new = self.value(target), self.value(other)
+        if target._proxy.dtype is not new.dtype or held.device != new.device:
+            raise AcquisitionError(
+                "assigning .data of another dtype or on another device inside of a compiled program is not supported; "
+                "do that outside"
+            )
+        if held.requires_grad and tuple(held.shape) != tuple(new.shape):
+            raise AcquisitionError(
+                "assigning .data of another shape to a tensor that requires grad is not supported inside of a compiled "
+                "program; do that outside"
+            )
+        source = self.new_traced(self.on_values(T.detach, (new,), {}))
+        share_storage(source, View(other, T.detach, (), {}, None))
+        self._take_place(target, source)
+        share_storage(target, View(source, T.detach, (), {}, None))
+        target._proxy = self.overwritten(held, source._proxy, False) if held.requires_grad else source._proxy
+
+    def _take_place(self, target: TracedTensor, change: Any) -> TracedTensor:
+        """Return a stand-in for a tensor as it was before a change, which views of it view from now on."""
         self.changes += 1
         before = self.new_traced(self.value(target), target._stands_for)
-        before._first = target._first
+        before._first, before._leaf, before._recorded = target._first, target._leaf, target._recorded
         replace_in_storage(target, before)
         if target.source is not None:
-            self.stages.add(before, target, MetadataWrite(method, args, kwargs, tracked))
-        proxy = self.on_values(view, (before._proxy, *args), kwargs)
-        share_storage(target, View(before, view, args, kwargs, None, tracked, in_place=True))
-        target._proxy = proxy
-        return target
+            self.stages.add(before, target, change)
+        return before
 
     def resize(self, target: TracedTensor, value: TensorProxy) -> None:
         """Do what ``out=`` does to a tensor of another shape."""
@@ -428,7 +470,7 @@ class TorchCalls:
         return not self.value(tensor).requires_grad
 
     def begin_leaf(self, tensor: TracedTensor) -> None:
-        """Make a tensor of the program's own a leaf that requires grad."""
+        """Make a tensor a leaf that requires grad."""
         raise NotImplementedError
 
     def as_class(self, cls: type, data: torch.Tensor, require_grad: bool = False) -> Any:
@@ -454,7 +496,7 @@ class TorchCalls:
                 "and is being modified inplace, which PyTorch forbids; use the out-of-place operation"
             )
         became_leaf = self.stages.was_detached(root)
-        if became_leaf or (root._memory.outside or root._leaf is not None) and self.is_leaf(root):
+        if became_leaf or (root.source is not None or root._leaf is not None) and self.is_leaf(root):
             what = "a leaf Variable" if root is target else "a view of a leaf Variable"
             raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
 

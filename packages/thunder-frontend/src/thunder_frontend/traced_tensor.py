@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from thunder_ir import TensorProxy, value_of
 from thunder_torch.convert import to_torch_device, to_torch_dtype
@@ -34,11 +34,12 @@ class TracedTensor(torch.Tensor):
     _argument: Any
     _given: torch.Tensor
     _leaf: Any = None
+    _recorded: bool = False
     _hooked: bool = False
 
     OWN = frozenset(
         "_proxy _first _memory _seen _made _viewed_as _stands_for _strides_known _input _argument _given _is_param "
-        "_calls _gradient _leaf _hooked".split()
+        "_calls _gradient _leaf _recorded _hooked".split()
     )
     """Names of the attributes that belong to Thunder."""
 
@@ -73,6 +74,10 @@ class TracedTensor(torch.Tensor):
     def attributes(self) -> dict[str, Any]:
         """Return the attributes that user code gave to this tensor."""
         return {name: value for name, value in self.__dict__.items() if name not in self.OWN}
+
+    def set_(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        """Hand on what PyTorch hands to nobody."""
+        return handle_torch_function(torch.Tensor.set_, (self,), self, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         """Find what the class of the tensor has that this one stands for, and ``torch.Tensor`` has not."""

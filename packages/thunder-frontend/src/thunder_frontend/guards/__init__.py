@@ -17,6 +17,7 @@ from thunder_frontend.guards.tensors import (
     TensorMetadata,
     checker,
     metadata_of,
+    python_checker,
 )
 from thunder_frontend.guards.values import AttributeAbsentGuard, IdentityGuard, TypeGuard, ValueGuard, same_value
 
@@ -25,5 +26,5 @@ __all__ = [
     "Environment", "EnvironmentGuard", "Guard", "HeldPartGuard", "IdentityGuard", "KeysGuard", "LengthGuard",
     "MembershipGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard", "SnapshotGuard", "TensorGuard",
     "TensorMetadata", "TypeGuard", "ValueGuard", "checker", "environment", "gathered_parts", "metadata_of",
-    "same_value",
+    "python_checker", "same_value",
 ]  # fmt: skip

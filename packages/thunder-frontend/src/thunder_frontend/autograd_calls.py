@@ -1,0 +1,120 @@
+"""What user code asks a tensor about its place in autograd, and how it changes that: leaves, gradients, ``data``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from thunder_frontend.errors import AcquisitionError, DataDependentError
+from thunder_frontend.metadata_calls import ANSWERS, answers, getter
+from thunder_frontend.metadata_writes import MetadataWrite
+
+T = torch.Tensor
+
+
+@answers(getter("requires_grad"))
+def _requires_grad(calls: Any, tensor: T) -> bool:
+    return calls.value(tensor).requires_grad  # type: ignore[no-any-return]
+
+
+@answers(T.requires_grad.__set__)
+def _set_requires_grad(calls: Any, tensor: T, value: bool) -> None:
+    _requires_grad_in_place(calls, tensor, value)
+
+
+@answers(T.requires_grad_)
+def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -> Any:
+    traced = calls.traced(tensor)
+    before = calls.value(traced)
+    if before.requires_grad == requires_grad:
+        return tensor
+    if not requires_grad and not calls.is_leaf(traced):
+        raise RuntimeError("you can only change requires_grad flags of leaf variables.")
+    if requires_grad and not before.dtype.is_inexact:
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    calls.changes += 1
+    with torch._C.DisableTorchFunctionSubclass():
+        (calls.begin_leaf if requires_grad else calls.end_leaf)(traced)
+    return tensor
+
+
+@answers(T.detach_, torch.detach_)
+def _detach_in_place(calls: Any, tensor: T) -> Any:
+    traced = calls.traced(tensor)
+    given, was = traced.given, traced
+    while was._viewed_as is not None and was._viewed_as.in_place:
+        was = was._viewed_as.parent
+    viewed = was._viewed_as is not None and was.source is None and not was._viewed_as.cuts
+    if viewed or given is not None and calls.ask(traced, "_is_view", given._is_view(), call=True):
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    if not calls.value(traced).requires_grad:
+        return tensor
+    calls.changes += 1
+    with torch._C.DisableTorchFunctionSubclass():
+        if traced._leaf is not None:
+            calls.end_leaf(traced)
+        else:
+            calls.change(traced, MetadataWrite(T.detach_, (), {}, torch.is_grad_enabled()), T.detach)
+    return tensor
+
+
+@answers(getter("is_leaf"))
+def _is_leaf(calls: Any, tensor: T) -> bool:
+    return calls.is_leaf(calls.traced(tensor))  # type: ignore[no-any-return]
+
+
+@answers(getter("grad_fn"))
+def _grad_fn(calls: Any, tensor: T) -> Any:
+    if not calls.value(tensor).requires_grad or calls.is_leaf(calls.traced(tensor)):
+        return None
+    raise DataDependentError(
+        "grad_fn of a tensor inside a compiled program does not exist; the program is differentiated as a whole"
+    )
+
+
+@answers(getter("grad"))
+def _grad(calls: Any, tensor: T) -> Any:
+    return calls.gradient(calls.traced(tensor))
+
+
+@answers(T.grad.__set__)
+def _set_grad(calls: Any, tensor: T, value: Any) -> None:
+    calls.set_gradient(calls.traced(tensor), value)
+
+
+@answers(T.grad.__delete__)
+def _delete_grad(calls: Any, tensor: T) -> None:
+    calls.set_gradient(calls.traced(tensor), None)
+
+
+@answers(T.backward)
+def _backward(calls: Any, tensor: T, *args: Any, **kwargs: Any) -> None:
+    calls.inner_backward(tensor, *args, **kwargs)
+
+
+@answers(getter("data"))
+def _data(calls: Any, tensor: T) -> Any:
+    return calls(T.detach, (tensor,), {})
+
+
+@answers(T.data.__set__)
+def _set_data(calls: Any, tensor: T, value: Any) -> None:
+    with torch._C.DisableTorchFunctionSubclass():
+        calls.exchange_memory(calls.traced(tensor), calls.traced(value))
+
+
+@answers(T.set_)
+def _set(calls: Any, tensor: T, source: Any = None, *place: Any) -> Any:
+    if not isinstance(source, T) or place:
+        raise AcquisitionError(
+            "set_() with a storage, or with nothing, is not supported inside of a compiled program; "
+            "pass a tensor, such as one made with as_strided()"
+        )
+    if calls.value(tensor).requires_grad or calls.value(source).requires_grad:
+        raise AcquisitionError("set_() of what requires grad is not supported inside of a compiled program; use .data")
+    _set_data(calls, tensor, source)
+    return tensor
+
+
+__all__ = ["ANSWERS"]
