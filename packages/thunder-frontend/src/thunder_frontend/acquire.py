@@ -317,6 +317,7 @@ class Acquisition(TorchCalls):
         self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Run | Again | None:
         """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
+        self.world.classes.lookup(type(module), "__call__")
         if self.symbolic or self._log:
             return None
         with torch._C.DisableTorchFunction():

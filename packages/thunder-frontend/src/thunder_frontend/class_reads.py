@@ -1,29 +1,76 @@
 """What a program reads of classes: where an attribute is found, and where it is not.
 
-An attribute of an object is decided by the classes in its type's order of resolution: the first that has the name. A
-program relies on what that one holds, on those before it not having the name, and on the order itself.
+An attribute of an object is decided by the classes in its type's order of resolution: the first that has the name. What
+a class says itself when it is asked for a function or a descriptor is that very object, wherever it is found, so that
+one comparison guards it. For other values, and for names that no class has, a program relies on what the one that has
+the name holds, on those before it not having it, and on the order. Classes that cannot be edited need no guard.
 """
 
 from __future__ import annotations
 
 import functools
+import operator
+import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from thunder_frontend.guards import HeldPartGuard, MembershipGuard
 from thunder_frontend.journal import MISSING
 from thunder_frontend.sources import held
+from thunder_frontend.traced_tensor import TracedTensor
 
 if TYPE_CHECKING:
     from thunder_frontend.world import World
 
-LIBRARIES = frozenset({"torch", "builtins", "collections", "typing", "abc", "functools", "enum", "thunder_frontend"})
-"""Packages whose classes are not expected to be edited while programs run; what they hold carries no guard."""
+HEAP_TYPE = 1 << 9
+IMMUTABLE_TYPE = 1 << 8
+BINARY = "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split()
+COMPARISONS = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "gt": "lt", "ge": "le"}
+"""Flag of classes whose attributes cannot be set."""
+
+GIVEN_AS_THEY_ARE = frozenset({
+    types.FunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
+    types.MemberDescriptorType, property,
+})  # fmt: skip
+"""What a class gives as it is when it is asked for an attribute."""
 
 
-def is_settled(made: Any) -> bool:
-    """Whether a class or a function is not expected to be edited."""
-    return (made.__module__ or "").partition(".")[0] in LIBRARIES
+SPECIAL_METHODS: dict[Any, tuple[tuple[str, ...], ...]] = {
+    **{getattr(operator, n): ((f"__{n.strip('_')}__",), (f"__r{n.strip('_')}__",)) for n in BINARY},
+    **{
+        getattr(operator, f"i{n.strip('_')}"): ((f"__i{n.strip('_')}__", f"__{n.strip('_')}__"), (f"__r{n.strip('_')}__",))
+        for n in BINARY
+    },
+    **{getattr(operator, a): ((f"__{a}__",), (f"__{b}__",)) for a, b in COMPARISONS.items()},
+    **{getattr(operator, n): ((f"__{n}__",),) for n in ("neg", "pos", "invert", "getitem", "setitem", "delitem")},
+    operator.contains: (("__contains__", "__iter__"),),
+    operator.truth: (("__bool__", "__len__"),),
+    operator.not_: (("__bool__", "__len__"),),
+    bool: (("__bool__", "__len__"),),
+    len: (("__len__",),),
+    abs: (("__abs__",),),
+    iter: (("__iter__",),),
+    next: (("__next__",),),
+    float: (("__float__", "__index__"),),
+    int: (("__int__", "__index__", "__trunc__"),),
+    hash: (("__hash__",),),
+    str: (("__str__", "__repr__"),),
+    repr: (("__repr__",),),
+    format: (("__format__",),),
+    reversed: (("__reversed__",),),
+    round: (("__round__",),),
+}
+"""For each operator, the special methods that decide what it does: of its first operand, of its second one."""
+
+
+def is_ours(made: Any) -> bool:
+    """Whether a class or a function belongs to the acquisition itself."""
+    return (made.__module__ or "").partition(".")[0] == "thunder_frontend"
+
+
+def is_mutable(cls: type) -> bool:
+    """Whether attributes of a class may be set or deleted by somebody."""
+    return not cls.__flags__ & IMMUTABLE_TYPE and not is_ours(cls)
 
 
 class ClassReads:
@@ -36,34 +83,71 @@ class ClassReads:
     def __init__(self, world: World) -> None:
         self._world = world
         self._found: dict[tuple[type, str], Any] = {}
-        self._strangers: set[tuple[type, Any]] = set()
+        self._searched: dict[tuple[type, Any], list[str]] = {}
+        self._plain: set[type] = set()
 
     def lookup(self, cls: type, name: str) -> Any:
         """Return what ``cls`` or its bases hold under ``name``, :data:`MISSING` if nothing, and guard that."""
         place = (cls, name)
         if place not in self._found:
-            self._found[place] = self._lookup(cls.__mro__, name)
-            if not is_settled(cls):
-                self._world.require(HeldPartGuard(cls, cls.__qualname__, "__mro__"), id(cls), "mro")
+            self._found[place] = self._first(cls, name)
         return self._found[place]
+
+    def _first(self, cls: type, name: str) -> Any:
+        order = cls.__mro__
+        for index, owner in enumerate(order):
+            if name in owner.__dict__:
+                raw = owner.__dict__[name]
+                if not any(map(is_mutable, order[: index + 1])):
+                    return raw
+                if type(raw) in GIVEN_AS_THEY_ARE and _asked(cls, name) is raw:
+                    self._world.given_by_class(cls, name, raw)
+                    return raw
+                break
+        if is_mutable(cls):
+            self._order(cls)
+        return self._in_turn(order, name)
 
     def after(self, start: type, cls: type, name: str) -> Any:
         """Return what ``super(start, obj)`` finds under ``name`` for an ``obj`` of type ``cls``, and guard that."""
         order = cls.__mro__
-        self._world.require(HeldPartGuard(cls, cls.__qualname__, "__mro__"), id(cls), "mro")
-        return self._lookup(order[order.index(start) + 1 :], name)
+        self._order(cls)
+        return self._in_turn(order[order.index(start) + 1 :], name)
 
-    def _lookup(self, order: tuple[type, ...], name: str) -> Any:
+    def _order(self, cls: type) -> None:
+        self._world.require(HeldPartGuard(cls, cls.__qualname__, "__mro__"), id(cls), "mro")
+
+    def _in_turn(self, order: tuple[type, ...], name: str) -> Any:
         for owner in order:
             if name in owner.__dict__:
                 raw = owner.__dict__[name]
-                self._world.class_slot(owner, name, raw)
+                if is_mutable(owner):
+                    self._world.class_slot(owner, name, raw)
                 return raw
-            if not is_settled(owner):
-                self._world.require(
-                    MembershipGuard(held(owner.__dict__, owner.__qualname__), name, False), id(owner), name, "absent"
-                )
+            if is_mutable(owner):
+                absent = MembershipGuard(held(owner.__dict__, owner.__qualname__), name, False)
+                self._world.require(absent, id(owner), name, "absent")
         return MISSING
+
+    def finds_attributes(self, cls: type) -> None:
+        """Guard how objects of a class find their attributes."""
+        if cls not in self._plain:
+            self._plain.add(cls)
+            if is_mutable(cls):
+                self.lookup(cls, "__getattribute__")
+
+    def operands(self, function: Any, args: Sequence[Any]) -> None:
+        """Take in by which methods of the classes of its operands an operator that is not interpreted does its work.
+
+        Args:
+            function: of the module ``operator``, or a builtin such as ``len``.
+            args: its operands.
+        """
+        for value, names in zip(args, SPECIAL_METHODS[function], strict=False):
+            cls = class_of(value)
+            if cls.__flags__ & HEAP_TYPE:
+                for name in names:
+                    self.lookup(cls, name)
 
     def entered(self, function: Any, args: Sequence[Any]) -> None:
         """Take in how a function that was not loaded by name came to be called: as a special method or a descriptor.
@@ -84,17 +168,28 @@ class ClassReads:
         """Guard and return each name under which the object's class, or the object if it is one, holds what matches."""
         found = []
         for cls in (type(obj), obj) if isinstance(obj, type) else (type(obj),):
-            if (cls, what) in self._strangers or is_settled(cls):
-                continue
-            names = [
-                n for owner in cls.__mro__ if not is_settled(owner) for n, raw in owner.__dict__.items() if matches(raw)
-            ]
-            if not names:
-                self._strangers.add((cls, what))
-            for name in names:
-                self.lookup(cls, name)
+            names = self._searched.get((cls, what))
+            if names is None:
+                owners = filter(is_mutable, cls.__mro__)
+                names = [n for owner in owners for n, raw in owner.__dict__.items() if matches(raw)]
+                self._searched[cls, what] = names
+                for name in names:
+                    self.lookup(cls, name)
             found += names
         return found
+
+
+def class_of(value: Any) -> type:
+    """Return the class of a value as the program sees it."""
+    return value._stands_for if isinstance(value, TracedTensor) else type(value)
+
+
+def _asked(cls: type, name: str) -> Any:
+    """Return what a class says itself when it is asked for an attribute; :data:`MISSING` if that may run any code."""
+    meta = type(cls)
+    if meta.__getattribute__ is not type.__getattribute__ or any(name in m.__dict__ for m in filter(is_mutable, meta.__mro__)):
+        return MISSING
+    return getattr(cls, name, MISSING)
 
 
 def _runs(raw: Any, function: Any) -> bool:

@@ -36,6 +36,11 @@ GLOBAL_HOOKS = (
     "_global_forward_pre_hooks",
 )
 MODULES = torch.nn.modules.module
+MODULE_GETATTR, MODULE_CALL = torch.nn.Module.__getattr__, torch.nn.Module._wrapped_call_impl
+MODULE_CALL_IMPL = torch.nn.Module._call_impl
+CHECKPOINT, BACKWARD_HOOK = torch.utils.checkpoint.checkpoint, torch.utils.hooks.BackwardHook
+AUTOGRAD_GRAD, AUTOGRAD_BACKWARD = torch.autograd.grad, torch.autograd.backward
+FUNCTION_APPLY, TORCH_COMPILE = torch.autograd.Function.apply.__func__, torch.compile
 GRADIENTS = "thunder_frontend.gradients"  # says in terms of PyTorch what the gradients of a function are
 NUMBERS_A_HOOK = torch.utils.hooks.RemovableHandle.__init__
 """Counts all hooks there ever were. The count is no state that a program depends on, and is not to be taken back."""
@@ -91,6 +96,8 @@ def lookasides(acquisition: Any) -> list[Any]:
                 "use register_full_backward_hook"
             )
         if any(own[h] for h in HOOKS) or any(getattr(MODULES, h) for h in GLOBAL_HOOKS):
+            return False
+        if world.classes.lookup(type(self), "_call_impl") is not MODULE_CALL_IMPL:
             return False
         source = world.source_of(self)
         if source is not None and not own.get("_compiled_call_impl"):
@@ -150,29 +157,28 @@ def lookasides(acquisition: Any) -> list[Any]:
         acquisition.as_eager = before
 
     table: dict[Any, Any] = {
-        torch.nn.Module.__getattr__: module_getattr,
-        torch.nn.Module._wrapped_call_impl: Interpreted(call_module),
-        torch.nn.Module.__call__: Interpreted(call_module),
+        MODULE_GETATTR: module_getattr,
+        MODULE_CALL: Interpreted(call_module),
         runs_forward_alone: no_hooks,
         module_calls.begin_module: acquisition.begin_module,
         module_calls.end_module: acquisition.end_module,
-        torch.utils.checkpoint.checkpoint: Interpreted(module_calls.checkpoint),
+        CHECKPOINT: Interpreted(module_calls.checkpoint),
         module_calls.enter_checkpoint: acquisition.enter_checkpoint,
         module_calls.leave_checkpoint: acquisition.leave_checkpoint,
         type: type_of,
-        torch.autograd.Function.apply.__func__: acquisition.custom_functions.apply,
-        torch.autograd.grad: acquisition.inner_gradients,
+        FUNCTION_APPLY: acquisition.custom_functions.apply,
+        AUTOGRAD_GRAD: acquisition.inner_gradients,
         torch.autograd.graph.saved_tensors_hooks.__enter__: no_saved_tensors_hooks,
         torch.autograd.graph.saved_tensors_hooks.__exit__: no_saved_tensors_hooks,
-        torch.utils.hooks.BackwardHook: acquisition.module_hooks,
-        torch.autograd.backward: autograd_backward,
+        BACKWARD_HOOK: acquisition.module_hooks,
+        AUTOGRAD_BACKWARD: autograd_backward,
         _get_value: number_of_steps,
         torch.Tensor._make_subclass: acquisition.as_class,
         torch.compiler.is_compiling: compiling,
         torch.compiler.is_dynamo_compiling: compiling,
         module_calls.enter_hooks: enter_hooks,
         module_calls.leave_hooks: leave_hooks,
-        torch.compile: leave_uncompiled,
+        TORCH_COMPILE: leave_uncompiled,
         **refusals(),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +39,8 @@ class Source:
         base = self.base.expression(context)
         match self.kind:
             case "attribute":
-                return f"{base}.{self.key}" if str(self.key).isidentifier() else f"getattr({base}, {self.key!r})"
+                plain = self.key.isidentifier() and not keyword.iskeyword(self.key)
+                return f"{base}.{self.key}" if plain else f"getattr({base}, {self.key!r})"
             case "cell":
                 return f"{base}.cell_contents"
             case "whole storage":

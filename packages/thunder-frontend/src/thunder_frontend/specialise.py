@@ -25,7 +25,7 @@ from thunder_frontend.guards import (
     TensorGuard,
     ValueGuard,
     checker,
-    gathered_parts,
+    gathered_types,
     python_checker,
 )
 from thunder_frontend.outputs import proxies_of
@@ -35,6 +35,8 @@ from thunder_ir import Context, Names, flat_proxies
 
 _NUMBERS = itertools.count()
 INDENT = "    "
+MANY = 4
+"""How many names that must be absent from one dict make a check of their own for it worth while."""
 
 
 class SlotCheck:
@@ -252,8 +254,8 @@ def _conditions(program: Program, context: Context) -> list[str]:
     slots = [g for g in program.guards if g.slot is not None and isinstance(g, (ValueGuard, IdentityGuard))]
     absent = [g for g in program.guards if isinstance(g, MembershipGuard) and g.absent_slot is not None]
     empty = [g for g in program.guards if isinstance(g, EmptyGuard) and g.source.is_held]
-    parts = [g for g in program.guards if isinstance(g, HeldPartGuard)]
-    gathered = {id(g) for g in (*slots, *absent, *empty, *parts)}
+    types = [g for g in program.guards if isinstance(g, HeldPartGuard) and g.part == "type"]
+    gathered = {id(g) for g in (*slots, *absent, *empty, *types)}
     conditions = [f"{context.object(program.environment.checker(), 'same_environment')}()"]
     modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
     conditions.append(f"{modes}() == {program.environment.modes}" if program.environment.modes else f"not {modes}()")
@@ -264,14 +266,29 @@ def _conditions(program: Program, context: Context) -> list[str]:
         same, item = context.object(is_, "is_"), context.object(getitem, "getitem")
         expected, recheck = context.object(check.expected, "expected"), context.object(check.recheck, "recheck")
         conditions.append(f"(all(map({same}, map({item}, {tables}, {keys}), {expected})) or {recheck}())")
-    if absent:
-        tables = context.object([g.absent_slot[0] for g in absent], "tables")  # type: ignore[index]
-        keys = context.object([g.absent_slot[1] for g in absent], "names")  # type: ignore[index]
-        conditions.append(f"not any(map({context.object(contains, 'contains')}, {tables}, {keys}))")
+    conditions += _absent([g.absent_slot for g in absent], context)  # type: ignore[misc]
     if empty:
         conditions.append(f"not any({context.object([g.source.held for g in empty], 'empty')})")
-    conditions += gathered_parts(parts, context)
+    if types:
+        conditions.append(gathered_types(types, context))
     return conditions + [g.condition(context) for g in program.guards if id(g) not in gathered]
+
+
+def _absent(slots: Sequence[tuple[Any, Any]], context: Context) -> list[str]:
+    """Conditions that no container has what is beside it: one for all of them, one more for each with many names."""
+    names: dict[int, list[Any]] = {}
+    for container, name in slots:
+        names.setdefault(id(container), []).append(name)
+    mappings = {id(c): c for c, _ in slots if isinstance(c, Mapping) and len(names[id(c)]) >= MANY}
+    conditions = [
+        f"{context.object(c.keys().isdisjoint, 'lacks')}({context.object(frozenset(names[place]), 'names')})"
+        for place, c in mappings.items()
+    ]
+    rest = [(container, name) for container, name in slots if id(container) not in mappings]
+    if rest:
+        tables, keys = context.object([c for c, _ in rest], "tables"), context.object([n for _, n in rest], "names")
+        conditions.append(f"not any(map({context.object(contains, 'contains')}, {tables}, {keys}))")
+    return conditions
 
 
 def _outputs(program: Program) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.class_reads import SPECIAL_METHODS
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of
@@ -62,7 +63,9 @@ class Watch(Callbacks):
 
     def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
         if isinstance(obj, TracedTensor):
-            return self.world.attribute_of_tensor(obj, name, value) if name in obj.__dict__ else value
+            if name in obj.__dict__:
+                return self.world.attribute_of_tensor(obj, name, value)
+            return self.world.given_by_class_of_tensor(obj, name, value)
         return self.world.attribute(obj, name, value)
 
     def missing_attribute(self, obj: Any, name: str) -> None:
@@ -153,6 +156,10 @@ class Watch(Callbacks):
 
     def opaque_call(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         hashable = _hashable(fn)
+        if hashable and fn in SPECIAL_METHODS:
+            self.world.classes.operands(fn, args)
+        elif fn.__class__ is types.FunctionType:
+            self.world.made_of(fn)
         if hashable and fn in BEFORE:
             BEFORE[fn](self.world, *args)
         if hashable and fn in PRECISE or fn is super:

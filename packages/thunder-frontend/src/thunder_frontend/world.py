@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from thunder_frontend import module_calls
-from thunder_frontend.class_reads import ClassReads, is_settled
+from thunder_frontend.class_reads import HEAP_TYPE, ClassReads, class_of, is_ours
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import (
     AttributeAbsentGuard,
@@ -169,12 +169,7 @@ class World:
         known = self._sources.get(id(value))
         if isinstance(value, CODE) or slot is not None or isinstance(value, torch.nn.Module):
             self.guards.append(IdentityGuard(source, value, slot))
-            if known is not None and not known.is_held:
-                self.require(IdentityGuard(known, value), id(value), "identity")
-            self._sources[id(value)] = Source(source.base, source.kind, source.key, value, True)
-            self._alive.append(value)
-            if not isinstance(value, CODE):
-                self.hold(value, str(source))
+            self._hold_from(source, value, known)
             return
         if known is not None:
             self.guards.append(IdentityGuard(source, value) if known.is_held else SameObjectGuard(source, known))
@@ -189,6 +184,15 @@ class World:
                 self.read(source, "attribute", name, getattr(value, name))
             self.contents(value.args)
             self.contents(value.keywords)
+
+    def _hold_from(self, source: Source, value: Any, known: Source | None) -> None:
+        """Note that a guard makes sure that the very same object is found there."""
+        if known is not None and not known.is_held:
+            self.require(IdentityGuard(known, value), id(value), "identity")
+        self._sources[id(value)] = Source(source.base, source.kind, source.key, value, True)
+        self._alive.append(value)
+        if not isinstance(value, CODE):
+            self.hold(value, str(source))
 
     def argument(self, value: Any, source: Source) -> Any:
         """Take in an argument of the call; return what the program shall see."""
@@ -214,6 +218,7 @@ class World:
             if name not in obj.__dict__:
                 return self.read(source, "attribute", name, value)
             return self.read(source, "attribute", name, value, (obj.__dict__, name))
+        self.classes.finds_attributes(type(obj))
         own = getattr(obj, "__dict__", None)
         if name == "__dict__":
             self.know(value, held(value, f"{source}.__dict__") if source.is_held else Source(source, "attribute", name))
@@ -255,10 +260,14 @@ class World:
             inside = Source(source, "attribute", "__dict__")
             self.require(MembershipGuard(inside, name, False), id(source), name, "absent")
 
+    def given_by_class(self, cls: type, name: str, raw: Any) -> None:
+        """Take in a function or a descriptor that a class gives as it is when it is asked for ``name``."""
+        source = Source(held(cls, cls.__qualname__), "attribute", name)
+        self.guards.append(IdentityGuard(source, raw))
+        self._hold_from(source, raw, self._sources.get(id(raw)))
+
     def class_slot(self, owner: type, name: str, raw: Any) -> None:
         """Take in what a class itself holds under ``name``."""
-        if is_settled(owner) and not isinstance(raw, SCALARS) and not _is_of_a_module(owner, raw):
-            return
         self.read(held(owner, owner.__qualname__), "attribute", name, raw, (owner.__dict__, name))
 
     def attribute_of_tensor(self, tensor: TracedTensor, name: str, value: Any) -> Any:
@@ -268,9 +277,20 @@ class World:
             return value
         return self.read(source, "attribute", name, value)
 
+    def given_by_class_of_tensor(self, tensor: TracedTensor, name: str, value: Any) -> Any:
+        """Take in an attribute that the class of a tensor has; return what the program shall see."""
+        if name in tensor.OWN:
+            return value
+        cls = class_of(tensor)
+        raw = self.classes.lookup(cls, name)
+        if cls is torch.Tensor or raw is self.classes.lookup(torch.Tensor, name):
+            return value
+        return raw.__get__(tensor, cls) if hasattr(type(raw), "__get__") else raw
+
     def missing_of_tensor(self, tensor: TracedTensor, name: str) -> None:
         """Take in that nobody gave an attribute of that name to a tensor."""
         source = tensor.source
+        self.classes.lookup(class_of(tensor), name)
         if source is not None and not self.journal.written_at(tensor, "attribute", name):
             own = Source(source, "attribute", "__dict__")
             self.require(MembershipGuard(own, name, False), str(source), name, "absent")
@@ -283,7 +303,9 @@ class World:
         source = self._sources.get(id(obj))
         if source is None or self.journal.written_at(obj, "attribute", name):
             return
+        self.classes.finds_attributes(type(obj))
         self.classes.lookup(type(obj), name)
+        self.classes.lookup(type(obj), "__getattr__")
         own = getattr(obj, "__dict__", None)
         if isinstance(own, dict):
             self._not_shadowed(obj, source, own, name)
@@ -330,15 +352,21 @@ class World:
             self.classes.entered(function, args)
         if id(function) in self._sources:
             self._cells.update([id(cell) for cell in function.__closure__ or ()])
-        if id(function) not in self._sources or is_settled(function):
-            return
+        if id(function) in self._sources and not is_ours(function):
+            self.made_of(function)
+            if function.__defaults__ is not None or function.__kwdefaults__ is not None:
+                self._defaults(function, args, kwargs)
+
+    def made_of(self, function: Any) -> None:
+        """Guard the code of a function, and what its parameters are by default."""
         self.part(function, function.__qualname__, "__code__")
         if function.__defaults__ is not None or function.__kwdefaults__ is not None:
-            self._defaults(function, args, kwargs)
+            self.part(function, function.__qualname__, "__defaults__")
+            self.part(function, function.__qualname__, "__kwdefaults__")
 
     def _unshadowed_builtins(self, function: Any) -> None:
         scope = function.__globals__
-        if scope is OWN or is_settled(function):
+        if scope is OWN or is_ours(function):
             return
         source = held(scope, f"globals of {scope.get('__name__', '?')}")
         for name in function.__code__.co_names:
@@ -347,8 +375,6 @@ class World:
 
     def _defaults(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__ or {}
-        self.part(function, function.__qualname__, "__defaults__")
-        self.part(function, function.__qualname__, "__kwdefaults__")
         self.know(defaults, held(defaults, f"{function.__qualname__}.__defaults__"))
         self.know(named, held(named, f"{function.__qualname__}.__kwdefaults__"))
         first = code.co_argcount - len(defaults)
@@ -505,7 +531,6 @@ class World:
 
 BUILTINS = builtins.__dict__
 OWN = module_calls.__dict__
-HEAP_TYPE = 1 << 9
 IMMUTABLE = (tuple, frozenset, types.MethodType, types.CodeType, functools.partial)
 LARGEST_BUFFER = 1 << 20
 
@@ -518,11 +543,6 @@ def is_buffer(value: Any) -> bool:
         "builtins",
         "array",
     )
-
-
-def _is_of_a_module(owner: type, raw: Any) -> bool:
-    """Whether a class holds a method of one kind of module, such as ``nn.Linear.forward``: these do get exchanged."""
-    return isinstance(raw, types.FunctionType) and issubclass(owner, torch.nn.Module) and owner is not torch.nn.Module
 
 
 def _refuse_large(source: Source, value: Any) -> None:

@@ -8,7 +8,7 @@ from thunder_frontend.guards.held import (
     HeldPartGuard,
     SameObjectGuard,
     SnapshotGuard,
-    gathered_parts,
+    gathered_types,
 )
 from thunder_frontend.guards.tensors import (
     DistinctTensorsGuard,
@@ -25,6 +25,6 @@ __all__ = [
     "AUTOCAST_DEVICES", "AttributeAbsentGuard", "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard",
     "Environment", "EnvironmentGuard", "Guard", "HeldPartGuard", "IdentityGuard", "KeysGuard", "LengthGuard",
     "MembershipGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard", "SnapshotGuard", "TensorGuard",
-    "TensorMetadata", "TypeGuard", "ValueGuard", "checker", "environment", "gathered_parts", "metadata_of",
+    "TensorMetadata", "TypeGuard", "ValueGuard", "checker", "environment", "gathered_types", "metadata_of",
     "python_checker", "same_value",
 ]  # fmt: skip

@@ -1,12 +1,12 @@
 """Guards of objects that the compiled function holds: their type, and what functions and classes are made of.
 
-A program relies on many of these (the code of each function, the type of each module), so that the prologue checks
-those of one kind together.
+A program relies on the types of as many objects as it has modules, so that the prologue checks these together. What
+functions and classes are made of is few, and is read fastest where it is written out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from operator import attrgetter, is_
 from typing import Any
 
@@ -38,28 +38,21 @@ class HeldPartGuard(Guard):
         self.value = GETTERS[part](value)
 
     def condition(self, context: Context) -> str:
-        getter = context.object(GETTERS[self.part], f"get_{self.part.strip('_')}")
-        return f"{getter}({self.source.expression(context)}) is {context.object(self.value, self.part.strip('_'))}"
+        here = self.source.expression(context)
+        now = f"type({here})" if self.part == "type" else f"{here}.{self.part}"
+        expected = "None" if self.value is None else context.object(self.value, self.part.strip("_"))
+        return f"{now} is {expected}"
 
     def problem(self, value: Any) -> str | None:
         now = GETTERS[self.part](value)
         return None if now is self.value else f"has another {self.part}, {shown(now)}; compiled for {shown(self.value)}"
 
 
-def gathered_parts(guards: Iterable[HeldPartGuard], context: Context) -> list[str]:
-    """Return conditions that check these guards, one for each kind of part."""
-    by_part: dict[str, list[HeldPartGuard]] = {}
-    for guard in guards:
-        by_part.setdefault(guard.part, []).append(guard)
-    same = context.object(is_, "is_") if by_part else ""
-    conditions = []
-    for part, those in by_part.items():
-        word = part.strip("_")
-        getter = context.object(GETTERS[part], f"get_{word}")
-        objects = context.object([g.source.held for g in those], f"with_{word}")
-        expected = context.object([g.value for g in those], f"each_{word}")
-        conditions.append(f"all(map({same}, map({getter}, {objects}), {expected}))")
-    return conditions
+def gathered_types(guards: Sequence[HeldPartGuard], context: Context) -> str:
+    """Return one condition that checks these guards, all of the part ``"type"``."""
+    objects = context.object([g.source.held for g in guards], "with_type")
+    expected = context.object([g.value for g in guards], "each_type")
+    return f"all(map({context.object(is_, 'is_')}, map(type, {objects}), {expected}))"
 
 
 class SameObjectGuard(Guard):
