@@ -6,7 +6,9 @@ executed in the globals of the program, so that a compiled and an eager copy of 
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import enum
 import math
 import os
 from collections.abc import Iterable, Sequence
@@ -90,12 +92,28 @@ def case(name: str, setup: str, body: str, *changes: str) -> None:
     CASES.append(Case(name, setup, body, changes))
 
 
-SIN, PI, LINEAR_FORWARD = torch.sin, math.pi, torch.nn.Linear.forward
+SIN, PI = torch.sin, math.pi
+PATCHED = (
+    torch.Tensor, torch.nn.Parameter, torch.nn.Module, torch.nn.Linear, torch.nn.Sequential, enum.Enum,
+    collections.Counter, torch.distributions.Normal, torch.distributions.Distribution,
+)  # fmt: skip
+"""Classes of libraries that cases change."""
+AS_THEY_WERE = [dict(vars(cls)) for cls in PATCHED]
+FUNCTIONS = (torch.nn.functional.leaky_relu, torch.nn.functional.softsign, torch.nn.Linear.forward)
+MADE_OF = [(f.__code__, f.__defaults__) for f in FUNCTIONS]
 
 
 def restore() -> None:
     """Put back what cases change of the whole process."""
-    torch.sin, math.pi, torch.nn.Linear.forward = SIN, PI, LINEAR_FORWARD  # type: ignore[method-assign]
+    torch.sin, math.pi = SIN, PI
+    for cls, before in zip(PATCHED, AS_THEY_WERE, strict=True):
+        for name in [name for name in vars(cls) if name not in before]:
+            delattr(cls, name)
+        for name, value in before.items():
+            if vars(cls).get(name) is not value:
+                setattr(cls, name, value)
+    for function, (code, defaults) in zip(FUNCTIONS, MADE_OF, strict=True):
+        function.__code__, function.__defaults__ = code, defaults
     torch.set_default_dtype(torch.float32)
     torch.use_deterministic_algorithms(False)
     torch.set_float32_matmul_precision("highest")

@@ -3,6 +3,7 @@
 import changes_of_arguments  # noqa: F401
 import changes_of_containers  # noqa: F401
 import changes_of_functions  # noqa: F401
+import changes_of_libraries  # noqa: F401
 import changes_of_modules  # noqa: F401
 import changes_of_objects  # noqa: F401
 import changes_of_state  # noqa: F401

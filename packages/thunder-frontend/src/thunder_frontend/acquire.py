@@ -114,6 +114,11 @@ class Acquisition(TorchCalls):
         self._layouts: dict[int, Any] = {}
         self._repeats = Repeats(self.world, self.builder, self._input_of, self.wrap, lambda: self.changes)
 
+    def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what a torch function does."""
+        self.world.classes.method_of_tensors(function)
+        return super().__call__(function, args, kwargs)
+
     # --- tensors ---------------------------------------------------------------------------------------------------
 
     def input(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:

@@ -14,6 +14,9 @@ import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import HeldPartGuard, MembershipGuard
 from thunder_frontend.journal import MISSING
 from thunder_frontend.sources import held
@@ -38,7 +41,10 @@ GIVEN_AS_THEY_ARE = frozenset({
 SPECIAL_METHODS: dict[Any, tuple[tuple[str, ...], ...]] = {
     **{getattr(operator, n): ((f"__{n.strip('_')}__",), (f"__r{n.strip('_')}__",)) for n in BINARY},
     **{
-        getattr(operator, f"i{n.strip('_')}"): ((f"__i{n.strip('_')}__", f"__{n.strip('_')}__"), (f"__r{n.strip('_')}__",))
+        getattr(operator, f"i{n.strip('_')}"): (
+            (f"__i{n.strip('_')}__", f"__{n.strip('_')}__"),
+            (f"__r{n.strip('_')}__",),
+        )
         for n in BINARY
     },
     **{getattr(operator, a): ((f"__{a}__",), (f"__{b}__",)) for a, b in COMPARISONS.items()},
@@ -85,6 +91,7 @@ class ClassReads:
         self._found: dict[tuple[type, str], Any] = {}
         self._searched: dict[tuple[type, Any], list[str]] = {}
         self._plain: set[type] = set()
+        self._methods: set[Any] = set()
 
     def lookup(self, cls: type, name: str) -> Any:
         """Return what ``cls`` or its bases hold under ``name``, :data:`MISSING` if nothing, and guard that."""
@@ -145,9 +152,28 @@ class ClassReads:
         """
         for value, names in zip(args, SPECIAL_METHODS[function], strict=False):
             cls = class_of(value)
-            if cls.__flags__ & HEAP_TYPE:
-                for name in names:
-                    self.lookup(cls, name)
+            if not cls.__flags__ & HEAP_TYPE:
+                continue
+            for name in names:
+                found = self.lookup(cls, name)
+                if isinstance(value, TracedTensor) and cls is not torch.Tensor:
+                    self._require_tensors_own(cls, name, found)
+
+    def method_of_tensors(self, function: Any) -> None:
+        """Take in a method or an attribute of ``torch.Tensor``, which PyTorch's own code may have looked up."""
+        if function not in self._methods:
+            self._methods.add(function)
+            raw = getattr(function, "__self__", function)  # of an attribute, the function is the descriptor's __get__
+            name = getattr(getattr(raw, "fget", raw), "__name__", "")
+            if getattr(torch.Tensor, name, MISSING) is raw:
+                self.lookup(torch.Tensor, name)
+
+    def _require_tensors_own(self, cls: type, name: str, found: Any) -> None:
+        if found is not self.lookup(torch.Tensor, name):
+            raise AcquisitionError(
+                f"{cls.__qualname__}, a subclass of torch.Tensor, has a {name} of its own, which a compiled program does "
+                "not call for an operator: call it by name, or pass a plain tensor"
+            )
 
     def entered(self, function: Any, args: Sequence[Any]) -> None:
         """Take in how a function that was not loaded by name came to be called: as a special method or a descriptor.
@@ -187,7 +213,9 @@ def class_of(value: Any) -> type:
 def _asked(cls: type, name: str) -> Any:
     """Return what a class says itself when it is asked for an attribute; :data:`MISSING` if that may run any code."""
     meta = type(cls)
-    if meta.__getattribute__ is not type.__getattribute__ or any(name in m.__dict__ for m in filter(is_mutable, meta.__mro__)):
+    if meta.__getattribute__ is not type.__getattribute__ or any(
+        name in m.__dict__ for m in filter(is_mutable, meta.__mro__)
+    ):
         return MISSING
     return getattr(cls, name, MISSING)
 

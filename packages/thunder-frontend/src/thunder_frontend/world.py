@@ -155,7 +155,7 @@ class World:
             return value
         self._facts.add(place)
         if slot is not None and type(slot[0]) is tuple:  # held and immutable: it needs no guard
-            if not isinstance(value, VALUES):
+            if not isinstance(value, VALUES) or hasattr(value, "__dict__"):
                 self.hold(value, str(Source(base, kind, key)))
             return value
         self._take(Source(base, kind, key), value, slot)
@@ -164,6 +164,10 @@ class World:
     def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
         if isinstance(value, VALUES):
             self.guards.append(ValueGuard(source, value, slot))
+            if isinstance(value, enum.Enum):  # the very same, then
+                self._hold_from(source, value, self._sources.get(id(value)))
+            elif hasattr(value, "__dict__"):
+                self.know(value, source)
             return
         _refuse_iterators(source, value)
         known = self._sources.get(id(value))
