@@ -171,8 +171,8 @@ class ClassReads:
     def _require_tensors_own(self, cls: type, name: str, found: Any) -> None:
         if found is not self.lookup(torch.Tensor, name):
             raise AcquisitionError(
-                f"{cls.__qualname__}, a subclass of torch.Tensor, has a {name} of its own, which a compiled program does "
-                "not call for an operator: call it by name, or pass a plain tensor"
+                f"{cls.__qualname__}, a subclass of torch.Tensor, has a {name} of its own, which a compiled program "
+                "does not call for an operator: call it by name, or pass a plain tensor"
             )
 
     def entered(self, function: Any, args: Sequence[Any]) -> None:
