@@ -3,7 +3,16 @@
 import pytest
 import torch
 
-from thunder_frontend import cache_hits, cache_misses, explain_misses, jit, last_prologue_traces, last_traces
+from thunder_frontend import (
+    Transform,
+    cache_hits,
+    cache_misses,
+    explain_misses,
+    jit,
+    last_prologue_traces,
+    last_traces,
+    trace,
+)
 
 
 def test_a_sum_and_a_product_are_what_eager_says():
@@ -82,3 +91,28 @@ def test_writes_to_arguments_and_views_reach_the_caller():
         result = compiled(x, y)
         torch.testing.assert_close(result, expected, rtol=0, atol=0)
         torch.testing.assert_close((x, y), (expected_x, expected_y), rtol=0, atol=0)
+
+
+def test_tracing_computes_nothing():
+    norm, x = torch.nn.BatchNorm1d(3), torch.zeros(4, 3)
+
+    def program(x):
+        return norm(x.add_(1))
+
+    text = str(trace(program)(x))
+    assert "batch_norm" in text and norm.num_batches_tracked == 0 and torch.equal(x, torch.zeros(4, 3))
+
+
+def test_transforms_can_read_what_stands_around_the_computation():
+    seen = []
+
+    class Reader(Transform):
+        def transform_traces_pre_prologue(self, prologue_trace, computation_trace, epilogue_trace, **kwargs):
+            seen.extend([str(prologue_trace), str(epilogue_trace)])
+            return prologue_trace, computation_trace, epilogue_trace
+
+    x = torch.zeros(3)
+    jit(lambda x: x.add_(1) * 2, transforms=[Reader()])(x)
+    assert torch.equal(x, torch.ones(3))
+    assert seen[0].startswith("def prologue(args, kwargs):") and "_check_tensors(a0)" in seen[0]
+    assert "_copy_into(a0, " in seen[1]

@@ -1,6 +1,8 @@
 """Threads, recursion, programs inside of programs, exceptions, and errors that say where."""
 
+import contextlib
 import copy
+import logging
 import math
 import pickle
 import random
@@ -251,3 +253,69 @@ def test_functions_that_are_exchanged_between_calls_are_noticed(monkeypatch, pla
         patched.setattr(place, name, lambda *args, **kwargs: 7 * args[-1])
         torch.testing.assert_close(compiled(x), program(x))
     torch.testing.assert_close(compiled(x), program(x))
+
+
+def catches_all(x):
+    try:
+        return x + 1 if x.sum() > 0 else x - 1
+    except Exception:
+        return x * 100
+
+
+def catches_by_name(x):
+    try:
+        return x * int(x.sum().item())
+    except (RuntimeError, ValueError) as error:
+        raise KeyError("of its own") from error
+
+
+def catches_whatever(x):
+    try:
+        return x + float(bool(x.any()))
+    except:  # noqa: E722
+        return x
+
+
+def suppresses(x):
+    with contextlib.suppress(Exception):
+        x = x + (2 if x.max() > 0 else 3)
+    return x
+
+
+def reads_a_file(x):
+    try:
+        return x + len(open(__file__).read())
+    except Exception:
+        return x
+
+
+@pytest.mark.parametrize("program", [catches_all, catches_by_name, catches_whatever, suppresses, reads_a_file])
+def test_no_handler_of_the_users_takes_a_refusal_for_an_error_of_the_program(program):
+    with pytest.raises(AcquisitionError, match=f"in {program.__name__}"):
+        jit(program)(torch.ones(2))
+
+
+def test_handlers_of_errors_that_eager_raises_too_run():
+    def program(x):
+        try:
+            return x + torch.ones(3)
+        except RuntimeError:
+            pass
+        try:
+            return x.sum(5)
+        except IndexError:
+            return x + 1
+
+    assert torch.equal(jit(program)(torch.ones(2)), torch.full((2,), 2.0))
+
+
+def test_errors_are_logged_and_formatted_inside(caplog):
+    def program(x):
+        try:
+            raise ValueError("a reason")
+        except ValueError:
+            logging.getLogger("program").exception("it failed")
+            return x + ("a reason" in traceback.format_exc())
+
+    assert torch.equal(jit(program)(torch.ones(2)), torch.full((2,), 2.0))
+    assert "it failed" in caplog.text and "a reason" in caplog.text

@@ -1,6 +1,7 @@
 """Callbacks, lookasides, opaque functions, the log and provenance."""
 
 import collections
+import contextlib
 import functools
 import operator
 import types
@@ -398,3 +399,25 @@ def test_keys_of_dicts_may_be_replaced():
 
     assert result == (True, False, 7)
     assert table == {"b": 22}
+
+
+def test_exceptions_are_reported_where_they_reach_interpreted_code_handled_or_not():
+    raised = []
+
+    class Watch(Callbacks):
+        def raised(self, error):
+            raised.append(error)
+
+    def program():
+        try:
+            int("x")
+        except ValueError:
+            pass
+        with contextlib.suppress(KeyError):
+            {}["key"]
+        raise TypeError("at last")
+
+    with pytest.raises(TypeError) as last:
+        interpret(program, callbacks=Watch())()
+    assert [type(e) for e in dict.fromkeys(raised)] == [ValueError, KeyError, TypeError]
+    assert raised[-1] is last.value

@@ -42,6 +42,7 @@ from thunder_frontend.metadata_writes import MetadataWrite
 from thunder_frontend.module_calls import Again
 from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.outcome import Outcome
+from thunder_frontend.printing import Prints
 from thunder_frontend.program import Input, Program
 from thunder_frontend.repeats import Repeats, Run
 from thunder_frontend.sources import Source
@@ -110,6 +111,7 @@ class Acquisition(TorchCalls):
         self._base_tensors: dict[int, TracedTensor] = {}
         self._sharing: dict[int, list[TracedTensor]] = {}
         self._leaves: dict[int, tuple[TracedTensor, Leaf]] = {}
+        self.prints = Prints(self)
         self.spent: set[str] = set()
         self._layouts: dict[int, Any] = {}
         self._repeats = Repeats(self.world, self.builder, self._input_of, self.wrap, lambda: self.changes)
@@ -375,9 +377,9 @@ class Acquisition(TorchCalls):
         return [t for t in found.values() if self.value(t).requires_grad]
 
     def sharp(self, what: str) -> None:
-        """Deal with an effect that the compiled program will not repeat."""
+        """Deal with an effect that the compiled program will not repeat as it is."""
         self.changes += 1
-        message = f"the program has a sharp edge: {what}, which happens while it is compiled and not on later calls"
+        message = f"the program has a sharp edge: {what}"
         if self._sharp_edges == "error":
             raise SharpEdgeError(message)
         if self._sharp_edges == "warn":
@@ -390,10 +392,11 @@ class Acquisition(TorchCalls):
         now = EnvironmentGuard()
         self._log = log
         self.world.hold(function, getattr(function, "__name__", "function"))
+        watch = Watch(self.world, self.sharp)
         run = interpret(
             function,
             lookasides=lookasides(self),
-            callbacks=Watch(self.world, self.sharp),
+            callbacks=watch,
             opaque=runs_natively,
             log=log,
         )
@@ -408,15 +411,12 @@ class Acquisition(TorchCalls):
             raised: Exception | None = None
             try:
                 result = run(*traced_args, **traced_kwargs)
-            except AcquisitionError as error:
-                raise in_users_code(error) from error.__cause__
-            except UnknownNumberError as error:
-                found = DataDependentError(str(error)).with_traceback(error.__traceback__)
-                raise in_users_code(found) from None  # type: ignore[arg-type]
-            except ThunderError:
-                raise
+            except ThunderError as error:
+                raise refused(error) from error.__cause__
             except Exception as error:  # the program's own: what it wrote before stays written
                 raised, result = error, state_of(error)
+            if watch.refusal is not None:  # and the program's handler took it for an error of its own
+                raise refused(watch.refusal) from watch.refusal.__cause__
             with torch._C.DisableTorchFunction():
                 self._require_apart()
                 self.world.objects_apart()
@@ -447,6 +447,13 @@ class Acquisition(TorchCalls):
             tuple(self.numbers),
             log,
         )
+
+
+def refused(error: ThunderError) -> Exception:
+    """Return the error with the user's line, and as a kind that says what is the matter."""
+    if isinstance(error, UnknownNumberError):
+        return in_users_code(DataDependentError(str(error)).with_traceback(error.__traceback__))
+    return in_users_code(error) if isinstance(error, AcquisitionError) else error
 
 
 def _input_name(source: Source) -> str:

@@ -20,6 +20,7 @@ from thunder_frontend.errors import with_state
 from thunder_frontend.lazy_modules import settle_lazy_parameters
 from thunder_frontend.options import Options
 from thunder_frontend.pipeline import Compiled, compile_program
+from thunder_frontend.program import Program
 from thunder_frontend.stats import CompileStats, Timer
 from thunder_frontend.tracebacks import tell_the_user
 from thunder_ir import Trace, collector_paused
@@ -123,19 +124,23 @@ class CompiledFunction:
         check.compare(result)
         return result
 
+    def acquired(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        """Return a call as a program, without running it."""
+        settle_lazy_parameters(self.function, args, kwargs)
+        return acquire(
+            self.function,
+            args,
+            kwargs,
+            self.options.sharp_edges,
+            bool(self.options.extra.get("log")),
+            self.options.cache == "symbolic values",
+            replacements(self.options.executors),
+        )
+
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
         timer = Timer()
-        settle_lazy_parameters(self.function, args, kwargs)
         with timer("acquisition"):
-            program = acquire(
-                self.function,
-                args,
-                kwargs,
-                self.options.sharp_edges,
-                bool(self.options.extra.get("log")),
-                self.options.cache == "symbolic values",
-                replacements(self.options.executors),
-            )
+            program = self.acquired(args, kwargs)
         with torch.no_grad():
             compiled = compile_program(program, self.options, timer)
         self.stats.phases.append(timer.seconds)

@@ -109,6 +109,10 @@ def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
             return f"{target}[{literal(effect.key, context)}] = {value}"
         case "cell":
             return f"{target}.cell_contents = {value}"
+        case "print":
+            sep, end, flush = effect.key
+            printer = context.object(print, "print")
+            return f"{printer}(*{value}, sep={sep!r}, end={end!r}, file={target}, flush={flush!r})"
         case "delete":
             kind, key = effect.key
             return f"{context.object(remove, 'remove')}({target}, {kind!r}, {literal(key, context)})"

@@ -161,6 +161,8 @@ def explain_misses(fn: Any) -> list[list[str]]:
 def trace(fn: Callable[..., Any]) -> Callable[..., Trace]:
     """Return a function that acquires ``fn`` for its arguments and returns the computation, not transformed.
 
+    Nothing is computed, so that what ``fn`` writes to stays as it is.
+
     Example:
         >>> import torch
         >>> from thunder_frontend import trace
@@ -170,9 +172,9 @@ def trace(fn: Callable[..., Any]) -> Callable[..., Trace]:
             return (t0,)
     """
 
-    def acquire(*args: Any, **kwargs: Any) -> Trace:
-        compiled = jit(fn)
-        compiled(*args, **kwargs)
-        return last_traces(compiled)[0]
+    compiled = compiled_function(jit(fn))
 
-    return acquire
+    def traced(*args: Any, **kwargs: Any) -> Trace:
+        return compiled.acquired(args, kwargs).computation
+
+    return traced

@@ -57,7 +57,7 @@ def runs_natively(function: Any) -> bool:
         return module.startswith("thunder_") and not module.startswith("thunder_benchmarks")
     if module == "torch" or module.startswith("torch."):
         return not module.startswith(INTERPRETED_TORCH)
-    return module.startswith(("optree", "numpy"))
+    return module.startswith(("optree", "numpy", "linecache", "tokenize"))
 
 
 def lookasides(acquisition: Any) -> list[Any]:
@@ -179,6 +179,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         module_calls.enter_hooks: enter_hooks,
         module_calls.leave_hooks: leave_hooks,
         TORCH_COMPILE: leave_uncompiled,
+        print: acquisition.prints,
         **refusals(),
     }
 

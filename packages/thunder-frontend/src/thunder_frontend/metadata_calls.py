@@ -252,6 +252,14 @@ def _value(calls: Any, *args: Any, **kwargs: Any) -> Any:
     raise DataDependentError(_VALUE)
 
 
+@answers(T.__repr__, T.__format__)
+def _text(calls: Any, *args: Any, **kwargs: Any) -> Any:
+    raise DataDependentError(
+        "the text of a tensor shows its values, which are known only when the program runs. Print the tensor itself, "
+        "as in print('x is', x), which each call does; or return it, and make the text outside"
+    )
+
+
 @answers(T.resize_)
 def _resize(calls: Any, tensor: T, *size: Any, memory_format: Any = torch.contiguous_format) -> Any:
     return resize(calls, tensor, size[0] if len(size) == 1 and not isinstance(size[0], int) else size, memory_format)

@@ -74,6 +74,9 @@ def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
             return value._proxy.shape[0]
         return len(value)
 
-    table: dict[Any, Any] = {isinstance: is_instance, float: to_float, int: to_int, len: length}
+    def shown(value: Any) -> str:
+        return repr(value.fixed() if isinstance(value, NumberProxy) else value)
+
+    table: dict[Any, Any] = {isinstance: is_instance, float: to_float, int: to_int, len: length, repr: shown}
     table.update({function: with_open_numbers(function) for function in functions_in_c()})
     return table

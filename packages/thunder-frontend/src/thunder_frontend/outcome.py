@@ -42,6 +42,7 @@ class Outcome:
         changes = calls.stages.effects(tensor, self._history_effects)
         histories = [e for traced in calls.from_outside() for e in self._history_effects(traced)]
         self.effects = [*self._tensor_effects(), *changes, *histories, *self._leaves, *others]
+        self.effects += calls.prints.effects
 
     @property
     def proxies(self) -> list[Proxy]:

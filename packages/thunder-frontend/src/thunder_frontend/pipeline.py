@@ -18,7 +18,7 @@ from thunder_frontend.options import Options
 from thunder_frontend.outputs import is_plain
 from thunder_frontend.overwrites import RULES_AGAIN
 from thunder_frontend.program import Program
-from thunder_frontend.specialise import Specialisation, ordered, specialise
+from thunder_frontend.specialise import Specialisation, around, ordered, specialise
 from thunder_frontend.stats import Timer
 from thunder_frontend.transforms import Transform
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording, substitute
@@ -72,8 +72,9 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         traces.append(computation)
     with timer("transforms"):
         trace = dead_code_elimination(computation)
+        prologue, epilogue = around(program) if options.transforms else (None, None)
         for transform in options.transforms:
-            trace = transform.transform_traces_pre_prologue(None, trace, None, compile_data=options)[1]
+            _, trace, _ = transform.transform_traces_pre_prologue(prologue, trace, epilogue, compile_data=options)
             _check_interface(transform, computation, trace)
             traces.append(trace)
     split = None

@@ -163,15 +163,28 @@ def specialise(
     context = prologue.context
     names = {"computation": computation}
     text = "\n".join(["def call(args, kwargs, miss):", *head, *tail]) + "\n"
-    made = Generated(text, context, "call").compile(names)
-    shown_head = [line.replace("return miss(args, kwargs)", "return None") for line in head]
-    shown = "\n".join(["def prologue(args, kwargs):", *shown_head, f"{INDENT}return ({inputs},)"]) + "\n"
     return Specialisation(
         replace(program, inputs=tuple([replace(i, example=None) for i in program.inputs])),
-        made,
-        Generated(shown, context, "prologue"),
+        Generated(text, context, "call").compile(names),
+        Generated(_prologue_text(head, inputs), context, "prologue"),
         Generated(_epilogue_text(program, epilogue, returns_result), epilogue.context, "epilogue"),
     )
+
+
+def around(program: Program) -> tuple[Generated, Generated]:
+    """Return prologue and epilogue as they can be read before the computation is compiled."""
+    prologue = _prologue(program, guarded=True)
+    epilogue = _epilogue(program, False, prologue.context)
+    inputs = _passed(program.inputs, program.numbers)
+    return (
+        Generated(_prologue_text(prologue.lines, inputs), prologue.context, "prologue"),
+        Generated(_epilogue_text(program, epilogue, False), prologue.context, "epilogue"),
+    )
+
+
+def _prologue_text(lines: Sequence[str], inputs: str) -> str:
+    shown = [line.replace("return miss(args, kwargs)", "return None") for line in lines]
+    return "\n".join(["def prologue(args, kwargs):", *shown, f"{INDENT}return ({inputs},)"]) + "\n"
 
 
 def _passed(inputs: Sequence[Input], numbers: Sequence[Any] = ()) -> str:

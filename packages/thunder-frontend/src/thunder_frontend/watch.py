@@ -24,6 +24,7 @@ from thunder_frontend.journal import MISSING, contents_of
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import DICTS, LISTS, SCALARS, SETS, World, is_buffer
 from thunder_interpreter import Callbacks
+from thunder_ir import DeviceError, DimensionError, DTypeError, ShapeError, ThunderError
 
 CONTAINERS = frozenset({list, tuple, deque, dict, OrderedDict, defaultdict, types.MappingProxyType, set, frozenset})
 MUTATORS = frozenset(
@@ -35,9 +36,13 @@ MUTATORS = frozenset(
 INPLACE_OPERATORS = frozenset(
     getattr(operator, n) for n in ("iadd", "ior", "iand", "isub", "ixor", "imul", "setitem", "delitem")
 )
-SHARP = frozenset({print, builtins.input, open, time.time, time.perf_counter, time.monotonic, *(
+SHARP = frozenset({time.time, time.perf_counter, time.monotonic, *(
     getattr(random, n) for n in ("random", "randint", "choice", "shuffle", "uniform", "gauss", "sample", "randrange")
 )})  # fmt: skip
+
+EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
+READS_OUTSIDE = frozenset({open, builtins.input})
+"""What no guard could tell the state of, before a call."""
 
 
 class Watch(Callbacks):
@@ -52,6 +57,12 @@ class Watch(Callbacks):
     def __init__(self, world: World, sharp: Callable[[str], None]) -> None:
         self.world = world
         self.sharp = sharp
+        self.refusal: ThunderError | None = None
+
+    def raised(self, error: BaseException) -> None:
+        """Keep what says that there is no program: a handler of the user's is not meant for it."""
+        if self.refusal is None and isinstance(error, ThunderError) and not isinstance(error, EAGER_RAISES_TOO):
+            self.refusal = error
 
     # --- loads -----------------------------------------------------------------------------------------------------
 
@@ -140,7 +151,7 @@ class Watch(Callbacks):
             self.world.journal.note_container(container)
 
     def store_global(self, globals_dict: dict[str, Any], name: str, value: Any) -> None:
-        self.sharp(f"it writes the global {name!r}")
+        self.sharp(f"it writes the global {name!r}, which each call does when it has computed everything")
         self.world.journal.note("item", globals_dict, name, globals_dict.get(name, MISSING))
 
     def store_closure(self, cell: Any, name: str, value: Any) -> None:
@@ -173,8 +184,13 @@ class Watch(Callbacks):
                 self._method(owner, name, fn)
         elif bound is not None and not isinstance(bound, (types.ModuleType, type)):
             self.world.escapes(bound)
+        if hashable and fn in READS_OUTSIDE:
+            raise AcquisitionError(
+                f"the program calls {name}(), and what that reads or writes lies outside of what a compiled program "
+                "can watch or repeat; do it before the call and pass in what it gives, or after the call"
+            )
         if hashable and fn in SHARP or isinstance(bound, random.Random) or bound is datetime.datetime:
-            self.sharp(f"it calls {name}()")
+            self.sharp(f"it calls {name}(), which happens while it is compiled and not on later calls")
         self._passed(fn, owner, [*args, *kwargs.values()])
 
     def _passed(self, fn: Any, owner: Any, values: list[Any]) -> None:
@@ -226,11 +242,7 @@ def _hashable_in(fn: Any, table: Container[Any]) -> bool:
 
 def is_container(value: Any) -> bool:
     """Whether something is a list, tuple, deque, dict or set, or of a class derived from one."""
-    return (
-        value.__class__ in CONTAINERS
-        or isinstance(value, (*LISTS, *DICTS, *SETS))
-        and not isinstance(value, torch.Size)
-    )
+    return type(value) in CONTAINERS or isinstance(value, (*LISTS, *DICTS, *SETS)) and not isinstance(value, torch.Size)
 
 
 def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:

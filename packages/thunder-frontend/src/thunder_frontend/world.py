@@ -491,7 +491,7 @@ class World:
         """
         source = self._sources.get(id(value))
         if source is None:
-            if value.__class__ is list or value.__class__ is tuple:
+            if type(value) is list or type(value) is tuple:
                 for item in value:
                     self.contents(item)
         elif isinstance(value, (*LISTS, *DICTS, *SETS)):
@@ -541,7 +541,7 @@ LARGEST_BUFFER = 1 << 20
 
 def is_buffer(value: Any) -> bool:
     """Whether something is memory that is read natively: an array of NumPy or of Python, a ``bytearray``."""
-    cls = value.__class__
+    cls = type(value)
     return cls.__name__ in ("ndarray", "bytearray", "array", "memoryview") and cls.__module__ in (
         "numpy",
         "builtins",

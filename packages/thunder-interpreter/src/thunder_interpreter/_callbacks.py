@@ -82,6 +82,9 @@ class Callbacks:
     def call(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         """A Python function is about to be interpreted."""
 
+    def raised(self, error: BaseException) -> None:
+        """An exception has reached interpreted code, which may handle it."""
+
     def returned(self, fn: Any, value: Any) -> Any:
         """An interpreted function returns."""
         return value

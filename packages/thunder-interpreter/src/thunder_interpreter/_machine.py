@@ -98,6 +98,7 @@ class Machine:
     opaque_result: Any
     truth: Any
     constant: Any
+    raised: Any
 
     def special(self, fn: Any) -> Special | None:
         """What is done when ``fn`` is called, if that is not the usual."""
@@ -192,6 +193,8 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
     Raises:
         BaseException: the error itself, when no frame above the base frame handles it.
     """
+    if machine.raised is not None:
+        machine.raised(error)
     traceback = _traceback.strip(error.__traceback__)
     if traceback is None:
         chain_context(frame, error)

@@ -190,6 +190,9 @@ class NumberProxy(Proxy):
     def __str__(self) -> str:  # what a program writes of a number is its value
         return str(self.fixed())
 
+    def __format__(self, spec: str) -> str:
+        return format(self.fixed(), spec)
+
     def __round__(self, digits: int | None = None) -> Any:
         return round(self.fixed(), digits)
 

@@ -1,0 +1,101 @@
+"""What a program prints, and what it may not make a text of."""
+
+import io
+import sys
+
+import pytest
+import torch
+
+from thunder_frontend import DataDependentError, jit
+
+
+class Talker(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+        self.register_buffer("total", torch.zeros(2))
+
+    def forward(self, x):
+        self.count += 1
+        print("before", x, self.total, self.count, sep=" | ")
+        self.total.add_(x)
+        x.mul_(2)
+        print([x, {"total": self.total}], (x.shape, x.dtype, None), end="!\n")
+        print(x.sum().item(), file=sys.stderr)
+        return x + self.total
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_every_call_prints_what_eager_prints(capsys, grad):
+    eager, module = Talker(), Talker()
+    compiled = jit(module)
+    with torch.set_grad_enabled(grad):
+        for value in (1.0, 2.0, 3.0):
+            expected = eager(torch.full((2,), value))
+            printed = capsys.readouterr()
+            assert torch.equal(compiled(torch.full((2,), value)), expected)
+            assert capsys.readouterr() == printed
+
+
+def test_what_is_printed_may_require_grad(capsys):
+    weight = torch.ones(2, requires_grad=True)
+
+    def program(x):
+        y = x * weight
+        print(y)
+        return y
+
+    compiled = jit(program)
+    for _ in range(2):
+        compiled(torch.ones(2)).sum().backward()
+    assert capsys.readouterr().out == "tensor([1., 1.])\n" * 2
+    assert torch.equal(weight.grad, torch.full((2,), 2.0))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: f"{x}",
+        lambda x: str(x),
+        lambda x: "%s" % x,  # noqa: UP031
+        lambda x: repr([x]),
+        lambda x: f"{x.sum():.3f}",
+        lambda x: f"{x.sum().item():.3f}",
+        lambda x: format(x.sum().item(), ".2f"),
+        lambda x: repr(x.sum().item()),
+        lambda x: print(Wrapped(x)),
+    ],
+)
+def test_texts_of_values_are_refused(program):
+    with pytest.raises(DataDependentError, match="known only when the program runs"):
+        jit(program)(torch.ones(2))
+
+
+class Wrapped:
+    def __init__(self, x):
+        self.x = x
+
+    def __str__(self):
+        return f"<{self.x}>"
+
+
+def test_what_is_printed_to_a_file_of_the_programs_own_can_be_read_there():
+    def program(x):
+        text = io.StringIO()
+        print("shape", tuple(x.shape), file=text)
+        return x + len(text.getvalue())
+
+    assert torch.equal(jit(program)(torch.ones(2)), program(torch.ones(2)))
+
+
+def test_what_is_printed_to_a_file_of_the_callers_is_there_after_each_call():
+    file = io.StringIO()
+
+    def program(x):
+        print("x", x, file=file)
+        return x + 1
+
+    compiled = jit(program)
+    compiled(torch.ones(1))
+    compiled(torch.zeros(1))
+    assert file.getvalue() == "x tensor([1.])\nx tensor([0.])\n"
