@@ -8,7 +8,7 @@ from against_eager import tensors
 from torch import nn
 from torch.nn.utils import parametrizations, parametrize, prune
 
-from thunder_frontend import AcquisitionError, jit
+from thunder_frontend import jit
 
 
 def pruned():
@@ -139,8 +139,3 @@ def test_functions_that_torch_compiled_are_part_of_the_program():
     torch.testing.assert_close(outer(x), (x * scale.bias).sin())
     scale.bias = nn.Parameter(torch.ones(3))
     torch.testing.assert_close(outer(x), x.sin())
-
-
-def test_transforms_of_functorch_inside_are_refused():
-    with pytest.raises(AcquisitionError, match=r"torch\.func\.vmap"):
-        jit(lambda x: torch.func.vmap(torch.sin)(x))(torch.ones(3))

@@ -177,3 +177,16 @@ def test_a_choice_by_a_tensors_value_is_refused_and_leaves_nothing_behind():
     with pytest.raises(DataDependentError, match="known only when the program runs"):
         jit(program)(torch.randn(3))
     assert holder.count == 0
+
+
+def test_tuples_and_frozen_sets_are_added_to_by_making_others():
+    def program(x, first=(), names=frozenset({"a"})):
+        first += (x * len(names),)
+        names |= {"b", "c"}
+        return first, sorted(names)
+
+    x = torch.ones(2)
+    for _ in range(2):
+        (result,), names = jit(program)(x)
+        assert torch.equal(result, x)
+        assert names == ["a", "b", "c"]

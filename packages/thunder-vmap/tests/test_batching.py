@@ -2,7 +2,7 @@
 
 import pytest
 
-from thunder_ir import MissingRuleError, OpTags, ShapeError, Symbol, Tensor, ThunderError, trace_of
+from thunder_ir import MissingRuleError, Names, OpTags, ShapeError, Symbol, Tensor, ThunderError, trace_of
 from thunder_vmap import batch_transform_on_trace, batching_rule
 
 add = Symbol("add", "toy", meta=lambda a, b: a.like())
@@ -106,3 +106,22 @@ def test_random_operations_draw_apart_or_together(randomness, shape):
 def test_a_batch_dimension_must_fit():
     with pytest.raises(ShapeError, match=r"input x, float32\[3\], cannot have a batch dimension at 2"):
         batched(lambda x: x, 2)
+
+
+def test_outputs_that_are_missing_have_no_batch():
+    partly = Symbol("partly", "toy", meta=lambda a: (None, a.like()))
+    rule = {partly: lambda size, args, dims: (partly(*args), (None, dims[0]))}
+    trace = batched(lambda x: partly(x)[1], 1, rule_of=lambda bound: rule.get(bound.symbol))
+    assert trace.output[1] == (1,)
+
+
+def test_parts_of_constants_are_constants():
+    constant = Symbol("constant", "toy", decomposition=double, tags=frozenset({OpTags.CONSTANT_FOR_DERIVATIVE}))
+    trace = batched(lambda x: add(constant(x), x), 0)
+    assert [b.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE) for b in trace.bound_symbols] == [True, False]
+
+
+def test_new_values_take_their_names_from_the_allocator_given():
+    names = Names(["a", "t0", "t1", "t2"])
+    trace = batched(lambda a: add(a, a), 0, names=names)
+    assert [p.name for p in trace.bound_symbols[0].outputs] == ["t3"]

@@ -50,7 +50,7 @@ def jvp_transform_on_trace(
     """
     if wanted is None:
         wanted = {p.name for p in trace.inputs if is_differentiable(p)}
-    pusher = _Pusher(trace, rule_of)
+    pusher = Pusher(Builder(names_in(trace)), rule_of)
     tangents = []
     for proxy, has_tangent in zip(trace.inputs, wanted_inputs(trace, wanted), strict=True):
         if has_tangent:
@@ -71,16 +71,22 @@ def jvp_transform_on_trace(
     )
 
 
-class _Pusher:
-    """Walks over the program once; keeps for each name the value and, unless it is zero, the tangent."""
+class Pusher:
+    """Walks over a program once; keeps for each name the value and, unless it is zero, the tangent.
 
-    def __init__(self, trace: Trace, rule_of: JvpRuleOf | None) -> None:
-        self.builder = Builder(names_in(trace))
+    Args:
+        builder: takes the calls of the new program; :meth:`run` wants it to be the one that records.
+        rule_of: see :func:`jvp_transform_on_trace`.
+    """
+
+    def __init__(self, builder: Builder, rule_of: JvpRuleOf | None) -> None:
+        self.builder = builder
         self.rule_of = rule_of
         self.value: dict[str, Any] = {}
         self.tangent: dict[str, TensorProxy] = {}
 
     def run(self, bound_symbols: Any) -> None:
+        """Push the tangents that are known through calls."""
         for bound in bound_symbols:
             if not self.depends(bound):
                 self.builder.bound_symbols.append(bound.substituted(self.value))

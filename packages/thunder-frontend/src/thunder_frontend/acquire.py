@@ -13,6 +13,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
 from thunder_frontend.backward_hooks import HookHandle, ModuleHooks, hook_tensor
+from thunder_frontend.batch_levels import Batches
 from thunder_frontend.custom_functions import CustomFunctions, rule_for_higher_derivatives
 from thunder_frontend.errors import (
     AcquisitionError,
@@ -36,6 +37,7 @@ from thunder_frontend.histories import base_of
 from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import inner_gradients
 from thunder_frontend.leaves import Leaf, leaf_outside, make_leaf
+from thunder_frontend.levels import Levels
 from thunder_frontend.lookasides import lookasides, runs_natively
 from thunder_frontend.memory import place_in_storage, storage_key, whole_storage
 from thunder_frontend.metadata_writes import MetadataWrite
@@ -107,6 +109,8 @@ class Acquisition(TorchCalls):
         self._examples = Examples(self.builder, self.inputs)
         self._bridge: Callable[[Any], Callable[..., Any]] | None = None
         self.custom_functions = CustomFunctions(self, self.interpreted)
+        self.levels = Levels(self, self._examples.rewritten)
+        self.batches = Batches(self)
         self._bases = frozenset(bases)
         self._base_tensors: dict[int, TracedTensor] = {}
         self._sharing: dict[int, list[TracedTensor]] = {}
@@ -222,7 +226,7 @@ class Acquisition(TorchCalls):
         """Whether eager would call the tensor a leaf."""
         if not self.value(tensor).requires_grad:
             return True
-        if tensor._leaf is not None:
+        if tensor._leaf is not None or tensor._variable and not tensor._memory.version:
             return True
         if base_of(tensor)._recorded or tensor.given is None:
             return False
@@ -325,7 +329,7 @@ class Acquisition(TorchCalls):
     ) -> Run | Again | None:
         """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
         self.world.classes.lookup(type(module), "__call__")
-        if self.symbolic or self._log:
+        if self.symbolic or self._log or self.levels.stack:
             return None
         with torch._C.DisableTorchFunction():
             return self._repeats.begin(module, args, kwargs)
@@ -352,8 +356,10 @@ class Acquisition(TorchCalls):
             self, self.custom_functions.rules, tensor, hook, lambda v: self.world.source_of(v) is not None
         )
 
-    def inner_gradients(self, *args: Any, **kwargs: Any) -> Any:
+    def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> Any:
         """Do what ``torch.autograd.grad`` does."""
+        if is_grads_batched:
+            return self.batches.gradients(*args, **kwargs)
         self.changes += 1  # it depends on all that was recorded before
         rules = self.custom_functions.rules
         rule_of = rules_for_unknown_sizes(
@@ -363,6 +369,8 @@ class Acquisition(TorchCalls):
 
     def inner_backward(self, *args: Any, **kwargs: Any) -> None:
         """Do what ``torch.autograd.backward`` does."""
+        if self.levels.stack:
+            raise AcquisitionError("backward() inside of a function that torch.func transforms is not supported")
         self.changes += 1
         inner_backward(self, *args, **kwargs)
 

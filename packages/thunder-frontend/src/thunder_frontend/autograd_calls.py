@@ -23,6 +23,15 @@ def _set_requires_grad(calls: Any, tensor: T, value: bool) -> None:
     _requires_grad_in_place(calls, tensor, value)
 
 
+INSIDE_A_TRANSFORM = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of "
+    "a function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
+    "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+    "transformed instead."
+)
+"""What PyTorch says of it."""
+
+
 @answers(T.requires_grad_)
 def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -> Any:
     traced = calls.traced(tensor)
@@ -33,6 +42,8 @@ def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -
         raise RuntimeError("you can only change requires_grad flags of leaf variables.")
     if requires_grad and not before.dtype.is_inexact:
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    if requires_grad and calls.levels.stack:
+        raise RuntimeError(INSIDE_A_TRANSFORM)
     calls.changes += 1
     with torch._C.DisableTorchFunctionSubclass():
         (calls.begin_leaf if requires_grad else calls.end_leaf)(traced)

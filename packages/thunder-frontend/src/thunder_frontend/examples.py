@@ -41,6 +41,10 @@ class Examples:
                 self._compute(proxy.name)
         return self._made[proxy.name]  # type: ignore[no-any-return]
 
+    def rewritten(self) -> None:
+        """Take note that calls were put in the place of others."""
+        self._seen = 0
+
     def _index(self) -> None:
         bound_symbols = self._builder.bound_symbols
         if self._last is not None and (

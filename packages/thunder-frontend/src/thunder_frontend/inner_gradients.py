@@ -9,6 +9,7 @@ import torch
 
 from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.levels import settle_gradients
 from thunder_frontend.torch_calls import TorchCalls
 from thunder_ir import BoundSymbol, Names, OpTags, Trace, flat_proxies, substitute
 from thunder_torch import call
@@ -26,14 +27,9 @@ def inner_gradients(
     create_graph: bool = False,
     only_inputs: bool = True,
     allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """Record the gradients of ``outputs`` with respect to ``inputs``; the arguments are ``torch.autograd.grad``'s."""
-    if is_grads_batched:
-        raise AcquisitionError(
-            "torch.autograd.grad(is_grads_batched=True) inside of a compiled program is not supported"
-        )
     with torch._C.DisableTorchFunction():
         wanted = [calls.value(t) for t in _listed(inputs)]
         results = [calls.value(t) for t in _listed(outputs)]
@@ -110,6 +106,8 @@ def _gradients(
         for proxy in emitted.outputs:
             if hasattr(proxy, "requires_grad"):
                 proxy.requires_grad = create_graph and proxy.dtype.is_inexact
+        if create_graph:
+            settle_gradients([builder.bound_symbols[-1]])
     if drawn:
         replaced = [next((drawn[p.name] for p in b.outputs if p.name in drawn), b) for b in builder.bound_symbols]
         builder.bound_symbols[:] = replaced

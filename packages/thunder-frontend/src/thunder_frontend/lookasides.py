@@ -15,7 +15,12 @@ from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
 from thunder_frontend.module_calls import call_module, runs_forward_alone
 from thunder_frontend.open_numbers import open_number_lookasides
-from thunder_frontend.other_transforms import compiled_by_torch, leave_uncompiled, refusals
+from thunder_frontend.other_transforms import (
+    INTERPRETED_TRANSFORMS,
+    compiled_by_torch,
+    leave_uncompiled,
+    transforms,
+)
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import VALUES
@@ -24,7 +29,7 @@ from thunder_ir import NumberProxy, Symbol
 
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
-    "torch.nn.attention", "torch.autograd.function", "torch.distributions", "torch._functorch.functional_call",
+    "torch.nn.attention", "torch.autograd.function", "torch.distributions", *INTERPRETED_TRANSFORMS,
 )  # fmt: skip
 
 
@@ -41,7 +46,9 @@ MODULE_CALL_IMPL = torch.nn.Module._call_impl
 CHECKPOINT, BACKWARD_HOOK = torch.utils.checkpoint.checkpoint, torch.utils.hooks.BackwardHook
 AUTOGRAD_GRAD, AUTOGRAD_BACKWARD = torch.autograd.grad, torch.autograd.backward
 FUNCTION_APPLY, TORCH_COMPILE = torch.autograd.Function.apply.__func__, torch.compile
-GRADIENTS = "thunder_frontend.gradients"  # says in terms of PyTorch what the gradients of a function are
+INTERPRETED_OWN = ("thunder_frontend.gradients", "thunder_frontend.transform_calls")
+"""Modules of ours that say in terms of PyTorch what a transformed function is."""
+
 NUMBERS_A_HOOK = torch.utils.hooks.RemovableHandle.__init__
 """Counts all hooks there ever were. The count is no state that a program depends on, and is not to be taken back."""
 
@@ -49,7 +56,7 @@ NUMBERS_A_HOOK = torch.utils.hooks.RemovableHandle.__init__
 def runs_natively(function: Any) -> bool:
     """Whether a Python function is called as it is: Thunder's own, and what of PyTorch ends in its dispatcher."""
     module = function.__globals__.get("__name__") or ""
-    if function is call_module or function is module_calls.checkpoint or module == GRADIENTS:
+    if function is call_module or function is module_calls.checkpoint or module in INTERPRETED_OWN:
         return False
     if function is NUMBERS_A_HOOK:
         return True
@@ -180,7 +187,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         module_calls.leave_hooks: leave_hooks,
         TORCH_COMPILE: leave_uncompiled,
         print: acquisition.prints,
-        **refusals(),
+        **transforms(acquisition),
     }
 
     def operator_in_place_of(function: Any) -> Any:

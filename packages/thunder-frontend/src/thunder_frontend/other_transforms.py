@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import _vmap_internals
+from torch._functorch import eager_transforms, vmap
+from torch.autograd import forward_ad
+from torch.utils import _pytree as pytree
 
-from thunder_frontend.errors import AcquisitionError
+from thunder_frontend import transform_calls
+from thunder_frontend.derivative_levels import Derivatives
+from thunder_interpreter import Interpreted
 
-NOT_INSIDE = (
-    "grad",
-    "grad_and_value",
-    "vmap",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "linearize",
-    "vjp",
-    "functionalize",
-)
+OF_LEVELS = tuple([
+    (name, getattr(place, name))
+    for place in (torch._C._functorch, vmap, eager_transforms, forward_ad, _vmap_internals)
+    for name in (
+        "_vmap_increment_nesting", "_vmap_decrement_nesting", "_add_batch_dim", "_remove_batch_dim",
+        "is_batchedtensor", "_grad_increment_nesting", "_grad_decrement_nesting", "_wrap_for_grad", "_unwrap_for_grad",
+        "_jvp_increment_nesting", "_jvp_decrement_nesting", "enter_jvp_nesting", "exit_jvp_nesting",
+        "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual", "_set_tensor_requires_grad",
+        "_autograd_grad", "lazy_load_decompositions", "_flat_vmap", "_vmap", "linearize", "functionalize",
+    )
+    if hasattr(place, name)
+])  # fmt: skip
+"""PyTorch's functions for levels: those in C, what some versions put around them, and what is built on them."""
+
+INTERPRETED_TRANSFORMS = (
+    "torch._functorch.apis", "torch._functorch.eager_transforms", "torch._functorch.vmap", "torch._vmap_internals",
+    "torch.autograd.forward_ad",
+    "torch._functorch.functional_call", "torch._functorch.deprecated", "torch.autograd.functional",
+)  # fmt: skip
+"""Modules of PyTorch whose functions are interpreted: they do in Python what levels do not."""
 
 
 def compiled_by_torch(function: Any) -> Any:
@@ -35,19 +48,47 @@ def leave_uncompiled(model: Any = None, **options: Any) -> Any:
     return model if model is not None else lambda inner: inner
 
 
-def refusals() -> dict[Any, Callable[..., Any]]:
-    """Return what raises in place of each of ``torch.func``'s transforms."""
-    return {getattr(torch.func, name): _refusal(name) for name in NOT_INSIDE if hasattr(torch.func, name)}
+def transforms(acquisition: Any) -> dict[Any, Any]:
+    """Return what is run in place of the functions on which ``torch.func``'s transforms are built."""
+    batches, derivatives = acquisition.batches, Derivatives(acquisition)
+    of_levels = {
+        "_vmap_increment_nesting": batches.enter,
+        "_vmap_decrement_nesting": batches.leave,
+        "_add_batch_dim": batches.add,
+        "_remove_batch_dim": batches.remove,
+        "is_batchedtensor": batches.is_batched,
+        "_grad_increment_nesting": derivatives.enter_grad,
+        "_grad_decrement_nesting": derivatives.leave_grad,
+        "_wrap_for_grad": derivatives.wrap,
+        "_unwrap_for_grad": derivatives.unwrap,
+        "_jvp_increment_nesting": derivatives.enter_dual,
+        "_jvp_decrement_nesting": derivatives.leave_dual,
+        "enter_jvp_nesting": derivatives.enter_dual,
+        "exit_jvp_nesting": derivatives.leave_dual,
+        "enter_dual_level": derivatives.enter_dual,
+        "exit_dual_level": lambda level=None: derivatives.leave_dual(),
+        "make_dual": derivatives.make_dual,
+        "unpack_dual": derivatives.unpack_dual,
+        "_set_tensor_requires_grad": derivatives.differentiable,
+        "_autograd_grad": derivatives.gradients,
+        "lazy_load_decompositions": lambda: None,
+        "_flat_vmap": Interpreted(transform_calls.flat_vmap),
+        "_vmap": Interpreted(transform_calls.vmap_with_none),
+        "linearize": Interpreted(transform_calls.linearize),
+        "functionalize": lambda func, *, remove="mutations": func,  # programs are functional in the end
+    }
+    return {function: of_levels[name] for name, function in OF_LEVELS} | {
+        transform_calls.begin_batch: batches.enter,
+        transform_calls.end_batch: lambda level, results: batches.end(level, _tensors_in(results)),
+        transform_calls.leave_batch: batches.leave,
+        transform_calls.begin_linear: derivatives.begin_linear,
+        transform_calls.unknown_tangent: derivatives.unknown_tangent,
+        transform_calls.end_linear: derivatives.end_linear,
+    }
 
 
-def _refusal(name: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise AcquisitionError(
-            f"torch.func.{name} inside of a compiled program is not supported; use torch.autograd.grad inside, or "
-            f"apply torch.func.{name} to the whole function, outside"
-        )
-
-    return refuse
+def _tensors_in(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
-__all__ = ["compiled_by_torch", "leave_uncompiled", "refusals"]
+__all__ = ["INTERPRETED_TRANSFORMS", "compiled_by_torch", "leave_uncompiled", "transforms"]

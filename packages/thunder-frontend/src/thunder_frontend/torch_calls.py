@@ -12,6 +12,7 @@ import torch
 from thunder_frontend.autograd_calls import ANSWERS
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError
 from thunder_frontend.histories import base_of, check_reads, check_written
+from thunder_frontend.levels import Levels
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
 from thunder_frontend.memory import check_in_bounds, storage_key
 from thunder_frontend.metadata_calls import NATIVE, REFUSED, laid_out
@@ -71,6 +72,7 @@ class TorchCalls:
 
     symbolic = False
     opens = False
+    levels: Levels
 
     def __init__(
         self,
@@ -185,11 +187,15 @@ class TorchCalls:
 
     def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call on proxies and return its output proxies."""
+        if self.levels.gone:
+            self.levels.check((args, kwargs))
         bound = self.builder.bound_symbols
         count = len(bound)
         output = call(self.replacement_of(function), args, kwargs)
         if len(bound) > count:
             _settle_requires_grad(bound[count:], torch.is_grad_enabled())
+            if self.levels.stack:
+                self.levels.check_recorded(bound[count:])
         return output
 
     def replacement_of(self, function: Any) -> Any:
@@ -232,7 +238,10 @@ class TorchCalls:
 
     def value(self, tensor: torch.Tensor) -> TensorProxy:
         """Return the proxy of what a tensor holds now."""
-        return current_value(self.traced(tensor), self)
+        value = current_value(self.traced(tensor), self)
+        if self.levels.gone:
+            self.levels.check(value)
+        return value
 
     def traced(self, tensor: torch.Tensor) -> TracedTensor:
         """Return the traced tensor that user code should have got in place of ``tensor``."""
@@ -409,6 +418,8 @@ class TorchCalls:
         check_written(target, held.requires_grad or value.requires_grad)
         check_overlap(held)
         self.view_directly(target)
+        if self.levels.stack:
+            self.levels.check_write(held, value)
         write(target, value, self, torch.is_grad_enabled())
 
     def check_out(self, mutation: Mutation) -> None:
@@ -496,7 +507,8 @@ class TorchCalls:
                 "and is being modified inplace, which PyTorch forbids; use the out-of-place operation"
             )
         became_leaf = self.stages.was_detached(root)
-        if became_leaf or (root.source is not None or root._leaf is not None) and self.is_leaf(root):
+        of_its_own = root.source is not None or root._leaf is not None or root._variable
+        if became_leaf or of_its_own and self.is_leaf(root):
             what = "a leaf Variable" if root is target else "a view of a leaf Variable"
             raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
 

@@ -203,7 +203,8 @@ class Watch(Callbacks):
                 self.world.escapes(value, watched)
 
     def _method(self, owner: Any, name: str, fn: Any) -> None:
-        if name in MUTATORS or (_hashable_in(fn, INPLACE_OPERATORS)):
+        changes = name in MUTATORS or _hashable_in(fn, INPLACE_OPERATORS)
+        if changes and not isinstance(owner, (tuple, frozenset)):  # of these, += makes others
             self.world.contents(owner)
             self.world.journal.note_container(owner)
         elif name not in READS:

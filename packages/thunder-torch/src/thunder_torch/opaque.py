@@ -333,6 +333,8 @@ class Batched:
         try:
             return torch.vmap(self.call, in_dims=self.dims, out_dims=0, randomness=self.randomness)(*values)
         except RuntimeError:  # no batching rule, or a look at values: one element after the other
+            if self.randomness == "same":
+                raise
             return self._one_by_one(values)
 
     def _one_by_one(self, values: tuple[Any, ...]) -> Any:
@@ -460,8 +462,10 @@ def drawing_call_jvp(call: Any, *arguments: Any) -> tuple[Any, Any]:
     return _jvp(drawing_call, call, arguments)
 
 
-def _batch(symbol: Symbol, size: int, args: tuple[Any, ...], dims: tuple[Any, ...]) -> tuple[Any, Any]:
-    output = symbol(Batched(args[0], tuple(dims[1:]), size), *args[1:])
+def _batch(
+    symbol: Symbol, size: int, args: tuple[Any, ...], dims: tuple[Any, ...], randomness: str = "different"
+) -> tuple[Any, Any]:
+    output = symbol(Batched(args[0], tuple(dims[1:]), size, randomness), *args[1:])
     return output, 0 if isinstance(output, TensorProxy) else tuple([0] * len(_tensors(output)))
 
 
@@ -477,7 +481,12 @@ def drawing_call_batch(size: int, args: tuple[Any, ...], dims: tuple[Any, ...]) 
     return _batch(drawing_call, size, args, dims)
 
 
+def drawing_call_batch_alike(size: int, args: tuple[Any, ...], dims: tuple[Any, ...]) -> tuple[Any, Any]:
+    """``torch.vmap`` of the call, with the same numbers for all elements: for those who batch so."""
+    return _batch(drawing_call, size, args, dims, "same")
+
+
 __all__ = [
     "LTORCH", "Batched", "Call", "Derivative", "Hole", "Pullback", "Pushforward", "call_of", "derivative_of",
-    "drawing_call",    "opaque", "opaque_call",
+    "drawing_call", "drawing_call_batch_alike", "opaque", "opaque_call",
 ]  # fmt: skip

@@ -36,6 +36,7 @@ def batch_transform_on_trace(
     *,
     rule_of: Callable[[BoundSymbol], BatchingRule | None] | None = None,
     randomness: Randomness = "error",
+    names: Names | None = None,
 ) -> Trace:
     """Return the program that does for a whole batch what ``trace`` does for one example.
 
@@ -46,6 +47,7 @@ def batch_transform_on_trace(
         rule_of: a rule that goes before a symbol's own, or ``None``. A symbol without any is batched through its
             decomposition.
         randomness: what random operations do: draw for each example apart, once for all, or raise.
+        names: gives new values their names; by default one that knows the names in ``trace``.
 
     Returns:
         A trace whose output is ``(outputs, dims)``: the outputs of ``trace`` and, in a flat tuple, where each value in
@@ -57,7 +59,7 @@ def batch_transform_on_trace(
     """
     if randomness not in ("error", "different", "same"):
         raise ValueError(f"randomness is 'error', 'different' or 'same', not {randomness!r}")
-    batcher = _Batcher(trace, size, rule_of, randomness)
+    batcher = _Batcher(names or _names_in(trace), size, rule_of, randomness)
     inputs = tuple([batcher.input(p, d) for p, d in zip(trace.inputs, dims, strict=True)])
     with recording(batcher.builder):
         batcher.run(trace.bound_symbols)
@@ -77,13 +79,17 @@ def insert_dimension(shape: tuple[Dimension, ...], dim: int, size: Dimension) ->
     return (*shape[:dim], size, *shape[dim:])
 
 
+def _names_in(trace: Trace) -> Names:
+    names = Names([p.name for b in trace.bound_symbols for p in b.inputs] + [p.name for p in trace.outputs])
+    names.reserve([p.name for p in trace.inputs])
+    names.reserve([p.name for b in trace.bound_symbols for p in b.outputs])
+    return names
+
+
 class _Batcher:
     """Walks over the program once; keeps for each name the value and, if it is a batch, its batch dimension."""
 
-    def __init__(self, trace: Trace, size: Dimension, rule_of: Any, randomness: Randomness) -> None:
-        names = Names([p.name for b in trace.bound_symbols for p in b.inputs] + [p.name for p in trace.outputs])
-        names.reserve([p.name for p in trace.inputs])
-        names.reserve([p.name for b in trace.bound_symbols for p in b.outputs])
+    def __init__(self, names: Names, size: Dimension, rule_of: Any, randomness: Randomness) -> None:
         self.builder = Builder(names)
         self.size, self.rule_of, self.randomness = size, rule_of, randomness
         self.value: dict[str, Any] = {}
@@ -135,7 +141,8 @@ class _Batcher:
             self.apply(bound, rule)
         elif bound.symbol.decomposition is not None:
             parts, output = bound.decomposed(self.builder.names)
-            self.run(parts)
+            constant = frozenset({OpTags.CONSTANT_FOR_DERIVATIVE}) & bound.symbol.tags
+            self.run([p.replace(tags=p.tags | constant) for p in parts] if constant else parts)
             self.pair(bound.output, output)
         else:
             raise MissingRuleError(
@@ -151,8 +158,9 @@ class _Batcher:
         args, kwargs = substitute(bound.args, self.value), substitute(bound.kwargs, self.value)
         output, dims = rule(self.size, args, tuple([self.dims(a) for a in bound.args]), **kwargs)
         self.pair(bound.output, output)
-        for proxy, dim in zip(bound.outputs, _flat_dims(dims), strict=True):
-            if dim is not None:
+        places, slots = _flat_dims(dims), _slots(bound.output)
+        for proxy, dim in zip(slots if len(places) == len(slots) else bound.outputs, places, strict=True):
+            if dim is not None and proxy is not None:
                 self.dim[proxy.name] = dim
 
     def dims(self, argument: Any) -> Any:
@@ -173,6 +181,13 @@ class _Batcher:
             if isinstance(made, Proxy) and made.name in self.dim:
                 self.dim[name] = self.dim[made.name]
             self.value[name] = self.value.get(made.name, made) if isinstance(made, Proxy) else made
+
+
+def _slots(output: Any) -> list[Proxy | None]:
+    """Return the proxies in an output, and ``None`` where it has nothing."""
+    if isinstance(output, (tuple, list)):
+        return [slot for item in output for slot in _slots(item)]
+    return [output] if isinstance(output, Proxy) or output is None else []
 
 
 def _flat_dims(dims: Any) -> list[int | None]:
