@@ -239,3 +239,15 @@ def test_results_of_two_calls_do_not_share_memory():
     first = compiled(x)
     second = compiled(x)
     compare((first, second), (torch.ones(2), torch.full((2,), 2.0)), copied(x), copied(x))
+
+
+def test_transformed_functions_exchange_no_memory():
+    def program(x):
+        def inner(row):
+            row.data = row.data * 2
+            return row
+
+        return torch.vmap(inner)(x)
+
+    with pytest.raises(AcquisitionError, match="transform"):
+        jit(program)(randn(2, 3))

@@ -25,30 +25,29 @@ from thunder_frontend.errors import (
 )
 from thunder_frontend.examples import Examples
 from thunder_frontend.guards import (
-    DistinctTensorsGuard,
     EnvironmentGuard,
     SameTensorGuard,
-    TensorGuard,
     ValueGuard,
     metadata_of,
 )
-from thunder_frontend.guards.storages import PlaceInStorageGuard, SharedStorageGuard
-from thunder_frontend.histories import base_of
+from thunder_frontend.histories import base_of, is_unconnected
 from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import inner_gradients
-from thunder_frontend.leaves import Leaf, leaf_outside, make_leaf
+from thunder_frontend.leaves import Leaf, leaf_for_nobody, leaf_outside, make_leaf
 from thunder_frontend.levels import Levels
 from thunder_frontend.lookasides import lookasides, runs_natively
-from thunder_frontend.memory import place_in_storage, storage_key, whole_storage
+from thunder_frontend.memory import storage_key
 from thunder_frontend.metadata_writes import MetadataWrite
 from thunder_frontend.module_calls import Again
 from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.outcome import Outcome
+from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.printing import Prints
 from thunder_frontend.program import Input, Program
 from thunder_frontend.repeats import Repeats, Run
+from thunder_frontend.shared_memory import SharedMemory
 from thunder_frontend.sources import Source
-from thunder_frontend.storage import View, own_storage, share_storage
+from thunder_frontend.storage import own_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, dynamic_dims, opened
 from thunder_frontend.tensor_classes import check_class
 from thunder_frontend.torch_calls import TorchCalls
@@ -60,6 +59,7 @@ from thunder_ir import (
     Builder,
     NumberProxy,
     Symbol,
+    TensorProxy,
     ThunderError,
     Trace,
     UnknownNumberError,
@@ -81,8 +81,7 @@ class Acquisition(TorchCalls):
     Args:
         sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that a compiled program does not
             repeat.
-        bases: storages to which the program writes and which several inputs share: these inputs become views of one
-            tensor that covers the storage.
+        written: storages to which the program writes and which several inputs share.
         symbolic: whether numbers among the arguments, and dimensions that are marked, are left open.
         replacements: which functions executors replace, by which operators.
         opens: whether user code may get hold of numbers that only the run of the program tells.
@@ -91,7 +90,7 @@ class Acquisition(TorchCalls):
     def __init__(
         self,
         sharp_edges: str = "allow",
-        bases: Collection[int] = (),
+        written: Collection[int] = (),
         symbolic: bool = False,
         replacements: Mapping[Any, Symbol] = MappingProxyType({}),
         opens: bool = False,
@@ -102,7 +101,7 @@ class Acquisition(TorchCalls):
         self.met_numbers = False
         self.as_eager = False
         self.numbers: list[NumberInput] = []
-        super().__init__(Builder(language=torch_language), self._input_of, replacements)
+        super().__init__(Builder(language=torch_language), self.known_input, replacements)
         self.inputs: list[Input] = []
         self._tensors: dict[int, TracedTensor] = {}
         self._sharp_edges = sharp_edges
@@ -111,14 +110,13 @@ class Acquisition(TorchCalls):
         self.custom_functions = CustomFunctions(self, self.interpreted)
         self.levels = Levels(self, self._examples.rewritten)
         self.batches = Batches(self)
-        self._bases = frozenset(bases)
-        self._base_tensors: dict[int, TracedTensor] = {}
-        self._sharing: dict[int, list[TracedTensor]] = {}
+        self.shared = SharedMemory(self, written)
+        self._unseen: Input | None = None
         self._leaves: dict[int, tuple[TracedTensor, Leaf]] = {}
         self.prints = Prints(self)
         self.spent: set[str] = set()
         self._layouts: dict[int, Any] = {}
-        self._repeats = Repeats(self.world, self.builder, self._input_of, self.wrap, lambda: self.changes)
+        self._repeats = Repeats(self.world, self.builder, self.known_input, self.wrap, lambda: self.changes)
 
     def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""
@@ -129,7 +127,7 @@ class Acquisition(TorchCalls):
 
     def input(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         """Take in a tensor of the outside world."""
-        known = self._tensors.get(id(tensor))
+        known = self.known_input(tensor)
         if known is not None:
             self._require_same(known, source)
             return known
@@ -140,17 +138,21 @@ class Acquisition(TorchCalls):
         if isinstance(tensor, TracedTensor):
             return tensor
         check_class(type(tensor), source)
-        storage = storage_key(tensor)
-        if storage in self._bases:
-            traced = self._view_of_base(tensor, storage, source)
-        else:
-            traced = self._root(tensor, source, slot)
-        self._sharing.setdefault(storage, []).append(traced)
-        self._tensors[id(tensor)] = traced
-        traced.__dict__.update(tensor.__dict__)
+        traced = self.shared.new(tensor, source, slot)
+        self.take_in(tensor, traced)
         return traced
 
-    def _root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
+    def take_in(self, tensor: torch.Tensor, traced: TracedTensor) -> None:
+        """Let ``traced`` stand for a tensor of the outside world."""
+        self._tensors[id(tensor)] = traced
+        traced.__dict__.update(tensor.__dict__)
+
+    def known_input(self, tensor: torch.Tensor) -> TracedTensor | None:
+        """Return what stands for a tensor of the outside world, if that was read before."""
+        return self._tensors.get(id(tensor))
+
+    def root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
+        """Make a tensor of the outside world an input, with memory of its own."""
         proxy = proxy_of(tensor, self.builder.names.take(_input_name(source)))
         dims = dynamic_dims(tensor) if self.symbolic else frozenset()
         if dims:
@@ -163,29 +165,11 @@ class Acquisition(TorchCalls):
         self.inputs.append(traced._input)
         return traced
 
-    def _view_of_base(self, tensor: torch.Tensor, storage: int, source: Source) -> TracedTensor:
-        """Take in a tensor that shares its storage, which the program writes to, with another."""
-        self.world.require(TensorGuard(source, metadata_of(tensor)), str(source), "metadata")
-        self.world.require(PlaceInStorageGuard(source, place_in_storage(tensor)), str(source), "place in storage")
-        base = self._base_tensors.get(storage)
-        if base is None:
-            flat = whole_storage(tensor)
-            base = self._base_tensors[storage] = self._root(flat, Source(source, "whole storage", None), None)
-            self._sharing.setdefault(storage, []).append(base)
-        else:
-            first = base._input.source.base
-            self.world.require(SharedStorageGuard(source, first), str(source), str(first), "shared storage")
-        if tensor.requires_grad or tensor.dtype != base._input.example.dtype:
-            raise AcquisitionError(
-                f"{source} shares memory with another input, and the program writes to it; that is not supported for "
-                "tensors that require grad or view one memory as two dtypes: pass a clone of one of them"
-            )
-        args = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
-        proxy = self.on_values(torch.as_strided, (base._proxy, *args), {})
-        traced = self.new_traced(proxy, type(tensor))
-        share_storage(traced, View(base, torch.as_strided, args, {}, None))
-        traced._argument, traced._given = source, tensor
-        return traced
+    def within(self, given: Input, whole: Input) -> Input:
+        """Say of an input that it is a part of the memory that another covers."""
+        made = replace(given, memory=whole.proxy)
+        self.inputs[:] = [made if i is given else i for i in self.inputs]
+        return made
 
     def number(self, value: Any, source: Source) -> NumberProxy:
         """Take in a number among the arguments, and leave it open."""
@@ -194,12 +178,9 @@ class Acquisition(TorchCalls):
         return proxy
 
     def _require_same(self, known: TracedTensor, source: Source) -> None:
-        first = known._input.source
+        first = known.source
         if str(first) != str(source):
             self.world.require(SameTensorGuard(source, first), str(source), str(first), "same tensor")
-
-    def _input_of(self, tensor: torch.Tensor) -> TracedTensor | None:
-        return self._tensors.get(id(tensor))
 
     def begin_leaf(self, tensor: TracedTensor) -> None:
         """Make a tensor a leaf that requires grad."""
@@ -224,13 +205,20 @@ class Acquisition(TorchCalls):
 
     def is_leaf(self, tensor: TracedTensor) -> bool:
         """Whether eager would call the tensor a leaf."""
-        if not self.value(tensor).requires_grad:
+        if not self.value(tensor).requires_grad or is_unconnected(tensor):
             return True
         if tensor._leaf is not None or tensor._variable and not tensor._memory.version:
             return True
         if base_of(tensor)._recorded or tensor.given is None:
             return False
         return bool(self.ask(tensor, "is_leaf", tensor.given.is_leaf))
+
+    def unconnected(self, value: TensorProxy) -> TensorProxy:
+        """Return ``value`` such that it requires grad, and its gradient goes nowhere."""
+        if self._unseen is None:
+            self._unseen = leaf_for_nobody(self.builder)
+            self.inputs.append(self._unseen)
+        return record_overwritten(self.builder, self._unseen.proxy, value, True)
 
     def ask(self, tensor: TracedTensor, name: str, value: Any, call: bool = False) -> Any:
         """Guard what PyTorch says of a tensor of the outside world, and return it."""
@@ -278,25 +266,6 @@ class Acquisition(TorchCalls):
         if not self.opens:
             self.met_numbers = True
             raise NumbersMet
-
-    def shared_and_written(self) -> frozenset[int]:
-        """Return the storages that the program writes to and several inputs share, or are reached beside one."""
-        return frozenset(
-            storage
-            for storage, tensors in self._sharing.items()
-            if (len(tensors) > 1 or storage in self.reached)
-            and storage not in self._bases
-            and any(t._memory.version for t in tensors)
-        )
-
-    def _require_apart(self) -> None:
-        """If the program writes to an input, guard that inputs which do not share memory now never do."""
-        if not any(i._memory.version for group in self._sharing.values() for i in group):
-            return
-        sources = [group[0]._input.source for group in self._sharing.values() if hasattr(group[0], "_input")]
-        sources += [base._input.source for base in self._base_tensors.values() if base._input.source not in sources]
-        if len(sources) > 1:
-            self.world.require(DistinctTensorsGuard(sources[0], tuple(sources[1:]), storages=True), "apart")
 
     def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
         """Return the strides that the tensor will have."""
@@ -376,7 +345,7 @@ class Acquisition(TorchCalls):
 
     def from_outside(self) -> list[TracedTensor]:
         """Return what stands for tensors of the outside world."""
-        return [*self._tensors.values(), *self._base_tensors.values()]
+        return [*self._tensors.values(), *self.shared.wholes()]
 
     def possible_leaves(self) -> list[TracedTensor]:
         """Return the tensors that may be leaves which require grad."""
@@ -426,7 +395,7 @@ class Acquisition(TorchCalls):
             if watch.refusal is not None:  # and the program's handler took it for an error of its own
                 raise refused(watch.refusal) from watch.refusal.__cause__
             with torch._C.DisableTorchFunction():
-                self._require_apart()
+                self.shared.require_apart()
                 self.world.objects_apart()
                 program = self._program(now, result, run.log if self._log else None)
             if raised is not None and not program.effects:
@@ -503,8 +472,8 @@ def acquire(
     if attempt.met_numbers:
         attempt = Acquisition(sharp_edges, (), symbolic, replacements, opens=True)
         program = attempt.run(function, args, kwargs, log)
-    shared = attempt.shared_and_written()
-    if not shared:
+    written = attempt.shared.written()
+    if not written:
         return program
-    again = Acquisition(sharp_edges, shared, symbolic, replacements, attempt.opens)
+    again = Acquisition(sharp_edges, written, symbolic, replacements, attempt.opens)
     return again.run(function, args, kwargs, log)

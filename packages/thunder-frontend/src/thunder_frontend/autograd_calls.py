@@ -15,7 +15,7 @@ T = torch.Tensor
 
 @answers(getter("requires_grad"))
 def _requires_grad(calls: Any, tensor: T) -> bool:
-    return calls.value(tensor).requires_grad  # type: ignore[no-any-return]
+    return calls.requires_grad(calls.traced(tensor))  # type: ignore[no-any-return]
 
 
 @answers(T.requires_grad.__set__)
@@ -36,7 +36,7 @@ INSIDE_A_TRANSFORM = (
 def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -> Any:
     traced = calls.traced(tensor)
     before = calls.value(traced)
-    if before.requires_grad == requires_grad:
+    if calls.requires_grad(traced) == requires_grad:
         return tensor
     if not requires_grad and not calls.is_leaf(traced):
         raise RuntimeError("you can only change requires_grad flags of leaf variables.")

@@ -23,6 +23,18 @@ def base_of(tensor: TracedTensor) -> TracedTensor:
     return tensor
 
 
+def is_unconnected(tensor: TracedTensor) -> bool:
+    """Whether a view requires grad because its base does now, though it was made where autograd recorded nothing."""
+    if tensor._viewed_as is None or tensor._proxy.requires_grad or not tensor._proxy.dtype.is_inexact:
+        return False
+    base = base_of(tensor)
+    if base is tensor:
+        return False
+    while base._became is not None:
+        base = base._became
+    return base._proxy.requires_grad
+
+
 def _fixed(tensor: TracedTensor) -> str | None:
     """Say why autograd cannot write the history of a view again; ``None`` if it can."""
     view: View | None = tensor._viewed_as
@@ -71,4 +83,4 @@ def check_reads(function: Any, output: Any, arguments: Iterable[Any]) -> None:
                 )
 
 
-__all__ = ["base_of", "check_reads", "check_written"]
+__all__ = ["base_of", "check_reads", "check_written", "is_unconnected"]

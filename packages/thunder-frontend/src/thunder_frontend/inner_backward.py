@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from thunder_autograd import gradients as gradients_of
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.memory import is_dense
 from thunder_frontend.overwrites import WRITTEN_UNSEEN
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import BoundSymbol, OpTags, TensorProxy
@@ -186,6 +187,6 @@ def spent(value: T) -> T:
 
 def as_gradient(gradient: T, leaf: T) -> T:
     """Return a gradient laid out in memory as its leaf is, as PyTorch's accumulation does."""
-    if gradient.stride() == leaf.stride() or not torch._prims_common.is_non_overlapping_and_dense(leaf):
+    if gradient.stride() == leaf.stride() or not is_dense(leaf):
         return gradient
     return torch.empty_like(leaf, requires_grad=False).copy_(gradient)

@@ -53,8 +53,11 @@ def written_in_place(program: Program, trace: Trace) -> Trace:
     if any([e.kind in ("metadata", "memory") for e in program.effects]):
         return trace
     uses = Counter([p.name for p in proxies_of([program.result, *[e.value for e in program.effects]])])
+    several = {i.memory.name for i in program.inputs if i.memory is not None}
     for effect in program.effects:
-        if effect.kind == "tensor" and isinstance(effect.target, TensorProxy) and isinstance(effect.value, TensorProxy):
+        if effect.kind != "tensor" or not isinstance(effect.target, TensorProxy) or effect.target.name in several:
+            continue
+        if isinstance(effect.value, TensorProxy):
             value = computed.get(effect.value.name)
             if value is not None and uses[effect.value.name] == 1:
                 targets[value.name] = effect.target

@@ -70,6 +70,15 @@ def make_leaf(builder: Builder, tensor: TracedTensor, value: TensorProxy) -> Lea
         )
 
 
+def leaf_for_nobody(builder: Builder) -> Input:
+    """Return a leaf that nobody sees: what gets the gradients of values that are connected to nothing."""
+    new = NewLeaf((), torch.float32, torch.device("cpu"), torch.Tensor)
+    with torch._C.DisableTorchFunction():
+        example = new()
+        source = Source(held(new, "unseen leaf"), "call", ())
+        return Input(proxy_of(example, builder.names.fresh("unseen")), source, None, metadata_of(example), example)
+
+
 def leaf_outside(builder: Builder, tensor: TracedTensor) -> Leaf:
     """Return what makes ``tensor``, which stands for one of the caller's, a leaf that requires grad.
 
@@ -89,7 +98,7 @@ def leaf_outside(builder: Builder, tensor: TracedTensor) -> Leaf:
         proxy = proxy_of(example, builder.names.fresh("leaf"))
         proxy.requires_grad = True
         slot = given.slot if given is not None else None
-        return Leaf(Input(proxy, tensor.source, slot, metadata_of(example), example, True), builder)
+        return Leaf(Input(proxy, tensor.source, slot, metadata_of(example), example, becomes_leaf=True), builder)
 
 
 def fill(tensor: torch.Tensor, contents: torch.Tensor) -> None:
@@ -116,4 +125,4 @@ class AsClass:
         return f"as_{self.cls.__name__}"
 
 
-__all__ = ["AsClass", "Leaf", "NewLeaf", "fill", "leaf_outside", "make_leaf"]
+__all__ = ["AsClass", "Leaf", "NewLeaf", "fill", "leaf_for_nobody", "leaf_outside", "make_leaf"]

@@ -15,7 +15,22 @@ def storage_key(tensor: torch.Tensor) -> int:
 def whole_storage(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor that covers all of a tensor's storage, in its dtype: ``[elements]``."""
     elements = tensor.untyped_storage().nbytes() // tensor.element_size()
-    return torch.as_strided(tensor, (elements,), (1,), 0)
+    return torch.as_strided(tensor.detach(), (elements,), (1,), 0)
+
+
+def part_of(tensor: torch.Tensor, size: Any, stride: Any, offset: int) -> torch.Tensor:
+    """Return what lies ``offset`` elements behind the first one of ``tensor``, whatever the storage of that."""
+    return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements of a tensor lie side by side in memory, each in a place of its own."""
+    expected = 1
+    for step, length in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if length != 1 and step != expected:
+            return tensor.numel() == 0
+        expected *= length
+    return True
 
 
 def place_in_storage(tensor: torch.Tensor) -> tuple[int, int]:

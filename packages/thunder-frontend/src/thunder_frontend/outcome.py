@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.histories import is_unconnected
 from thunder_frontend.inner_backward import as_gradient, descendants, spent
 from thunder_frontend.journal import MISSING, Write
 from thunder_frontend.leaves import AsClass
@@ -76,7 +77,7 @@ class Outcome:
     def _leaf_template(self, traced: TracedTensor) -> Any:
         leaf = traced._leaf.input.proxy
         with torch.no_grad():
-            contents = self._value_template(traced)
+            contents = self._value_template(traced, with_gradient=False)
             if contents is traced._proxy:
                 contents = self.calls.on_values(T.detach, (contents,), {})
         self._leaves.append(Effect("leaf", leaf, None, contents))
@@ -84,20 +85,24 @@ class Outcome:
             self._leaves.append(Effect("attribute", leaf, "grad", self._tensor_template(gradient)))
         return leaf
 
-    def _value_template(self, traced: TracedTensor) -> Any:
+    def _value_template(self, traced: TracedTensor, with_gradient: bool = True) -> Any:
         view = traced._viewed_as
-        if view is not None and traced._memory.outside:
+        apart = view is not None and view.cuts and traced._recorded
+        if view is not None and (traced._memory.outside or with_gradient and apart):
             given = tuple(flat_proxies((view.args, view.kwargs)))
             remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
-            before_leaf = view.parent._leaf is not None and not traced._proxy.requires_grad
+            parent_leaf = view.parent._leaf is not None and view.parent.source is None
+            before_leaf = parent_leaf and not traced._proxy.requires_grad
             parent = (self._value_template if before_leaf else self._tensor_template)(view.parent)
             made = Built(remade, (parent, *map(self._unwritten, given)))
             self.calls.stages.note_view(view.parent, made)
             history = current_value(traced, self.calls)
-            if view.cuts and history.requires_grad:
+            if with_gradient and view.cuts and history.requires_grad:
                 return Built(with_history, (made, history))
             return made
         value = current_value(traced, self.calls)
+        if with_gradient and is_unconnected(traced):
+            return self.calls.unconnected(value)
         if value.requires_grad and value.name in self.spent:
             return Built(spent, (self.calls.on_values(T.detach, (value,), {}),))
         return value

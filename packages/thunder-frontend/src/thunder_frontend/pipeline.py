@@ -149,6 +149,8 @@ def written_inputs(program: Program, split: Split) -> list[TensorProxy]:
     targets = [e.target for e in program.effects if e.kind in ("tensor", "memory")]
     if any([e.kind == "metadata" for e in program.effects]):  # autograd takes it for a write to all that share memory
         targets += [i.proxy for i in program.inputs]
+    names = {t.name for t in targets if isinstance(t, TensorProxy)}
+    targets += [i.proxy for i in program.inputs if i.memory is not None and i.memory.name in names]
     written = {t.name: t for t in targets if isinstance(t, TensorProxy)}
     saved = {p.name for p in split.saved}
     return [t for t in written.values() if not saved.isdisjoint(_perhaps_sharing(t.name, split.forward))]

@@ -21,6 +21,7 @@ class Input:
         slot: the container and key where it is kept, if the compiled function holds the container.
         metadata: the kind of tensor that the program was compiled for.
         example: the tensor of the call that is being compiled; ``None`` when that is done, as it is the caller's.
+        memory: what covers the memory that it shares with other inputs, if the program writes to that.
         becomes_leaf: whether it requires grad while the computation runs, as the program makes it require grad.
     """
 
@@ -29,6 +30,7 @@ class Input:
     slot: tuple[Any, Any] | None
     metadata: TensorMetadata
     example: Any
+    memory: TensorProxy | None = None
     becomes_leaf: bool = False
 
 

@@ -11,9 +11,22 @@ import torch
 from thunder_ir import substitute
 
 
+class WithHistory(torch.autograd.Function):
+    """A tensor with the memory of one and the history of another."""
+
+    @staticmethod
+    def forward(context: Any, view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        return view.detach()
+
+    @staticmethod
+    def backward(context: Any, cotangent: torch.Tensor) -> Any:
+        return None, cotangent
+
+
 def with_history(view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """Return a view that shares memory with others and has a history of its own: that of ``value``."""
-    return view.copy_(value)
+    """Return a view that shares memory with others and has a history of its own: that of ``value``, its equal."""
+    with torch.enable_grad():
+        return WithHistory.apply(view.detach(), value)  # type: ignore[no-any-return]
 
 
 def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.Tensor:

@@ -11,7 +11,7 @@ import torch
 
 from thunder_frontend.autograd_calls import ANSWERS
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError
-from thunder_frontend.histories import base_of, check_reads, check_written
+from thunder_frontend.histories import base_of, check_reads, check_written, is_unconnected
 from thunder_frontend.levels import Levels
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
 from thunder_frontend.memory import check_in_bounds, storage_key
@@ -145,7 +145,7 @@ class TorchCalls:
             check_reads(function, output, (*args, *kwargs.values()))
             return self._wrap_all(output, args)
         parent = self.traced(args[index])
-        if output is parent._proxy or parent._memory.version or parent._proxy.strides is None:
+        if output is values[index] or parent._memory.version or parent._proxy.strides is None:
             layouts = self.shared_layout(function, args, kwargs, parent)
             if layouts and layouts[0][1]:
                 return parent
@@ -170,7 +170,7 @@ class TorchCalls:
         base, here = tensor, self.example(tensor)
         if not self.symbolic:
             check_in_bounds(here, size, stride, storage_offset)
-        while base._viewed_as is not None and not base._viewed_as.detaches:
+        while base._viewed_as is not None and (not base._viewed_as.detaches or self.lies_within(base)):
             base = base._viewed_as.parent
         whole = self.example(base)
         covers = whole.numel() * whole.element_size() == whole.untyped_storage().nbytes()
@@ -180,6 +180,10 @@ class TorchCalls:
         if base is tensor or not fits:
             return (tensor, size, stride, storage_offset)
         return (base, size, stride, here.storage_offset() if storage_offset is None else storage_offset)
+
+    def lies_within(self, tensor: TracedTensor) -> bool:
+        """Whether an input without a history is a part of memory that the program has as a whole."""
+        return tensor._viewed_as.apart and not tensor._proxy.requires_grad  # type: ignore[no-any-return]
 
     def example(self, tensor: TracedTensor) -> torch.Tensor:
         """Return a tensor without data, laid out as eager's would be."""
@@ -238,10 +242,21 @@ class TorchCalls:
 
     def value(self, tensor: torch.Tensor) -> TensorProxy:
         """Return the proxy of what a tensor holds now."""
-        value = current_value(self.traced(tensor), self)
+        traced = self.traced(tensor)
+        held = current_value(traced, self)
+        if torch.is_grad_enabled() and is_unconnected(traced):
+            held = traced._shown = self.unconnected(held)
         if self.levels.gone:
-            self.levels.check(value)
-        return value
+            self.levels.check(held)
+        return held
+
+    def requires_grad(self, tensor: TracedTensor) -> bool:
+        """Whether eager would say that a tensor requires grad."""
+        return current_value(tensor, self).requires_grad or is_unconnected(tensor)
+
+    def unconnected(self, value: TensorProxy) -> TensorProxy:
+        """Return ``value`` such that it requires grad, and its gradient goes nowhere."""
+        raise NotImplementedError
 
     def traced(self, tensor: torch.Tensor) -> TracedTensor:
         """Return the traced tensor that user code should have got in place of ``tensor``."""
@@ -273,7 +288,7 @@ class TorchCalls:
         """Wrap tensors that have memory of their own; an argument that came back is the very same tensor."""
         if isinstance(output, TensorProxy):
             for a in args:
-                if isinstance(a, TracedTensor) and a._proxy is output:
+                if isinstance(a, TracedTensor) and (a._proxy is output or a._shown is output):
                     return a
             return self.wrap(output)
         return _map_items(output, lambda item, index: self._wrap_all(item, args))
@@ -281,7 +296,8 @@ class TorchCalls:
     def _wrap_views(self, output: Any, shares: list[bool], parent: TracedTensor, view: View) -> Any:
         if isinstance(output, TensorProxy):
             if not shares[0]:
-                copied = output is parent._proxy  # eager copies what has another layout than the value here
+                # eager copies what has another layout than the value here
+                copied = output is parent._proxy or output is parent._shown
                 layout = {"memory_format": _memory_format(view)}
                 return self.wrap(self.on_values(torch.clone, (output,), layout) if copied else output)
             tensor = self.new_traced(output)
@@ -302,7 +318,7 @@ class TorchCalls:
         if mutation.resizes:
             self.check_out(mutation)
         for target in targets:
-            self.check_writable(target)
+            self.check_writable(target, mutation.function is setitem)
             if overlaps(self.value(target)) and mutation.function in TOLERANT:
                 return self.write_to_expanded(mutation, target)
         output = self.on_values(mutation.function, self.values(mutation.args), self.values(mutation.kwargs))
@@ -361,6 +377,8 @@ class TorchCalls:
     def exchange_memory(self, target: TracedTensor, other: TracedTensor) -> None:
         """Do what ``target.data = other`` does: a tensor gets the memory of another, and keeps its history."""
         held, new = self.value(target), self.value(other)
+        if self.levels.stack:
+            raise AcquisitionError("assigning .data within a torch.func transform is not supported; return the tensor")
         if target._proxy.dtype is not new.dtype or held.device != new.device:
             raise AcquisitionError(
                 "assigning .data of another dtype or on another device inside of a compiled program is not supported; "
@@ -382,6 +400,7 @@ class TorchCalls:
         self.changes += 1
         before = self.new_traced(self.value(target), target._stands_for)
         before._first, before._leaf, before._recorded = target._first, target._leaf, target._recorded
+        before._became = target
         replace_in_storage(target, before)
         if target.source is not None:
             self.stages.add(before, target, change)
@@ -412,15 +431,20 @@ class TorchCalls:
             raise RuntimeError(
                 f"output with shape {list(held.shape)} doesn't match the broadcast shape {list(value.shape)}"
             )
-        if value.strides != held.strides and value.strides is not None and held.strides is not None:
-            laid = self.on_values(copy, (held, value), {})  # a write changes no layout
-            value = laid if laid.strides == held.strides else self.on_values(laid_out, (value, held.strides), {})
+        value = self.laid_out_as(held, value)
         check_written(target, held.requires_grad or value.requires_grad)
         check_overlap(held)
         self.view_directly(target)
         if self.levels.stack:
             self.levels.check_write(held, value)
         write(target, value, self, torch.is_grad_enabled())
+
+    def laid_out_as(self, held: TensorProxy, value: TensorProxy) -> TensorProxy:
+        """Return ``value`` in the layout of ``held``, which a write does not change."""
+        if value.strides == held.strides or value.strides is None or held.strides is None:
+            return value
+        laid: TensorProxy = self.on_values(copy, (held, value), {})
+        return laid if laid.strides == held.strides else self.on_values(laid_out, (value, held.strides), {})
 
     def check_out(self, mutation: Mutation) -> None:
         """Refuse, as PyTorch does, derivatives of calls with ``out=``."""
@@ -474,7 +498,7 @@ class TorchCalls:
 
     def scatter(self, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
         """Return the parent's value after ``value`` was written to its view."""
-        return scatter_into_parent(self.on_values, view, parent, value)
+        return self.laid_out_as(parent, scatter_into_parent(self.on_values, view, parent, value))
 
     def is_leaf(self, tensor: TracedTensor) -> bool:
         """Whether eager would call the tensor a leaf."""
@@ -496,16 +520,22 @@ class TorchCalls:
                 self.begin_leaf(made)
             return made
 
-    def check_writable(self, target: TracedTensor) -> None:
-        """Refuse what autograd refuses."""
-        if not torch.is_grad_enabled() or not target._proxy.requires_grad:
+    def check_writable(self, target: TracedTensor, in_part: bool = False) -> None:
+        """Refuse what autograd refuses: writes to leaves, and to views that it takes for leaves as nothing read them
+        since their base got a history; not to new views of these (``in_part``)."""
+        known = target._proxy.requires_grad or in_part
+        if not torch.is_grad_enabled() or not self.requires_grad(target):
             return
         root = base_of(target)
+        if root is not target and not known:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         if root._hooked:
             raise RuntimeError(
                 "what goes into or comes out of a module with full backward hooks is a view made by a custom function "
                 "and is being modified inplace, which PyTorch forbids; use the out-of-place operation"
             )
+        while root._became is not None and root._became._leaf is not None:
+            root = root._became
         became_leaf = self.stages.was_detached(root)
         of_its_own = root.source is not None or root._leaf is not None or root._variable
         if became_leaf or of_its_own and self.is_leaf(root):
