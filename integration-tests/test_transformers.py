@@ -43,4 +43,4 @@ def test_variants_of_the_forward_are_eagers(model_type, variant):
 
 def test_differences_are_told_apart_from_errors_of_eager_itself():
     assert run("llama", "static-cache").right
-    assert run("no such type", "plain").forward.startswith("not built: KeyError")
+    assert run("no such type", "plain").forward.startswith("eager: KeyError")

@@ -29,7 +29,8 @@ from typing import Any
 import torch
 import transformers
 from compare_models import FORWARD, GRADIENT, STEPS, TRAINED, Difference, EagerError, compare, loss_of, train_both
-from tiny_transformers import BATCH, LENGTH, all_model_types, tiny_config, tiny_inputs, tiny_model
+from tiny_inputs import BATCH, LENGTH
+from tiny_transformers import NoCaseError, all_model_types, tiny_case
 from transformers import DynamicCache, PreTrainedConfig, StaticCache
 
 import thunder
@@ -66,6 +67,7 @@ class Row:
     model_type: str
     variant: str
     model: str = ""
+    inputs: tuple[str, ...] = ()
     forward: str = ""
     training: str = ""
     seconds: float = 0.0
@@ -153,10 +155,10 @@ class Sweep:
         row = Row(model_type, variant)
         try:
             model, inputs = self.build(model_type, variant, dropout=0.0)
-            row.model = type(model).__name__
-        except Exception as error:
-            row.forward = f"not built: {_short(error)}"
+        except NoCaseError as error:
+            row.forward = f"eager: {_first_line(error)}"
             return row
+        row.model, row.inputs = type(model).__name__, tuple(inputs)
         row.forward = self._outcome(row, lambda: self.forward(row, model, inputs, variant))
         if self.options.train and row.forward == "right":
             row.training = self._outcome(row, lambda: self.train(row, model_type, variant))
@@ -168,7 +170,7 @@ class Sweep:
         except Difference as error:
             return str(error)
         except EagerError as error:
-            return f"eager: {error}"[:200]
+            return f"eager: {_first_line(error)}"
         except Exception as error:
             if self.options.verbose:
                 traceback.print_exc()
@@ -178,22 +180,25 @@ class Sweep:
 
     def build(self, model_type: str, variant: str, dropout: float) -> tuple[torch.nn.Module, dict[str, Any]]:
         """Return a model and its inputs."""
-        config = tiny_config(model_type, dropout)
-        model = tiny_model(config, variant == "base", "eager" if variant == "eager-attention" else None)
+        case = tiny_case(model_type, variant == "base")
+        model = case.model(dropout, "eager" if variant == "eager-attention" else None)
         dtype = torch.bfloat16 if variant == "bfloat16" else self.dtype
         model = model.to(dtype)
-        inputs = tiny_inputs(model, self.options.labels)
+        inputs = case.inputs(model, self.options.labels)
         inputs = {
             k: v.to(dtype) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in inputs.items()
         }
-        VARIANTS[variant](config, inputs)
+        VARIANTS[variant](model.config, inputs)
         return model, inputs
 
     def applies(self, model_type: str, variant: str) -> bool:
         """Whether a variant means anything for a type."""
         if variant not in (*FOR_IDS, *FOR_DECODERS):
             return True
-        model, inputs = self.build(model_type, "plain", 0.0)
+        try:
+            model, inputs = self.build(model_type, "plain", 0.0)
+        except NoCaseError:
+            return False
         if variant in FOR_DECODERS:
             return "CausalLM" in type(model).__name__ or "LMHead" in type(model).__name__
         return "input_ids" in inputs
@@ -249,7 +254,11 @@ class Sweep:
 
 
 def _short(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".strip().split("\n")[0][:200]
+    return _first_line(f"{type(error).__name__}: {error}")
+
+
+def _first_line(text: object) -> str:
+    return str(text).strip().split("\n")[0][:200]
 
 
 # --- telling ---------------------------------------------------------------------------------------------------------

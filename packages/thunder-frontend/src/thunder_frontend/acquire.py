@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
@@ -33,6 +34,7 @@ from thunder_frontend.guards import (
 from thunder_frontend.histories import base_of, is_unconnected
 from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import inner_gradients
+from thunder_frontend.known_values import KnownValues
 from thunder_frontend.leaves import Leaf, leaf_for_nobody, leaf_outside, make_leaf
 from thunder_frontend.levels import Levels
 from thunder_frontend.lookasides import lookasides, runs_natively
@@ -85,6 +87,7 @@ class Acquisition(TorchCalls):
         symbolic: whether numbers among the arguments, and dimensions that are marked, are left open.
         replacements: which functions executors replace, by which operators.
         opens: whether user code may get hold of numbers that only the run of the program tells.
+        looks: whether it may look at values that are computed of integers among the inputs, which are then guarded.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class Acquisition(TorchCalls):
         symbolic: bool = False,
         replacements: Mapping[Any, Symbol] = MappingProxyType({}),
         opens: bool = False,
+        looks: bool = False,
     ) -> None:
         self.world = World(self.input, self.number if symbolic else None)
         self.symbolic = symbolic
@@ -103,6 +107,7 @@ class Acquisition(TorchCalls):
         self.numbers: list[NumberInput] = []
         super().__init__(Builder(language=torch_language), self.known_input, replacements)
         self.inputs: list[Input] = []
+        self.known = KnownValues(lambda: self.inputs) if looks else None
         self._tensors: dict[int, TracedTensor] = {}
         self._sharp_edges = sharp_edges
         self._examples = Examples(self.builder, self.inputs)
@@ -298,7 +303,7 @@ class Acquisition(TorchCalls):
     ) -> Run | Again | None:
         """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
         self.world.classes.lookup(type(module), "__call__")
-        if self.symbolic or self._log or self.levels.stack:
+        if self.symbolic or self._log or self.levels.stack or self.known is not None:
             return None
         with torch._C.DisableTorchFunction():
             return self._repeats.begin(module, args, kwargs)
@@ -397,6 +402,8 @@ class Acquisition(TorchCalls):
             with torch._C.DisableTorchFunction():
                 self.shared.require_apart()
                 self.world.objects_apart()
+                if self.known is not None and (seen := self.known.guard()) is not None:
+                    self.world.require(seen, "values that Python has seen")
                 program = self._program(now, result, run.log if self._log else None)
             if raised is not None and not program.effects:
                 raise raised
@@ -464,16 +471,48 @@ def acquire(
         symbolic: leave numbers among the arguments and marked dimensions open.
         replacements: which functions executors replace, by which operators.
     """
-    attempt = Acquisition(sharp_edges, (), symbolic, replacements)
+    make = functools.partial(Acquisition, sharp_edges, symbolic=symbolic, replacements=replacements)
+    call = (function, args, kwargs, log)
+    program: Program | None = None
+    problem: Exception | None = None
+    attempt = make()
     try:
-        program = attempt.run(function, args, kwargs, log)
+        program = _run(attempt, make, call)
     except NumbersMet:
         pass
+    except DataDependentError as error:
+        problem = error
     if attempt.met_numbers:
-        attempt = Acquisition(sharp_edges, (), symbolic, replacements, opens=True)
-        program = attempt.run(function, args, kwargs, log)
-    written = attempt.shared.written()
-    if not written:
+        try:
+            program, problem = _run(make(opens=True), make, call), None
+        except Exception as error:  # what fails on numbers that are left open may not fail on those that are there
+            problem = error
+    if program is not None and (program.raises is None or not attempt.met_numbers):
         return program
-    again = Acquisition(sharp_edges, written, symbolic, replacements, attempt.opens)
-    return again.run(function, args, kwargs, log)
+    looked = None if symbolic else _looking(make, call)
+    if looked is not None:
+        return looked
+    if problem is not None:
+        raise problem
+    assert program is not None
+    return program
+
+
+Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], bool]
+
+
+def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program:
+    """Acquire a call; again if several inputs turn out to share memory that the program writes to."""
+    program = attempt.run(*call)
+    written = attempt.shared.written()
+    if not written or attempt.met_numbers:
+        return program
+    return make(written=written, opens=attempt.opens, looks=attempt.known is not None).run(*call)
+
+
+def _looking(make: Callable[..., Acquisition], call: Call) -> Program | None:
+    """Acquire a call for the values of integers among its inputs; ``None`` if that does not help."""
+    try:
+        return _run(make(opens=True, looks=True), make, call)
+    except ThunderError:
+        return None

@@ -27,7 +27,7 @@ NATIVE = frozenset(
                           "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "names", "is_sparse_csr")
      if hasattr(T, n)]
     + [T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.__repr__,
-       T.__hash__, T.__format__, T.is_same_size,
+       T.__hash__, T.is_same_size,
        torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_same_size,
        torch._C._set_grad_enabled]
 )  # fmt: skip
@@ -216,11 +216,17 @@ _VALUE = (
 
 @answers(T.item)
 def _item(calls: Any, tensor: T) -> Any:
+    known = calls.known_value(tensor)
+    if known is not None:
+        return known.item()
     return handed_out(calls, calls.on_values(T.item, (calls.value(calls.traced(tensor)),), {}))
 
 
 @answers(T.tolist)
 def _to_list(calls: Any, tensor: T) -> Any:
+    known = calls.known_value(tensor)
+    if known is not None:
+        return known.tolist()
     value = calls.value(calls.traced(tensor))
     if has_unknown_sizes([value]):
         raise DataDependentError(_VALUE)
@@ -231,6 +237,9 @@ def _to_list(calls: Any, tensor: T) -> Any:
 def _question(function: Any) -> None:
     @answers(function)
     def _answer(calls: Any, *args: Any, **kwargs: Any) -> Any:
+        known = [calls.known_value(a) if isinstance(a, T) else a for a in args]
+        if all(k is not None for k in known):
+            return function(*known, **kwargs)
         return handed_out(calls, calls.on_values(function, calls.values(args), calls.values(kwargs)))
 
 
@@ -241,23 +250,38 @@ for _function in (T.equal, torch.equal, T.allclose, torch.allclose):
 @answers(T.__int__, T.__float__)
 def _plain_number(calls: Any, tensor: T) -> Any:
     """Python asks for a plain number; where user code does so, by ``float`` or ``int``, it gets an open one instead."""
+    known = calls.known_value(tensor)
+    if known is not None:
+        return known.item()
     if not calls.opens:
         calls.hand_out_number()
     raise DataDependentError(_VALUE)
 
 
-@answers(T.__bool__, T.__complex__, T.__index__, T.numpy, T.__array__, T.__contains__,
-         T.is_nonzero, torch.is_nonzero, T.data_ptr)  # fmt: skip
+_TEXT = (
+    "the text of a tensor shows its values, which are known only when the program runs. Print the tensor itself, "
+    "as in print('x is', x), which each call does; or return it, and make the text outside"
+)
+
+
+def _look(function: Any, refusal: str = _VALUE) -> None:
+    @answers(function)
+    def _answer(calls: Any, tensor: T, *args: Any, **kwargs: Any) -> Any:
+        known = calls.known_value(tensor)
+        if known is None:
+            raise DataDependentError(refusal)
+        return function(known, *args, **kwargs)
+
+
+for _function in (T.__bool__, T.__complex__, T.__index__, T.numpy, T.__array__, T.is_nonzero, torch.is_nonzero):
+    _look(_function)
+_look(T.__repr__, _TEXT)
+_look(T.__format__, _TEXT)
+
+
+@answers(T.__contains__, T.data_ptr)
 def _value(calls: Any, *args: Any, **kwargs: Any) -> Any:
     raise DataDependentError(_VALUE)
-
-
-@answers(T.__repr__, T.__format__)
-def _text(calls: Any, *args: Any, **kwargs: Any) -> Any:
-    raise DataDependentError(
-        "the text of a tensor shows its values, which are known only when the program runs. Print the tensor itself, "
-        "as in print('x is', x), which each call does; or return it, and make the text outside"
-    )
 
 
 @answers(T.resize_)

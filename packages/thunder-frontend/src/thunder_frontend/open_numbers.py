@@ -55,6 +55,8 @@ def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
 
     def to_float(*args: Any) -> Any:
         number = item(args[0]) if len(args) == 1 and isinstance(args[0], TracedTensor) else None
+        if number is not None and not isinstance(number, NumberProxy):
+            return float(number)
         if number is None:
             number = args[0] if len(args) == 1 and isinstance(args[0], (IntegerProxy, FloatProxy)) else None
         if number is None:
@@ -64,6 +66,9 @@ def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
     def to_int(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], TracedTensor) and args[0].numel() == 1:
             with torch._C.DisableTorchFunction():
+                known = acquisition.known_value(args[0])
+                if known is not None:
+                    return int(known)
                 return acquisition.on_values(torch.Tensor.__int__, (acquisition.value(args[0]),), {})
         if len(args) == 1 and isinstance(args[0], IntegerProxy):
             return args[0]

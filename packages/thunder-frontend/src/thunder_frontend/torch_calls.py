@@ -12,6 +12,7 @@ import torch
 from thunder_frontend.autograd_calls import ANSWERS
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError
 from thunder_frontend.histories import base_of, check_reads, check_written, is_unconnected
+from thunder_frontend.known_values import KnownValues
 from thunder_frontend.levels import Levels
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
 from thunder_frontend.memory import check_in_bounds, storage_key
@@ -73,6 +74,7 @@ class TorchCalls:
     symbolic = False
     opens = False
     levels: Levels
+    known: KnownValues | None = None
 
     def __init__(
         self,
@@ -200,7 +202,14 @@ class TorchCalls:
             _settle_requires_grad(bound[count:], torch.is_grad_enabled())
             if self.levels.stack:
                 self.levels.check_recorded(bound[count:])
+        if self.known is not None and not self.levels.stack:
+            self.known.note(function, args, kwargs, output, bound[count:])
+            return self.known.written_out(output, self.on_values)
         return output
+
+    def known_value(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return what a tensor holds, for Python to look at; ``None`` if only the run of the program tells."""
+        return None if self.known is None else self.known.ask(self.value(tensor))
 
     def replacement_of(self, function: Any) -> Any:
         """Return what an executor wants to be called in place of ``function``, or ``function``."""

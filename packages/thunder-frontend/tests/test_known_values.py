@@ -1,0 +1,131 @@
+"""Values that Python looks at and that are computed of integers among the inputs: known, and guarded."""
+
+import pytest
+import torch
+
+import thunder_frontend as frontend
+from thunder_frontend import DataDependentError
+
+
+def check(function, *calls, misses):
+    """Compare calls with eager's; ``misses`` of them compile."""
+    compiled = frontend.jit(function)
+    for args in calls:
+        ours, eagers = compiled(*args), function(*args)
+        for our, eager in zip(ours, eagers, strict=True):
+            assert our.dtype == eager.dtype and torch.equal(our, eager) and our.stride() == eager.stride()
+    assert frontend.cache_misses(compiled) == misses
+    return compiled
+
+
+def over_a_grid(grid, x):
+    rows = []
+    for _, height, width in grid.tolist():
+        rows += [x[i] * width for i in range(height)]
+    return (torch.stack(rows),)
+
+
+X = torch.arange(12.0).reshape(4, 3)
+GRID, OTHER = torch.tensor([[1, 2, 4]]), torch.tensor([[1, 3, 5]])
+
+
+def test_loops_over_values_are_compiled_for_these_values():
+    compiled = check(over_a_grid, (GRID, X), (GRID.clone(), X + 1), (OTHER, X), (GRID, X), misses=2)
+    (reasons,) = frontend.explain_misses(compiled)
+    assert "[[1, 3, 5]], compiled for [[1, 2, 4]]" in reasons[0] and "args[0]" in reasons[0]
+
+
+def test_only_what_python_sees_is_guarded():
+    def branches(ids, x):
+        return (x + 1 if (ids == 7).any() else x - 1,)
+
+    with_it, without = torch.tensor([1, 7, 3]), torch.tensor([1, 2, 3])
+    check(branches, (with_it, X), (with_it.flip(0), X), (without, X), (without + 1, X), misses=2)
+
+
+def test_results_of_unknown_size_are_written_out_where_the_program_needs_their_size():
+    def places(ids, x):
+        found = (ids == 7).nonzero()
+        if len(found) > 1:
+            return found, x[found[:, 0]], torch.unique(ids), x[ids == 7]
+        return found, x[ids == 7], torch.empty(0), torch.empty(0)
+
+    check(places, (torch.tensor([7, 1, 7, 7]), X), (torch.tensor([1, 1, 7, 1]), X), misses=2)
+
+
+def test_what_was_written_before_python_looks_is_what_it_sees():
+    def writes(sizes, x):
+        sizes = sizes.clone()
+        sizes[0] += 1
+        sizes.mul_(2)
+        return (x.repeat(sizes[0].item(), 1), sizes, x[: int(sizes[1])], x if sizes[0] > 2 else x * float(sizes[1]))
+
+    check(writes, (torch.tensor([1, 1]), X), (torch.tensor([0, 1]), X), misses=2)
+
+
+def test_texts_numpy_and_questions_see_the_values():
+    def asks(ids, x):
+        names = {"3": 1.0, "5": 2.0}
+        total = int(ids.numpy().sum())
+        return (x * names[f"{ids[0]}"] + total + ids.equal(torch.tensor([3, 4])),)
+
+    check(asks, (torch.tensor([3, 4]), X), (torch.tensor([5, 4]), X), misses=2)
+
+
+def test_what_depends_on_constants_alone_needs_no_guard():
+    def constants(x):
+        places = torch.arange(4)
+        return (x + 1 if (places.diff() != 1).any() else x - 1,)
+
+    compiled = check(constants, (X,), (X + 1,), misses=1)
+    assert "computed_difference" not in str(frontend.last_prologue_traces(compiled)[0])
+
+
+def test_another_kind_of_input_is_another_program():
+    def looks(sizes, x):
+        return (x[: sizes.sum().item() + 1] if sizes.max() > 1 else x,)
+
+    check(
+        looks, (torch.tensor([1, 2]), X), (torch.tensor([2]), X), (torch.tensor([1, 2], dtype=torch.int32), X), misses=3
+    )
+
+
+def test_the_programs_own_errors_are_eagers():
+    def counts(ids, x):
+        if (ids == 0).sum() * 2 != len(x):
+            raise ValueError(f"{(ids == 0).sum()} places for {len(x)}")
+        return (x,)
+
+    compiled = check(counts, (torch.tensor([0, 0]), X), misses=1)
+    with pytest.raises(ValueError, match="^1 places for 4$"):
+        compiled(torch.tensor([0, 1]), X)
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [lambda i, x: x.sum() > 0, lambda i, x: (i * x[0, 0]) > 0, lambda i, x: (torch.rand(1) + i.sum()) > 0],
+    ids=["floats", "mixed", "random"],
+)
+def test_values_of_floats_and_random_numbers_stay_refused(branch):
+    with pytest.raises(DataDependentError, match="known only when the program runs"):
+        frontend.jit(lambda i, x: x + 1 if branch(i, x) else x)(torch.tensor([1]), X)
+
+
+def test_gradients_pass_through():
+    weights = X.clone().requires_grad_()
+    ours, eagers = (f(GRID, weights)[0].pow(2).sum() for f in (frontend.jit(over_a_grid), over_a_grid))
+    assert torch.equal(*(torch.autograd.grad(loss, weights)[0] for loss in (ours, eagers)))
+
+
+def test_an_input_that_the_program_writes_to_is_looked_at_as_it_was():
+    def writes(ids, x):
+        x = x + 1 if ids[0] > 2 else x
+        ids.add_(1)
+        return (x, ids)
+
+    compiled = frontend.jit(writes)
+    ours, eagers = torch.tensor([1, 5]), torch.tensor([1, 5])
+    for _ in range(4):
+        for our, eager in zip(compiled(ours, X), writes(eagers, X), strict=True):
+            assert torch.equal(our, eager)
+    assert frontend.cache_misses(compiled) == 2
