@@ -30,14 +30,20 @@ class AcquisitionError(ThunderError, RuntimeError):
 
 
 def in_users_code(error: AcquisitionError) -> AcquisitionError:
-    """Return the error with the place in the user's code, and without the frames of Thunder and PyTorch below it."""
-    frames = []
+    """Return the error with the place in the user's code, and without the frames of Thunder and PyTorch below it.
+
+    Where a module of PyTorch's is all that there is, the place is in that one.
+    """
+    frames, library = [], []
     traceback = error.__traceback__
     while traceback is not None:
         module = traceback.tb_frame.f_globals.get("__name__") or ""
         if module.partition(".")[0] not in _NOT_THE_USERS:
             frames.append(traceback)
+        elif module.startswith(_LIBRARY):
+            library.append(traceback)
         traceback = traceback.tb_next
+    frames = frames or library
     if not frames:
         return error
     code, line = frames[-1].tb_frame.f_code, frames[-1].tb_lineno
@@ -49,6 +55,7 @@ def in_users_code(error: AcquisitionError) -> AcquisitionError:
     return error.with_traceback(kept)
 
 
+_LIBRARY = ("torch.nn.modules", "torch.nn.utils", "torch.optim", "torch.distributions")
 _NOT_THE_USERS = frozenset({
     "torch", "thunder", "thunder_frontend", "thunder_interpreter", "thunder_ir", "thunder_torch", "thunder_lang",
     "thunder_prims", "thunder_autograd",

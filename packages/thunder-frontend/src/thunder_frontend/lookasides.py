@@ -10,7 +10,7 @@ import torch
 import torch.utils.checkpoint
 from torch.optim.optimizer import _get_value
 
-from thunder_frontend import module_calls
+from thunder_frontend import module_calls, transformer_encoders
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
 from thunder_frontend.module_calls import call_module, runs_forward_alone
@@ -46,8 +46,12 @@ MODULE_CALL_IMPL = torch.nn.Module._call_impl
 CHECKPOINT, BACKWARD_HOOK = torch.utils.checkpoint.checkpoint, torch.utils.hooks.BackwardHook
 AUTOGRAD_GRAD, AUTOGRAD_BACKWARD = torch.autograd.grad, torch.autograd.backward
 FUNCTION_APPLY, TORCH_COMPILE = torch.autograd.Function.apply.__func__, torch.compile
-INTERPRETED_OWN = ("thunder_frontend.gradients", "thunder_frontend.transform_calls")
-"""Modules of ours that say in terms of PyTorch what a transformed function is."""
+INTERPRETED_OWN = (
+    "thunder_frontend.gradients",
+    "thunder_frontend.transform_calls",
+    "thunder_frontend.transformer_encoders",
+)
+"""Modules of ours that say in terms of PyTorch what happens in place of something else."""
 
 NUMBERS_A_HOOK = torch.utils.hooks.RemovableHandle.__init__
 """Counts all hooks there ever were. The count is no state that a program depends on, and is not to be taken back."""
@@ -186,6 +190,8 @@ def lookasides(acquisition: Any) -> list[Any]:
         module_calls.enter_hooks: enter_hooks,
         module_calls.leave_hooks: leave_hooks,
         TORCH_COMPILE: leave_uncompiled,
+        torch.nn.modules.transformer._detect_is_causal_mask: transformer_encoders.is_causal_mask,
+        torch.nn.TransformerEncoder.forward: Interpreted(transformer_encoders.encode),
         print: acquisition.prints,
         **transforms(acquisition),
     }

@@ -28,7 +28,15 @@ from thunder_torch.specs import (
     tensors_of,
     with_numbers,
 )
-from thunder_torch.trials import SHAPED_BY_METADATA, data_dependent, on_real_tensors, real_of, sizes_by_trial, succeeds
+from thunder_torch.trials import (
+    SHAPED_BY_METADATA,
+    data_dependent,
+    on_real_tensors,
+    real_of,
+    sizes_by_trial,
+    succeeds,
+    tried,
+)
 from thunder_torch.unknown_sizes import STAND_INS, UNDECIDED, UnknownSizes, fresh_number, has_unknown_sizes
 
 CAPACITY = 1 << 16  # calls remembered
@@ -179,7 +187,7 @@ def _connected(
                 inputs.clear()
         else:
             given, named = (map_tensors(real, with_numbers(value_of, v)) for v in (args, kwargs))
-            output = function(*given, **named)
+            output = tried(function, given, named)
     leaves = {id(t): i for i, t in enumerate(inputs)}
     outputs = tensors_of((output,), {})
     found = {leaves[id(t)] for t in outputs if id(t) in leaves}
