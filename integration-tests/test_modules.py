@@ -63,3 +63,11 @@ def test_ctc_loss_takes_targets_one_after_another_with_lengths_that_are_tensors(
     results = [call(log_probs, targets, *lengths) for call in (jit(loss), loss)]
     gradients = [torch.autograd.grad(r.sum(), log_probs)[0] for r in results]
     assert torch.equal(*results) and torch.equal(*gradients)
+
+
+def test_an_encoder_whose_forward_is_replaced_runs_that(monkeypatch):
+    encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 1).eval()
+    compiled, x = jit(encoder), torch.randn(2, 5, 8)
+    torch.testing.assert_close(compiled(x), encoder(x))
+    monkeypatch.setattr(torch.nn.TransformerEncoder, "forward", lambda self, src: src + 1)
+    assert torch.equal(compiled(x), x + 1)

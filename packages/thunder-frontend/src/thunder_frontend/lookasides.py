@@ -190,8 +190,8 @@ def lookasides(acquisition: Any) -> list[Any]:
         module_calls.enter_hooks: enter_hooks,
         module_calls.leave_hooks: leave_hooks,
         TORCH_COMPILE: leave_uncompiled,
-        torch.nn.modules.transformer._detect_is_causal_mask: transformer_encoders.is_causal_mask,
-        torch.nn.TransformerEncoder.forward: Interpreted(transformer_encoders.encode),
+        transformer_encoders.ORIGINAL_QUESTION: transformer_encoders.is_causal_mask,
+        transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
         print: acquisition.prints,
         **transforms(acquisition),
     }

@@ -70,7 +70,6 @@ def leaves_out_padding(self: TransformerEncoder, src: Any, mask: Any, padding: A
     return not (src.requires_grad or any([first.get_parameter(name).requires_grad for name in OF_THE_FIRST_LAYER]))
 
 
-FORWARD = types.FunctionType(
-    TransformerEncoder.forward.__code__, vars(transformer), "forward", TransformerEncoder.forward.__defaults__
-)
-"""A twin of the original's, which nothing takes the place of."""
+ORIGINAL_FORWARD, ORIGINAL_QUESTION = TransformerEncoder.forward, transformer._detect_is_causal_mask
+FORWARD = types.FunctionType(ORIGINAL_FORWARD.__code__, vars(transformer), "forward", ORIGINAL_FORWARD.__defaults__)
+"""A twin of the original, which nothing takes the place of."""
