@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from traceback import walk_tb
 from typing import Any
 
 import torch
@@ -33,6 +34,11 @@ VIEWS = (
     "torch.atleast_2d({a})", "{a}.swapaxes(0, -1)", "{a}.view(torch.int32).view(torch.float32)",
     "torch.tensor_split({a}, 2)[1]", "{a}[torch.tensor(0)]", "{a}[..., torch.tensor(-1)]", "{a}.real", "{a}[[0]]",
     "{a}.hsplit(1)[0]", "{a}.unflatten(0, (1, -1))", "{a}.view(torch.int32)[:1].view(torch.float32)", "{a}.mH",
+    "{a}.chunk(2)[-1]", "{a}.unbind(-1)[0]", "list({a}.split(2, -1))[0]", "{a}.unfold(-1, 2, 1)", "{a}[..., None]",
+    "{a}.as_strided({a}.shape, {a}.stride())", "{a}[::2]", "{a}.view({a}.shape[::-1])", "{a}.expand_as({b})",
+    "torch.no_grad()(torch.Tensor.view)({a}, -1)", "{a}.to({b}.dtype)", "{a}.T", "{a}.data[0]",
+    "torch.view_as_real(torch.complex({a}, {a}))", "torch.view_as_real(torch.complex({a}, {a}))[..., 0]",
+    "torch.real(torch.complex({a}, {a}))", "torch.nn.Parameter({a}.data)", "torch.nn.Parameter({a}.detach()[0])",
     "copy.copy({a})", "{a}.rot90() if {a}.ndim > 1 else {a}", "{a}.squeeze(0).unsqueeze(-1)[..., 0]",
 )  # fmt: skip
 VALUES = (
@@ -49,6 +55,10 @@ VALUES = (
     "{a}.detach().requires_grad_()", "copy.deepcopy({a})",
     "(lambda t: (t.add_(1), t)[1])({a} * 1)", "Twice.apply({a})", "Doubled.apply({a} * 1)",
     "[t for t in ({a}, {b}) if t.requires_grad or t is {a}][-1]", "max([{a}, {b}], key=lambda t: t.numel())",
+    "{a} * torch.ones(1, requires_grad=True)", "torch.zeros({a}.shape).copy_({b}.sum())", "{a}.exp() * {a}",
+    "{a}.double()", "{a}.to(memory_format=torch.contiguous_format)", "{a}.new_zeros(2, 2)", "{a} @ {a}.mT",
+    "torch.autograd.grad(({a} * {a}).sum(), {a}, create_graph=True)[0] if {a}.requires_grad else {a}",
+    "torch.empty_like({a}).fill_(1)", "{a}.sum(0, keepdim=True).expand({a}.shape)",
     "torch.func.functional_call(torch.nn.Flatten(0), {{}}, ({a},))", "next(iter({{'k': {a}}}.values()))",
 )  # fmt: skip
 WRITES = (
@@ -74,6 +84,22 @@ WRITES = (
     "with torch.no_grad():\n    {a}[0] = 1", "torch.add({a}, 1, out={a})", "{a}[:1], {b}[:1] = {b}[:1].sum(), {a}[:1].sum()",
     "try:\n    {a}.add_(1)\n    raise KeyError\nexcept KeyError:\n    {b}.mul_(2)",
     "if {a}.ndim > 2:\n    raise ValueError('three')", "for t in ({a}, {b}):\n    t.mul_(0.5)", "{a} -= {a}", "{a}.index_put_((torch.tensor([0]),), {b}.sum())",
+    "{a}.data = {b}.data", "{a}.data = {a}.data * 2", "{a}.data = {b}.detach().clone()", "{a}.data = {a}.data.clamp(-1, 1)",
+    "{a}.data, {b}.data = {b}.data, {a}.data", "{a}.data.copy_({b}.sum())", "{a}.data[0] = 2", "{a}.data.zero_()",
+    "{a}.requires_grad_(False)", "{a}.requires_grad = not {a}.requires_grad", "{a}.requires_grad_({b}.requires_grad)",
+    "{a}.detach().requires_grad_().mul_(2)", "{a}.set_({b})", "{a}.set_({a} * 2)",
+    "with torch.no_grad():\n    {a}.mul_(0.9).add_({b}.mean(), alpha=0.1)",
+    "with torch.no_grad():\n    {a}.lerp_({a} * 2, 0.5)",
+    "with torch.no_grad():\n    torch._foreach_mul_([{a}, {b}], 0.5)",
+    "torch.sum({b}, out={a}[..., 0].detach()[:1].view(()))" , "torch.mul({b}, 2, out={b}.data)",
+    "{a}.index_put_((torch.tensor([0, 0]),), {b}.sum(), accumulate=True)",
+    "{a}.masked_scatter_({a} > 0, torch.arange(20.0))", "{a}.masked_fill_({a} > 0, {b}.sum())",
+    "{a}.view(-1).scatter_(0, torch.tensor([0]), 3.0)", "{a}.mT.scatter_add_(-1, torch.zeros(1, 1, dtype=torch.int64), {b}.sum().reshape(1, 1)) if {a}.ndim == 2 else None",
+    "{a}.t().copy_({b}.mean()) if {a}.ndim < 3 else None", "{a}.unfold(0, 1, 1)[0] = 1", "{a}.copy_({b})", "{a}.copy_({b}.double())",
+    "for part in {a}.chunk(2):\n    part.mul_(2)", "a0, *_ = {a}.split(1)\na0.add_(1)", "{a}.unbind()[0].zero_()",
+    "torch.view_as_real({a}.to(torch.complex64)).zero_()", "{a}.as_strided((1,), (1,)).add_(1)", "{a}.diagonal(0, -1, 0).add_({b}.sum()) if {a}.ndim > 1 else None",
+    "{a}.mT[0] = 1", "{a}[...] = {a} * 2", "{a}[None].squeeze().neg_()", "{a}.expand(2, *{a}.shape)[0].add_(1)",
+    "{a}.grad = None", "{a}.grad = torch.ones_like({a})", "({a} * {a}).sum().backward() if {a}.requires_grad and {a}.is_leaf else None",
     "torch._foreach_add_([{a}], 1)", "{a}[{a}.argmax(0).flatten()[0]] = 0" ,
 )  # fmt: skip
 
@@ -116,6 +142,17 @@ ARGUMENTS: dict[str, Any] = {
     "of three dimensions": lambda: (leaf(2, 2, 3).permute(2, 0, 1), leaf(2, 3)[:, 1]),
     "two views that require grad": lambda: (lambda t, base: (t[0], t[1:], base))(*with_gradient(leaf(3, 2))),
     "a parameter and a view of it": lambda: (lambda p: (p, p.detach()[0]))(torch.nn.Parameter(leaf(2, 3))),
+    "both views of a parameter": lambda: (lambda p: (p[0], p, p))(torch.nn.Parameter(leaf(2, 3))),
+    "one tensor twice that requires grad": lambda: (lambda t, base: (t, t, base))(*with_gradient(leaf(2, 3))),
+    "overlapping, requiring grad": lambda: (lambda t, base: (t[:4], t[2:], base))(*with_gradient(leaf(6))),
+    "a base and its transpose, requiring grad": lambda: (lambda t, base: (t, t.t(), base))(*with_gradient(leaf(3, 3))),
+    "a tensor and what is detached of it": lambda: (lambda t, base: (t, t.detach()[0], base))(
+        *with_gradient(leaf(2, 3))
+    ),
+    "a leaf and its own": lambda: (lambda p: (p, p))(leaf(2, 3).requires_grad_()),
+    "channels last": lambda: (leaf(1, 2, 2, 2).to(memory_format=torch.channels_last), leaf(2)),
+    "a parameter over a part": lambda: (lambda t: (torch.nn.Parameter(t[0]), t))(leaf(2, 3)),
+    "of one element": lambda: (leaf(1).requires_grad_(), torch.tensor(2.0)),
     "of no dimension": lambda: (torch.tensor(0.5), leaf(2)),
 }
 """By name: what makes the two arguments, and after them the leaves that they were computed from."""
@@ -221,12 +258,17 @@ def agrees_with_eager(program: Program, calls: int = 2) -> None:
             if isinstance(expected, Exception) or isinstance(result, Exception):
                 both = isinstance(expected, Exception) and isinstance(result, Exception)
                 assert both, f"{where}eager: {expected!r}\ncompiled: {result!r}"
-                if not compile_data(compiled).compiled:  # else it was raised when the program ran, as a whole
+                if not (compile_data(compiled).compiled or raised_when_run(result)):  # else nothing was written
                     compare(our_args, eager_args, where)
                 break
             compare((our_args, result), (eager_args, expected), where)
         else:
             compare_gradients((our_args, result), (eager_args, expected), f"for arguments {kind!r} of\n{program.text}")
+
+
+def raised_when_run(error: Exception) -> bool:
+    """Whether an operation of a compiled program raised an exception, and not the user's code."""
+    return any(frame.f_code.co_filename.startswith("<thunder computation") for frame, _ in walk_tb(error.__traceback__))
 
 
 def tensors(tree: Any) -> list[torch.Tensor]:

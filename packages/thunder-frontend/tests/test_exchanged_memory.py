@@ -211,6 +211,21 @@ def test_shapes_may_change_where_there_is_no_gradient():
         jit(lambda x, y: setattr(x, "data", y))(randn(3, requires_grad=True), randn(2, 3))
 
 
+def test_views_that_require_grad_get_no_other_memory():
+    with pytest.raises(AcquisitionError, match="a view that requires grad"):
+        jit(lambda x, y: setattr(x[0], "data", y))(randn(2, 3, requires_grad=True) * 1, randn(3))
+
+
+def test_intermediates_are_given_gradients():
+    def program(x):
+        y = x * 2
+        y.grad = x * 3
+        return y, y.grad + 1
+
+    for result in (jit(program)(randn(3)), jit(program)(torch.ones(3))):
+        assert torch.equal(result[0].grad + 1, result[1])
+
+
 def test_other_dtypes_are_refused():
     with pytest.raises(AcquisitionError, match="another dtype"):
         jit(lambda x: setattr(x, "data", x.data.double()))(randn(3))

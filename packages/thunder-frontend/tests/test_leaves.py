@@ -1,5 +1,7 @@
 """Leaves that a program makes: what autograd and the caller see of them is what eager shows."""
 
+import copy
+
 import pytest
 import torch
 from against_eager import module_same_as_eager, same_as_eager
@@ -261,3 +263,19 @@ def test_a_leaf_that_was_detached_in_place_takes_no_history():
 
     with pytest.raises(AcquisitionError, match="use detach"):
         jit(program)(randn(3, requires_grad=True), randn(3, requires_grad=True))
+
+
+def copies(x):
+    x.note = 3
+    parameter = torch.nn.Parameter(x.detach())
+    parameter.note = 4
+    other = copy.copy(parameter)
+    plain = copy.copy(x)
+    with torch.no_grad():
+        other.add_(1)
+    return parameter, other, other is parameter, other.note, plain, plain.note
+
+
+def test_copies_are_tensors_of_the_same_memory_and_attributes():
+    same_as_eager(copies, randn(3))
+    same_as_eager(lambda x: (x, copy.copy(x)), torch.nn.Parameter(randn(3)))

@@ -171,6 +171,19 @@ def writes_a_part_of_an_expanded_tensor(x):
     return y, x
 
 
+def writes_a_part_of_what_is_expanded_and_transposed(x):
+    y = x.t()[1:].expand(2, 2, 2)
+    y[1, :, 1:].mul_(3)
+    return y, x
+
+
+def writes_through_strides_of_a_transposed(x):
+    y = x.t() * 2
+    y.as_strided((2,), (2,)).add_(1)
+    y.t()[1:].as_strided((2, 2), (1, 2), 1).mul_(2)
+    return y, x
+
+
 def writes_an_expanded_tensor(x):
     x.mul_(2)
     return x.expand(2, *x.shape).add_(1)
@@ -195,6 +208,7 @@ def writes_one_of_several_views_unseen(x):
 @pytest.mark.parametrize(
     "program",
     [
+        writes_a_part_of_what_is_expanded_and_transposed, writes_through_strides_of_a_transposed,
         writes_a_part_of_an_expanded_tensor, writes_an_expanded_tensor, writes_a_detached_alias,
         writes_one_of_several_views_unseen,
     ],

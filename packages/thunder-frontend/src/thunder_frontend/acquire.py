@@ -52,10 +52,10 @@ from thunder_frontend.sources import Source
 from thunder_frontend.storage import own_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, dynamic_dims, opened
 from thunder_frontend.tensor_classes import check_class
-from thunder_frontend.torch_calls import TorchCalls
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
 from thunder_frontend.world import World
+from thunder_frontend.write_calls import WriteCalls
 from thunder_interpreter import interpret
 from thunder_ir import (
     Builder,
@@ -68,6 +68,7 @@ from thunder_ir import (
     number_proxy,
     recording,
 )
+from thunder_ir.passes import keep_failures
 from thunder_torch import torch_language, viewed
 from thunder_torch.convert import fake_of, proxy_of
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
@@ -77,7 +78,7 @@ ARGS = Source(None, "root", "args")
 KWARGS = Source(None, "root", "kwargs")
 
 
-class Acquisition(TorchCalls):
+class Acquisition(WriteCalls):
     """Everything that is known while one call is acquired.
 
     Args:
@@ -244,20 +245,16 @@ class Acquisition(TorchCalls):
     def gradient(self, tensor: TracedTensor) -> Any:
         """Return what the ``grad`` of a tensor is."""
         if "_gradient" not in tensor.__dict__:
-            if tensor.given is None:
+            if tensor.source is None:
                 return None
             tensor._gradient = self.world.read(tensor.source, "attribute", "grad", tensor.given.grad)
         return tensor._gradient
 
     def set_gradient(self, tensor: TracedTensor, value: Any) -> None:
         """Make ``value`` the ``grad`` of a tensor."""
-        if tensor._leaf is not None and tensor.source is None:
+        if tensor.source is None:
             tensor._gradient = value
             return
-        if tensor.source is None:
-            raise AcquisitionError(
-                "a program can set the grad of its inputs and parameters only, not of what it computed"
-            )
         before = self.gradient(tensor)
         self.world.journal.note("attribute", tensor, "_gradient", before)
         tensor._gradient = value
@@ -420,6 +417,7 @@ class Acquisition(TorchCalls):
             tuple([p for p in outcome.proxies if p.name not in names]),
             tuple(self.builder.constraints),
         )
+        computation = keep_failures(computation)
         return Program(
             tuple(self.inputs),
             tuple(self.world.guards),

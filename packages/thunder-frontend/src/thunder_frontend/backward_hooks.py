@@ -12,8 +12,8 @@ import torch
 
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.overwrites import zeros_like
-from thunder_frontend.torch_calls import TorchCalls
 from thunder_frontend.traced_tensor import TracedTensor
+from thunder_frontend.write_calls import WriteCalls
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy
 from thunder_torch import call, torch_language
 from thunder_torch.running import run
@@ -183,7 +183,7 @@ class ModuleHooks:
 
     def __init__(
         self,
-        calls: TorchCalls,
+        calls: WriteCalls,
         rules: dict[Symbol, Callable[..., Any]],
         module: torch.nn.Module,
         after: Sequence[Callable[..., Any]],
@@ -269,7 +269,7 @@ def _with_zeros(name: str, cotangents: Sequence[Any], values: Sequence[TensorPro
 
 
 def record_identity(
-    calls: TorchCalls,
+    calls: WriteCalls,
     rules: dict[Symbol, Callable[..., Any]],
     name: str,
     values: Sequence[TensorProxy],
@@ -314,7 +314,7 @@ class HookHandle:
 
 
 def hook_tensor(
-    calls: TorchCalls,
+    calls: WriteCalls,
     rules: dict[Symbol, Callable[..., Any]],
     tensor: TracedTensor,
     hook: Callable[..., Any],

@@ -12,8 +12,8 @@ import torch
 from thunder_autograd import Traits
 from thunder_frontend.overwrites import RULES, zeros_like
 from thunder_frontend.storage import own_storage
-from thunder_frontend.torch_calls import TorchCalls, target_dtype
 from thunder_frontend.traced_tensor import TracedTensor
+from thunder_frontend.write_calls import WriteCalls, target_dtype
 from thunder_ir import BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, flat_proxies, substitute
 
 T = torch.Tensor
@@ -94,7 +94,7 @@ class CustomFunctions:
         interpreted: makes a callable that runs interpreted when called from here.
     """
 
-    def __init__(self, calls: TorchCalls, interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    def __init__(self, calls: WriteCalls, interpreted: Callable[[Any], Callable[..., Any]]) -> None:
         self._calls = calls
         self._interpreted = interpreted
         self.rules: dict[Symbol, Callable[..., Any]] = dict(RULES)
@@ -304,7 +304,7 @@ def _presences(cotangents: Sequence[Any], materialize: bool) -> list[tuple[bool,
 class _Region:
     """Takes what is recorded within it out of the trace."""
 
-    def __init__(self, calls: TorchCalls) -> None:
+    def __init__(self, calls: WriteCalls) -> None:
         self._builder = calls.builder
         self.bound_symbols: list[BoundSymbol] = []
 

@@ -10,7 +10,7 @@ import torch
 from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.levels import settle_gradients
-from thunder_frontend.torch_calls import TorchCalls
+from thunder_frontend.write_calls import WriteCalls
 from thunder_ir import BoundSymbol, Names, OpTags, Trace, flat_proxies, substitute
 from thunder_torch import call
 
@@ -18,7 +18,7 @@ RuleOf = Callable[[BoundSymbol], Any]
 
 
 def inner_gradients(
-    calls: TorchCalls,
+    calls: WriteCalls,
     rule_of: RuleOf,
     outputs: Any,
     inputs: Any,
@@ -53,7 +53,7 @@ def _listed(tensors: Any) -> list[Any]:
     return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
 
 
-def _cotangent(calls: TorchCalls, result: Any, given: Any) -> Any:
+def _cotangent(calls: WriteCalls, result: Any, given: Any) -> Any:
     if given is not None:
         return calls.value(given)
     if result.numel != 1:
@@ -62,7 +62,7 @@ def _cotangent(calls: TorchCalls, result: Any, given: Any) -> Any:
 
 
 def _gradients(
-    calls: TorchCalls,
+    calls: WriteCalls,
     rule_of: RuleOf,
     wanted: Sequence[Any],
     results: Sequence[Any],

@@ -13,6 +13,7 @@ from torch.optim.optimizer import _get_value
 from thunder_frontend import module_calls, transformer_encoders
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
+from thunder_frontend.metadata_calls import reduced
 from thunder_frontend.module_calls import call_module, runs_forward_alone
 from thunder_frontend.open_numbers import open_number_lookasides
 from thunder_frontend.other_transforms import (
@@ -185,6 +186,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         AUTOGRAD_BACKWARD: autograd_backward,
         _get_value: number_of_steps,
         torch.Tensor._make_subclass: acquisition.as_class,
+        torch.nn.Parameter.__reduce_ex__: lambda self, protocol: reduced(acquisition, self, protocol),
         torch.compiler.is_compiling: compiling,
         torch.compiler.is_dynamo_compiling: compiling,
         module_calls.enter_hooks: enter_hooks,

@@ -23,6 +23,13 @@ def part_of(tensor: torch.Tensor, size: Any, stride: Any, offset: int) -> torch.
     return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
 
 
+def covers(elements: int, size: Any, stride: Any, offset: int) -> bool:
+    """Whether what ``part_of`` returns lies within the first ``elements`` elements."""
+    if not all([type(n) is int for n in (*size, *stride)]) or 0 in size:
+        return False
+    return offset >= 0 and offset + sum([(n - 1) * step for n, step in zip(size, stride, strict=True)]) < elements
+
+
 def is_dense(tensor: torch.Tensor) -> bool:
     """Whether the elements of a tensor lie side by side in memory, each in a place of its own."""
     expected = 1

@@ -139,10 +139,16 @@ def _deepcopy(calls: Any, tensor: T, memo: dict[int, Any]) -> Any:
 
 
 @answers(T.__reduce_ex__)
-def _reduce(calls: Any, tensor: T, protocol: Any) -> Any:
-    """What ``copy.copy`` asks for: how to make a tensor of the same memory."""
+def reduced(calls: Any, tensor: T, protocol: Any) -> Any:
+    """What ``copy.copy`` asks for: how to make a tensor of the same memory, and its attributes."""
     traced = calls.traced(tensor)
-    return calls.as_class, (traced._stands_for, tensor, calls.value(traced).requires_grad)
+
+    def other() -> Any:
+        made = calls.as_class(traced._stands_for, tensor, calls.requires_grad(traced))
+        made.__dict__.update(traced.attributes())
+        return made
+
+    return other, ()
 
 
 _LAYOUT = (

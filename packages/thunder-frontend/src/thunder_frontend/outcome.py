@@ -14,7 +14,7 @@ from thunder_frontend.journal import MISSING, Write
 from thunder_frontend.leaves import AsClass
 from thunder_frontend.outputs import Built, Outside, proxies_of, template
 from thunder_frontend.program import Effect
-from thunder_frontend.remade import RemadeView, with_attributes, with_history
+from thunder_frontend.remade import RemadeView, with_attributes, with_gradient, with_history
 from thunder_frontend.sources import held
 from thunder_frontend.storage import current_value
 from thunder_frontend.traced_tensor import TracedTensor
@@ -41,8 +41,12 @@ class Outcome:
         self.result = template(result, tensor, calls.world)
         others = [e for write in calls.world.journal.writes() for e in self._object_effect(write, tensor)]
         changes = calls.stages.effects(tensor, self._history_effects)
-        histories = [e for traced in calls.from_outside() for e in self._history_effects(traced)]
-        self.effects = [*self._tensor_effects(), *changes, *histories, *self._leaves, *others]
+        changed = {id(stage.target) for stage in calls.stages}
+        histories: dict[bool, list[Effect]] = {False: [], True: []}
+        for traced in calls.from_outside():
+            histories[id(traced) in changed] += self._history_effects(traced)
+        written = [*self._tensor_effects(), *histories[False], *changes, *histories[True]]
+        self.effects = [*written, *self._leaves, *others]
         self.effects += calls.prints.effects
 
     @property
@@ -67,6 +71,9 @@ class Outcome:
             made = self._leaf_template(traced) if traced._leaf is not None else self._value_template(traced)
             if traced._stands_for is not T and traced._leaf is None:
                 made = Built(AsClass(traced._stands_for), (made,))
+            gradient = traced.__dict__.get("_gradient") if traced._leaf is None else None
+            if gradient is not None:
+                made = Built(with_gradient, (made, self._tensor_template(gradient)))
             given = traced.attributes()
             if given:
                 parts = {name: template(item, self._tensor_template, self.calls.world) for name, item in given.items()}

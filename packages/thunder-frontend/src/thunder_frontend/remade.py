@@ -29,6 +29,12 @@ def with_history(view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         return WithHistory.apply(view.detach(), value)  # type: ignore[no-any-return]
 
 
+def with_gradient(tensor: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+    """Return a tensor, with the ``grad`` that the program gave it."""
+    tensor.grad = gradient
+    return tensor
+
+
 def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.Tensor:
     """Return a tensor, with the attributes that the program gave it."""
     tensor.__dict__.update(attributes)
@@ -67,4 +73,4 @@ class RemadeView:
         return made if self.index is None else made[self.index]
 
 
-__all__ = ["RemadeView", "with_attributes", "with_history"]
+__all__ = ["RemadeView", "with_attributes", "with_gradient", "with_history"]

@@ -92,6 +92,11 @@ class SharedMemory:
                 "shares, which is not supported; pass a clone of it"
             )
         base = tensor._base
+        is_view = base is not None
+        if base is not None and storage_key(base) != storage:  # it was given other memory, by .data
+            base = None
+        elif base is not None and tensor.requires_grad and not base.requires_grad:  # it was made a leaf
+            base = None
         viewed = self.calls.known_input(base) if base is not None else None
         if base is not None and viewed is None:
             viewed = self._of_memory(base, storage, Source(source, "attribute", "_base"), None)
@@ -100,7 +105,10 @@ class SharedMemory:
             guard = SameTensorGuard(Source(source, "attribute", "_base"), viewed.source)
             self.calls.world.require(guard, str(source), "_base")
         made = self._of_memory(tensor, storage, source, slot) if viewed is None else self._view(tensor, viewed, source)
-        self.calls.ask(made, "_is_view", base is not None, call=True)
+        self.calls.ask(made, "_is_view", is_view, call=True)
+        first = self._wholes[storage]._input.source.base
+        if first is not source:
+            self.calls.world.require(SharedStorageGuard(source, first), str(source), str(first), "shared storage")
         return made
 
     def _of_memory(self, tensor: T, storage: int, source: Source, slot: Any) -> TracedTensor:
@@ -150,9 +158,6 @@ class SharedMemory:
         if whole is None:
             covering = Source(source, "whole storage", None)
             whole = self._wholes[storage] = self.calls.root(whole_storage(tensor), covering, None)
-        else:
-            first = whole._input.source.base
-            self.calls.world.require(SharedStorageGuard(source, first), str(source), str(first), "shared storage")
         if dtype == whole._input.example.dtype:
             return whole
         seen = self._in_dtypes.get((storage, dtype))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,7 +31,38 @@ def inverse_of(*functions: Any) -> Callable[[Inverse], Inverse]:
 
 def scatter_into_parent(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
     """Return the parent's value after ``value`` was written to its view."""
+    if isinstance(view.function, Chain):
+        return call(placed, (parent, value, view.function), {})  # type: ignore[no-any-return]
     return INVERSES.get(view.function, _by_position)(call, view, parent, value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """Several views, one of the other, as one function.
+
+    Args:
+        steps: of each the function, its arguments without the tensor viewed, and which of its results is meant.
+    """
+
+    steps: tuple[tuple[Any, tuple[Any, ...], dict[str, Any], int | None], ...]
+
+    @property
+    def __name__(self) -> str:
+        return "views"
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the last view."""
+        for function, args, kwargs, index in self.steps:
+            made = function(tensor, *args, **kwargs)
+            tensor = made if index is None else made[index]
+        return tensor
+
+
+def placed(parent: torch.Tensor, value: torch.Tensor, chain: Chain) -> torch.Tensor:
+    """Return what ``parent`` holds after ``value`` was written to a view in which each element lies apart."""
+    places = chain(torch.arange(parent.numel(), device=parent.device).view(parent.shape))
+    written = parent.reshape(-1).scatter(0, places.reshape(-1), value.reshape(-1))
+    return written.view(parent.shape)
 
 
 @inverse_of(

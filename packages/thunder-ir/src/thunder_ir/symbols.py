@@ -28,6 +28,7 @@ class OpTags(Enum):
     VIEW = auto()  # the result may share memory with the first argument
     IN_PLACE = auto()  # writes to its first argument
     DONT_DCE = auto()  # has an effect: stays even if nobody reads its outputs
+    MAY_FAIL = auto()  # raises for some values of its arguments: an index out of range, a matrix without inverse
     DONT_FUSE = auto()
     DEVICE_SYNC = auto()  # waits for the device
     CONSTANT_FOR_DERIVATIVE = auto()  # no derivative flows through it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
-from thunder_ir import TensorProxy, dtypes
+from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_prims.axes import adjoint, diagonal_matrix, filled, of_dtype, part_along, restored, triangle
 from thunder_prims.checks import INEXACT, check_accepts
 from thunder_prims.complex_numbers import real
@@ -23,7 +23,7 @@ def _lesser(a: TensorProxy) -> object:
     return rows if rows <= columns else columns
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def eigh(a: TensorProxy) -> tuple[TensorProxy, TensorProxy]:
     """Return eigenvalues, ascending, and eigenvectors of Hermitian matrices.
 
@@ -88,7 +88,7 @@ def _real_diagonal(a: Any) -> Any:
     return real(diagonal) if a.dtype.is_complex else diagonal
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def svd(a: TensorProxy) -> tuple[TensorProxy, TensorProxy, TensorProxy]:
     """Return the reduced singular value decomposition.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
-from thunder_ir import ShapeError, Symbol, TensorProxy
+from thunder_ir import OpTags, ShapeError, Symbol, TensorProxy
 from thunder_ir.proxies import Number
 from thunder_prims.axes import filled
 from thunder_prims.checks import check_dim
@@ -34,7 +34,7 @@ def _check_fitting(operation: str, a: TensorProxy, indices: TensorProxy, dim: in
             )
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def gather(a: TensorProxy, indices: TensorProxy, dim: int) -> TensorProxy:
     """Return ``a[i_0, ..., indices[i_0, ..., i_k], ..., i_k]``, the index standing at ``dim``.
 
@@ -56,7 +56,7 @@ def gather(a: TensorProxy, indices: TensorProxy, dim: int) -> TensorProxy:
 linear(gather)
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def take_along_axis(a: TensorProxy, indices: TensorProxy, dim: int) -> TensorProxy:
     """``gather`` where ``indices`` has the shape of ``a`` but along ``dim``.
 
@@ -102,7 +102,7 @@ def _write(operation: str, a: TensorProxy, indices: TensorProxy, source: TensorP
     return a.like(requires_grad=any_requires_grad(a, source))
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def scatter(a: TensorProxy, indices: TensorProxy, source: TensorProxy | Number, dim: int) -> TensorProxy:
     """Put elements of ``source`` in place of those that ``gather(a, indices, dim)`` reads.
 
@@ -149,7 +149,7 @@ def scatter_jvp(a: Any, indices: Any, source: Any, dim: int, da: Any, _: None, d
     return y, scatter(da, indices, 0 if dsource is None else dsource, dim)
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def scatter_add(a: TensorProxy, indices: TensorProxy, source: TensorProxy, dim: int) -> TensorProxy:
     """Add elements of ``source`` to those that ``gather(a, indices, dim)`` reads, repeatedly where an index repeats.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
-from thunder_ir import ShapeError, Symbol, TensorProxy
+from thunder_ir import OpTags, ShapeError, Symbol, TensorProxy
 from thunder_prims.axes import filled, moved, positions, shifted
 from thunder_prims.checks import check_dim
 from thunder_prims.derivatives import linear
@@ -18,7 +18,7 @@ from thunder_vmap import batching_rule
 __all__ = ["index", "index_add", "index_copy", "index_put", "slice_scatter", "take"]
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def take(a: TensorProxy, indices: TensorProxy, dim: int) -> TensorProxy:
     """Return the slices of ``a`` along ``dim`` that stand at ``indices``.
 
@@ -105,7 +105,7 @@ def _moved_block(a: Any, start: int, count: int, destination: int) -> Any:
     return a if order == list(range(a.ndim)) else transpose(a, tuple(order))
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def index_add(a: TensorProxy, indices: TensorProxy, values: TensorProxy, dim: int) -> TensorProxy:
     """Add slices to those of ``a`` at ``indices``; an index that repeats adds repeatedly.
 
@@ -159,7 +159,7 @@ def _index_write_batching(symbol: Symbol, accumulate: bool, size: Any, args: Any
     return moved(written, 1, dim + 1), 0
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def index_copy(a: TensorProxy, indices: TensorProxy, values: TensorProxy, dim: int) -> TensorProxy:
     """Put slices in place of those of ``a`` at ``indices``, each of which should come once.
 
@@ -218,7 +218,7 @@ def _advanced_shape(operation: str, a: TensorProxy, indices: Sequence[TensorProx
     return (*rest[:first], *common.shape, *rest[first:])
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def index(a: TensorProxy, indices: tuple[TensorProxy | None, ...]) -> TensorProxy:
     """Return the elements of ``a`` at tuples of indices, as ``a[indices]`` does with ``None`` for a full slice.
 
@@ -269,7 +269,7 @@ def index_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
     return _moved_block(taken, 1, pairs[0].ndim - 1, start + 1), 0
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def index_put(
     a: TensorProxy, indices: tuple[TensorProxy | None, ...], values: TensorProxy, accumulate: bool
 ) -> TensorProxy:

@@ -226,7 +226,7 @@ def triangular_solve_batching(size: Any, args: Any, dims: Any) -> tuple[TensorPr
     return triangular_solve(batch_first(a, of_a, size), batch_first(b, of_b, size), *rest), 0
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def solve(a: TensorProxy, b: TensorProxy) -> TensorProxy:
     """Solve ``a @ x = b`` for a regular ``a``.
 
@@ -282,7 +282,7 @@ def _square(operation: str, a: TensorProxy) -> None:
     check_matrices(operation, a, square=True)
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def inverse(a: TensorProxy) -> TensorProxy:
     """Invert regular matrices, shape ``(..., n, n)``."""
     _square("inverse", a)
@@ -303,7 +303,7 @@ def inverse_jvp(a: TensorProxy, da: TensorProxy) -> tuple[TensorProxy, Any]:
     return y, -matmul(y, matmul(da, y))
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def cholesky(a: TensorProxy) -> TensorProxy:
     """Return the lower triangular ``l`` with ``l @ l.mH == a`` and a positive diagonal.
 

@@ -23,7 +23,7 @@ from thunder_vmap import batching_rule
 __all__ = ["embedding", "embedding_backward", "extend", "extend_backward", "grouped_mm", "one_hot"]
 
 
-@prim()
+@prim(OpTags.MAY_FAIL)
 def embedding(
     indices: TensorProxy, weight: TensorProxy, padding_index: int = -1, scale_grad_by_freq: bool = False
 ) -> TensorProxy:
@@ -152,7 +152,7 @@ def embedding_backward_batching(size: Any, args: Any, dims: Any) -> tuple[Tensor
     return reshape(dweight, (size, rows, dy.shape[-1])), 0
 
 
-@prim(OpTags.CONSTANT_FOR_DERIVATIVE)
+@prim(OpTags.CONSTANT_FOR_DERIVATIVE, OpTags.MAY_FAIL)
 def one_hot(indices: TensorProxy, classes: Dimension) -> TensorProxy:
     """Return ``int64`` ones at ``indices`` along a new last dimension of length ``classes``, zeros elsewhere."""
     check_indices("one_hot", indices, indices)

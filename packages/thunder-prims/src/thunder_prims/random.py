@@ -148,7 +148,7 @@ def randperm(length: Dimension, dtype: DType, device: Device) -> TensorProxy:
     return result
 
 
-@prim(RANDOM, CONSTANT)
+@prim(RANDOM, CONSTANT, OpTags.MAY_FAIL)
 def multinomial(a: TensorProxy, samples: Dimension, replacement: bool) -> TensorProxy:
     """Draw indices with probabilities in proportion to weights.
 

@@ -17,7 +17,7 @@ from thunder_autograd import Through, jvp_rule, tensor_slots, vjp_rule
 from thunder_ir import OpTags, Proxy, Symbol, TensorProxy
 from thunder_lang.language import core
 from thunder_torch.metadata import MetaOf, connected_to, drew, map_tensors, metadata_of, tensors_of
-from thunder_torch.names import LTORCH, name_of, path_of
+from thunder_torch.names import LTORCH, last_name, name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
 from thunder_torch.sized import TorchSymbol, refuse_unknown_sizes
@@ -129,6 +129,20 @@ opaque_call = Symbol(
 )
 
 
+FAILING = frozenset({
+    "assert_async", "bincount", "binary_cross_entropy", "cholesky", "cholesky_inverse", "cholesky_solve", "ctc_loss",
+    "embedding_bag", "getitem", "histc", "index_reduce", "inverse", "lu_solve", "put", "repeat_interleave",
+    "scatter_reduce", "segment_reduce", "setitem", "setitem_by_torch", "take",
+})  # fmt: skip
+"""Names of functions, besides those of ``torch.linalg``, that raise for some values of their arguments."""
+
+
+def failing(function: Any) -> frozenset[OpTags]:
+    """Return the tag of functions that raise for some values of their arguments, if that is one."""
+    fails = path_of(function).startswith("torch.linalg.") or last_name(function).strip("_") in FAILING
+    return frozenset({OpTags.MAY_FAIL} if fails else ())
+
+
 class _Opaque(dict[Any, Symbol]):
     """The symbols of callables that stay, such as PyTorch's own; those of local functions are made anew each time."""
 
@@ -174,6 +188,7 @@ def _make(function: Callable[..., Any], tags: frozenset[OpTags]) -> Symbol:
         return (drawing_call if random or drew(function) else opaque_call)(call, *values)
 
     path = path_of(function)
+    tags |= failing(function)
     return TorchSymbol(
         name_of(function),
         LTORCH if path.startswith("torch.") else "opaque",

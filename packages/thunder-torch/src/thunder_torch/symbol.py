@@ -23,7 +23,7 @@ from thunder_lang import core, default_dtype
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.metadata import metadata_of
 from thunder_torch.names import LTORCH
-from thunder_torch.opaque import call_of, drawing_call, opaque_call
+from thunder_torch.opaque import call_of, drawing_call, failing, opaque_call
 from thunder_torch.sized import TorchSymbol
 
 
@@ -132,7 +132,8 @@ def _decomposition(origin: Any, body: Callable[..., Any], random: bool) -> Calla
             del current_builder().bound_symbols[count:]
         if output is NotImplemented and origin is not None:
             call, values = call_of(origin, args, kwargs)
-            return (drawing_call if random else opaque_call)(call, *values)
+            with current_builder().tagged(*failing(origin)):
+                return (drawing_call if random else opaque_call)(call, *values)
         return output
 
     @wraps(body)

@@ -1,10 +1,11 @@
-"""Dropping what nobody reads."""
+"""Dropping what nobody reads, and keeping what may fail."""
 
 from __future__ import annotations
 
 from thunder_ir.passes.decorator import trace_pass
-from thunder_ir.passes.traits import stays
+from thunder_ir.passes.traits import may_fail, stays
 from thunder_ir.proxies import Proxy, TensorProxy
+from thunder_ir.symbols import BoundSymbol, OpTags
 from thunder_ir.trace import Trace
 
 
@@ -22,6 +23,30 @@ def dead_code_elimination(trace: Trace) -> Trace:
         >>> len(dead_code_elimination(trace_of(program, Tensor((2,)))).bound_symbols)
         1
     """
+    kept = _kept(trace)
+    if len(kept) == len(trace.bound_symbols):
+        return trace
+    return trace.replace(bound_symbols=tuple(reversed(kept)))
+
+
+@trace_pass
+def keep_failures(trace: Trace) -> Trace:
+    """Say of every call whose outputs are never read, and which raises for some values, that it stays.
+
+    What nobody reads is looked at alone, so that the pass costs next to nothing for programs without.
+    """
+    kept = {id(bound) for bound in _kept(trace)}
+    failing = {id(bound) for bound in trace.bound_symbols if id(bound) not in kept and may_fail(bound)}
+    if not failing:
+        return trace
+    tags = frozenset({OpTags.DONT_DCE, OpTags.DONT_FUSE})
+    return trace.replace(
+        bound_symbols=tuple([b.replace(tags=b.tags | tags) if id(b) in failing else b for b in trace.bound_symbols])
+    )
+
+
+def _kept(trace: Trace) -> list[BoundSymbol]:
+    """Return, last first, the calls whose outputs are read or that stay anyhow."""
     read = _read_by(trace.outputs)
     kept = []
     for bound in reversed(trace.bound_symbols):
@@ -29,9 +54,7 @@ def dead_code_elimination(trace: Trace) -> Trace:
         if not read.isdisjoint([p.name for p in outputs]) or stays(bound):
             kept.append(bound)
             read.update(_read_by(outputs), _read_by(bound.inputs))
-    if len(kept) == len(trace.bound_symbols):
-        return trace
-    return trace.replace(bound_symbols=tuple(reversed(kept)))
+    return kept
 
 
 def _read_by(proxies: list[Proxy]) -> set[str]:

@@ -18,6 +18,11 @@ def stays(bound: BoundSymbol) -> bool:
     return has_effect(bound) or is_random(bound)
 
 
+def may_fail(bound: BoundSymbol) -> bool:
+    """Whether the call, or a part of it, raises for some values of its arguments."""
+    return bound.has_tag(OpTags.MAY_FAIL) or any([may_fail(sub) for sub in bound.subsymbols])
+
+
 def writes(bound: BoundSymbol) -> bool:
     """Whether the call writes to its first argument."""
     return bound.has_tag(OpTags.IN_PLACE)

@@ -1,0 +1,113 @@
+"""Errors that depend on values: a program raises what eager raises, whether or not anybody reads the result."""
+
+import pytest
+import torch
+
+from thunder_frontend import jit, last_traces
+
+F = torch.nn.functional
+
+
+def index(x, i):
+    x[i]
+    return x * 2
+
+
+def index_by_a_list(x, i):
+    x[[0, int(i.shape[0]) + 2]]
+    return x * 2
+
+
+def index_written(x, i):
+    y = x * 1
+    y[i] = 0
+    return x * 2
+
+
+def gathers(x, i):
+    torch.gather(x, 0, i[:, None])
+    return x * 2
+
+
+def embeds(x, i):
+    F.embedding(i, x)
+    return x * 2
+
+
+def adds_by_index(x, i):
+    (x * 1).index_add_(0, i, x[: i.shape[0]])
+    return x * 2
+
+
+def loses(x, i):
+    F.nll_loss(x, i.expand(x.shape[0]))
+    return x * 2
+
+
+def counts(x, i):
+    F.one_hot(i, 3)
+    return x * 2
+
+
+def takes_apart(x, i):
+    torch.linalg.cholesky(x[:3, :3] * (i - 2))
+    return x * 2
+
+
+def inverts(x, i):
+    torch.linalg.inv(torch.eye(3) * (3 - i))
+    return x * 2
+
+
+def reads_a_view_of_it(x, i):
+    x[i].view(-1)[0].sin()
+    return x.sum()
+
+
+PROGRAMS = [
+    index, index_by_a_list, index_written, gathers, embeds, adds_by_index, loses, counts, takes_apart, inverts,
+    reads_a_view_of_it,
+]  # fmt: skip
+
+
+def attempt(function, x, i):
+    try:
+        return function(x, i)
+    except (IndexError, RuntimeError, torch.linalg.LinAlgError) as error:
+        return type(error).__name__
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_nobody_reads_fails_as_in_eager(program, requires_grad):
+    compiled = jit(program)
+    for value in (1, 3, 2, 9):
+        x, i = torch.eye(4, 3) + 1, torch.tensor([value])
+        x.requires_grad_(requires_grad)
+        expected, result = attempt(program, x, i), attempt(compiled, x, i)
+        assert type(result) is type(expected), (value, result, expected)
+        if isinstance(expected, torch.Tensor):
+            assert torch.equal(result, expected)
+        if isinstance(result, torch.Tensor) and requires_grad:
+            result.sum().backward()
+
+
+def test_nothing_else_is_run_for_nothing():
+    def program(x, i):
+        (x.sin() @ x.t()).relu()
+        return x * 2
+
+    compiled = jit(program)
+    compiled(torch.ones(3, 3), torch.tensor([0]))
+    text = str(last_traces(compiled)[-1])
+    assert "sin" not in text and "matmul" not in text
+
+
+def test_nothing_is_selected_of_an_empty_tensor():
+    def program(x):
+        x[[0]]
+        return x * 2
+
+    with pytest.raises(IndexError):
+        jit(program)(torch.zeros(0, 3))
+    assert jit(program)(torch.ones(1, 3)).shape == (1, 3)
