@@ -137,6 +137,16 @@ def specialised(count: int) -> Call:
     return lambda: compiled(a, b)
 
 
+def specialised_inside(count: int) -> Call:
+    """Return a hit of a function that is compiled for ``count`` numbers, each inside of a dict among the arguments."""
+    compiled = thunder.jit(lambda a, options: (a + options["scale"]) * a)
+    a, calls = torch.randn(4, 4), [{"scale": scale} for scale in range(count)]
+    with torch.no_grad():
+        for options in calls:
+            compiled(a, options)
+    return lambda: compiled(a, calls[0])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--without-inductor", action="store_true")
@@ -154,13 +164,14 @@ def main() -> None:
             took = microseconds(calls, options.rounds, options.block)
         ratios = [took["thunder"] / took[name] for name in compilers if name != "thunder"]
         table.add_row(case.name, *[f"{took[n]:.1f}" for n in compilers], *[f"{r:.2f}" for r in ratios])
-    with torch.no_grad():
-        hits = microseconds({"1": specialised(1), "64": specialised(64)}, options.rounds, options.block)
     Console(width=140).print(table)
-    print(
-        f"a hit among 64 specialisations: {hits['64']:.1f} µs, of one alone: {hits['1']:.1f}, "
-        f"ratio {hits['64'] / hits['1']:.2f}"
-    )
+    for what, make in (("shape", specialised), ("a number in a dict", specialised_inside)):
+        with torch.no_grad():
+            hits = microseconds({"1": make(1), "64": make(64)}, options.rounds, options.block)
+        print(
+            f"a hit among 64 specialisations by {what}: {hits['64']:.1f} µs, of one alone: {hits['1']:.1f}, "
+            f"ratio {hits['64'] / hits['1']:.2f}"
+        )
 
 
 if __name__ == "__main__":
