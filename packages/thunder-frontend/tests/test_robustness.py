@@ -319,3 +319,18 @@ def test_errors_are_logged_and_formatted_inside(caplog):
 
     assert torch.equal(jit(program)(torch.ones(2)), torch.full((2,), 2.0))
     assert "it failed" in caplog.text and "a reason" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("program", "operation"),
+    [
+        (lambda x: x.to_sparse().sum(), "Tensor_to_sparse"),
+        (lambda x: torch.nested.nested_tensor([x, x]).sum(), None),
+        (lambda x: x + len(x.untyped_storage()), "Tensor_untyped_storage"),
+        (lambda x: x.storage(), "Tensor_storage"),
+    ],
+)
+def test_what_has_no_place_in_a_program_is_named_with_the_line_and_the_way_out(program, operation):
+    with pytest.raises(AcquisitionError, match="compile the parts before and after it on their own") as error:
+        jit(program)(torch.ones(2))
+    assert error.value.operation == operation and "test_robustness.py" in error.value.where

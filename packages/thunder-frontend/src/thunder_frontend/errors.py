@@ -84,6 +84,10 @@ class UnknownTensorError(AcquisitionError):
     """A tensor reached an operation by a way that cannot be guarded."""
 
 
+class UnsupportedOperationError(AcquisitionError, NotImplementedError):
+    """An operation of PyTorch's has no place in a program."""
+
+
 class SharpEdgeError(AcquisitionError):
     """The program has an effect, or reads something, that the compiled program cannot repeat."""
 

@@ -285,7 +285,7 @@ _look(T.__repr__, _TEXT)
 _look(T.__format__, _TEXT)
 
 
-@answers(T.__contains__, T.data_ptr)
+@answers(T.__contains__, T.data_ptr, T.storage, T.untyped_storage, T._typed_storage)
 def _value(calls: Any, *args: Any, **kwargs: Any) -> Any:
     raise DataDependentError(_VALUE)
 

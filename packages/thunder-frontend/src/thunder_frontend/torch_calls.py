@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.autograd_calls import ANSWERS
-from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError
+from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
 from thunder_frontend.histories import check_reads, is_unconnected
 from thunder_frontend.known_values import KnownValues
 from thunder_frontend.levels import Levels
@@ -36,7 +36,16 @@ from thunder_ir import (
     UnknownNumberError,
     is_unknown,
 )
-from thunder_torch import DataDependentShapeError, Mutation, call, functionalise, view_argument, viewed
+from thunder_torch import (
+    DataDependentShapeError,
+    Mutation,
+    UnknownMetadataError,
+    UnsupportedMutationError,
+    call,
+    functionalise,
+    view_argument,
+    viewed,
+)
 from thunder_torch.metadata import MetaOf
 from thunder_torch.names import name_of
 
@@ -97,6 +106,13 @@ class TorchCalls:
             found = DataDependentError(str(error)).with_traceback(error.__traceback__)
             found.operation = name_of(function)
             raise found from None
+        except (UnknownMetadataError, UnsupportedMutationError) as error:
+            unsupported = UnsupportedOperationError(
+                f"{error}. Compute it outside of the compiled function and pass it in, or compile the parts before and "
+                "after it on their own"
+            )
+            unsupported.operation = name_of(function)
+            raise unsupported from error
 
     def _do(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         answer = ANSWERS.get(function)

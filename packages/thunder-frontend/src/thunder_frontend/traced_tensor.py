@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
+from thunder_frontend.errors import UnknownTensorError
 from thunder_ir import TensorProxy, value_of
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 
@@ -104,8 +105,10 @@ class TracedTensor(torch.Tensor):
     def __torch_dispatch__(
         cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        raise RuntimeError(
-            f"{func} was called on a tensor that has no data: it stands for one while a program is acquired"
+        raise UnknownTensorError(
+            f"{func} is called in a way that Thunder does not see, on a tensor that has no data while a program is "
+            "acquired. Compute it outside of the compiled function and pass it in, or compile the parts before and "
+            "after it on their own"
         )
 
 
