@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -86,6 +87,17 @@ MOST_WITHOUT_ZEROS = 3
 """Up to how many results a function may have that wants no zeros: ``backward`` is recorded for each subset of them."""
 
 
+def unobserved(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method ask PyTorch things while what the user's code asks is being recorded."""
+
+    @functools.wraps(method)
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            return method(*args, **kwargs)
+
+    return asked
+
+
 class CustomFunctions:
     """Applies custom functions while a program is acquired.
 
@@ -110,9 +122,7 @@ class CustomFunctions:
             outputs = self._forward(cls, context, args, kwargs)
         given = [a for a in args if isinstance(a, torch.Tensor) and not _among(a, context._dirty)]
         single = isinstance(outputs, torch.Tensor)
-        results = [
-            self._calls(T.detach, (r,), {}) if _among(r, given) else r for r in ([outputs] if single else outputs)
-        ]
+        results = [self._detached(r) if _among(r, given) else r for r in ([outputs] if single else outputs)]
         return results[0] if single else tuple(results)
 
     def _applied(self, cls: Any, context: Context, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -135,6 +145,7 @@ class CustomFunctions:
         made = [self._result(r, m, context, inner, arguments) for r, m in zip(results, made, strict=False)]
         return made[0] if single else tuple(made)
 
+    @unobserved
     def _result(self, result: Any, made: Any, context: Context, inner: Any, arguments: Any) -> Any:
         """Return what the caller gets for a result: the argument that was written, if it is that."""
         if _among(result, context._dirty):
@@ -147,9 +158,14 @@ class CustomFunctions:
             self._calls.assign(target, self._calls.value(made))
             return target
         if _among(result, context._constant):
-            return self._calls(T.detach, (made,), {})
+            return self._detached(made)
         return made
 
+    @unobserved
+    def _detached(self, tensor: torch.Tensor) -> Any:
+        return self._calls(T.detach, (tensor,), {})
+
+    @unobserved
     def _write_unseen(self, target: TracedTensor, value: torch.Tensor) -> None:
         with torch.no_grad():
             self._calls.assign(target, self._calls.on_values(T.detach, (self._calls.value(value),), {}))
@@ -216,6 +232,7 @@ class CustomFunctions:
             pulled = [self._as_gradient(g, a) for a, g in pairs if isinstance(a, torch.Tensor)]
         return Pullback(backward.bound_symbols, pulled)
 
+    @unobserved
     def _as_gradient(self, gradient: Any, argument: torch.Tensor) -> TensorProxy | None:
         """Bring a gradient to the shape and dtype of its argument, as autograd does."""
         if not isinstance(gradient, torch.Tensor):
