@@ -51,7 +51,7 @@ from thunder_frontend.shared_memory import SharedMemory
 from thunder_frontend.sources import Source
 from thunder_frontend.storage import own_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, dynamic_dims, opened
-from thunder_frontend.tensor_classes import check_class
+from thunder_frontend.tensor_classes import asks_for_functions, check_class
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
 from thunder_frontend.world import World
@@ -127,6 +127,10 @@ class Acquisition(WriteCalls):
     def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""
         self.world.classes.method_of_tensors(function)
+        for value in args:
+            if asks_for_functions(value):
+                with AcquisitionMode(self):  # which is not in force while it handles a function
+                    return self.interpreted(type(value).__torch_function__)(function, (type(value),), args, kwargs)
         return super().__call__(function, args, kwargs)
 
     # --- tensors ---------------------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ SPECIAL_METHODS: dict[Any, tuple[tuple[str, ...], ...]] = {
         for n in BINARY
     },
     **{getattr(operator, a): ((f"__{a}__",), (f"__{b}__",)) for a, b in COMPARISONS.items()},
+    operator.ne: (("__ne__", "__eq__"), ("__ne__", "__eq__")),
     **{getattr(operator, n): ((f"__{n}__",),) for n in ("neg", "pos", "invert", "getitem", "setitem", "delitem")},
     operator.contains: (("__contains__", "__iter__"),),
     operator.truth: (("__bool__", "__len__"),),
@@ -55,7 +56,7 @@ SPECIAL_METHODS: dict[Any, tuple[tuple[str, ...], ...]] = {
     bool: (("__bool__", "__len__"),),
     len: (("__len__",),),
     abs: (("__abs__",),),
-    iter: (("__iter__",),),
+    iter: (("__iter__", "__getitem__"),),
     next: (("__next__",),),
     float: (("__float__", "__index__"),),
     int: (("__int__", "__index__", "__trunc__"),),
@@ -67,6 +68,14 @@ SPECIAL_METHODS: dict[Any, tuple[tuple[str, ...], ...]] = {
     round: (("__round__",),),
 }
 """For each operator, the special methods that decide what it does: of its first operand, of its second one."""
+
+
+CALLED_NATIVELY = (
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__repr__", "__str__", "__format__",
+    "__add__", "__radd__", "__getitem__", "__iter__", "__next__", "__len__", "__contains__", "__index__", "__float__",
+    "__int__", "__bool__", "keys",
+)  # fmt: skip
+"""Methods that builtins call of the objects that they are given, and of those in containers."""
 
 
 def is_ours(made: Any) -> bool:
@@ -91,12 +100,26 @@ class ClassReads:
         self._found: dict[tuple[type, str], Any] = {}
         self._searched: dict[tuple[type, Any], list[str]] = {}
         self._plain: set[type] = set()
+        self._called: dict[type, list[str]] = {}
+        self._own: set[type] = set()
+        self._known: set[type] = set()
         self._methods: set[Any] = set()
+
+    def made(self, cls: type) -> None:
+        """Note a class that the program made."""
+        self._own.add(cls)
+
+    def is_outside(self, cls: type) -> bool:
+        """Whether somebody else may edit a class."""
+        return is_mutable(cls) and cls not in self._own
 
     def lookup(self, cls: type, name: str) -> Any:
         """Return what ``cls`` or its bases hold under ``name``, :data:`MISSING` if nothing, and guard that."""
         place = (cls, name)
         if place not in self._found:
+            if cls not in self._known:
+                self._known.add(cls)
+                self._world.know_classes(filter(self.is_outside, cls.__mro__))
             self._found[place] = self._first(cls, name)
         return self._found[place]
 
@@ -105,13 +128,15 @@ class ClassReads:
         for index, owner in enumerate(order):
             if name in owner.__dict__:
                 raw = owner.__dict__[name]
-                if not any(map(is_mutable, order[: index + 1])):
+                if not any(map(self.is_outside, order[: index + 1])):
                     return raw
+                if cls in self._own:
+                    break
                 if type(raw) in GIVEN_AS_THEY_ARE and _asked(cls, name) is raw:
                     self._world.given_by_class(cls, name, raw)
                     return raw
                 break
-        if is_mutable(cls):
+        if self.is_outside(cls):
             self._order(cls)
         return self._in_turn(order, name)
 
@@ -128,10 +153,10 @@ class ClassReads:
         for owner in order:
             if name in owner.__dict__:
                 raw = owner.__dict__[name]
-                if is_mutable(owner):
+                if self.is_outside(owner):
                     self._world.class_slot(owner, name, raw)
                 return raw
-            if is_mutable(owner):
+            if self.is_outside(owner):
                 absent = MembershipGuard(held(owner.__dict__, owner.__qualname__), name, False)
                 self._world.require(absent, id(owner), name, "absent")
         return MISSING
@@ -140,7 +165,7 @@ class ClassReads:
         """Guard how objects of a class find their attributes."""
         if cls not in self._plain:
             self._plain.add(cls)
-            if is_mutable(cls):
+            if self.is_outside(cls):
                 self.lookup(cls, "__getattribute__")
 
     def operands(self, function: Any, args: Sequence[Any]) -> None:
@@ -150,14 +175,56 @@ class ClassReads:
             function: of the module ``operator``, or a builtin such as ``len``.
             args: its operands.
         """
-        for value, names in zip(args, SPECIAL_METHODS[function], strict=False):
+        if function is type.__call__:
+            self._constructed(args[0])
+        with_tensors = any(isinstance(a, TracedTensor) for a in args)
+        for value, names in zip(args, SPECIAL_METHODS.get(function, ()), strict=False):
             cls = class_of(value)
-            if not cls.__flags__ & HEAP_TYPE:
+            if not self.is_outside(cls):
                 continue
+            if with_tensors and not isinstance(value, TracedTensor):
+                self.lookup(cls, "__torch_function__")
             for name in names:
                 found = self.lookup(cls, name)
                 if isinstance(value, TracedTensor) and cls is not torch.Tensor:
                     self._require_tensors_own(cls, name, found)
+
+    def _constructed(self, cls: type) -> None:
+        """Take in what a call of a class runs."""
+        if type(cls) is not type:
+            self.lookup(type(cls), "__call__")
+        if self.is_outside(cls):
+            self.lookup(cls, "__new__")
+            self.lookup(cls, "__init__")
+
+    def called_natively(self, cls: type) -> bool:
+        """Whether code in C that works with objects of a class calls methods in Python; guard these."""
+        names = self._called.get(cls)
+        if names is None:
+            own = [vars(owner) for owner in cls.__mro__ if self.is_outside(owner)]
+            names = self._called[cls] = [n for n in CALLED_NATIVELY if any(_is_python(d.get(n)) for d in own)]
+            for name in names:
+                self._world.made_of(self.lookup(cls, name))
+        return bool(names)
+
+    def checks(self, name: str, classes: Any) -> None:
+        """Take in how classes tell what is an instance, or a subclass, of them.
+
+        Args:
+            name: ``"__instancecheck__"`` or ``"__subclasscheck__"``.
+            classes: a class, or a tuple of them.
+        """
+        for cls in classes if isinstance(classes, tuple) else (classes,):
+            if isinstance(cls, tuple):
+                self.checks(name, cls)
+            elif type(cls) is not type:
+                self.lookup(type(cls), name)
+
+    def stored(self, cls: type, name: str) -> None:
+        """Take in what setting an attribute of an object of a class runs."""
+        if self.is_outside(cls):
+            self.lookup(cls, "__setattr__")
+            self.lookup(cls, name)
 
     def method_of_tensors(self, function: Any) -> None:
         """Take in a method or an attribute of ``torch.Tensor``, which PyTorch's own code may have looked up."""
@@ -183,8 +250,9 @@ class ClassReads:
             args: its arguments: the first one's class, or the class itself, holds the function.
         """
         first = args[0]
-        if function.__name__ in ("__get__", "__set__", "__delete__") and len(args) > 1:
+        if len(args) > 1 and any(_runs(_raw(type(first), name), function) for name in ("__get__", "__set__", "__delete__")):
             owner = args[1] if args[1] is not None else args[2]
+            self.lookup(type(first), "__set__")
             for name in self._search(owner, ("descriptor", id(first)), lambda raw: raw is first):
                 if not hasattr(type(first), "__set__"):
                     self._world.not_shadowed(owner, name)
@@ -196,7 +264,7 @@ class ClassReads:
         for cls in (type(obj), obj) if isinstance(obj, type) else (type(obj),):
             names = self._searched.get((cls, what))
             if names is None:
-                owners = filter(is_mutable, cls.__mro__)
+                owners = filter(self.is_outside, cls.__mro__)
                 names = [n for owner in owners for n, raw in owner.__dict__.items() if matches(raw)]
                 self._searched[cls, what] = names
                 for name in names:
@@ -218,6 +286,15 @@ def _asked(cls: type, name: str) -> Any:
     ):
         return MISSING
     return getattr(cls, name, MISSING)
+
+
+def _is_python(raw: Any) -> bool:
+    return isinstance(raw, types.FunctionType)
+
+
+def _raw(cls: type, name: str) -> Any:
+    """Return what a class or its bases hold under a name; :data:`MISSING` if nothing."""
+    return next((owner.__dict__[name] for owner in cls.__mro__ if name in owner.__dict__), MISSING)
 
 
 def _runs(raw: Any, function: Any) -> bool:

@@ -28,4 +28,12 @@ def check_class(cls: type, source: Any) -> None:
         )
 
 
-__all__ = ["check_class"]
+def asks_for_functions(value: Any) -> bool:
+    """Whether an object that is no tensor has a say in what torch functions do with it."""
+    cls = type(value)
+    return bool(cls.__flags__ & HEAP_TYPE) and hasattr(cls, "__torch_function__") and not isinstance(value, torch.Tensor)
+
+
+HEAP_TYPE = 1 << 9
+
+__all__ = ["asks_for_functions", "check_class"]

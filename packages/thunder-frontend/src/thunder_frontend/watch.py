@@ -118,6 +118,8 @@ class Watch(Callbacks):
             if not isinstance(getattr(torch.Tensor, name, None), GetSetDescriptorType):
                 self.world.journal.note("attribute", obj, name, obj.__dict__.get(name, MISSING))
             return
+        if not isinstance(obj, type):
+            self.world.classes.stored(type(obj), name)
         if type(obj).__setattr__ is dict.__setitem__:
             self.store_item(obj, name, value)
         elif self.world.source_of(obj) is not None:
@@ -165,14 +167,25 @@ class Watch(Callbacks):
         if fn.__name__ == "__missing__" and len(args) == 2:
             self.missing_item(*args)
 
+    def special_methods(self, fn: Any, operands: list[Any]) -> None:
+        self.world.classes.operands(fn, operands)
+        if fn is operator.getitem:
+            _found(self.world, *operands)
+
     def opaque_call(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         hashable = _hashable(fn)
         if hashable and fn in SPECIAL_METHODS:
             self.world.classes.operands(fn, args)
         elif fn.__class__ is types.FunctionType:
             self.world.made_of(fn)
+        if fn is isinstance or fn is issubclass:
+            self.world.classes.checks("__instancecheck__" if fn is isinstance else "__subclasscheck__", args[1])
         if hashable and fn in BEFORE:
             BEFORE[fn](self.world, *args)
+        if _looks_inside(fn, hashable):
+            for value in (*args, *kwargs.values()):
+                if fn not in SEARCHING or not is_container(value) or isinstance(value, LISTS):
+                    self.world.looked_into(value)
         if hashable and fn in PRECISE or fn is super:
             return
         name = getattr(fn, "__name__", "")
@@ -211,6 +224,9 @@ class Watch(Callbacks):
             self.world.contents(owner)
 
     def opaque_result(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
+        if isinstance(result, type) and (fn is type.__new__ or isinstance(fn, type) and issubclass(fn, type)):
+            if fn is not type or len(args) == 3:
+                self.world.classes.made(result)
         if fn is operator.getitem and is_container(args[0]):
             return self.world.item(args[0], args[1], result)
         precise = PRECISE.get(fn) if _hashable(fn) else None
@@ -262,6 +278,14 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
     return module.partition(".")[0] == "torch" and name.lstrip("_").startswith(
         ("get_", "is_", "are_", "device_count", "current_")
     )
+
+
+def _looks_inside(fn: Any, hashable: bool) -> bool:
+    """Whether a function calls methods of the objects that it is given, or that containers hold which it is given."""
+    if hashable and fn in LOOKING_INSIDE:
+        return True
+    owner = getattr(fn, "__self__", None)
+    return isinstance(owner, (*LISTS, *DICTS, *SETS, str)) and fn.__name__ in ASKING_METHODS
 
 
 def _contains(world: World, container: Any, key: Any, *rest: Any) -> None:
@@ -352,6 +376,23 @@ SETTLED_QUERIES = frozenset({
     torch.jit.is_scripting, torch.jit.is_tracing,
 })  # fmt: skip
 """Queries about what every program guards, or what programs do not depend on."""
+
+LOOKING_INSIDE = frozenset({
+    min, max, sorted, sum, repr, str, format, print, hash, dict, set, frozenset, float, int, complex, range, divmod,
+    pow, round, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.contains,
+    operator.getitem, operator.mod, operator.index, operator.indexOf, operator.countOf, operator.add, operator.mul,
+    iter, next,
+})  # fmt: skip
+"""Builtins that call special methods of the objects that they are given, or that containers hold."""
+
+SEARCHING = (operator.getitem, operator.contains, iter, next)
+"""Those of them that need not look at all that a dict or a set holds."""
+
+ASKING_METHODS = frozenset(
+    "index count remove sort get pop setdefault __contains__ __getitem__ __eq__ __ne__ __lt__ __gt__ add discard "
+    "format join update issubset issuperset isdisjoint union intersection difference".split()
+)
+"""Methods of containers and strings that do the same."""
 
 BUILTIN = frozenset(
     {None, "builtins", "_abc", "collections", "itertools", "_operator", "_functools", "operator", "functools", "typing"}

@@ -11,10 +11,11 @@ import datetime
 import enum
 import functools
 import numbers
+import operator
 import pathlib
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -195,7 +196,13 @@ class World:
             self.require(IdentityGuard(known, value), id(value), "identity")
         self._sources[id(value)] = Source(source.base, source.kind, source.key, value, True)
         self._alive.append(value)
-        if not isinstance(value, CODE):
+        if isinstance(value, property):
+            for function in (value.fget, value.fset, value.fdel):
+                if function is not None:
+                    self.know(function, held(function, str(source)))
+        elif isinstance(value, (classmethod, staticmethod)):
+            self.hold(value.__func__, str(source))
+        elif not isinstance(value, CODE):
             self.hold(value, str(source))
 
     def argument(self, value: Any, source: Source) -> Any:
@@ -212,11 +219,14 @@ class World:
         if isinstance(obj, super):
             self.classes.after(obj.__thisclass__, obj.__self_class__, name)
             return value
-        source = self._sources.get(id(obj))
-        if source is None or self.journal.written_at(obj, "attribute", name):
-            return value
         if isinstance(obj, type):
-            self.classes.lookup(obj, name)
+            self._attribute_of_class(obj, name)
+            return value
+        source = self._sources.get(id(obj))
+        if source is None:
+            self._class_of_own(obj, name)
+            return value
+        if self.journal.written_at(obj, "attribute", name):
             return value
         if isinstance(obj, types.ModuleType):
             if name not in obj.__dict__:
@@ -231,6 +241,23 @@ class World:
             slot = (own, name) if source.is_held else None
             return self.read(source, "attribute", name, value, slot)
         return self._found_on_class(obj, source, own, name, value)
+
+    def _attribute_of_class(self, cls: type, name: str) -> None:
+        if self.journal.written_at(cls, "attribute", name) or not self.classes.is_outside(cls):
+            return
+        if self.classes.lookup(cls, name) is MISSING and type(cls) is not type:
+            self.classes.lookup(type(cls), name)
+
+    def _class_of_own(self, obj: Any, name: str) -> None:
+        """Take in that an object of the program's own finds an attribute on its class."""
+        if self.classes.is_outside(type(obj)) and name not in getattr(obj, "__dict__", ()):
+            self.classes.finds_attributes(type(obj))
+            self.classes.lookup(type(obj), name)
+
+    def know_classes(self, classes: Iterable[type]) -> None:
+        """Note classes as outside objects: the types of what is guarded, and what these are derived from."""
+        for cls in classes:
+            self.know(cls, held(cls, cls.__qualname__))
 
     def _found_on_class(self, obj: Any, source: Source, own: Any, name: str, value: Any) -> Any:
         raw = self.classes.lookup(type(obj), name)
@@ -302,9 +329,14 @@ class World:
     def missing(self, obj: Any, name: str) -> None:
         """Take in that ``obj`` has no attribute ``name``."""
         if isinstance(obj, type):
-            self.classes.lookup(obj, name)
+            self._attribute_of_class(obj, name)
+            if type(obj) is not type:
+                self.classes.lookup(type(obj), "__getattr__")
             return
         source = self._sources.get(id(obj))
+        if source is None and self.classes.is_outside(type(obj)):
+            self._class_of_own(obj, name)
+            self.classes.lookup(type(obj), "__getattr__")
         if source is None or self.journal.written_at(obj, "attribute", name):
             return
         self.classes.finds_attributes(type(obj))
@@ -417,7 +449,8 @@ class World:
             return value
         if isinstance(container, (list, tuple, deque)):
             if not isinstance(key, int):
-                return value
+                self.looked_into(key)
+                key = operator.index(key)
             key = key + len(container) if key < 0 else key
             self.length(container)
         return self.read(source, "item", key, value, (container, key) if source.is_held else None)
@@ -503,6 +536,22 @@ class World:
                 self.require(SnapshotGuard(source, value), id(value), "snapshot")
         elif not isinstance(value, (*CODE, torch.nn.Module)):
             self._object_escapes(value, source, watched)
+
+    def looked_into(self, value: Any, depth: int = 2) -> None:
+        """Take in an object, and those in a container, whose methods code in C may call, so that nobody sees it.
+
+        What these methods read is taken to be the object's own attributes.
+        """
+        if isinstance(value, (*LISTS, *DICTS, *SETS)):
+            if depth and len(value):
+                self.contents(value)
+                parts = [*value, *value.values()] if isinstance(value, DICTS) else list(value)
+                for part in parts:
+                    self.looked_into(part, depth - 1)
+        elif not isinstance(value, (torch.Tensor, *VALUES, *CODE, torch.nn.Module)):
+            source = self._sources.get(id(value))
+            if source is not None and self.classes.called_natively(type(value)):
+                self._object_escapes(value, source, watched=False)
 
     def _object_escapes(self, value: Any, source: Source, watched: bool) -> None:
         self.log.append(("touch", value))

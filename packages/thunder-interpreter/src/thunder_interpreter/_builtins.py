@@ -311,6 +311,8 @@ def special_method(frame: AnyFrame, native: Callable[..., Any], name: str, args:
     if cls not in machine.plain and not _operators.is_plain(machine, cls):
         method = raw_attribute(cls, name)
         if python_function(machine, method):
+            if machine.special_methods is not None:
+                machine.special_methods(native, args)
             return start(frame, checked(native, Call(method, *args), args[1:]))
     return call_native(frame, native, args, {})
 
@@ -358,6 +360,8 @@ def special_format(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> 
     if kwargs or not 1 <= len(args) <= 2 or (len(args) == 2 and type(args[1]) is not str):
         return call_native(frame, format, args, kwargs)
     cls = type(args[0])
+    if frame.machine.special_methods is not None:
+        frame.machine.special_methods(format, args)
     if raw_attribute(cls, "__format__") is OBJECT_FORMAT and not "".join(args[1:]):
         return call(frame, str, args[:1], {})
     if len(args) == 1:

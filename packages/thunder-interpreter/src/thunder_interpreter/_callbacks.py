@@ -71,6 +71,12 @@ class Callbacks:
         """Something that is not interpreted has returned."""
         return result
 
+    def special_methods(self, fn: Any, operands: list[Any]) -> None:
+        """Special methods of the operands, some of them in Python, are about to do what ``fn`` does.
+
+        ``fn`` is a function of :mod:`operator`, a builtin such as ``len``, or ``type.__call__`` for calls of classes.
+        """
+
     def truth(self, value: Any) -> Any:
         """``value``, which is no ``bool``, is tested: its truth, or ``NotImplemented`` to have it asked as usual."""
         return NotImplemented

@@ -191,6 +191,8 @@ def call_partial(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, An
 def call_type(frame: AnyFrame, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Call a class: the metaclass' ``__call__``, or ``__new__`` and ``__init__``."""
     machine = frame.machine
+    if machine.special_methods is not None and cls.__flags__ & HEAP_TYPE:
+        machine.special_methods(TYPE_CALL, [cls])
     init = machine.constructors.get(cls)
     if init is not None:
         args.insert(0, OBJECT_NEW(cls))

@@ -52,6 +52,8 @@ def iterate(frame: AnyFrame, obj: Any) -> Outcome:
     if cls not in machine.plain and not is_plain(machine, cls):
         method = raw_attribute(cls, "__iter__")
         if python_function(machine, method):
+            if machine.special_methods is not None:
+                machine.special_methods(iter, [obj])
             return start(frame, iterating(Call(method, obj)))
     if machine.watches_iteration and cls in REPORTED:
         iterator = iter(obj)

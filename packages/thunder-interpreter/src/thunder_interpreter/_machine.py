@@ -95,6 +95,7 @@ class Machine:
     delete_global: Any
     store_closure: Any
     opaque_call: Any
+    special_methods: Any
     opaque_result: Any
     truth: Any
     constant: Any

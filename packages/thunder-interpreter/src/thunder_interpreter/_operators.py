@@ -122,6 +122,8 @@ def arithmetic(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
             candidates.insert(0, (method, a, b))
     if not any(python_function(machine, method) for method, _, _ in candidates):
         return native_binary(frame, inplace or native, a, b)
+    if machine.special_methods is not None:
+        machine.special_methods(inplace or native, [a, b])
     method, receiver, argument = candidates[0]
     rest = trying(machine, candidates[1:], symbol, a, b)
     if python_function(machine, method):
@@ -179,6 +181,8 @@ def compare(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
         interpreted = python_function(machine, method) or python_function(machine, other)
     if not interpreted:
         return native_binary(frame, COMPARE[symbol], a, b)
+    if machine.special_methods is not None:
+        machine.special_methods(COMPARE[symbol], [a, b])
     first = right is not left and issubclass(right, left)
     candidates = [(other, b, a), (method, a, b)] if first else [(method, a, b), (other, b, a)]
     return start(frame, comparing(candidates, symbol, a, b))
@@ -230,6 +234,8 @@ def unary(frame: AnyFrame, symbol: str, value: Any) -> Outcome:
     native, name = UNARY[symbol]
     method = raw_attribute(type(value), name)
     if python_function(machine, method):
+        if machine.special_methods is not None:
+            machine.special_methods(native, [value])
         return machine.call(frame, method, [value], {})
     if machine.opaque_call is not None:
         machine.opaque_call(native, [value], {})
@@ -260,6 +266,8 @@ def truth_now(machine: "Machine", value: Any) -> Any:
         if machine.opaque_call is not None:
             machine.opaque_call(bool, [value], {})
         return bool(value)
+    if machine.special_methods is not None:
+        machine.special_methods(bool, [value])
     return NotImplemented
 
 
@@ -298,6 +306,8 @@ def contains(frame: AnyFrame, item: Any, container: Any, invert: bool) -> Outcom
     if machine.key is not None and isinstance(container, dict):
         item = machine.key(container, item)
     method = raw_attribute(type(container), "__contains__")
+    if machine.special_methods is not None:
+        machine.special_methods(operator.contains, [container, item])
     if python_function(machine, method):
         return start(frame, containing(machine, Call(method, container, item), invert))
     if method is None and "__contains__" not in dir(type(container)):
@@ -339,6 +349,8 @@ def subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
     cls = type(container)
     method = raw_attribute(cls, "__getitem__")
     if python_function(machine, method):
+        if machine.special_methods is not None:
+            machine.special_methods(operator.getitem, [container, key])
         return machine.call(frame, method, [container, key], {})
     if method is None and isinstance(container, type):
         hook = raw_attribute(container, "__class_getitem__")
@@ -348,6 +360,8 @@ def subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
     if isinstance(container, dict) and cls is not dict:
         missing = raw_attribute(cls, "__missing__")
         if python_function(machine, missing) and method is dict.__dict__["__getitem__"] and key not in container:
+            if machine.special_methods is not None:
+                machine.special_methods(operator.getitem, [container, key])
             return machine.call(frame, missing, [container, key], {})
     return native_subscript(frame, container, key)
 
@@ -381,6 +395,8 @@ def store_item(frame: AnyFrame, container: Any, key: Any, value: Any) -> Outcome
         key = machine.key(container, key)
     method = raw_attribute(type(container), "__setitem__")
     if python_function(machine, method):
+        if machine.special_methods is not None:
+            machine.special_methods(operator.setitem, [container, key, value])
         return machine.call(frame, method, [container, key, value], {})
     if type(container) in MUTABLE:
         if machine.store_item is not None:
@@ -402,6 +418,8 @@ def delete_item(frame: AnyFrame, container: Any, key: Any) -> Outcome:
         key = machine.key(container, key)
     method = raw_attribute(type(container), "__delitem__")
     if python_function(machine, method):
+        if machine.special_methods is not None:
+            machine.special_methods(operator.delitem, [container, key])
         return machine.call(frame, method, [container, key], {})
     if type(container) in MUTABLE:
         if machine.delete_item is not None:
