@@ -83,7 +83,7 @@ class Acquisition(WriteCalls):
 
     Args:
         sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that a compiled program does not
-            repeat.
+            repeat; ``None`` allows them, but for values that would be another one on each call.
         written: storages to which the program writes and which several inputs share.
         symbolic: whether numbers among the arguments, and dimensions that are marked, are left open.
         replacements: which functions executors replace, by which operators.
@@ -93,7 +93,7 @@ class Acquisition(WriteCalls):
 
     def __init__(
         self,
-        sharp_edges: str = "allow",
+        sharp_edges: str | None = None,
         written: Collection[int] = (),
         symbolic: bool = False,
         replacements: Mapping[Any, Symbol] = MappingProxyType({}),
@@ -126,7 +126,6 @@ class Acquisition(WriteCalls):
 
     def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""
-        self.world.classes.method_of_tensors(function)
         for value in args:
             if asks_for_functions(value):
                 with AcquisitionMode(self):  # which is not in force while it handles a function
@@ -359,9 +358,19 @@ class Acquisition(WriteCalls):
         found = {id(t): t for t in (*outside, *[t for t, _ in self._leaves.values()])}
         return [t for t in found.values() if self.value(t).requires_grad]
 
-    def sharp(self, what: str) -> None:
-        """Deal with an effect that the compiled program will not repeat as it is."""
+    def sharp(self, what: str, varies: bool = False) -> None:
+        """Deal with an effect that the compiled program will not repeat as it is.
+
+        Args:
+            what: happens, as a clause.
+            varies: whether the program gets a value by it that would be another one on each call.
+        """
         self.changes += 1
+        if varies and self._sharp_edges is None:
+            raise AcquisitionError(
+                f"the program asks for what is another value on each call ({what}), and would get the same one from "
+                'then on: pass the value as an argument, or allow that by sharp_edges="allow"'
+            )
         message = f"the program has a sharp edge: {what}"
         if self._sharp_edges == "error":
             raise SharpEdgeError(message)
@@ -458,7 +467,7 @@ def acquire(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    sharp_edges: str = "allow",
+    sharp_edges: str | None = None,
     log: bool = False,
     symbolic: bool = False,
     replacements: Mapping[Any, Symbol] = MappingProxyType({}),
@@ -468,7 +477,7 @@ def acquire(
     Args:
         function: what is called.
         args, kwargs: of the call.
-        sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``.
+        sharp_edges: what to do about effects that a compiled program does not repeat.
         log: keep what the interpreter saw.
         symbolic: leave numbers among the arguments and marked dimensions open.
         replacements: which functions executors replace, by which operators.

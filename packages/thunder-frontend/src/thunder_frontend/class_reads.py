@@ -70,6 +70,10 @@ SPECIAL_METHODS: dict[Any, tuple[tuple[str, ...], ...]] = {
 """For each operator, the special methods that decide what it does: of its first operand, of its second one."""
 
 
+DESCRIPTORS = ("__get__", "__set__", "__delete__")
+ARITHMETIC = frozenset(f for n in BINARY for f in (getattr(operator, n), getattr(operator, f"i{n.strip('_')}")))
+"""Operators that do not ask their second operand if it is of the class of the first one."""
+
 CALLED_NATIVELY = (
     "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__repr__", "__str__", "__format__",
     "__add__", "__radd__", "__getitem__", "__iter__", "__next__", "__len__", "__contains__", "__index__", "__float__",
@@ -103,7 +107,6 @@ class ClassReads:
         self._called: dict[type, list[str]] = {}
         self._own: set[type] = set()
         self._known: set[type] = set()
-        self._methods: set[Any] = set()
 
     def made(self, cls: type) -> None:
         """Note a class that the program made."""
@@ -178,9 +181,10 @@ class ClassReads:
         if function is type.__call__:
             self._constructed(args[0])
         with_tensors = any(isinstance(a, TracedTensor) for a in args)
+        first = class_of(args[0])
         for value, names in zip(args, SPECIAL_METHODS.get(function, ()), strict=False):
             cls = class_of(value)
-            if not self.is_outside(cls):
+            if not self.is_outside(cls) or value is not args[0] and cls is first and function in ARITHMETIC:
                 continue
             if with_tensors and not isinstance(value, TracedTensor):
                 self.lookup(cls, "__torch_function__")
@@ -226,15 +230,6 @@ class ClassReads:
             self.lookup(cls, "__setattr__")
             self.lookup(cls, name)
 
-    def method_of_tensors(self, function: Any) -> None:
-        """Take in a method or an attribute of ``torch.Tensor``, which PyTorch's own code may have looked up."""
-        if function not in self._methods:
-            self._methods.add(function)
-            raw = getattr(function, "__self__", function)  # of an attribute, the function is the descriptor's __get__
-            name = getattr(getattr(raw, "fget", raw), "__name__", "")
-            if getattr(torch.Tensor, name, MISSING) is raw:
-                self.lookup(torch.Tensor, name)
-
     def _require_tensors_own(self, cls: type, name: str, found: Any) -> None:
         if found is not self.lookup(torch.Tensor, name):
             raise AcquisitionError(
@@ -250,7 +245,7 @@ class ClassReads:
             args: its arguments: the first one's class, or the class itself, holds the function.
         """
         first = args[0]
-        if len(args) > 1 and any(_runs(_raw(type(first), name), function) for name in ("__get__", "__set__", "__delete__")):
+        if len(args) > 1 and any(_runs(_raw(type(first), name), function) for name in DESCRIPTORS):
             owner = args[1] if args[1] is not None else args[2]
             self.lookup(type(first), "__set__")
             for name in self._search(owner, ("descriptor", id(first)), lambda raw: raw is first):

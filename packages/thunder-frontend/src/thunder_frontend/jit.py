@@ -22,7 +22,7 @@ def jit(
     *,
     langctx: Any = None,
     executors: Sequence[Any] | None = None,
-    sharp_edges: str = "allow",
+    sharp_edges: str | None = None,
     cache: str | None = None,
     disable_torch_autograd: bool = False,
     transforms: Sequence[Any] | None = None,
@@ -36,7 +36,8 @@ def jit(
         langctx: accepted for compatibility; programs speak the torch language.
         executors: executors or their names in order of priority; ``"+name"`` puts one before the defaults.
         sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that happen while a program is
-            acquired and not on later calls, such as ``print``.
+            acquired and not on later calls, such as ``print``. Without it they are allowed, but a value that would be
+            another one on each call, such as the time or a random number of Python's or NumPy's, is refused.
         cache: ``"constant values"`` (default), ``"symbolic values"``, ``"same input"`` or ``"no caching"``.
         disable_torch_autograd: return tensors that autograd knows nothing of.
         transforms: instances of :class:`thunder_frontend.Transform`, applied in order.

@@ -42,6 +42,7 @@ GLOBAL_HOOKS = (
     "_global_forward_pre_hooks",
 )
 MODULES = torch.nn.modules.module
+OF_ALL_MODULES = held(MODULES.__dict__, MODULES.__name__)
 MODULE_GETATTR, MODULE_CALL = torch.nn.Module.__getattr__, torch.nn.Module._wrapped_call_impl
 MODULE_CALL_IMPL = torch.nn.Module._call_impl
 CHECKPOINT, BACKWARD_HOOK = torch.utils.checkpoint.checkpoint, torch.utils.hooks.BackwardHook
@@ -86,8 +87,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         if source is not None:
             for table in ("_parameters", "_buffers", "_modules"):
                 if table in own:
-                    world.know(own[table], held(own[table], f"{source}.{table}"))
-                    world.membership(own[table], name, False)
+                    world.membership(world.table(self, table), name, False)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def table_item(self: torch.nn.Module, table: str, held_in: dict[str, Any], name: str) -> Any:
@@ -96,6 +96,7 @@ def lookasides(acquisition: Any) -> list[Any]:
             return held_in[name]
         if world.journal.written_at(held_in, "item", name) or world.journal.wrote(held_in):
             return held_in[name]
+        world.table(self, table)
         return world.read(source, "attribute", name, held_in[name], (held_in, name))
 
     def no_hooks(self: torch.nn.Module) -> bool:
@@ -113,13 +114,12 @@ def lookasides(acquisition: Any) -> list[Any]:
             return False
         source = world.source_of(self)
         if source is not None and not own.get("_compiled_call_impl"):
+            here = held(own, f"{source}.__dict__")
+            world.part(self, str(source), "__dict__")
             for name in HOOKS:
-                world.know(own[name], held(own[name], f"{source}.{name}"))
-                world.empty(own[name])
+                world.empty_at(here, own, name)
             for name in GLOBAL_HOOKS:
-                hooks = getattr(MODULES, name)
-                world.know(hooks, held(hooks, name))
-                world.empty(hooks)
+                world.empty_at(OF_ALL_MODULES, OF_ALL_MODULES.held, name)
         return True
 
     def type_of(*args: Any) -> Any:

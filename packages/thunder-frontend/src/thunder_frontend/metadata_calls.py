@@ -124,6 +124,22 @@ def laid_out(tensor: T, strides: tuple[int, ...]) -> T:
     return made.copy_(tensor)
 
 
+@answers(getter("_version"))
+def _version(calls: Any, tensor: T) -> Any:
+    raise AcquisitionError(
+        "_version counts the writes to a tensor, so that a program which reads it holds for one call"
+    )
+
+
+@answers(getter("_base"))
+def _base(calls: Any, tensor: T) -> Any:
+    traced = calls.traced(tensor)
+    given = traced.given
+    if given is None or given._base is not None:
+        raise AcquisitionError("what a tensor is a view of is not known inside of a compiled program")
+    return calls.ask(traced, "_base", None)
+
+
 @answers(T.__deepcopy__)
 def _deepcopy(calls: Any, tensor: T, memo: dict[int, Any]) -> Any:
     if id(tensor) in memo:

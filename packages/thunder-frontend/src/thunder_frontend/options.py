@@ -10,7 +10,7 @@ from typing import Any
 from thunder_frontend.transforms import Transform
 
 CACHES = ("constant values", "symbolic values", "same input", "no caching")
-SHARP_EDGES = ("allow", "warn", "error")
+SHARP_EDGES = (None, "allow", "warn", "error")
 EXTRA = {
     "check": "``'first-call'``: run eager beside the first call of each specialisation and compare",
     "memory_budget": "how much may be saved for the backward program: a fraction, or bytes",
@@ -26,7 +26,8 @@ class Options:
 
     Args:
         executors: in order of priority; ``None`` for the defaults.
-        sharp_edges: what to do about effects that a compiled program does not repeat.
+        sharp_edges: what to do about effects that a compiled program does not repeat; ``None`` allows them, but for
+            values that would be another one on each call.
         cache: how calls are told apart.
         transforms: applied in order.
         differentiate: whether the compiled function takes part in ``torch.autograd``.
@@ -34,7 +35,7 @@ class Options:
     """
 
     executors: Sequence[Any] | None = None
-    sharp_edges: str = "allow"
+    sharp_edges: str | None = None
     cache: str = "constant values"
     transforms: tuple[Any, ...] = ()
     differentiate: bool = True
@@ -54,6 +55,6 @@ class Options:
             _one_of("check", check, ("first-call",))
 
 
-def _one_of(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def _one_of(name: str, value: Any, choices: tuple[str | None, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")

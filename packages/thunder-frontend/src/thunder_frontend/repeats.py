@@ -9,6 +9,7 @@ as guards of their own, and what the first recorded is recorded again on the sec
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,9 @@ TABLES = (
 
 OF_ONE_OBJECT = frozenset({EmptyGuard, HeldPartGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard})
 """Guards that say something of their source's value and of nothing else."""
+
+PAIRED = frozenset({list, tuple, dict, OrderedDict})
+"""Classes of containers that are compared by what the program reads of them."""
 
 REMEMBERED = 4
 """How many runs of modules of one class are compared with a call: models alternate between a few kinds of block."""
@@ -242,7 +246,7 @@ class Replay:
             _require(same_value(first, second))
         elif isinstance(first, torch.Tensor):
             self._match_tensors(first, second)
-        elif first is second or first.__class__ in (list, tuple, dict) or isinstance(first, torch.nn.Module):
+        elif first is second or first.__class__ in PAIRED or isinstance(first, torch.nn.Module):
             self.pair(first, second)
         else:
             raise Unlike
@@ -341,12 +345,17 @@ class Replay:
         if not self._depends(source):
             return None
         second = self._evaluated(source)
-        _require(guard.problem(second) is None)
+        counterpart = copy.copy(guard)
+        if isinstance(guard, HeldPartGuard):
+            counterpart.value = self.counterparts.get(id(guard.value), guard.value)
+        _require(counterpart.problem(second) is None)
 
         def guard_it() -> None:
-            moved = copy.copy(guard)
+            moved = copy.copy(counterpart)
             moved.source = self._moved(source)
             ids = {id(source.held): id(second), id(source): id(moved.source)}
+            if source.base is not None and source.base.is_held:
+                ids[id(source.base.held)] = id(_known(moved.source.base).held)
             self.world.require(moved, *[ids.get(w, w) if w.__class__ is int else w for w in what])
 
         return guard_it

@@ -266,7 +266,7 @@ def _conditions(program: Program, context: Context) -> list[str]:
     """The guards as expressions, those of one kind about held objects gathered into one."""
     slots = [g for g in program.guards if g.slot is not None and isinstance(g, (ValueGuard, IdentityGuard))]
     absent = [g for g in program.guards if isinstance(g, MembershipGuard) and g.absent_slot is not None]
-    empty = [g for g in program.guards if isinstance(g, EmptyGuard) and g.source.is_held]
+    empty = [g for g in program.guards if isinstance(g, EmptyGuard) and g.slotted is not None]
     types = [g for g in program.guards if isinstance(g, HeldPartGuard) and g.part == "type"]
     gathered = {id(g) for g in (*slots, *absent, *empty, *types)}
     conditions = [f"{context.object(program.environment.checker(), 'same_environment')}()"]
@@ -281,7 +281,9 @@ def _conditions(program: Program, context: Context) -> list[str]:
         conditions.append(f"(all(map({same}, map({item}, {tables}, {keys}), {expected})) or {recheck}())")
     conditions += _absent([g.absent_slot for g in absent], context)  # type: ignore[misc]
     if empty:
-        conditions.append(f"not any({context.object([g.source.held for g in empty], 'empty')})")
+        tables, keys = zip(*[g.slotted for g in empty], strict=True)  # type: ignore[misc]
+        tables, keys = context.object(list(tables), "tables"), context.object(list(keys), "names")
+        conditions.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
     if types:
         conditions.append(gathered_types(types, context))
     return conditions + [g.condition(context) for g in program.guards if id(g) not in gathered]

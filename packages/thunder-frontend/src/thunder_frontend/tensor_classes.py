@@ -31,7 +31,9 @@ def check_class(cls: type, source: Any) -> None:
 def asks_for_functions(value: Any) -> bool:
     """Whether an object that is no tensor has a say in what torch functions do with it."""
     cls = type(value)
-    return bool(cls.__flags__ & HEAP_TYPE) and hasattr(cls, "__torch_function__") and not isinstance(value, torch.Tensor)
+    if not cls.__flags__ & HEAP_TYPE or isinstance(value, torch.Tensor):
+        return False
+    return hasattr(cls, "__torch_function__")
 
 
 HEAP_TYPE = 1 << 9

@@ -6,10 +6,12 @@ import builtins
 import contextvars
 import datetime
 import operator
+import os
 import random
 import time
 import types
 import weakref
+from abc import ABCMeta
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import GetSetDescriptorType
@@ -17,7 +19,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.class_reads import SPECIAL_METHODS
+from thunder_frontend.class_reads import SPECIAL_METHODS, class_of
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of
@@ -36,9 +38,14 @@ MUTATORS = frozenset(
 INPLACE_OPERATORS = frozenset(
     getattr(operator, n) for n in ("iadd", "ior", "iand", "isub", "ixor", "imul", "setitem", "delitem")
 )
-SHARP = frozenset({time.time, time.perf_counter, time.monotonic, *(
-    getattr(random, n) for n in ("random", "randint", "choice", "shuffle", "uniform", "gauss", "sample", "randrange")
-)})  # fmt: skip
+SHARP = frozenset({os.stat, os.getcwd, os.listdir})
+"""Functions whose answers a program does not ask for again."""
+
+VARYING = frozenset({
+    os.urandom, datetime.datetime.now, datetime.datetime.utcnow, datetime.date.today,
+    *(getattr(time, n + ns) for n in ("time", "perf_counter", "monotonic", "process_time") for ns in ("", "_ns")),
+})  # fmt: skip
+"""Functions whose answer is another one on each call."""
 
 EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
 READS_OUTSIDE = frozenset({open, builtins.input})
@@ -54,7 +61,7 @@ class Watch(Callbacks):
         truth: decides what is true of a traced tensor or number.
     """
 
-    def __init__(self, world: World, sharp: Callable[[str], None]) -> None:
+    def __init__(self, world: World, sharp: Callable[..., None]) -> None:
         self.world = world
         self.sharp = sharp
         self.refusal: ThunderError | None = None
@@ -180,6 +187,8 @@ class Watch(Callbacks):
             self.world.made_of(fn)
         if fn is isinstance or fn is issubclass:
             self.world.classes.checks("__instancecheck__" if fn is isinstance else "__subclasscheck__", args[1])
+        if isinstance(getattr(fn, "__self__", None), contextvars.ContextVar) and not args and fn.__name__ == "get":
+            self.world.unset(fn.__self__)
         if hashable and fn in BEFORE:
             BEFORE[fn](self.world, *args)
         if _looks_inside(fn, hashable):
@@ -202,7 +211,9 @@ class Watch(Callbacks):
                 f"the program calls {name}(), and what that reads or writes lies outside of what a compiled program "
                 "can watch or repeat; do it before the call and pass in what it gives, or after the call"
             )
-        if hashable and fn in SHARP or isinstance(bound, random.Random) or bound is datetime.datetime:
+        if hashable and fn in VARYING or is_generator(bound):
+            self.sharp(f"it calls {name}(), which happens while it is compiled and not on later calls", True)
+        elif hashable and fn in SHARP:
             self.sharp(f"it calls {name}(), which happens while it is compiled and not on later calls")
         self._passed(fn, owner, [*args, *kwargs.values()])
 
@@ -223,12 +234,25 @@ class Watch(Callbacks):
         elif name not in READS:
             self.world.contents(owner)
 
+    def _checked(self, fn: Any, value: Any, classes: Any, result: bool) -> None:
+        """Take in what abstract classes say of a class that is not derived from them: classes may be registered."""
+        cls = value if fn is issubclass else class_of(value)
+        for other in classes if isinstance(classes, tuple) else (classes,):
+            if isinstance(other, tuple):
+                self._checked(fn, value, other, result)
+            elif isinstance(other, ABCMeta) and isinstance(cls, type) and other not in cls.__mro__:
+                answer = issubclass(cls, other)
+                if not answer or self.world.classes.is_outside(cls):
+                    self.world.registered(cls, other, answer)
+
     def opaque_result(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
         if isinstance(result, type) and (fn is type.__new__ or isinstance(fn, type) and issubclass(fn, type)):
             if fn is not type or len(args) == 3:
                 self.world.classes.made(result)
         if fn is operator.getitem and is_container(args[0]):
             return self.world.item(args[0], args[1], result)
+        if fn is isinstance or fn is issubclass:
+            self._checked(fn, *args, result)
         precise = PRECISE.get(fn) if _hashable(fn) else None
         if precise is not None:
             precise(self.world, *args)
@@ -249,8 +273,7 @@ class Watch(Callbacks):
 
 
 def _hashable(fn: Any) -> bool:
-    cls = type(fn)
-    return cls.__hash__ is not None and cls is not weakref.ref  # which has the hash of what it refers to
+    return type(fn).__hash__ is not None and not isinstance(fn, weakref.ref)  # which has the hash of what it refers to
 
 
 def _hashable_in(fn: Any, table: Container[Any]) -> bool:
@@ -262,11 +285,16 @@ def is_container(value: Any) -> bool:
     return type(value) in CONTAINERS or isinstance(value, (*LISTS, *DICTS, *SETS)) and not isinstance(value, torch.Size)
 
 
+def is_generator(value: Any) -> bool:
+    """Whether something is one of Python's or NumPy's generators of random numbers."""
+    return isinstance(value, random.Random) or (type(value).__module__ or "").startswith("numpy.random")
+
+
 def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:
     """Whether a call asks for state that may change from call to call, and does nothing else."""
     if kwargs:
         return False
-    if type(fn) is weakref.ref or isinstance(getattr(fn, "__self__", None), contextvars.ContextVar):
+    if isinstance(fn, weakref.ref) or isinstance(getattr(fn, "__self__", None), contextvars.ContextVar):
         return getattr(fn, "__name__", "get") == "get"
     if fn is torch.from_numpy:
         return True
@@ -275,8 +303,11 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
     module, name = getattr(fn, "__module__", None) or "", getattr(fn, "__name__", "")
     if _hashable_in(fn, SETTLED_QUERIES):
         return False
-    return module.partition(".")[0] == "torch" and name.lstrip("_").startswith(
-        ("get_", "is_", "are_", "device_count", "current_")
+    return (
+        module.partition(".")[0] == "torch"
+        and name.lstrip("_").startswith(("get_", "is_", "are_", "device_count", "current_"))
+        or name.endswith("_enabled")
+        and module.partition(".")[0] == "torch"
     )
 
 
@@ -369,10 +400,10 @@ TAKE_ARRAYS = frozenset({torch.from_numpy})
 
 SETTLED_QUERIES = frozenset({
     torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.get_default_device,
-    torch.is_autocast_enabled, torch.get_autocast_dtype, torch.is_autocast_cache_enabled,
+    torch.is_autocast_enabled, torch.is_autocast_cache_enabled,
     torch._C._is_any_autocast_enabled, torch._C._get_default_device, torch._C._is_torch_function_enabled,
     torch._C._is_torch_function_mode_enabled, torch._C._is_torch_function_all_disabled, torch.is_autocast_cpu_enabled,
-    torch._C._is_fwd_grad_enabled, torch._C._is_multithreading_enabled, torch.compiler.is_compiling,
+    torch._C._is_fwd_grad_enabled, torch.compiler.is_compiling,
     torch.jit.is_scripting, torch.jit.is_tracing,
 })  # fmt: skip
 """Queries about what every program guards, or what programs do not depend on."""

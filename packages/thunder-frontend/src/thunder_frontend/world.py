@@ -7,6 +7,7 @@ of them is outside too. Tensors are replaced by traced tensors at that moment; e
 from __future__ import annotations
 
 import builtins
+import contextvars
 import datetime
 import enum
 import functools
@@ -21,7 +22,7 @@ from typing import Any
 import torch
 
 from thunder_frontend import module_calls
-from thunder_frontend.class_reads import HEAP_TYPE, ClassReads, class_of, is_ours
+from thunder_frontend.class_reads import GIVEN_AS_THEY_ARE, HEAP_TYPE, ClassReads, class_of, is_ours
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import (
     AttributeAbsentGuard,
@@ -234,6 +235,8 @@ class World:
             return self.read(source, "attribute", name, value, (obj.__dict__, name))
         self.classes.finds_attributes(type(obj))
         own = getattr(obj, "__dict__", None)
+        if source.is_held and isinstance(own, dict):
+            self.part(obj, str(source), "__dict__")
         if name == "__dict__":
             self.know(value, held(value, f"{source}.__dict__") if source.is_held else Source(source, "attribute", name))
             return value
@@ -285,6 +288,7 @@ class World:
 
     def _not_shadowed(self, obj: Any, source: Source, own: dict[str, Any], name: str) -> None:
         if source.is_held:
+            self.part(obj, str(source), "__dict__")
             mapping = held(own, f"{source}.__dict__")
             self.require(MembershipGuard(mapping, name, False), id(own), name, "absent")
         else:
@@ -314,6 +318,8 @@ class World:
             return value
         cls = class_of(tensor)
         raw = self.classes.lookup(cls, name)
+        if type(raw) not in GIVEN_AS_THEY_ARE:
+            self.missing_of_tensor(tensor, name)
         if cls is torch.Tensor or raw is self.classes.lookup(torch.Tensor, name):
             return value
         return raw.__get__(tensor, cls) if hasattr(type(raw), "__get__") else raw
@@ -434,6 +440,16 @@ class World:
         )
         return self.read(source, "call", given, result)
 
+    def registered(self, cls: type, other: type, answer: bool) -> None:
+        """Take in whether a class counts as derived from an abstract one."""
+        self.know_classes((cls, other))
+        self.result_of(issubclass, (cls, other), answer)
+
+    def unset(self, variable: contextvars.ContextVar[Any]) -> None:
+        """Take in that a context variable, which is asked for its value, has none."""
+        if variable.get(...) is ...:
+            self.result_of(variable.get, (...,), ...)
+
     def item(self, container: Any, key: Any, value: Any) -> Any:
         """Take in ``container[key]``."""
         source = self._sources.get(id(container))
@@ -482,6 +498,19 @@ class World:
         source = self._sources.get(id(container))
         if source is not None and not self.journal.wrote(container):
             self.require(EmptyGuard(source), id(source), "empty")
+
+    def table(self, module: torch.nn.Module, name: str) -> Any:
+        """Take in one of the dicts in which an outside module keeps its parts."""
+        source, own = self._sources[id(module)], module.__dict__
+        self.part(module, str(source), "__dict__")
+        return self.read(source, "attribute", name, own[name], (own, name))
+
+    def empty_at(self, base: Source, container: dict[str, Any], key: str) -> None:
+        """Take in that what a dict which the compiled function holds has at ``key`` is an empty container."""
+        there = container[key]
+        self.know(there, held(there, f"{base}[{key!r}]"))
+        if not self.journal.wrote(there) and not self.journal.written_at(container, "item", key):
+            self.require(EmptyGuard(Source(base, "item", key)), id(container), key, "empty")
 
     def membership(self, container: Any, key: Any, present: bool) -> None:
         """Take in whether ``key`` is in an outside dict or set."""
@@ -585,6 +614,7 @@ class World:
 BUILTINS = builtins.__dict__
 OWN = module_calls.__dict__
 IMMUTABLE = (tuple, frozenset, types.MethodType, types.CodeType, functools.partial)
+VIEWS = frozenset(type(view) for d in ({}, OrderedDict()) for view in (d.keys(), d.values(), d.items()))
 LARGEST_BUFFER = 1 << 20
 
 
@@ -608,6 +638,10 @@ def _refuse_large(source: Source, value: Any) -> None:
 
 def _refuse_iterators(source: Source, value: Any) -> None:
     cls = type(value)
+    if cls in VIEWS:
+        raise AcquisitionError(
+            f"the program reads {source}, a view of a dict; pass the dict, or a list of what it shows"
+        )
     if cls.__module__ in ("builtins", "itertools") and hasattr(cls, "__next__"):
         raise AcquisitionError(
             f"the program reads {source}, a {cls.__name__} that was begun outside of it: how far it is advanced "

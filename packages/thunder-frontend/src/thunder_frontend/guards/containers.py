@@ -93,9 +93,20 @@ class MembershipGuard(Guard):
 
 
 class EmptyGuard(Guard):
-    """A container is empty, as a module's dict of hooks is most of the time."""
+    """A container is empty, as a module's dict of hooks is most of the time.
+
+    Where it is kept in a dict that the compiled function holds, ``slotted`` says in which, and at which key, so that
+    the prologue can check it together with all others.
+    """
 
     __slots__ = ()
+
+    @property
+    def slotted(self) -> tuple[Any, Any] | None:
+        base = self.source.base
+        if self.source.is_held or self.source.kind != "item" or base is None or not base.is_held:
+            return None
+        return base.held, self.source.key
 
     def condition(self, context: Context) -> str:
         return f"not {self.source.expression(context)}"
