@@ -7,6 +7,7 @@ import math
 import pickle
 import random
 import threading
+import time
 import traceback
 
 import pytest
@@ -209,9 +210,19 @@ def writes_a_global(x):
     return x + 1
 
 
-@pytest.mark.parametrize("program", [prints, draws, writes_a_global])
+def asks_the_time(x):
+    return x + time.time()
+
+
+@pytest.mark.parametrize("program", [draws, asks_the_time])
+def test_values_that_vary_from_call_to_call_are_not_kept_unless_that_is_allowed(program):
+    with pytest.raises(AcquisitionError, match="another value on each call"):
+        jit(program)(torch.ones(1))
+
+
+@pytest.mark.parametrize("program", [prints, draws, asks_the_time, writes_a_global])
 def test_sharp_edges_are_allowed_or_told_or_refused(program, capsys):
-    jit(program)(torch.ones(1))
+    jit(program, sharp_edges="allow")(torch.ones(1))
     with pytest.warns(SharpEdgeWarning):
         jit(program, sharp_edges="warn")(torch.ones(1))
     with pytest.raises(SharpEdgeError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,7 +19,7 @@ import torch
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import HeldPartGuard, MembershipGuard
 from thunder_frontend.journal import MISSING
-from thunder_frontend.sources import held
+from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
 
 if TYPE_CHECKING:
@@ -102,7 +102,13 @@ class ClassReads:
     def __init__(self, world: World) -> None:
         self._world = world
         self._found: dict[tuple[type, str], Any] = {}
-        self._searched: dict[tuple[type, Any], list[str]] = {}
+        self._index: dict[type, dict[int, list[str]]] = {}
+        self._entered: set[tuple[type, Any]] = set()
+        self._of_descriptors: dict[tuple[type, Any], bool] = {}
+        self._after: set[tuple[type, type, str]] = set()
+        self._ordered: set[type] = set()
+        self._absent: dict[type, tuple[Source, set[str]]] = {}
+        self._operands: set[Any] = set()
         self._plain: set[type] = set()
         self._called: dict[type, list[str]] = {}
         self._own: set[type] = set()
@@ -143,14 +149,18 @@ class ClassReads:
             self._order(cls)
         return self._in_turn(order, name)
 
-    def after(self, start: type, cls: type, name: str) -> Any:
-        """Return what ``super(start, obj)`` finds under ``name`` for an ``obj`` of type ``cls``, and guard that."""
-        order = cls.__mro__
-        self._order(cls)
-        return self._in_turn(order[order.index(start) + 1 :], name)
+    def after(self, start: type, cls: type, name: str) -> None:
+        """Guard what ``super(start, obj)`` finds under ``name`` for an ``obj`` of type ``cls``."""
+        if (start, cls, name) not in self._after:
+            self._after.add((start, cls, name))
+            order = cls.__mro__
+            self._order(cls)
+            self._in_turn(order[order.index(start) + 1 :], name)
 
     def _order(self, cls: type) -> None:
-        self._world.require(HeldPartGuard(cls, cls.__qualname__, "__mro__"), id(cls), "mro")
+        if cls not in self._ordered:
+            self._ordered.add(cls)
+            self._world.guards.append(HeldPartGuard(cls, cls.__qualname__, "__mro__"))
 
     def _in_turn(self, order: tuple[type, ...], name: str) -> Any:
         for owner in order:
@@ -160,9 +170,23 @@ class ClassReads:
                     self._world.class_slot(owner, name, raw)
                 return raw
             if self.is_outside(owner):
-                absent = MembershipGuard(held(owner.__dict__, owner.__qualname__), name, False)
-                self._world.require(absent, id(owner), name, "absent")
+                self._require_absent(owner, name)
         return MISSING
+
+    def _require_absent(self, owner: type, name: str) -> None:
+        known = self._absent.get(owner)
+        if known is None:
+            known = self._absent[owner] = (held(owner.__dict__, owner.__qualname__), set())
+        source, names = known
+        if name not in names:
+            names.add(name)
+            self._world.guards.append(MembershipGuard(source, name, False))
+
+    def no_data_descriptor(self, cls: type, name: str) -> None:
+        """Guard that a class lets its objects have an attribute of their own of that name."""
+        raw = self.lookup(cls, name)
+        if raw is not MISSING and self.is_outside(type(raw)):
+            self.lookup(type(raw), "__set__")
 
     def finds_attributes(self, cls: type) -> None:
         """Guard how objects of a class find their attributes."""
@@ -180,6 +204,11 @@ class ClassReads:
         """
         if function is type.__call__:
             self._constructed(args[0])
+            return
+        place = (function, *map(class_of, args))
+        if place in self._operands:
+            return
+        self._operands.add(place)
         with_tensors = any(isinstance(a, TracedTensor) for a in args)
         first = class_of(args[0])
         for value, names in zip(args, SPECIAL_METHODS.get(function, ()), strict=False):
@@ -238,32 +267,45 @@ class ClassReads:
             )
 
     def entered(self, function: Any, args: Sequence[Any]) -> None:
-        """Take in how a function that was not loaded by name came to be called: as a special method or a descriptor.
+        """Take in how a function came to be called, which may have been as a special method or a descriptor.
 
         Args:
             function: about to run.
             args: its arguments: the first one's class, or the class itself, holds the function.
         """
         first = args[0]
-        if len(args) > 1 and any(_runs(_raw(type(first), name), function) for name in DESCRIPTORS):
+        cls = type(first)
+        if len(args) > 1 and self._is_of_descriptor(cls, function):
+            self.lookup(cls, "__set__")
             owner = args[1] if args[1] is not None else args[2]
-            self.lookup(type(first), "__set__")
-            for name in self._search(owner, ("descriptor", id(first)), lambda raw: raw is first):
-                if not hasattr(type(first), "__set__"):
+            for name in self._holding(owner, first):
+                if not hasattr(cls, "__set__"):
                     self._world.not_shadowed(owner, name)
-        self._search(first, ("code", id(function.__code__)), lambda raw: _runs(raw, function))
+        if isinstance(first, type) or (cls, function) not in self._entered:
+            self._entered.add((cls, function))
+            self._holding(first, function)
 
-    def _search(self, obj: Any, what: Any, matches: Callable[[Any], bool]) -> list[str]:
-        """Guard and return each name under which the object's class, or the object if it is one, holds what matches."""
-        found = []
+    def _is_of_descriptor(self, cls: type, function: Any) -> bool:
+        known = self._of_descriptors.get((cls, function))
+        if known is None:
+            parts = [p for name in DESCRIPTORS for p in _parts(_raw(cls, name))]
+            known = self._of_descriptors[cls, function] = any(p is function for p in parts)
+        return known
+
+    def _holding(self, obj: Any, sought: Any) -> list[str]:
+        """Guard and return each name under which the object's class, or the object if it is one, holds something."""
+        found: list[str] = []
         for cls in (type(obj), obj) if isinstance(obj, type) else (type(obj),):
-            names = self._searched.get((cls, what))
-            if names is None:
-                owners = filter(self.is_outside, cls.__mro__)
-                names = [n for owner in owners for n, raw in owner.__dict__.items() if matches(raw)]
-                self._searched[cls, what] = names
-                for name in names:
-                    self.lookup(cls, name)
+            index = self._index.get(cls)
+            if index is None:
+                index = self._index[cls] = {}
+                for owner in filter(self.is_outside, cls.__mro__):
+                    for name, raw in owner.__dict__.items():
+                        for part in _parts(raw):
+                            index.setdefault(id(part), []).append(name)
+            names = index.get(id(sought), [])
+            for name in names:
+                self.lookup(cls, name)
             found += names
         return found
 
@@ -292,12 +334,13 @@ def _raw(cls: type, name: str) -> Any:
     return next((owner.__dict__[name] for owner in cls.__mro__ if name in owner.__dict__), MISSING)
 
 
-def _runs(raw: Any, function: Any) -> bool:
-    """Whether what a class holds runs ``function``."""
-    if raw is function:
-        return True
+def _parts(raw: Any) -> tuple[Any, ...]:
+    """Return what a class holds, and the functions that it runs."""
+    kind = type(raw)
+    if kind is types.FunctionType:
+        return (raw,)
     if isinstance(raw, property):
-        return function in (raw.fget, raw.fset, raw.fdel)
+        return raw, raw.fget, raw.fset, raw.fdel
     if isinstance(raw, (staticmethod, classmethod)):
-        return raw.__func__ is function
-    return isinstance(raw, functools.cached_property) and raw.func is function
+        return raw, raw.__func__
+    return (raw, raw.func) if isinstance(raw, functools.cached_property) else (raw,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _abc
 import builtins
 import contextvars
 import datetime
@@ -11,7 +12,6 @@ import random
 import time
 import types
 import weakref
-from abc import ABCMeta
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import GetSetDescriptorType
@@ -234,16 +234,10 @@ class Watch(Callbacks):
         elif name not in READS:
             self.world.contents(owner)
 
-    def _checked(self, fn: Any, value: Any, classes: Any, result: bool) -> None:
-        """Take in what abstract classes say of a class that is not derived from them: classes may be registered."""
-        cls = value if fn is issubclass else class_of(value)
-        for other in classes if isinstance(classes, tuple) else (classes,):
-            if isinstance(other, tuple):
-                self._checked(fn, value, other, result)
-            elif isinstance(other, ABCMeta) and isinstance(cls, type) and other not in cls.__mro__:
-                answer = issubclass(cls, other)
-                if not answer or self.world.classes.is_outside(cls):
-                    self.world.registered(cls, other, answer)
+    def _checked(self, abstract: Any, cls: Any, answer: bool) -> None:
+        """Take in what an abstract class says of a class that is not derived from it: classes may be registered."""
+        if isinstance(cls, type) and abstract not in cls.__mro__ and (not answer or self.world.classes.is_outside(cls)):
+            self.world.registered(cls, abstract, answer)
 
     def opaque_result(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
         if isinstance(result, type) and (fn is type.__new__ or isinstance(fn, type) and issubclass(fn, type)):
@@ -251,8 +245,8 @@ class Watch(Callbacks):
                 self.world.classes.made(result)
         if fn is operator.getitem and is_container(args[0]):
             return self.world.item(args[0], args[1], result)
-        if fn is isinstance or fn is issubclass:
-            self._checked(fn, *args, result)
+        if fn is _abc._abc_instancecheck or fn is _abc._abc_subclasscheck:
+            self._checked(args[0], class_of(args[1]) if fn is _abc._abc_instancecheck else args[1], result)
         precise = PRECISE.get(fn) if _hashable(fn) else None
         if precise is not None:
             precise(self.world, *args)

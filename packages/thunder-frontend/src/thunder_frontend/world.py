@@ -57,6 +57,8 @@ CODE = (
 LISTS = (list, tuple, deque)
 DICTS = (dict, OrderedDict, defaultdict, types.MappingProxyType)
 SETS = (set, frozenset)
+CONTAINERS = (*LISTS, *DICTS, *SETS)
+NOTHING_INSIDE = frozenset({bool, int, float, str, bytes, type(None), torch.dtype, torch.device, torch.Size, slice})
 
 
 class World:
@@ -125,6 +127,11 @@ class World:
         """Guard that a part of an object that the compiled function holds stays the very same."""
         if (id(value), part) not in self._facts:
             self.require(HeldPartGuard(value, name, part), id(value), part)
+
+    def _own_dict(self, obj: Any, source: Source) -> None:
+        """Guard that what a held object keeps its attributes in stays the very same dict."""
+        if (id(obj), "__dict__") not in self._facts:
+            self.part(obj, str(source), "__dict__")
 
     def require(self, guard: Guard, *fact: Any) -> None:
         """Add a guard, unless the same fact is guarded already."""
@@ -236,11 +243,12 @@ class World:
         self.classes.finds_attributes(type(obj))
         own = getattr(obj, "__dict__", None)
         if source.is_held and isinstance(own, dict):
-            self.part(obj, str(source), "__dict__")
+            self._own_dict(obj, source)
         if name == "__dict__":
             self.know(value, held(value, f"{source}.__dict__") if source.is_held else Source(source, "attribute", name))
             return value
         if isinstance(own, dict) and name in own:
+            self.classes.no_data_descriptor(type(obj), name)
             slot = (own, name) if source.is_held else None
             return self.read(source, "attribute", name, value, slot)
         return self._found_on_class(obj, source, own, name, value)
@@ -288,7 +296,7 @@ class World:
 
     def _not_shadowed(self, obj: Any, source: Source, own: dict[str, Any], name: str) -> None:
         if source.is_held:
-            self.part(obj, str(source), "__dict__")
+            self._own_dict(obj, source)
             mapping = held(own, f"{source}.__dict__")
             self.require(MembershipGuard(mapping, name, False), id(own), name, "absent")
         else:
@@ -390,7 +398,7 @@ class World:
             self._codes.add(id(code))
             self._alive.append(code)
             self._unshadowed_builtins(function)
-        if id(function) not in self._sources and args:
+        if args:
             self.classes.entered(function, args)
         if id(function) in self._sources:
             self._cells.update([id(cell) for cell in function.__closure__ or ()])
@@ -502,7 +510,7 @@ class World:
     def table(self, module: torch.nn.Module, name: str) -> Any:
         """Take in one of the dicts in which an outside module keeps its parts."""
         source, own = self._sources[id(module)], module.__dict__
-        self.part(module, str(source), "__dict__")
+        self._own_dict(module, source)
         return self.read(source, "attribute", name, own[name], (own, name))
 
     def empty_at(self, base: Source, container: dict[str, Any], key: str) -> None:
@@ -571,15 +579,17 @@ class World:
 
         What these methods read is taken to be the object's own attributes.
         """
-        if isinstance(value, (*LISTS, *DICTS, *SETS)):
+        if value.__class__ in NOTHING_INSIDE:
+            return
+        if isinstance(value, CONTAINERS):
             if depth and len(value):
                 self.contents(value)
                 parts = [*value, *value.values()] if isinstance(value, DICTS) else list(value)
                 for part in parts:
                     self.looked_into(part, depth - 1)
-        elif not isinstance(value, (torch.Tensor, *VALUES, *CODE, torch.nn.Module)):
-            source = self._sources.get(id(value))
-            if source is not None and self.classes.called_natively(type(value)):
+        elif id(value) in self._sources and not isinstance(value, (torch.Tensor, *VALUES, *CODE, torch.nn.Module)):
+            source = self._sources[id(value)]
+            if self.classes.called_natively(type(value)):
                 self._object_escapes(value, source, watched=False)
 
     def _object_escapes(self, value: Any, source: Source, watched: bool) -> None:
