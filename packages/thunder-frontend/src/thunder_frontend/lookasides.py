@@ -13,6 +13,7 @@ from torch.optim.optimizer import _get_value
 from thunder_frontend import module_calls, transformer_encoders
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
+from thunder_frontend.kinds import VALUES
 from thunder_frontend.metadata_calls import reduced
 from thunder_frontend.module_calls import call_module, runs_forward_alone
 from thunder_frontend.open_numbers import open_number_lookasides
@@ -24,7 +25,6 @@ from thunder_frontend.other_transforms import (
 )
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_frontend.world import VALUES
 from thunder_interpreter import Interpreted
 from thunder_ir import NumberProxy, Symbol
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.kinds import CODE, SCALARS
 from thunder_frontend.metadata_calls import SymbolicSize
 from thunder_frontend.sources import Source
-from thunder_frontend.world import CODE, SCALARS, World
+from thunder_frontend.world import World
 from thunder_ir import NumberProxy, Proxy
 
 

@@ -27,10 +27,11 @@ from thunder_frontend.guards import (
     metadata_of,
     same_value,
 )
+from thunder_frontend.kinds import CODE, VALUES
 from thunder_frontend.module_calls import Again
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_frontend.world import CODE, VALUES, World
+from thunder_frontend.world import World
 from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy, is_unknown
 from thunder_ir.trees import flat_proxies
 from thunder_ir.unknown import surely_equal

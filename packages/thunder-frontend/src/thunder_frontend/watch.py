@@ -23,8 +23,9 @@ from thunder_frontend.class_reads import SPECIAL_METHODS, class_of
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of
+from thunder_frontend.kinds import DICTS, LISTS, SCALARS, SETS, is_buffer
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_frontend.world import DICTS, LISTS, SCALARS, SETS, World, is_buffer
+from thunder_frontend.world import World
 from thunder_interpreter import Callbacks
 from thunder_ir import DeviceError, DimensionError, DTypeError, ShapeError, ThunderError
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import builtins
 import contextvars
-import datetime
 import enum
 import functools
-import numbers
 import operator
-import pathlib
 import types
-from collections import OrderedDict, defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -23,7 +20,6 @@ import torch
 
 from thunder_frontend import module_calls
 from thunder_frontend.class_reads import GIVEN_AS_THEY_ARE, HEAP_TYPE, ClassReads, class_of, is_ours
-from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import (
     AttributeAbsentGuard,
     DistinctObjectsGuard,
@@ -41,24 +37,21 @@ from thunder_frontend.guards import (
     ValueGuard,
 )
 from thunder_frontend.journal import MISSING, Journal
+from thunder_frontend.kinds import (
+    CODE,
+    CONTAINERS,
+    DICTS,
+    IMMUTABLE,
+    LISTS,
+    NOTHING_INSIDE,
+    SETS,
+    VALUES,
+    is_buffer,
+    refuse_iterators,
+    refuse_large,
+)
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
-
-SCALARS = (
-    bool, int, float, complex, str, bytes, type(None), type(...), torch.dtype, torch.device, torch.layout,
-    torch.memory_format, torch.Size, enum.Enum, range, slice,
-)  # fmt: skip
-VALUES = (*SCALARS, numbers.Number, datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath)
-"""What is compared by value: what cannot change, and says by ``==`` whether it is the same."""
-CODE = (
-    types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, type,
-    types.ModuleType, types.MethodWrapperType, types.GetSetDescriptorType, property, classmethod, staticmethod,
-)  # fmt: skip
-LISTS = (list, tuple, deque)
-DICTS = (dict, OrderedDict, defaultdict, types.MappingProxyType)
-SETS = (set, frozenset)
-CONTAINERS = (*LISTS, *DICTS, *SETS)
-NOTHING_INSIDE = frozenset({bool, int, float, str, bytes, type(None), torch.dtype, torch.device, torch.Size, slice})
 
 
 class World:
@@ -178,7 +171,7 @@ class World:
             elif hasattr(value, "__dict__"):
                 self.know(value, source)
             return
-        _refuse_iterators(source, value)
+        refuse_iterators(source, value)
         known = self._sources.get(id(value))
         if isinstance(value, CODE) or slot is not None or isinstance(value, torch.nn.Module):
             self.guards.append(IdentityGuard(source, value, slot))
@@ -569,7 +562,7 @@ class World:
         elif is_buffer(value):
             self.log.append(("touch", value))
             if (id(value), "snapshot") not in self._facts:
-                _refuse_large(source, value)
+                refuse_large(source, value)
                 self.require(SnapshotGuard(source, value), id(value), "snapshot")
         elif not isinstance(value, (*CODE, torch.nn.Module)):
             self._object_escapes(value, source, watched)
@@ -623,40 +616,6 @@ class World:
 
 BUILTINS = builtins.__dict__
 OWN = module_calls.__dict__
-IMMUTABLE = (tuple, frozenset, types.MethodType, types.CodeType, functools.partial)
-VIEWS = frozenset(type(view) for d in ({}, OrderedDict()) for view in (d.keys(), d.values(), d.items()))
-LARGEST_BUFFER = 1 << 20
-
-
-def is_buffer(value: Any) -> bool:
-    """Whether something is memory that is read natively: an array of NumPy or of Python, a ``bytearray``."""
-    cls = type(value)
-    return cls.__name__ in ("ndarray", "bytearray", "array", "memoryview") and cls.__module__ in (
-        "numpy",
-        "builtins",
-        "array",
-    )
-
-
-def _refuse_large(source: Source, value: Any) -> None:
-    if memoryview(value).nbytes > LARGEST_BUFFER:
-        raise AcquisitionError(
-            f"the program reads {source}, {memoryview(value).nbytes} bytes which would have to be compared on "
-            "every call; make a tensor of it before, and pass that"
-        )
-
-
-def _refuse_iterators(source: Source, value: Any) -> None:
-    cls = type(value)
-    if cls in VIEWS:
-        raise AcquisitionError(
-            f"the program reads {source}, a view of a dict; pass the dict, or a list of what it shows"
-        )
-    if cls.__module__ in ("builtins", "itertools") and hasattr(cls, "__next__"):
-        raise AcquisitionError(
-            f"the program reads {source}, a {cls.__name__} that was begun outside of it: how far it is advanced "
-            "cannot be checked, nor undone; pass a list, or the next item itself"
-        )
 
 
 def _hashable(key: Any) -> Any:
