@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import types
 from typing import Any
 
@@ -178,6 +179,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         module_calls.enter_checkpoint: acquisition.enter_checkpoint,
         module_calls.leave_checkpoint: acquisition.leave_checkpoint,
         type: type_of,
+        logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
         FUNCTION_APPLY: acquisition.custom_functions.apply,
         AUTOGRAD_GRAD: acquisition.inner_gradients,
         torch.autograd.graph.saved_tensors_hooks.__enter__: no_saved_tensors_hooks,

@@ -572,7 +572,7 @@ class World:
 
         What these methods read is taken to be the object's own attributes.
         """
-        if value.__class__ in NOTHING_INSIDE:
+        if type(value) in NOTHING_INSIDE:
             return
         if isinstance(value, CONTAINERS):
             if depth and len(value):
