@@ -126,6 +126,9 @@ def laid_out(tensor: T, strides: tuple[int, ...]) -> T:
 
 @answers(getter("_version"))
 def _version(calls: Any, tensor: T) -> Any:
+    if not isinstance(tensor, TracedTensor):  # one that stands in for the layout of another
+        with torch._C.DisableTorchFunction():
+            return tensor._version
     raise AcquisitionError(
         "_version counts the writes to a tensor, so that a program which reads it holds for one call"
     )
@@ -133,6 +136,9 @@ def _version(calls: Any, tensor: T) -> Any:
 
 @answers(getter("_base"))
 def _base(calls: Any, tensor: T) -> Any:
+    if not isinstance(tensor, TracedTensor):
+        with torch._C.DisableTorchFunction():
+            return tensor._base
     traced = calls.traced(tensor)
     given = traced.given
     if given is None or given._base is not None:
