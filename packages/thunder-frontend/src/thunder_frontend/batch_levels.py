@@ -13,7 +13,8 @@ from thunder_frontend.custom_functions import CustomRule
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.levels import Level, settle_gradients
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_ir import BoundSymbol, Symbol, TensorProxy, Trace
+from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace
+from thunder_torch.metadata import draws_numbers
 from thunder_torch.opaque import drawing_call, drawing_call_batch_alike
 from thunder_vmap import batch_transform_on_trace, insert_dimension
 
@@ -32,6 +33,15 @@ RANDOM = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
     "randomness flags on vmap or perform the randomness operation out of vmap"
 )
+
+
+def _draws(bound: BoundSymbol) -> bool:
+    """Whether a call draws random numbers: not whether it might do so with other arguments."""
+    if bound.symbol is drawing_call:
+        return draws_numbers(*bound.args)
+    if bound.symbol.is_prim:
+        return bound.has_tag(OpTags.RANDOM)
+    return any([_draws(part) for part in bound.subsymbols])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +79,7 @@ class BatchLevel(Level):
     _batched: set[str] = field(default_factory=set)
     _seen: int = 0
     _rewrites: int = -1
+    _traits: Traits = field(default_factory=Traits)
 
     def batched(self) -> set[str]:
         """Return the names of the values that differ between the examples."""
@@ -96,7 +107,7 @@ class BatchLevel(Level):
 
     def check_recorded(self, bound_symbols: Sequence[BoundSymbol]) -> None:
         """Refuse, as PyTorch does, random numbers where nothing is said of them."""
-        if self.randomness == "error" and any([Traits().draws(b) for b in bound_symbols]):
+        if self.randomness == "error" and any([self._traits.draws(b) and _draws(b) for b in bound_symbols]):
             raise RuntimeError(RANDOM)
 
 
@@ -174,7 +185,7 @@ class Batches:
             level.size,
             [e.dim for e in examples.values()],
             rule_of=lambda bound: self._rule_of(level, bound),
-            randomness=level.randomness,  # type: ignore[arg-type]
+            randomness="same" if level.randomness == "error" else level.randomness,  # type: ignore[arg-type]
             names=calls.builder.names,
         )
         values, dims = batched.output

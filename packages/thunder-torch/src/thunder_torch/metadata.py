@@ -387,8 +387,27 @@ class _Draws(TorchDispatchMode):
         self.found = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.found = self.found or torch.Tag.nondeterministic_seeded in func.tags
+        if torch.Tag.nondeterministic_seeded in func.tags and not self.found:
+            names = [a.name for a in func._schema.arguments]
+            given = {**dict(zip(names, args, strict=False)), **(kwargs or {})}
+            # attention is tagged for the sake of its dropout
+            self.found = "dropout_p" not in names or bool(given.get("dropout_p"))
         return func(*args, **(kwargs or {}))
+
+
+def draws_numbers(function: Callable[..., Any], *args: Any) -> bool:
+    """Whether a call of a function that may draw random numbers does so for these arguments, proxies for tensors."""
+    draws = _Draws()
+
+    def watched(*fakes: Any) -> Any:
+        with draws:
+            return function(*fakes)
+
+    try:
+        _faked(watched, args, {}, False, _Known())
+    except (DynamicOutputShapeException, DataDependentOutputException):
+        return True
+    return draws.found
 
 
 _DREW = _Memo()

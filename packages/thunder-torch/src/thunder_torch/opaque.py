@@ -246,7 +246,10 @@ class Pullback:
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         count = len(self.outputs)
         cotangents, values = arguments[:count], list(arguments[count:])
-        create_graph = torch.is_grad_enabled()
+        if torch._C._are_functorch_transforms_active():
+            return self._transformed(cotangents, values)
+        tracked = any([a.requires_grad for a in arguments if isinstance(a, torch.Tensor)])
+        create_graph = tracked and torch.is_grad_enabled()
         with torch.enable_grad():
             for i in self.inputs:
                 # An alias of its own for each input: no path from one to another is part of the derivative.
@@ -261,6 +264,18 @@ class Pullback:
             return torch.autograd.grad(
                 targets, wanted, seeds, create_graph=create_graph, allow_unused=True, materialize_grads=True
             )
+
+    def _transformed(self, cotangents: Sequence[Any], values: list[Any]) -> tuple[Any, ...]:
+        """Do the same under a functorch transform, where nothing can be made to require grad."""
+
+        def results(*moved: Any) -> tuple[Any, ...]:
+            for i, value in zip(self.inputs, moved, strict=True):
+                values[i] = value
+            tensors = _tensors(self.call(*values))
+            return tuple([tensors[o] for o in self.outputs])
+
+        _, pull = torch.func.vjp(results, *[values[i] for i in self.inputs])
+        return tuple(pull(tuple(cotangents)))
 
     def __hash__(self) -> int:
         return id(self) >> 4
@@ -345,8 +360,15 @@ class Batched:
         return f"batched {name_of(self.call)}"
 
     def __call__(self, *values: Any) -> Any:
+        outputs: list[Any] = []
+
+        def tensors(*example: Any) -> tuple[Any, ...]:
+            outputs.append(self.call(*example))
+            return tuple(_tensors(outputs[-1]))
+
         try:
-            return torch.vmap(self.call, in_dims=self.dims, out_dims=0, randomness=self.randomness)(*values)
+            found = iter(torch.vmap(tensors, in_dims=self.dims, randomness=self.randomness)(*values))
+            return map_tensors(lambda _: next(found), outputs[-1])
         except RuntimeError:  # no batching rule, or a look at values: one element after the other
             if self.randomness == "same":
                 raise

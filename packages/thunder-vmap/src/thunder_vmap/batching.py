@@ -79,6 +79,13 @@ def insert_dimension(shape: tuple[Dimension, ...], dim: int, size: Dimension) ->
     return (*shape[:dim], size, *shape[dim:])
 
 
+def _draws(bound: BoundSymbol) -> bool:
+    """Whether a call draws random numbers: a composite if its parts do, whatever it might do with other arguments."""
+    if bound.symbol.is_prim:
+        return bound.has_tag(OpTags.RANDOM)
+    return any([_draws(part) for part in bound.subsymbols])
+
+
 def _names_in(trace: Trace) -> Names:
     names = Names([p.name for b in trace.bound_symbols for p in b.inputs] + [p.name for p in trace.outputs])
     names.reserve([p.name for p in trace.inputs])
@@ -111,16 +118,10 @@ class _Batcher:
         for bound in bound_symbols:
             if any([p.name in self.dim for p in bound.inputs]):
                 self.batch(bound)
-            elif self.draws(bound):
+            elif _draws(bound):
                 self.draw(bound)
             else:
                 self.builder.bound_symbols.append(bound.substituted(self.value) if self.value else bound)
-
-    def draws(self, bound: BoundSymbol) -> bool:
-        """Whether a call draws random numbers, itself or in its decomposition."""
-        if bound.has_tag(OpTags.RANDOM):
-            return True
-        return not bound.symbol.is_prim and any([self.draws(part) for part in bound.subsymbols])
 
     def draw(self, bound: BoundSymbol) -> None:
         """Batch a random call that reads no batch."""
