@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from against_eager import same_as_eager
 from function_transforms import PROGRAMS
 from torch import nn
-from torch.func import functional_call, grad, jacrev, jvp, stack_module_state, vjp, vmap
+from torch.func import functional_call, grad, hessian, jacrev, jvp, stack_module_state, vjp, vmap
 from torch.testing import assert_close
 
 from thunder_frontend import cache_misses, jit
@@ -217,3 +217,30 @@ def test_compiled_functions_under_transforms_of_torch():
     x = torch.randn(4, 3)
     assert_close(vmap(grad(compiled))(x), 3 * x**2)
     assert_close(jit(lambda x: vmap(grad(compiled))(x))(x), 3 * x**2)
+
+
+def test_gradients_per_sample_of_attention():
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
+    parameters, x = {name: p.detach() for name, p in layer.named_parameters()}, torch.randn(3, 5, 4)
+
+    def gradients(x):
+        return vmap(grad(lambda p, t: functional_call(layer, p, (t[None],)).sin().sum()), (None, 0))(parameters, x)
+
+    expected = [torch.autograd.grad(layer(t[None]).sin().sum(), list(layer.parameters())) for t in x]
+    assert_close(list(jit(gradients)(x).values()), [torch.stack(parts) for parts in zip(*expected, strict=True)])
+
+
+def test_operations_that_pytorch_runs_whole():
+    torch.manual_seed(0)
+    a = torch.randn(4, 3, 3)
+    a = a @ a.mT + torch.eye(3)
+
+    def program(a):
+        return (
+            vmap(lambda m: (torch.linalg.eigvalsh(m), torch.linalg.solve(m, m[0])))(a),
+            vmap(grad(lambda m: torch.linalg.slogdet(m)[1] + torch.linalg.eigvalsh(m).sum()))(a),
+            hessian(torch.logdet)(a[0]),
+        )
+
+    same_as_eager(program, a, strides=False)

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from thunder_autograd import Traits
-from thunder_frontend.custom_functions import CustomRule
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.levels import Level, settle_gradients
+from thunder_frontend.overwrites import RULES
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace
 from thunder_torch.metadata import draws_numbers
@@ -204,11 +204,11 @@ class Batches:
         """Return the rule by which a call is batched if that is not its symbol's own."""
         if bound.symbol is drawing_call and level.randomness == "same":
             return drawing_call_batch_alike
-        rule = self._calls.custom_functions.rules.get(bound.symbol)
-        if isinstance(rule, CustomRule) and any([getattr(p, "requires_grad", False) for p in bound.outputs]):
+        written = bound.symbol in self._calls.custom_functions.rules and bound.symbol not in RULES
+        if written and any([getattr(p, "requires_grad", False) for p in bound.outputs]):
             raise AcquisitionError(
-                f"{bound.symbol.name}, a torch.autograd.Function, is called under torch.vmap and differentiated "
-                "outside of it, which is not supported inside of a compiled program; differentiate it within the vmap"
+                f"{bound.symbol.name}, which has a derivative of its own, is called under torch.vmap and differentiated"
+                " outside of it, which is not supported inside of a compiled program; differentiate it within the vmap"
             )
         return None
 

@@ -12,6 +12,8 @@ import torch.utils.checkpoint
 from torch.optim.optimizer import _get_value
 
 from thunder_frontend import module_calls, transformer_encoders
+from thunder_frontend.branches import Branches
+from thunder_frontend.control_flow import INTERPRETED_OPERATORS, OPERATORS, WHILE_LOOP, choose
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
 from thunder_frontend.kinds import VALUES
@@ -32,6 +34,7 @@ from thunder_ir import NumberProxy, Symbol
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
     "torch.nn.attention", "torch.autograd.function", "torch.distributions", *INTERPRETED_TRANSFORMS,
+    *INTERPRETED_OPERATORS,
 )  # fmt: skip
 
 
@@ -52,6 +55,7 @@ FUNCTION_APPLY, TORCH_COMPILE = torch.autograd.Function.apply.__func__, torch.co
 INTERPRETED_OWN = (
     "thunder_frontend.gradients",
     "thunder_frontend.transform_calls",
+    "thunder_frontend.control_flow",
     "thunder_frontend.transformer_encoders",
 )
 """Modules of ours that say in terms of PyTorch what happens in place of something else."""
@@ -169,6 +173,7 @@ def lookasides(acquisition: Any) -> list[Any]:
     def leave_hooks(before: bool) -> None:
         acquisition.as_eager = before
 
+    branches = Branches(acquisition)
     table: dict[Any, Any] = {
         MODULE_GETATTR: module_getattr,
         MODULE_CALL: Interpreted(call_module),
@@ -198,6 +203,9 @@ def lookasides(acquisition: Any) -> list[Any]:
         transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
         print: acquisition.prints,
         **transforms(acquisition),
+        **OPERATORS,
+        choose: branches.cond,
+        WHILE_LOOP: branches.while_loop,
     }
 
     def operator_in_place_of(function: Any) -> Any:
