@@ -244,3 +244,39 @@ def test_operations_that_pytorch_runs_whole():
         )
 
     same_as_eager(program, a, strides=False)
+
+
+class Scaled(torch.autograd.Function):
+    """Has a derivative that is not that of what it computes, so that it can be told from it."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, v, k):
+        return x * v * k, (x + v).sum()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs[:2])
+        ctx.k = inputs[2]
+
+    @staticmethod
+    def backward(ctx, g, h):
+        x, v = ctx.saved_tensors
+        return g * v * ctx.k * 5 + h, g * x * 7 + h * 2, None
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, w: vmap(lambda t: Scaled.apply(w @ t, w[0], 2.0))(x),
+        lambda x, w: vmap(lambda t: Scaled.apply(t, w[0], 2.0), in_dims=1)((w @ x.t()).t()[:3]),
+        lambda x, w: vmap(grad(lambda t: Scaled.apply(w @ t, w[0], 2.0)[0].sin().sum()))(x),
+        lambda x, w: vmap(vmap(lambda t, u: Scaled.apply(t * w[0, 0], u, 2.0)[0], (0, None)))(x, x[:, 0]),
+        lambda x, w: grad(lambda x: vmap(lambda t: Scaled.apply(t, w[0], 2.0)[0])(x).sum())(x),
+        lambda x, w: jacrev(lambda t: Scaled.apply(w @ t, t, 2.0)[0])(x[0]),
+    ],
+)
+def test_functions_with_their_own_derivative(program):
+    torch.manual_seed(0)
+    same_as_eager(program, torch.randn(4, 3), torch.randn(3, 3, requires_grad=True), strides=False)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from thunder_autograd import Traits
-from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.batched_rules import BatchedRule
 from thunder_frontend.levels import Level, settle_gradients
 from thunder_frontend.overwrites import RULES
 from thunder_frontend.traced_tensor import TracedTensor
@@ -42,6 +42,11 @@ def _draws(bound: BoundSymbol) -> bool:
     if bound.symbol.is_prim:
         return bound.has_tag(OpTags.RANDOM)
     return any([_draws(part) for part in bound.subsymbols])
+
+
+def _randomness(level: BatchLevel) -> Any:
+    """Return what random operations do; where they are refused, those that remain draw nothing."""
+    return "same" if level.randomness == "error" else level.randomness
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,7 +190,7 @@ class Batches:
             level.size,
             [e.dim for e in examples.values()],
             rule_of=lambda bound: self._rule_of(level, bound),
-            randomness="same" if level.randomness == "error" else level.randomness,  # type: ignore[arg-type]
+            randomness=_randomness(level),
             names=calls.builder.names,
         )
         values, dims = batched.output
@@ -206,10 +211,8 @@ class Batches:
             return drawing_call_batch_alike
         written = bound.symbol in self._calls.custom_functions.rules and bound.symbol not in RULES
         if written and any([getattr(p, "requires_grad", False) for p in bound.outputs]):
-            raise AcquisitionError(
-                f"{bound.symbol.name}, which has a derivative of its own, is called under torch.vmap and differentiated"
-                " outside of it, which is not supported inside of a compiled program; differentiate it within the vmap"
-            )
+            calls = self._calls
+            return BatchedRule(bound, calls.custom_functions.rules, calls.builder.names, _randomness(level))
         return None
 
     def _placed(self, value: TensorProxy, dim: int | None, wanted: int) -> TensorProxy:
