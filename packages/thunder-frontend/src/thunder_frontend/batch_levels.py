@@ -202,7 +202,7 @@ class Batches:
         outside = {name: e.value for name, e in examples.items()}
         made = [b.substituted(outside) for b in batched.bound_symbols]
         level.results = {n: (outside.get(v.name, v), d) for n, (v, d) in level.results.items()}
-        settle_gradients(made)
+        settle_gradients(made, self._levels.requiring_grad())
         return made
 
     def _rule_of(self, level: BatchLevel, bound: BoundSymbol) -> Any:

@@ -81,7 +81,8 @@ class Derivatives:
     def leave_grad(self) -> None:
         """End the innermost level: what was recorded in it requires grad as what is around it says."""
         inside = self._levels.leave(self._levels.innermost(GradLevel))
-        settle_gradients(inside, keep=True)
+        before = len(self._levels.recorded) - len(inside)
+        settle_gradients(inside, self._levels.requiring_grad(before), keep=True)
 
     def wrap(self, tensor: T, number: int) -> TracedTensor:
         """Return another tensor of the same memory."""
@@ -231,7 +232,7 @@ class Derivatives:
                 values = {t._proxy.name: calls.value(g) for t, g in zip(tangents, given, strict=True)}
                 count = len(self._levels.recorded)
                 replay(later, values)
-                settle_gradients(self._levels.recorded[count:])
+                settle_gradients(self._levels.recorded[count:], self._levels.requiring_grad(count))
                 return [calls.wrap(values.get(f.name, f)) for f in found]
 
         return push
@@ -241,12 +242,16 @@ class Derivatives:
         pusher, start = level.pusher, self._levels.start(level)
         assert pusher is not None
         inside, made = self._levels.recorded[start:], []
+        requiring = self._levels.requiring_grad(start)
         with recording(pusher.builder):
             for bound in inside:
-                made += [bound] if bound.symbol is MARK else self._pushed(level, pusher, bound)
+                made += [bound] if bound.symbol is MARK else self._pushed(level, pusher, bound, requiring)
         self._levels.rewrite(start - 1, [*made, level.mark])
 
-    def _pushed(self, level: DualLevel, pusher: Pusher, bound: BoundSymbol) -> list[BoundSymbol]:
+    def _pushed(
+        self, level: DualLevel, pusher: Pusher, bound: BoundSymbol, requiring: dict[str, bool]
+    ) -> list[BoundSymbol]:
+        requiring.update([(p.name, p.requires_grad) for p in bound.outputs if isinstance(p, TensorProxy)])
         if any([p.name in level.given for p in bound.outputs]):
             return [bound]
         unseen = bound.tags & CONSTANT  # reverse mode stops at what is computed under torch.no_grad(), this one not
@@ -267,9 +272,9 @@ class Derivatives:
             made = [b.substituted(back, outputs=True) for b in made]
         else:
             made = [bound, *made]
-        settle_gradients(made)
+        settle_gradients(made, requiring)
         for proxy, requires_grad in zip([p for p in old if isinstance(p, TensorProxy)], grads, strict=True):
-            proxy.requires_grad = requires_grad
+            proxy.requires_grad = requiring[proxy.name] = requires_grad
         return made
 
     def _rule_of(self, bound: BoundSymbol) -> Any:

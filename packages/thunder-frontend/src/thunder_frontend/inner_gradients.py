@@ -85,6 +85,7 @@ def _gradients(
     differentiable = [c for c, flows in zip(cotangents, differentiable_outputs(joint), strict=True) if flows]
     known = {p.name: c for p, c in zip(takes, differentiable, strict=True)}
     tags = frozenset() if create_graph else frozenset({OpTags.CONSTANT_FOR_DERIVATIVE})
+    requiring = calls.levels.requiring_grad() if create_graph else {}
     drawn: dict[str, BoundSymbol] = {}
     for bound in gradient_trace(joint).bound_symbols:
         if all(p.name in defined for p in bound.outputs):
@@ -107,7 +108,7 @@ def _gradients(
             if hasattr(proxy, "requires_grad"):
                 proxy.requires_grad = create_graph and proxy.dtype.is_inexact
         if create_graph:
-            settle_gradients([builder.bound_symbols[-1]])
+            settle_gradients([builder.bound_symbols[-1]], requiring)
     if drawn:
         replaced = [next((drawn[p.name] for p in b.outputs if p.name in drawn), b) for b in builder.bound_symbols]
         builder.bound_symbols[:] = replaced

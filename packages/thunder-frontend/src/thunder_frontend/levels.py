@@ -89,6 +89,16 @@ class Levels:
         self.rewrites += 1
         self._rewritten()
 
+    def requiring_grad(self, end: int | None = None) -> dict[str, bool]:
+        """Return for the results of the calls so far, or up to an index, and all inputs whether they require grad.
+
+        What rules are given in place of these says only whether the derivative in question goes through it.
+        """
+        found = {i.proxy.name: i.proxy.requires_grad for i in self._calls.inputs}
+        for bound in self.recorded[:end]:
+            found.update([(p.name, p.requires_grad) for p in bound.outputs if isinstance(p, TensorProxy)])
+        return found
+
     def start(self, level: Level) -> int:
         """Return the index of the first call recorded within a level."""
         recorded = self.recorded
@@ -131,14 +141,14 @@ class Levels:
             )
 
 
-def settle_gradients(bound_symbols: Iterable[BoundSymbol], keep: bool = False) -> None:
+def settle_gradients(bound_symbols: Iterable[BoundSymbol], known: dict[str, bool], keep: bool = False) -> None:
     """Say of each result whether it requires grad, by what it is computed from.
 
     Args:
         bound_symbols: calls, in order.
+        known: for what is computed before them whether it requires grad, by name; gets the results.
         keep: leave those that do not require grad as they are.
     """
-    known: dict[str, bool] = {}
     for bound in bound_symbols:
         flows = not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE) and any(
             [known.get(p.name, p.requires_grad) for p in bound.inputs if isinstance(p, TensorProxy)]
