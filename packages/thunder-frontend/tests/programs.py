@@ -57,7 +57,7 @@ VALUES = (
     "[t for t in ({a}, {b}) if t.requires_grad or t is {a}][-1]", "max([{a}, {b}], key=lambda t: t.numel())",
     "{a} * torch.ones(1, requires_grad=True)", "torch.zeros({a}.shape).copy_({b}.sum())", "{a}.exp() * {a}",
     "{a}.double()", "{a}.to(memory_format=torch.contiguous_format)", "{a}.new_zeros(2, 2)", "{a} @ {a}.mT",
-    "torch.autograd.grad(({a} * {a}).sum(), {a}, create_graph=True)[0] if {a}.requires_grad else {a}",
+    "torch.autograd.grad(({a} * {a}).sum(), {a}, create_graph=True)[0].clone(memory_format=torch.contiguous_format) if {a}.requires_grad else {a}",
     "torch.empty_like({a}).fill_(1)", "{a}.sum(0, keepdim=True).expand({a}.shape)",
     "torch.func.functional_call(torch.nn.Flatten(0), {{}}, ({a},))", "next(iter({{'k': {a}}}.values()))",
 )  # fmt: skip

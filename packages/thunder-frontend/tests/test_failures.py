@@ -111,3 +111,78 @@ def test_nothing_is_selected_of_an_empty_tensor():
     with pytest.raises(IndexError):
         jit(program)(torch.zeros(0, 3))
     assert jit(program)(torch.ones(1, 3)).shape == (1, 3)
+
+
+def writes_before(x, i):
+    x["a"].mul_(2)
+    result = torch.zeros(3)[i]
+    x["b"].add_(result.sum())
+    return result
+
+
+def counts_statistics(x, i):
+    with torch.no_grad():
+        x["norm"](x["a"][:, None] * torch.arange(3.0))
+    return torch.zeros(3)[i]
+
+
+def accumulates_gradients(x, i):
+    (x["leaf"] * x["leaf"]).sum().backward()
+    return torch.zeros(3)[i]
+
+
+def steps(x, i):
+    optimizer = torch.optim.SGD(x["model"].parameters(), lr=0.1, momentum=0.9)
+    x["model"](torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+    return torch.zeros(3)[i]
+
+
+def writes_objects(x, i):
+    x["list"].append(1)
+    x["model"].steps = 3
+    x["a"].t_()
+    x["b"].data = x["b"] * 2
+    x["a"].requires_grad_()
+    return torch.zeros(3)[i]
+
+
+def computes_into(x, i):
+    torch.add(x["a"], 1, out=x["a"])
+    torch._foreach_mul_([x["b"], x["a"]], 2)
+    F.dropout(x["b"], 0.5, inplace=True)
+    return torch.zeros(3)[i]
+
+
+def makes_arguments():
+    torch.manual_seed(0)
+    return {
+        "a": torch.ones(4, 4)[:, 0], "b": torch.ones(3), "leaf": torch.ones(3, requires_grad=True),
+        "model": torch.nn.Linear(3, 3), "norm": torch.nn.BatchNorm1d(3), "list": [0],
+    }  # fmt: skip
+
+
+def state_of(x):
+    modules = [t for name in ("model", "norm") for t in x[name].state_dict(keep_vars=True).values()]
+    tensors = [x["a"], x["b"], x["leaf"], *modules]
+    gradients = [None if t.grad is None else t.grad.tolist() for t in tensors]
+    values = [(t.tolist(), t.shape, t.stride(), t.requires_grad, t.data_ptr()) for t in tensors]
+    return values, gradients, list(x["list"]), getattr(x["model"], "steps", None)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize(
+    "program",
+    [writes_before, counts_statistics, accumulates_gradients, steps, writes_objects, computes_into],
+)
+def test_an_operation_that_fails_leaves_everything_as_it_was(program, recorded):
+    compiled = jit(program)
+    with torch.set_grad_enabled(recorded or program in (accumulates_gradients, steps)):
+        for warm in (False, True):
+            x = makes_arguments()
+            before = state_of(x)
+            with pytest.raises(IndexError):
+                compiled(x, torch.tensor([9]))
+            assert state_of(x) == before
+            if not warm:
+                compiled(makes_arguments(), torch.tensor([0]))

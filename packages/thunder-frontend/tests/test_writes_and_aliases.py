@@ -204,6 +204,65 @@ def writes_one_of_several_views_unseen(x):
     return x
 
 
+def reads_a_part_of_what_it_writes(x):
+    x.view(-1)[1:].copy_(x.view(-1)[:-1])
+
+
+def sets_a_part_from_what_overlaps(x):
+    y = x.view(-1)
+    y[1:] = y[:-1]
+
+
+def writes_from_its_transpose(x):
+    y = x[:2, :2]
+    y.clone().copy_(y.t())
+    x[:, :1].mul_(x[:, 1:2])
+    return x
+
+
+def writes_a_view_of_a_leaf(x):
+    leaf = torch.zeros(2, 3, requires_grad=True)
+    return leaf[0].as_strided((2,), (1,)).squeeze_()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        reads_a_part_of_what_it_writes, sets_a_part_from_what_overlaps, writes_from_its_transpose,
+        writes_a_view_of_a_leaf,
+    ],
+)  # fmt: skip
+def test_what_is_written_is_not_read_at_once(program):
+    same_as_eager(program, randn(2, 3))
+
+
+def test_windows_that_overlap_are_not_written():
+    same_as_eager(lambda x: x.unfold(-1, 1, 1).mul_(2), randn(2, 3))
+    with pytest.raises(AcquisitionError, match="several elements lie in one place"):
+        jit(lambda x: x.unfold(-1, 2, 1).mul_(2))(randn(2, 3))
+
+
+def test_data_counts_versions_of_its_own():
+    def program(x, write):
+        part = x.unbind(0)[0]
+        write(x)
+        return part * 2
+
+    def unseen(x):
+        x.data.mul_(3)
+
+    compiled = jit(program)
+    for function in (program, compiled):
+        leaf = torch.ones(2, 3, requires_grad=True)
+        x = leaf * 1
+        version = x._version
+        result = function(x, unseen)
+        assert x._version == version and torch.equal(result, torch.full((3,), 6.0))
+        (result.sum() + x.sum()).backward()
+        assert torch.equal(leaf.grad, torch.tensor([[3.0] * 3, [1.0] * 3]))
+    same_as_eager(lambda x: program(x * 1, lambda x: x.detach().mul_(3)), randn(2, 3, requires_grad=True))
+
+
 @pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize(
     "program",

@@ -37,12 +37,14 @@ class InPlaceOf:
         effort: how many times as much traffic its parts cause as the whole.
         draws: whether one of its parts draws random numbers.
         effects: whether one of its parts communicates or has an effect.
+        fails: whether one of its parts raises for some values.
     """
 
     trait: Trait
     effort: float
     draws: bool = False
     effects: bool = False
+    fails: bool = False
 
 
 UNDESCRIBED = InPlaceOf(Trait.UNKNOWN, 1.0)
@@ -83,6 +85,10 @@ class Traits:
         """Whether a call communicates or has an effect, in its decomposition if not by its tags."""
         return any([bound.has_tag(tag) for tag in EFFECTS]) or self.parts_of(bound).effects
 
+    def may_fail(self, bound: BoundSymbol) -> bool:
+        """Whether a call raises for some values of its arguments, in its decomposition if not by its tags."""
+        return bound.has_tag(OpTags.MAY_FAIL) or self.parts_of(bound).fails
+
     def parts_of(self, bound: BoundSymbol) -> InPlaceOf:
         """Return what the decomposition of a call says of it; that of the composite in whose place it stands."""
         for tag in bound.tags:
@@ -109,6 +115,7 @@ class Traits:
             moved / max(traffic(bound), 1),
             any([self.draws(part) for part in parts]),
             any([self.has_effects(part) for part in parts]),
+            any([self.may_fail(part) for part in parts]),
         )
 
 

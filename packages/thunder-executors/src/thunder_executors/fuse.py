@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from thunder_executors.claim import claim
 from thunder_executors.executor import Executor
 from thunder_executors.fusion import FusionExecutor, Region, partition
-from thunder_ir import BoundSymbol, Trace
+from thunder_ir import BoundSymbol, OpTags, Trace
 from thunder_ir.passes import trace_pass
 
 
@@ -50,4 +50,7 @@ def _call_of(region: Region, executor: FusionExecutor, name: str) -> BoundSymbol
     """Return the call that runs a region, with no mark; ``None`` where it is too small or not wanted."""
     if len(region.bound_symbols) < executor.smallest_region or not region.outputs:
         return None
-    return executor.fuse(region, name)
+    call = executor.fuse(region, name)
+    if call is not None and any([OpTags.BEFORE_WRITES in bound.tags for bound in region.bound_symbols]):
+        return call.replace(tags=call.tags | {OpTags.BEFORE_WRITES})
+    return call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from thunder_executors.free import delete, free_after_last_use
-from thunder_ir import BoundSymbol, TensorProxy, Trace
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace
 from thunder_ir.passes import trace_pass
 
 
@@ -14,7 +14,8 @@ def compute_into_inputs(trace: Trace, *, targets: Mapping[str, TensorProxy]) -> 
     """Let the calls that compute values for inputs write them there, where nobody reads the inputs any more.
 
     What a value is computed from step by step is put there, too, as long as the steps are read once. The caller, who
-    copies values to inputs afterwards, then finds that there is nothing to copy.
+    copies values to inputs afterwards, then finds that there is nothing to copy. What is tagged ``BEFORE_WRITES`` may
+    raise, which leaves the inputs as they were.
 
     Args:
         trace: a program ready to run. Executors tell of their operators what writes where, and what is no view.
@@ -39,6 +40,8 @@ class _Writing:
             for name in {p.name for p in bound.inputs}:
                 self.readers.setdefault(name, []).append(index)
         self.returned = [p.name for p in trace.outputs]
+        failing = [index for index, bound in enumerate(bounds) if OpTags.BEFORE_WRITES in bound.tags]
+        self.safe = failing[-1] + 1 if failing else 0
 
     def write(self, name: str, target: TensorProxy) -> None:
         """Let what computes a value write it to an input, and what that is computed from."""
@@ -47,7 +50,7 @@ class _Writing:
         if not returned.isdisjoint(self.returned) or self.returned.count(name) != 1:
             return
         index = self.made.get(name)
-        while index is not None and last <= index:
+        while index is not None and last <= index and self.safe <= index:
             bound = self.bounds[index]
             executor = bound.symbol.executor
             if executor is None or not _is_like(bound, target) or not views.isdisjoint([p.name for p in bound.inputs]):

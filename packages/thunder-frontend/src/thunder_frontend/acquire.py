@@ -237,6 +237,17 @@ class Acquisition(WriteCalls):
             self.world.require(ValueGuard(Source(said, "call", ()) if call else said, value), str(source), name)
         return value
 
+    def views_a_leaf(self, tensor: TracedTensor) -> bool:
+        """Whether autograd takes an input for a view of a leaf."""
+        given = tensor.given
+        if given is None or not self.ask(tensor, "_is_view", given._is_view(), call=True):
+            return False
+        base: Any = given._base
+        viewed = Source(tensor.source, "attribute", "_base")
+        for name in ("requires_grad", "is_leaf"):
+            self.world.require(ValueGuard(Source(viewed, "attribute", name), getattr(base, name)), str(viewed), name)
+        return bool(base.requires_grad and base.is_leaf)
+
     def check_generator(self, generator: torch.Generator) -> None:
         """Refuse a generator of random numbers that the program made: the next call would go on with it."""
         if self.world.source_of(generator) is None:

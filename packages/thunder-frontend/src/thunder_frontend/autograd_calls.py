@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -106,7 +107,9 @@ def _backward(calls: Any, tensor: T, *args: Any, **kwargs: Any) -> None:
 
 @answers(getter("data"))
 def _data(calls: Any, tensor: T) -> Any:
-    return calls(T.detach, (tensor,), {})
+    made = calls.traced(calls(T.detach, (tensor,), {}))
+    made._viewed_as = replace(made._viewed_as, uncounted=True)
+    return made
 
 
 @answers(T.data.__set__)

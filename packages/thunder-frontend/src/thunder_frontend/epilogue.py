@@ -95,7 +95,7 @@ def _repeated(trees: list[Any]) -> set[int]:
 def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
     match effect.kind:
         case "tensor":
-            copies = copy_with_history if effect.key else copy_unseen
+            copies = COPIES[effect.key]
             return f"{context.object(copies, copies.__name__)}({target}, {value})"
         case "metadata":
             return f"{context.object(effect.key, effect.key.__name__)}({target})"
@@ -130,6 +130,15 @@ def copy_unseen(target: torch.Tensor, value: torch.Tensor) -> None:
     """Make ``value`` what ``target`` holds, behind autograd's back."""
     with torch.no_grad():
         target.copy_(value)
+
+
+def copy_uncounted(target: torch.Tensor, value: torch.Tensor) -> None:
+    """Make ``value`` what ``target`` holds, without autograd's version counter noticing it."""
+    if value is not target:
+        target.data.copy_(value)
+
+
+COPIES = {"seen": copy_with_history, "unseen": copy_unseen, "uncounted": copy_uncounted}
 
 
 def remove(target: Any, kind: str, key: Any) -> None:

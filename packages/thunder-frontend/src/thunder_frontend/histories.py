@@ -72,7 +72,7 @@ def check_reads(function: Any, output: Any, arguments: Iterable[Any]) -> None:
     if not torch.is_grad_enabled() or getattr(function, "__name__", "") == "detach":
         return
     for tensor in arguments:
-        if isinstance(tensor, TracedTensor) and tensor._made != tensor._memory.version:
+        if isinstance(tensor, TracedTensor) and tensor._made != tensor._memory.counted:
             reason = _fixed(tensor)
             if reason is None or not base_of(tensor)._proxy.requires_grad:
                 continue

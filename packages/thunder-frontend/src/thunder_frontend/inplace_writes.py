@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
+from thunder_autograd import Traits
 from thunder_executors import compute_into_inputs
 from thunder_frontend.outputs import proxies_of
 from thunder_frontend.overwrites import WRITTEN, WRITTEN_UNSEEN
 from thunder_frontend.program import Program
-from thunder_ir import TensorProxy, Trace, substitute
+from thunder_ir import OpTags, TensorProxy, Trace, substitute
 from thunder_ir.passes import trace_pass
 from thunder_torch import symbol_of
 
@@ -39,6 +40,14 @@ def without_detaching(trace: Trace) -> Trace:
                 continue
         kept.append(bound)
     return trace.replace(bound_symbols=tuple(kept), output=substitute(trace.output, known)) if known else trace
+
+
+@trace_pass
+def failures_before_writes(trace: Trace) -> Trace:
+    """Tag the calls that raise for some values: nothing is written to the caller's tensors before them."""
+    traits, tag = Traits(), frozenset({OpTags.BEFORE_WRITES})
+    tagged = [b.replace(tags=b.tags | tag) if traits.may_fail(b) else b for b in trace.bound_symbols]
+    return trace.replace(bound_symbols=tuple(tagged))
 
 
 def written_in_place(program: Program, trace: Trace) -> Trace:

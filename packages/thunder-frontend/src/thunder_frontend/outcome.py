@@ -126,7 +126,8 @@ class Outcome:
                 value = current_value(traced, self.calls)
                 if value.requires_grad and not traced._recorded:  # written behind autograd's back
                     value = self.calls.on_values(T.detach, (value,), {})
-                effects.append(Effect("tensor", traced._input.proxy, traced._recorded, value))
+                unseen = "unseen" if traced._memory.counted else "uncounted"
+                effects.append(Effect("tensor", traced._input.proxy, "seen" if traced._recorded else unseen, value))
         return effects
 
     def _history_effects(self, traced: TracedTensor) -> list[Effect]:
@@ -139,7 +140,7 @@ class Outcome:
                 f"{traced.source} is a leaf that the program detaches in place and then writes what requires grad to, "
                 "which is not supported; use detach() and another name"
             )
-        return [Effect("tensor", self._tensor_template(traced), True, current_value(traced, self.calls))]
+        return [Effect("tensor", self._tensor_template(traced), "seen", current_value(traced, self.calls))]
 
     def _object_effect(self, write: Write, tensor: Callable[[torch.Tensor], Any]) -> list[Effect]:
         now = self.calls.world.journal.now(write)

@@ -13,7 +13,7 @@ from thunder_autograd import Split, forward_and_backward, gradients, written_out
 from thunder_executors import execution_traces, grad_rule, resolve_executors, transform_for_execution
 from thunder_frontend.custom_functions import rule_for_higher_derivatives
 from thunder_frontend.guards import AUTOCAST_DEVICES
-from thunder_frontend.inplace_writes import without_detaching, written_in_place
+from thunder_frontend.inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend.options import Options
 from thunder_frontend.outputs import is_plain
 from thunder_frontend.overwrites import RULES_AGAIN
@@ -66,6 +66,8 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         inputs=tuple(i.proxy for i in (*ordered(program.inputs), *program.numbers))
     )
     traces, backward_traces, result = [computation], [], program.result
+    if any([e.kind == "tensor" for e in program.effects]):
+        computation = failures_before_writes(computation)
     if any([bound.symbol is gradients for bound in computation.bound_symbols]):
         with timer("autograd"):
             computation, result = _with_inner_gradients(program, computation, options)

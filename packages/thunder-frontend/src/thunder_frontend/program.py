@@ -39,7 +39,7 @@ class Effect:
     """One write to the outside world, made by the epilogue.
 
     Args:
-        kind: ``"tensor"`` (copy into a tensor; autograd sees it if ``key`` is true), ``"metadata"`` (call the method
+        kind: ``"tensor"`` (copy into a tensor, in the way that ``key`` says), ``"metadata"`` (call the method
             ``key`` on a tensor), ``"memory"`` (give a tensor the memory of another, the first part of the value),
             ``"leaf"`` (give a new leaf its contents), ``"attribute"``, ``"item"``, ``"cell"``, ``"delete"``,
             ``"refill"`` or ``"print"`` (to the file ``target``).

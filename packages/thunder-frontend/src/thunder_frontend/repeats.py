@@ -300,7 +300,7 @@ class Replay:
             _require(first._memory.outside == second._memory.outside and _same_metadata(a, b))
             _require((first._viewed_as is None) == (second._viewed_as is None))
         for tensor in (first, second):
-            _require(tensor._seen == tensor._made == tensor._memory.version)
+            _require(tensor._seen == tensor._memory.version and tensor._made == tensor._memory.counted)
         self.given[id(first)] = second
         self.names[first._proxy.name] = second._proxy
 

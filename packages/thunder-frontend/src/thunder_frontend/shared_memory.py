@@ -14,7 +14,7 @@ import torch
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import DistinctTensorsGuard, SameTensorGuard, TensorGuard, metadata_of
 from thunder_frontend.guards.storages import PlaceInStorageGuard, SharedStorageGuard
-from thunder_frontend.memory import is_dense, part_of, place_in_storage, storage_key, whole_storage
+from thunder_frontend.memory import covers, is_dense, part_of, place_in_storage, storage_key, whole_storage
 from thunder_frontend.sources import Source
 from thunder_frontend.storage import View, share_storage
 from thunder_frontend.traced_tensor import TracedTensor
@@ -129,7 +129,8 @@ class SharedMemory:
         assert given is not None
         same_dtype = tensor.dtype == given.dtype
         default = torch._C._autograd._get_creation_meta(tensor) == torch._C._autograd.CreationMeta.DEFAULT
-        if not (same_dtype and is_dense(given) and default):
+        args = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset() - given.storage_offset())
+        if not (same_dtype and is_dense(given) and default and covers(given.numel(), *args)):
             if tensor.requires_grad:
                 raise AcquisitionError(
                     f"{source} requires grad, shares memory that the program writes to with another input, and is a "
@@ -138,7 +139,6 @@ class SharedMemory:
             made = self._of_memory(tensor, storage_key(tensor), source, None)
             self._loose += [(made, base)] if same_dtype else []
             return made
-        args = (tuple(tensor.shape), tensor.stride(), tensor.storage_offset() - given.storage_offset())
         proxy = self.calls.on_values(part_of, (self.calls.value(base), *args), {})
         traced = self._guarded(tensor, proxy, source)
         share_storage(traced, View(base, part_of, args, {}, None))

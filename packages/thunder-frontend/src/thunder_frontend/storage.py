@@ -24,12 +24,14 @@ class Storage:
     Args:
         root: the tensor that covers all of it.
         version: how many writes there were.
+        counted: how many of them autograd's version counter of the root counts.
         outside: whether the caller can see it, because its root came from outside of the program.
         views: the views of it that were made, in order.
     """
 
     root: TracedTensor
     version: int = 0
+    counted: int = 0
     outside: bool = False
     views: list[TracedTensor] = field(default_factory=list)
 
@@ -46,6 +48,7 @@ class View:
         tracked: whether autograd recorded it.
         in_place: whether the parent is what the tensor itself was, before its metadata were changed.
         apart: whether the view has a history of its own in autograd, whatever the function.
+        uncounted: whether it counts versions of its own, as what ``.data`` returns does.
     """
 
     parent: TracedTensor
@@ -56,6 +59,7 @@ class View:
     tracked: bool = True
     in_place: bool = False
     apart: bool = False
+    uncounted: bool = False
 
     @property
     def detaches(self) -> bool:
@@ -71,7 +75,7 @@ class View:
 
 def own_storage(tensor: TracedTensor, outside: bool = False) -> None:
     """Give the tensor a storage of its own."""
-    tensor._memory = Storage(tensor, 0, outside)
+    tensor._memory = Storage(tensor, outside=outside)
     tensor._seen = tensor._made = 0
     tensor._viewed_as = None
 
@@ -81,7 +85,7 @@ def share_storage(tensor: TracedTensor, view: View) -> None:
     tensor._viewed_as = view
     tensor._memory = view.parent._memory
     tensor._memory.views.append(tensor)
-    tensor._seen = tensor._made = tensor._memory.version
+    tensor._seen, tensor._made = tensor._memory.version, tensor._memory.counted
 
 
 def replace_in_storage(tensor: TracedTensor, other: TracedTensor) -> None:
@@ -137,7 +141,7 @@ def current_value(tensor: TracedTensor, recorder: Recorder) -> TensorProxy:
     return tensor._proxy
 
 
-def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked: bool) -> None:
+def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked: bool, counted: bool = True) -> None:
     """Make ``value`` what the tensor holds, in its storage and so in everything that shares it.
 
     Args:
@@ -145,6 +149,7 @@ def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked:
         value: of the tensor's shape and dtype.
         recorder: records what that amounts to.
         tracked: whether autograd sees the write.
+        counted: whether its version counter does.
     """
     old = current_value(tensor, recorder)
     if old.requires_grad and not value.requires_grad:
@@ -154,11 +159,12 @@ def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked:
         tensor._recorded |= tracked and value.requires_grad
     if view is None:
         tensor._memory.version += 1
+        tensor._memory.counted += counted
     else:
         detached = view.detaches and value.requires_grad
         written = recorder.on_values(torch.Tensor.detach, (value,), {}) if detached else value
         parent = recorder.scatter(view, current_value(view.parent, recorder), written)
-        write(view.parent, parent, recorder, tracked and not view.detaches)
+        write(view.parent, parent, recorder, tracked and not view.detaches, counted and not view.uncounted)
         if not detached:
             return  # what it holds is a view of what its parent holds now
     tensor._proxy = value

@@ -139,6 +139,7 @@ class TorchCalls:
         """Record a call that writes nothing; return traced tensors for its results."""
         if function in LIKE_ANOTHER and len(args) == 2 and isinstance(args[1], torch.Tensor):
             function, args = LIKE_ANOTHER[function], (args[0], tuple(self.value(args[1]).shape))
+        read = (*args, *kwargs.values())
         if function in AS_STRIDED:
             (function, *args), kwargs = self.from_the_root(*args, **kwargs), {}
         if function in SELECTS and any(isinstance(a, torch.Tensor) for a in (*args[1:], *kwargs.values())):
@@ -153,7 +154,8 @@ class TorchCalls:
         output = self.on_values(function, values, named)
         index = view_argument(function) if function is not part_of else 0
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
-            check_reads(function, output, (*args, *kwargs.values()))
+            if function not in LIKE_IN_SHAPE:
+                check_reads(function, output, read)
             return self._wrap_all(output, args)
         parent = self.traced(args[index])
         known_layout = parent._proxy.strides is not None and function is not part_of
@@ -161,7 +163,7 @@ class TorchCalls:
             layouts = self.shared_layout(function, args, kwargs, parent)
             if layouts and layouts[0][1]:
                 return parent
-            check_reads(function, output, (*args, *kwargs.values()))
+            check_reads(function, output, read)
             shares = [shared for shared, _ in layouts]
         else:
             known = (at_hand(values), at_hand(named)) if self.symbolic else (values, named)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.memory import is_dense, part_of
 from thunder_frontend.storage import View
 from thunder_ir import TensorProxy, flat_proxies
 from thunder_torch.places import setitem
@@ -114,6 +115,34 @@ def check_overlap(held: TensorProxy) -> None:
     """Refuse, as PyTorch does, a write to a tensor in which several elements lie in one place."""
     if overlaps(held):
         raise RuntimeError(SEVERAL_IN_ONE_PLACE)
+
+
+OVERLAPPING = frozenset({torch.Tensor.unfold, torch.Tensor.as_strided, torch.as_strided, part_of})
+"""Views in which several elements may lie in one place though no stride is 0."""
+
+
+def check_laid_apart(here: torch.Tensor) -> None:
+    """Refuse a write to a tensor in which several elements lie in one place though no stride is 0.
+
+    PyTorch lets everyone of them be written, in no particular order.
+    """
+    reach = 0
+    for step, length in sorted(zip(here.stride(), here.shape, strict=True)):
+        if length > 1 and step <= reach:
+            raise AcquisitionError(
+                "a write to a view in which several elements lie in one place is not supported; write to a clone()"
+            )
+        reach += step * (length - 1)
+
+
+def overlap_in_part(written: torch.Tensor, read: torch.Tensor) -> bool:
+    """Whether PyTorch finds that two tensors of one memory share some of their elements, but not all in order."""
+    if not written.numel() or not read.numel() or not (is_dense(written) and is_dense(read)):
+        return False
+    (a, b), (c, d) = [(t.storage_offset(), t.storage_offset() + t.numel()) for t in (written, read)]
+    if (a, b) == (c, d):
+        return written.stride() != read.stride()
+    return a < d and c < b
 
 
 EXPANDING = frozenset({torch.Tensor.expand, torch.Tensor.broadcast_to, torch.broadcast_to})

@@ -24,7 +24,17 @@ from thunder_frontend.storage import (
 )
 from thunder_frontend.torch_calls import TorchCalls
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_frontend.view_writes import EXPANDING, TOLERANT, Chain, check_overlap, overlaps, scatter_into_parent
+from thunder_frontend.view_writes import (
+    EXPANDING,
+    OVERLAPPING,
+    TOLERANT,
+    Chain,
+    check_laid_apart,
+    check_overlap,
+    overlap_in_part,
+    overlaps,
+    scatter_into_parent,
+)
 from thunder_ir import (
     TensorProxy,
     flat_proxies,
@@ -61,6 +71,7 @@ class WriteCalls(TorchCalls):
             if mutation.resizes and tuple(value.shape) != tuple(self.value(target).shape):
                 self.resize(target, value)
             else:
+                self.check_sources(mutation, target)
                 self.assign(target, value)
         if not mutation.returns_targets:
             return self._wrap_all(mutation.result(output), ()) if mutation.written is not None else None
@@ -128,7 +139,7 @@ class WriteCalls(TorchCalls):
         source = self.new_traced(self.on_values(T.detach, (new,), {}))
         share_storage(source, View(other, T.detach, (), {}, None))
         self._take_place(target, source)
-        share_storage(target, View(source, T.detach, (), {}, None))
+        share_storage(target, View(source, T.detach, (), {}, None, uncounted=True))
         target._proxy = self.overwritten(held, source._proxy, False) if held.requires_grad else source._proxy
 
     def _take_place(self, target: TracedTensor, change: Any) -> TracedTensor:
@@ -168,9 +179,35 @@ class WriteCalls(TorchCalls):
         check_written(target, held.requires_grad or value.requires_grad)
         check_overlap(held)
         self.view_directly(target)
+        if not OVERLAPPING.isdisjoint(functions_of(target)):
+            check_laid_apart(self.example(target))
         if self.levels.stack:
             self.levels.check_write(held, value)
         write(target, value, self, torch.is_grad_enabled())
+        if value.requires_grad:
+            current_value(target, self)  # a view that is written knows its new history
+
+    def views_a_leaf(self, tensor: TracedTensor) -> bool:
+        """Whether autograd takes an input for a view of a leaf."""
+        raise NotImplementedError
+
+    def check_sources(self, mutation: Mutation, target: TracedTensor) -> None:
+        """Refuse, as PyTorch does, to compute what is written from a part of the memory that is written to."""
+        read = [a for a in (*mutation.args, *mutation.kwargs.values()) if isinstance(a, TracedTensor)]
+        shared = [a for a in read if a is not target and a._memory is target._memory]
+        if not shared or not all(map(place_is_known, (target, *shared))):
+            return
+        written = self.example(target)
+        if mutation.function is setitem:
+            part = self.record(T.__getitem__, mutation.args[:2], {})
+            if part._memory is not target._memory or not place_is_known(part):
+                return
+            written = self.example(part)
+        if any([overlap_in_part(written, self.example(a)) for a in shared]):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                "memory location. Please clone() the tensor before performing the operation."
+            )
 
     def laid_out_as(self, held: TensorProxy, value: TensorProxy) -> TensorProxy:
         """Return ``value`` in the layout of ``held``, which a write does not change."""
@@ -246,7 +283,7 @@ class WriteCalls(TorchCalls):
             root = root._became
         became_leaf = self.stages.was_detached(root)
         of_its_own = root.source is not None or root._leaf is not None or root._variable
-        if became_leaf or of_its_own and self.is_leaf(root):
+        if became_leaf or of_its_own and (self.is_leaf(root) or self.views_a_leaf(root)):
             what = "a leaf Variable" if root is target else "a view of a leaf Variable"
             raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
 
@@ -261,6 +298,15 @@ class WriteCalls(TorchCalls):
             if require_grad:
                 self.begin_leaf(made)
             return made
+
+
+def functions_of(tensor: TracedTensor) -> list[Any]:
+    """Return the functions through which a tensor is a view."""
+    found, view = [], tensor._viewed_as
+    while view is not None:
+        found.append(view.function)
+        view = view.parent._viewed_as
+    return found
 
 
 def target_dtype(target: TracedTensor) -> torch.dtype:

@@ -152,6 +152,8 @@ def narrow(a: TensorProxy, dim: int, start: Any, length: int) -> Any:
 @torchsymbol(Tensor.unfold, tags=VIEWS)
 def unfold(a: TensorProxy, dimension: int, size: int, step: int) -> TensorProxy:
     """Return all windows along a dimension."""
+    if a.ndim == 0:
+        return NotImplemented
     return lang.unfold(a, dimension, size, step)
 
 
