@@ -129,3 +129,51 @@ def test_an_input_that_the_program_writes_to_is_looked_at_as_it_was():
         for our, eager in zip(compiled(ours, X), writes(eagers, X), strict=True):
             assert torch.equal(our, eager)
     assert frontend.cache_misses(compiled) == 2
+
+
+@pytest.mark.parametrize(
+    ("use", "compares", "misses"),
+    [
+        (lambda n, x: x[:n], False, 1),
+        (lambda n, x: x[:n], True, 2),
+        (lambda n, x: torch.zeros((3, n)) + x.sum(), False, 1),
+        (lambda n, x: torch.zeros((3, n)) + x.sum(), True, 2),
+        (lambda n, x: torch.nn.functional.pad(x, (0, n)), False, 2),
+        (lambda n, x: torch.nn.functional.interpolate(x[None, None], size=(n, n + 1)), False, 2),
+    ],
+    ids=["open slice", "known slice", "open zeros", "known zeros", "pad", "interpolate"],
+)
+def test_a_tensor_of_one_integer_is_a_size(use, compares, misses):
+    def sizes(ids, x):
+        n = ids.sum()
+        return (use(n, x), x + 1 if compares and n > 2 else x)
+
+    check(sizes, (torch.tensor([1, 1]), X), (torch.tensor([1, 2]), X), misses=misses)
+
+
+def test_what_pytorch_makes_of_two_numbers_is_a_tensor():
+    def chunks(x):
+        count = torch.div(len(x), 2, rounding_mode="trunc") - 1
+        return (x.repeat(int(count) + 1, 1), x + torch.add(1, 2))
+
+    check(chunks, (X,), misses=1)
+
+
+def test_what_only_fails_because_a_library_is_told_of_the_capture_runs_as_eager():
+    def library(x, mask=None):
+        if mask is None and not torch.compiler.is_compiling():
+            mask = torch.ones(len(x), 1)
+        return (x * mask[:, :1],)
+
+    check(library, (X,), misses=1)
+
+
+def test_objects_with_a_length_and_items_are_reversed():
+    layers = torch.nn.ModuleList([torch.nn.Linear(3, 3) for _ in range(3)])
+
+    def backwards(x):
+        for layer in reversed(layers):
+            x = layer(x)
+        return (x.detach(),)
+
+    check(backwards, (X,), misses=1)

@@ -89,6 +89,7 @@ class Acquisition(WriteCalls):
         replacements: which functions executors replace, by which operators.
         opens: whether user code may get hold of numbers that only the run of the program tells.
         looks: whether it may look at values that are computed of integers among the inputs, which are then guarded.
+        as_eager: whether libraries that ask are told that nothing captures the program.
     """
 
     def __init__(
@@ -99,12 +100,14 @@ class Acquisition(WriteCalls):
         replacements: Mapping[Any, Symbol] = MappingProxyType({}),
         opens: bool = False,
         looks: bool = False,
+        as_eager: bool = False,
     ) -> None:
         self.world = World(self.input, self.number if symbolic else None)
         self.symbolic = symbolic
         self.opens = opens or symbolic
         self.met_numbers = False
-        self.as_eager = False
+        self.as_eager = as_eager
+        self.told_of_capture = False
         self.numbers: list[NumberInput] = []
         super().__init__(Builder(language=torch_language), self.known_input, replacements)
         self.inputs: list[Input] = []
@@ -495,29 +498,19 @@ def acquire(
     """
     make = functools.partial(Acquisition, sharp_edges, symbolic=symbolic, replacements=replacements)
     call = (function, args, kwargs, log)
-    program: Program | None = None
-    problem: Exception | None = None
     attempt = make()
-    try:
-        program = _run(attempt, make, call)
-    except NumbersMet:
-        pass
-    except DataDependentError as error:
-        problem = error
+    found = _tried(attempt, make, call)
     if attempt.met_numbers:
-        try:
-            program, problem = _run(make(opens=True), make, call), None
-        except Exception as error:  # what fails on numbers that are left open may not fail on those that are there
-            problem = error
-    if program is not None and (program.raises is None or not attempt.met_numbers):
-        return program
-    looked = None if symbolic else _looking(make, call)
-    if looked is not None:
-        return looked
-    if problem is not None:
-        raise problem
-    assert program is not None
-    return program
+        found = _tried(make(opens=True), make, call)
+    if not symbolic and (isinstance(found, DataDependentError) or attempt.met_numbers and not _succeeded(found)):
+        looked = _tried(make(opens=True, looks=True), make, call)
+        found = found if isinstance(looked, ThunderError) else looked
+    if attempt.told_of_capture and not _succeeded(found) and not isinstance(found, ThunderError):
+        as_eager = _tried(make(opens=True, looks=not symbolic, as_eager=True), make, call)
+        found = as_eager if _succeeded(as_eager) else found
+    if isinstance(found, Program):
+        return found
+    raise found
 
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], bool]
@@ -529,12 +522,19 @@ def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> 
     written = attempt.shared.written()
     if not written or attempt.met_numbers:
         return program
-    return make(written=written, opens=attempt.opens, looks=attempt.known is not None).run(*call)
+    looks = attempt.known is not None
+    return make(written=written, opens=attempt.opens, looks=looks, as_eager=attempt.as_eager).run(*call)
 
 
-def _looking(make: Callable[..., Acquisition], call: Call) -> Program | None:
-    """Acquire a call for the values of integers among its inputs; ``None`` if that does not help."""
+def _tried(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program | Exception:
+    """Return the program, or what there is in its place: the program's own error, or why there is none."""
     try:
-        return _run(make(opens=True, looks=True), make, call)
-    except ThunderError:
-        return None
+        return _run(attempt, make, call)
+    except NumbersMet:
+        return DataDependentError("the program holds numbers that are known only when it runs")
+    except Exception as error:
+        return error
+
+
+def _succeeded(found: Program | Exception) -> bool:
+    return isinstance(found, Program) and found.raises is None

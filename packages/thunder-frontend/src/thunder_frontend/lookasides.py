@@ -161,6 +161,7 @@ def lookasides(acquisition: Any) -> list[Any]:
 
     def compiling() -> bool:
         """Answer libraries that ask whether their program is being captured as a whole."""
+        acquisition.told_of_capture |= not acquisition.as_eager
         return not acquisition.as_eager
 
     def enter_hooks(self: torch.nn.Module) -> bool:

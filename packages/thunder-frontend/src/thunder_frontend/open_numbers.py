@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies
+from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown
+from thunder_torch.places import KEYED
 
 
 class NumbersMet(BaseException):  # noqa: N818  (a signal, which no handler of the user's may take for an error)
@@ -28,6 +30,63 @@ def functions_in_c() -> tuple[Any, ...]:
     }
     methods = [m for m in vars(torch._C.TensorBase).values() if isinstance(m, types.MethodDescriptorType)]
     return (*found.values(), *methods)
+
+
+T = torch.Tensor
+NAMED_INTEGERS = frozenset({"size", "pad", "output_size", "shape", "stride"})
+"""Names of arguments that are integers, even where all of them are given as tensors."""
+
+INTEGERS: dict[Any, int] = {
+    **dict.fromkeys((torch.zeros, torch.ones, torch.empty, torch.rand, torch.randn), 0),
+    **dict.fromkeys((T.view, T.reshape, T.expand, T.repeat, T.tile, T.permute, T.as_strided, T.narrow), 1),
+    **dict.fromkeys((T.new_zeros, T.new_ones, T.new_empty), 1),
+    **dict.fromkeys((torch.reshape, torch.tile, torch.permute, torch.as_strided, torch.narrow), 1),
+    **dict.fromkeys((torch.nn.functional.pad, torch.nn.functional.interpolate, torch.split, T.split), 1),
+}  # fmt: skip
+"""Functions whose arguments are integers from one on, even where all of them are given as tensors."""
+
+
+def with_numbers(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], number_of: Callable[[Any], Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call with numbers in place of tensors of one integer, where PyTorch takes these so.
+
+    A sequence is one of integers if it holds any. Tensors in an index stay.
+
+    Args:
+        function, args, kwargs: the call.
+        number_of: makes a number of a tensor.
+    """
+    first = INTEGERS.get(function, len(args))
+
+    def numbers(given: Any, integers: bool) -> Any:
+        if isinstance(given, T):
+            return number_of(given) if integers else given
+        if given.__class__ not in (tuple, list) or not any([isinstance(item, T) for item in given]):
+            return given
+        if not integers and (function in KEYED or not any([isinstance(item, (int, NumberProxy)) for item in given])):
+            return given
+        return given.__class__([numbers(item, True) for item in given])
+
+    if first == len(args) and not any([a.__class__ in (tuple, list) for a in args]) and not kwargs:
+        return args, kwargs
+    args = tuple([numbers(a, i >= first) for i, a in enumerate(args)])
+    return args, {k: numbers(v, k in NAMED_INTEGERS) for k, v in kwargs.items()}
+
+
+def at_hand(tree: Any) -> Any:
+    """Return arguments with the values at hand in place of open numbers and sizes, for questions that fix nothing."""
+    if isinstance(tree, NumberProxy):
+        return tree if is_unknown(tree) else tree.value
+    if isinstance(tree, TensorProxy):
+        return tree.like(shape=at_hand(tree.shape)) if any(isinstance(d, NumberProxy) for d in tree.shape) else tree
+    if tree.__class__ in (tuple, list):
+        return tree.__class__([at_hand(item) for item in tree])
+    if tree.__class__ is dict:
+        return {key: at_hand(item) for key, item in tree.items()}
+    if tree.__class__ is slice:
+        return slice(at_hand(tree.start), at_hand(tree.stop), at_hand(tree.step))
+    return tree
 
 
 def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:

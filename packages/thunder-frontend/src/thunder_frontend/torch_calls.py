@@ -18,6 +18,7 @@ from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
 from thunder_frontend.memory import check_in_bounds, covers, is_dense, part_of, storage_key
 from thunder_frontend.metadata_calls import NATIVE, REFUSED
 from thunder_frontend.metadata_writes import METADATA_WRITES, Stages
+from thunder_frontend.open_numbers import at_hand, with_numbers
 from thunder_frontend.storage import (
     View,
     current_value,
@@ -29,12 +30,10 @@ from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
 from thunder_ir import (
     BoundSymbol,
     Builder,
-    NumberProxy,
     OpTags,
     Symbol,
     TensorProxy,
     UnknownNumberError,
-    is_unknown,
 )
 from thunder_torch import (
     DataDependentShapeError,
@@ -137,6 +136,7 @@ class TorchCalls:
 
     def record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call that writes nothing; return traced tensors for its results."""
+        args, kwargs = with_numbers(function, args, kwargs, self.number_of)
         if function in LIKE_ANOTHER and len(args) == 2 and isinstance(args[1], torch.Tensor):
             function, args = LIKE_ANOTHER[function], (args[0], tuple(self.value(args[1]).shape))
         read = (*args, *kwargs.values())
@@ -219,6 +219,19 @@ class TorchCalls:
             return self.known.written_out(output, self.on_values)
         return output
 
+    def number_of(self, tensor: Any) -> Any:
+        """Return a tensor of one integer as a number, where PyTorch takes it for one."""
+        proxy = self.value(tensor)
+        known = None if self.known is None else self.known.ask(proxy)
+        if known is not None:
+            return known.item()
+        self.hand_out_number()
+        return self.on_values(T.item, (proxy,), {})
+
+    def hand_out_number(self) -> None:
+        """Prepare for user code that holds a number which only the run of the program tells."""
+        raise NotImplementedError
+
     def known_value(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return what a tensor holds, for Python to look at; ``None`` if only the run of the program tells."""
         return None if self.known is None else self.known.ask(self.value(tensor))
@@ -258,7 +271,8 @@ class TorchCalls:
         if isinstance(tree, tuple) and hasattr(tree, "_make"):
             return tree._make([self.values(item) for item in tree])
         if cls is slice:
-            return slice(self.values(tree.start), self.values(tree.stop), self.values(tree.step))
+            ends = (tree.start, tree.stop, tree.step)
+            return slice(*[self.number_of(end) if isinstance(end, torch.Tensor) else end for end in ends])
         return tree
 
     def value(self, tensor: torch.Tensor) -> TensorProxy:
@@ -385,18 +399,3 @@ def _settle_requires_grad(bounds: list[BoundSymbol], tracked: bool) -> None:
             if isinstance(proxy, TensorProxy):
                 told = proxy.requires_grad or not isinstance(bound.symbol.meta, MetaOf)
                 proxy.requires_grad = wanted and proxy.dtype.is_inexact and told
-
-
-def at_hand(tree: Any) -> Any:
-    """Return arguments with the values at hand in place of open numbers and sizes, for questions that fix nothing."""
-    if isinstance(tree, NumberProxy):
-        return tree if is_unknown(tree) else tree.value
-    if isinstance(tree, TensorProxy):
-        return tree.like(shape=at_hand(tree.shape)) if any(isinstance(d, NumberProxy) for d in tree.shape) else tree
-    if tree.__class__ in (tuple, list):
-        return tree.__class__([at_hand(item) for item in tree])
-    if tree.__class__ is dict:
-        return {key: at_hand(item) for key, item in tree.items()}
-    if tree.__class__ is slice:
-        return slice(at_hand(tree.start), at_hand(tree.stop), at_hand(tree.step))
-    return tree

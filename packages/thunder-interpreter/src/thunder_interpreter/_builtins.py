@@ -691,4 +691,14 @@ def special_reversed(frame: AnyFrame, value: Any) -> Outcome:
     method = raw_attribute(type(value), "__reversed__")
     if python_function(frame.machine, method):
         return call(frame, method, [value], {})
+    if method is None and python_function(frame.machine, raw_attribute(type(value), "__getitem__")):
+        return start(frame, reversing(value))
     return call_native(frame, reversed, [value], {})
+
+
+def reversing(sequence: Any) -> Protocol:
+    """Reverse an object of a length and items written in Python; all items are fetched at once, the last one first."""
+    items = []
+    for index in range((yield Call(len, sequence)) - 1, -1, -1):
+        items.append((yield Call(operator.getitem, sequence, index)))
+    return iter(items)

@@ -155,7 +155,16 @@ def composed(function: Callable[..., Any], *callables: Any, tags: Iterable[OpTag
         tags: traits that passes rely on.
         name: of the symbol, if not the function's.
     """
-    return torchsymbol(*callables, name=name or function.__name__, tags=tags)(function)
+
+    @wraps(function)
+    def of_tensors(*args: Any, **kwargs: Any) -> Any:
+        if any([isinstance(a, TensorProxy) for a in args]) or any(
+            [isinstance(a, TensorProxy) for a in kwargs.values()]
+        ):
+            return function(*args, **kwargs)
+        return NotImplemented  # of two numbers PyTorch makes a tensor, too
+
+    return torchsymbol(*callables, name=name or function.__name__, tags=tags)(of_tensors)
 
 
 def _meta(
