@@ -186,6 +186,12 @@ def writes_to_arguments(x, y, w):
 
 
 @program
+def writes_to_what_is_not_differentiated(x, y, w):
+    z = x[0].clone()
+    return grad(lambda t, s: (s.add_(1)[:2] * t[:2]).sum())(y, z), z
+
+
+@program
 def selects_by_tensors(x, y, w):
     index = torch.tensor([2, 0, 1, 1])
     return vmap(lambda t, i: (t[i], torch.where(t > 0, t, -t), t.argmax(), t.sort().values))(x, index)

@@ -119,6 +119,7 @@ KEPT: list[int] = []
     [
         (lambda y: torch.cond(y.sum() > 0, lambda t: (KEPT.append(1), t * 2)[1], lambda t: t * 1, (y,)), "changes"),
         (lambda y: torch.cond(y.sum() > 0, lambda t: y.mul_(2), lambda t: t * 1, (y,)), "from outside"),
+        (lambda y: torch.cond(y.sum() > 0, lambda t: y[:1].mul_(2), lambda t: t[:1] * 1, (y,)), "from outside"),
         (lambda y: torch.cond(y.sum() > 0, lambda t: t.mul_(2), lambda t: t * 1, (y,)), "writes to its arguments"),
         (lambda y: torch.cond(y.sum() > 0, lambda t: t[:1], lambda t: t * 1, (y,)), "the same shape"),
         (lambda y: torch.cond(y.sum() > 0, lambda t: (t, t), lambda t: t * 1, (y,)), "the same structure"),

@@ -175,6 +175,7 @@ def test_random_numbers_under_vmap():
         lambda x: grad(lambda t: t.sum(), argnums=1)(x),
         lambda x: grad(lambda t: t.add_(1).sum())(x),
         lambda x: grad(lambda t: (t * 2).detach().requires_grad_().sum())(x),
+        lambda x: grad(lambda t: (x[0].add_(1) * t).sum())(x),
         lambda x: jvp(torch.sin, (x,), (x[0],)),
         lambda x: jvp(torch.sin, (x,), x),
         lambda x: vjp(torch.sin, x)[1]((x, x)),

@@ -98,7 +98,7 @@ class BatchLevel(Level):
         self._seen = len(recorded)
         return self._batched
 
-    def check_write(self, held: TensorProxy, value: TensorProxy) -> None:
+    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy) -> None:
         """Refuse, as PyTorch does, to write what differs between examples to what is one for all."""
         batched = self.batched()
         if value.name in batched and held.name not in batched:

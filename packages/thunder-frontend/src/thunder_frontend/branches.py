@@ -17,6 +17,7 @@ from thunder_frontend.derivative_levels import SAME
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.levels import Level
 from thunder_frontend.overwrites import zeros_like
+from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import (
     BoundSymbol,
     Builder,
@@ -39,10 +40,9 @@ T = torch.Tensor
 class BranchLevel(Level):
     """A function that is recorded apart."""
 
-    def check_write(self, held: TensorProxy, value: TensorProxy) -> None:
+    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy) -> None:
         """Refuse writes to what is outside: the run may not come here."""
-        inside = self.levels.recorded[self.levels.start(self) :]
-        if not any([p.name == held.name for b in inside for p in b.outputs]):
+        if not self.made(target):
             raise AcquisitionError(
                 "a function given to torch.cond or torch.while_loop writes to a tensor from outside of it; return the "
                 "new value instead"

@@ -36,6 +36,20 @@ class GradLevel(Level):
 
     wrapped: dict[int, tuple[TracedTensor, TracedTensor]] = field(default_factory=dict)
 
+    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy) -> None:
+        """Refuse, as PyTorch does, writes to what the function was not given."""
+        if self.levels.stack[-1] is not self or self.made(target):
+            return
+        here = target
+        while id(here) not in self.wrapped:
+            if here._viewed_as is None:
+                raise RuntimeError(
+                    "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+                    "operation that would mutate a captured Tensor. This is not supported; please rewrite the function "
+                    "being transformed to explicitly accept the mutated Tensor(s) as inputs."
+                )
+            here = here._viewed_as.parent
+
 
 @dataclass(slots=True, eq=False)
 class DualLevel(Level):

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, flat_proxies
 
 MARK = Symbol("level", "functorch")
@@ -36,8 +37,13 @@ class Level:
     tracked: bool
     levels: Levels
 
-    def check_write(self, held: TensorProxy, value: TensorProxy) -> None:
-        """Refuse to write ``value`` over ``held`` within this level, if need be."""
+    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy) -> None:
+        """Refuse to write ``value`` to ``target``, which holds ``held``, within this level, if need be."""
+
+    def made(self, tensor: TracedTensor) -> bool:
+        """Whether the memory of a tensor was made within this level."""
+        name = tensor._memory.root._first.name
+        return any([p.name == name for b in self.levels.recorded[self.levels.start(self) :] for p in b.outputs])
 
     def check_recorded(self, bound_symbols: Sequence[BoundSymbol]) -> None:
         """Refuse calls that were just recorded within this level, if need be."""
@@ -118,10 +124,10 @@ class Levels:
             raise AcquisitionError("a tensor is used after the torch.func transform that it was made for has ended")
         return self.stack[number - 1]
 
-    def check_write(self, held: TensorProxy, value: TensorProxy) -> None:
-        """Refuse to write ``value`` over ``held``, if need be."""
+    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy) -> None:
+        """Refuse to write ``value`` to ``target``, which holds ``held``, if need be."""
         for level in self.stack:
-            level.check_write(held, value)
+            level.check_write(target, held, value)
 
     def check_recorded(self, bound_symbols: Sequence[BoundSymbol]) -> None:
         """Refuse calls that were just recorded, if need be."""

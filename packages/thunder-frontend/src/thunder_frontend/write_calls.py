@@ -182,7 +182,7 @@ class WriteCalls(TorchCalls):
         if not OVERLAPPING.isdisjoint(functions_of(target)):
             check_laid_apart(self.example(target))
         if self.levels.stack:
-            self.levels.check_write(held, value)
+            self.levels.check_write(target, held, value)
         write(target, value, self, torch.is_grad_enabled())
         if value.requires_grad:
             current_value(target, self)  # a view that is written knows its new history

@@ -1,0 +1,49 @@
+"""Operations under transforms inside of programs; ``tools/functions_sweep.py`` compares many more."""
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch.func import grad, jvp, vmap
+from torch.testing import assert_close
+
+from thunder_frontend import jit
+
+OPERATIONS = {
+    "matmul": lambda t: (t @ t.mT, t[0] @ t[1], torch.einsum("ij,kj->ik", t, t)),
+    "reductions": lambda t: (t.var(0), t.norm(), t.logsumexp(1), t.amax(1), t.prod(), t.cumsum(0)),
+    "shapes": lambda t: (t.flip(0), t.roll(1, 1), F.pad(t, (1, 2)), t.unfold(1, 2, 1), t[0].unfold(0, 2, 2)),
+    "joins": lambda t: (torch.cat([t, t]), torch.stack([t, t], -1), torch.tril(t), torch.outer(t[0], t[1])),
+    "splits": lambda t: (*t.split([1, 1]), *t.unbind(1), *t.chunk(2, 1)),
+    "sorting": lambda t: (t.sort(1).values, t.topk(2).values, t.kthvalue(2).values, t.median(1).values),
+    "indexing": lambda t: (t[:, [2, 0]], t.gather(1, torch.tensor([[0, 2], [1, 1]])), t.index_select(1, torch.arange(2))),
+    "scattering": lambda t: t.scatter_add(1, torch.tensor([[0, 0], [1, 2]]), t[:, :2]),
+    "choices": lambda t: (torch.where(t > 0, t, t * 2), t.clamp(-0.5, 0.5), t.masked_fill(t > 0, 1.0), t.maximum(t.flip(0))),
+    "activations": lambda t: (F.gelu(t), F.silu(t), F.softmax(t, 1), F.log_softmax(t, 0), F.softplus(t)),
+    "norms": lambda t: (F.layer_norm(t, (3,)), F.normalize(t, dim=1), F.rms_norm(t, (3,))),
+    "losses": lambda t: (F.cross_entropy(t, torch.tensor([0, 2])), F.mse_loss(t, t.flip(0)), F.l1_loss(t, t.flip(1))),
+    "convolutions": lambda t: F.conv1d(t[None], torch.ones(2, 2, 2) / 3),
+    "pooling": lambda t: (F.max_pool1d(t[None], 2), F.avg_pool1d(t[None], 2), F.adaptive_avg_pool1d(t[None], 2)),
+    "solving": lambda t: (torch.linalg.inv(t[:, :2] + 3 * torch.eye(2)), torch.linalg.qr(t)[1].abs()),
+    "transforms": lambda t: (torch.fft.rfft(t).abs(), torch.fft.irfft(torch.fft.rfft(t), n=3)),
+    "without dimensions": lambda t: t[0, 0].unfold(0, 1, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_are_batched_and_differentiated(name):
+    operation = OPERATIONS[name]
+
+    def results(t):
+        found = operation(t)
+        return found if isinstance(found, tuple) else (found,)
+
+    def total(t):
+        return sum([(r * r.detach().cos()).sum() for r in results(t)])
+
+    def program(batch):
+        pushed = jvp(grad(total), (batch[0],), (batch[1],))
+        return vmap(results)(batch), vmap(grad(total))(batch), jvp(results, (batch[0],), (batch[1],)), pushed
+
+    torch.manual_seed(0)
+    batch = torch.randn(4, 2, 3)
+    assert_close(jit(program)(batch), program(batch), rtol=1e-4, atol=1e-5)
