@@ -266,3 +266,25 @@ def test_transformed_functions_exchange_no_memory():
 
     with pytest.raises(AcquisitionError, match="transform"):
         jit(program)(randn(2, 3))
+
+
+class Replaces(FollowsAverages):
+    def forward(self, x):
+        self.online.weight = torch.nn.Parameter(self.online.weight.detach() * 0.5)
+        self.target.bias = torch.nn.Parameter(self.target.bias.data + 1, requires_grad=False)
+        return self.target(self.online(x))
+
+
+def test_parameters_are_replaced_by_new_ones():
+    modules = [Replaces(), Replaces()]
+    compiled = jit(modules[0])
+    for _ in range(3):
+        x = torch.ones(2, 3)
+        result, expected = compiled(x), modules[1](x)
+        for value in (result, expected):
+            value.sum().backward()
+        torch.testing.assert_close(result, expected)
+        for ours, eagers in zip(*[m.parameters() for m in modules], strict=True):
+            torch.testing.assert_close(ours, eagers)
+            torch.testing.assert_close(ours.grad, eagers.grad)
+            assert type(ours) is type(eagers) and ours.is_leaf and ours.requires_grad == eagers.requires_grad

@@ -32,6 +32,40 @@ def test_views_writes_and_aliases_agree_with_eager(program):
         ("v = x.detach()\nx.add_(1)\nreturn [v, x]", "both require grad"),
         ("v = torch.as_strided(x[..., ::2], (2,), (1,))\nv[...] = 1\nreturn [v, x]", "apart"),
         ("v = x.t()\nv.mul_(2)\nw = torch.nn.functional.dropout(v, 0.5)\nreturn [w, x.clone()]", "apart"),
+        ("x.requires_grad_()\nv = torch.nn.Parameter(x.detach())\nreturn [x, y, y, v]", "matrix and transpose"),
+        ("v = y[None]\nv.requires_grad_()\nv.detach_()\nreturn [v]", "larger"),
+        (
+            "v = torch.where(y > 0, y, -y)\nw = v.view(torch.int32)[:1].view(torch.float32)\n"
+            "w.copy_(v.sum())\nreturn [v, v, w]",
+            "both require grad",
+        ),
+        (
+            "v = torch.nn.Parameter(x.detach())\nw = x.permute(1, 0)\ny[0] = v.sum()\nw.normal_()\nreturn [x, v]",
+            "one tensor twice",
+        ),
+        ("v = x.unbind(0)[-1]\nw = copy.deepcopy(v)\nw.view(-1)[:2].neg_()\nreturn [v, w]", "apart, transposed"),
+        ("v = x.split(1)[-1]\nw = v.detach().requires_grad_()\nreturn [x, v, w]", "both require grad"),
+        ("v = x * 2\nw = v[..., torch.tensor(-1)]\nv.requires_grad_()\nreturn [v, w]", "apart"),
+        ("v = x.clone()\nw = v[[0]]\nreturn [v]", "empty"),
+        ("v = y.to(x.dtype)\nv.requires_grad_()\nx[1:].mul_(3)\nx += v.mean()\nreturn [x, y]", "matrix and transpose"),
+        ("y.data, x.data = x.data, y.data\ny.masked_fill_(y > 1, 0)\nreturn [x, y]", "matrix and row"),
+        (
+            "v = list(x[None].split(2, -1))[0]\nv.data[0] = 2\nreturn [v.flatten()]",
+            "a base and its transpose, requiring grad",
+        ),
+        ("v = x.as_strided(x.shape, x.stride())\nv.squeeze_()\nreturn [v]", "both views of a parameter"),
+        ("y.mul_(x.sum())\ny.add_(1)\nx.detach().mul_(2)\nreturn [x, y]", "a parameter and a view of it"),
+        (
+            "v = y[torch.tensor(0)]\nv.requires_grad_()\ny.zero_()\ny.index_put_((torch.tensor([0]),), v.sum())\n"
+            "return [v, y]",
+            "a parameter and a view of it",
+        ),
+        (
+            "y.index_put_((torch.tensor([0, 0]),), x.sum(), accumulate=True)\ny.unsqueeze_(0)\nreturn [y]",
+            "a parameter and a view of it",
+        ),
+        ("y[0] = x.sum()\ny[[0, -1]] = 2\nreturn [x, y]", "a tensor and what is detached of it"),
+        ("v = y.expand(2, *y.shape)\nv.copy_(v)\nreturn [v, y]", "overlapping"),
         ("x, y = y, x\nx.mul_(2)\nreturn [x, y.view_as(y)]", "matrix and row"),
     ],
 )

@@ -44,6 +44,7 @@ class MetadataWrite:
 
     def __call__(self, tensor: torch.Tensor) -> None:
         """Call the method on ``tensor``."""
+        tensor.grad_fn  # noqa: B018 - a view finds out that its base has a history
         with torch.set_grad_enabled(self.tracked):
             self.method(tensor, *self.args, **self.kwargs)
 

@@ -134,7 +134,8 @@ def current_value(tensor: TracedTensor, recorder: Recorder) -> TensorProxy:
         with torch.set_grad_enabled(view.tracked):
             result = recorder.on_values(view.function, (parent, *view.args), view.kwargs)
         now = result if view.index is None else result[view.index]
-        if view.detaches and tensor._proxy.requires_grad and not now.requires_grad:  # it has a history of its own
+        apart = view.detaches or tensor._leaf is not None
+        if apart and tensor._proxy.requires_grad and not now.requires_grad:  # it has a history of its own
             now = recorder.overwritten(tensor._proxy, now, False)
         tensor._proxy = now
     tensor._seen = storage.version
@@ -161,7 +162,7 @@ def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked:
         tensor._memory.version += 1
         tensor._memory.counted += counted
     else:
-        detached = view.detaches and value.requires_grad
+        detached = (view.detaches or tensor._leaf is not None) and value.requires_grad
         written = recorder.on_values(torch.Tensor.detach, (value,), {}) if detached else value
         parent = recorder.scatter(view, current_value(view.parent, recorder), written)
         write(view.parent, parent, recorder, tracked and not view.detaches, counted and not view.uncounted)

@@ -56,9 +56,14 @@ class WriteCalls(TorchCalls):
         targets = [self.traced(t) for t in mutation.targets]
         if mutation.resizes:
             self.check_out(mutation)
+        in_part = mutation.function is setitem and not _looks_up(mutation.args[1])
         for target in targets:
-            self.check_writable(target, mutation.function is setitem)
-            if overlaps(self.value(target)) and mutation.function in TOLERANT:
+            self.check_writable(target, in_part)
+            if not overlaps(self.value(target)):
+                continue
+            if mutation.function is copy and mutation.args[1] is target:
+                return target
+            if mutation.function in TOLERANT:
                 return self.write_to_expanded(mutation, target)
         output = self.on_values(mutation.function, self.values(mutation.args), self.values(mutation.kwargs))
         check_reads(mutation.function, output, (*mutation.args, *mutation.kwargs.values()))
@@ -73,6 +78,8 @@ class WriteCalls(TorchCalls):
             else:
                 self.check_sources(mutation, target)
                 self.assign(target, value)
+                if value.requires_grad and not in_part:  # a view that is written itself knows its new history
+                    current_value(target, self)
         if not mutation.returns_targets:
             return self._wrap_all(mutation.result(output), ()) if mutation.written is not None else None
         return targets[0] if mutation.written is None else tuple(targets)
@@ -178,14 +185,19 @@ class WriteCalls(TorchCalls):
         value = self.laid_out_as(held, value)
         check_written(target, held.requires_grad or value.requires_grad)
         check_overlap(held)
+        base = base_of(target)
+        exchanged = base._became is not None and not base._became._viewed_as.in_place
+        if exchanged and torch.is_grad_enabled() and (held.requires_grad or value.requires_grad):
+            raise AcquisitionError(
+                "a write to a view of a tensor that was given other memory by .data is not supported where autograd "
+                "records it: PyTorch takes it for a write to that tensor"
+            )
         self.view_directly(target)
         if not OVERLAPPING.isdisjoint(functions_of(target)):
             check_laid_apart(self.example(target))
         if self.levels.stack:
             self.levels.check_write(target, held, value)
         write(target, value, self, torch.is_grad_enabled())
-        if value.requires_grad:
-            current_value(target, self)  # a view that is written knows its new history
 
     def views_a_leaf(self, tensor: TracedTensor) -> bool:
         """Whether autograd takes an input for a view of a leaf."""
@@ -298,6 +310,11 @@ class WriteCalls(TorchCalls):
             if require_grad:
                 self.begin_leaf(made)
             return made
+
+
+def _looks_up(key: Any) -> bool:
+    """Whether an index has parts that say where to look for each element."""
+    return any(isinstance(k, (torch.Tensor, list)) for k in (key if isinstance(key, tuple) else (key,)))
 
 
 def functions_of(tensor: TracedTensor) -> list[Any]:
