@@ -6,6 +6,8 @@ import functools
 import logging
 import os
 import threading
+import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +23,7 @@ from thunder_frontend.lazy_modules import settle_lazy_parameters
 from thunder_frontend.options import Options
 from thunder_frontend.pipeline import Compiled, compile_program
 from thunder_frontend.program import Program
+from thunder_frontend.specialise import Specialisation
 from thunder_frontend.stats import CompileStats, Timer
 from thunder_frontend.tracebacks import tell_the_user
 from thunder_ir import Trace, collector_paused
@@ -54,6 +57,8 @@ class CompiledFunction:
         self.options = options
         self.compiled: list[Compiled] = []
         self._lock = threading.RLock()
+        self._mortal: dict[int, list[weakref.ref[Any]]] = {}
+        self._dead: deque[int] = deque()
         self._dispatcher = Dispatcher(self._miss, options.cache == "symbolic values")
         self.stats = CompileStats(lambda: self._dispatcher.calls)
         self._dispatch = self._dispatcher if options.cache != "same input" else self.same_input
@@ -98,6 +103,7 @@ class CompiledFunction:
                 if self.options.cache != "no caching" and other.specialisation.failure(args, kwargs) is None:
                     self.stats.unserved -= 1
                     return other.specialisation.call(args, kwargs, self._miss)
+            self._drop_dead()
             reasons = [r for c in self.compiled if (r := c.specialisation.failure(args, kwargs)) is not None]
             with collector_paused():
                 compiled = self._compile(args, kwargs)
@@ -108,6 +114,7 @@ class CompiledFunction:
                 self.compiled.clear()
             else:
                 self._dispatcher.add(compiled.specialisation, args, kwargs)
+                self._watch_over(compiled.specialisation)
             if self.compiled:
                 self.stats.reasons.append(reasons)
                 self._report(reasons)
@@ -116,6 +123,28 @@ class CompiledFunction:
         if self.options.extra.get("check") == "first-call":
             return self._checked(compiled, args, kwargs)
         return compiled.specialisation.call(args, kwargs, self._refused)
+
+    def _watch_over(self, specialisation: Specialisation) -> None:
+        """Drop a specialisation when something dies that it was compiled for: a module among the arguments."""
+        place, dead = id(specialisation), self._dead
+
+        def died(reference: Any) -> None:
+            dead.append(place)
+
+        references = [weakref.ref(value, died) for value in specialisation.relies_on()]
+        if references:
+            self._mortal[place] = references
+
+    def _drop_dead(self) -> None:
+        """Drop the specialisations that no call can use any more; of the last one, the traces are kept."""
+        while self._dead:
+            place = self._dead.popleft()
+            if self._mortal.pop(place, None) is None:
+                continue
+            for specialisation in [s for s in self._dispatcher.specialisations if id(s) == place]:
+                self._dispatcher.drop(specialisation)
+                specialisation.forget()
+            self.compiled[:] = [c for c in self.compiled if id(c.specialisation) != place]
 
     def _checked(self, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a specialisation for the first time, with eager beside it."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.choice import Node, added, candidates
+from thunder_frontend.choice import Node, added, candidates, members
 from thunder_frontend.specialise import Specialisation
 
 Call = Callable[[tuple[Any, ...], dict[str, Any], Callable[..., Any]], Any]
@@ -97,6 +97,23 @@ class Dispatcher:
         key = family.key(args, kwargs)
         family.entries[key] = added(family.entries.get(key), specialisation)
         self.specialisations.append(specialisation)
+
+    def drop(self, specialisation: Specialisation) -> None:
+        """Take out a specialisation. Others may be looking for one meanwhile: they find the tree before or after."""
+        self.specialisations.remove(specialisation)
+        for family in self._families.values():
+            for key, node in list(family.entries.items()):
+                those = members(node)
+                if specialisation not in those:
+                    continue
+                rest: Node | None = None
+                for other in reversed(those):
+                    if other is not specialisation:
+                        rest = added(rest, other)
+                if rest is None:
+                    del family.entries[key]
+                else:
+                    family.entries[key] = rest
 
 
 _MISSED = object()

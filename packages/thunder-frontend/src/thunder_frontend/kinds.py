@@ -26,6 +26,8 @@ CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, type,
     types.ModuleType, types.MethodWrapperType, types.GetSetDescriptorType, property, classmethod, staticmethod,
 )  # fmt: skip
+MAY_DIE = (torch.nn.Module, types.FunctionType)
+"""What is guarded to be the very same, but not kept alive, where it is an argument."""
 LISTS = (list, tuple, deque)
 DICTS = (dict, OrderedDict, defaultdict, types.MappingProxyType)
 SETS = (set, frozenset)

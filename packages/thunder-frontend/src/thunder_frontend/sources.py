@@ -20,19 +20,34 @@ class Source:
         base: where the step starts; ``None`` for a root.
         kind: the step: ``"root"``, ``"attribute"``, ``"item"``, ``"cell"``, ``"call"``, ``"whole storage"``.
         key: name of the root or attribute, key or index of the item; of a call, its arguments: values or sources.
-        held: the object itself, for a root that the compiled function holds on to, and for whatever is guarded to
-            be the very same object on every call; else :data:`NOT_HELD`.
+        kept: the object itself, for a root that the compiled function holds on to, and for whatever is guarded to
+            be the very same object on every call; a weak reference to it, if ``is_weak``.
+        is_held: whether there is such an object.
+        is_weak: whether it is not to be kept alive, as the modules and functions among the arguments are not.
     """
 
     base: Source | None
     kind: str
     key: Any
-    held: Any = field(default=None)
+    kept: Any = field(default=None)
     is_held: bool = False
+    is_weak: bool = False
+
+    @property
+    def held(self) -> Any:
+        """The object that is the very same on every call."""
+        return self.kept() if self.is_weak else self.kept
+
+    def is_of_the_call(self) -> bool:
+        """Return whether the way begins at the arguments, not at something that the compiled function holds."""
+        here = self
+        while here.base is not None and (not here.is_held or here.is_weak):
+            here = here.base
+        return not here.is_held or here.is_weak
 
     def expression(self, context: Context) -> str:
         """Return Python source that evaluates to the value, for use in a prologue."""
-        if self.is_held:
+        if self.is_held and not self.is_weak:
             return context.object(self.held, _hint(self.held))
         if self.base is None:
             return str(self.key)
@@ -54,7 +69,7 @@ class Source:
 
     def evaluate(self, roots: dict[str, Any]) -> Any:
         """Return the value now. Raises whatever a step raises."""
-        if self.is_held:
+        if self.is_held and not self.is_weak:
             return self.held
         if self.base is None:
             return roots[self.key]

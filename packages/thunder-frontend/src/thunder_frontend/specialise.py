@@ -22,6 +22,7 @@ from thunder_frontend.guards import (
     HeldPartGuard,
     IdentityGuard,
     MembershipGuard,
+    SameAsBeforeGuard,
     TensorGuard,
     ValueGuard,
     checker,
@@ -110,6 +111,15 @@ class Specialisation:
     call: Callable[..., Any]
     prologue: Generated
     epilogue: Generated
+
+    def relies_on(self) -> list[Any]:
+        """Return the objects among the arguments that it was compiled for, and does not keep alive."""
+        found = [g.reference() for g in self.program.guards if isinstance(g, SameAsBeforeGuard)]
+        return [value for value in found if value is not None]
+
+    def forget(self) -> None:
+        """Drop the text of the generated function, which tracebacks show."""
+        linecache.cache.pop(self.call.__code__.co_filename, None)
 
     def failure(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
         """Say which guard does not hold for a call, with old and new value; ``None`` if all hold."""
@@ -267,7 +277,7 @@ def _conditions(program: Program, context: Context) -> list[str]:
     slots = [g for g in program.guards if g.slot is not None and isinstance(g, (ValueGuard, IdentityGuard))]
     absent = [g for g in program.guards if isinstance(g, MembershipGuard) and g.absent_slot is not None]
     empty = [g for g in program.guards if isinstance(g, EmptyGuard) and g.slotted is not None]
-    types = [g for g in program.guards if isinstance(g, HeldPartGuard) and g.part == "type"]
+    types = [g for g in program.guards if isinstance(g, HeldPartGuard) and g.part == "type" and not g.source.is_weak]
     gathered = {id(g) for g in (*slots, *absent, *empty, *types)}
     conditions = [f"{context.object(program.environment.checker(), 'same_environment')}()"]
     modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")

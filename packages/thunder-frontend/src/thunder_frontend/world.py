@@ -30,6 +30,7 @@ from thunder_frontend.guards import (
     KeysGuard,
     LengthGuard,
     MembershipGuard,
+    SameAsBeforeGuard,
     SameObjectGuard,
     SetGuard,
     SnapshotGuard,
@@ -43,6 +44,7 @@ from thunder_frontend.kinds import (
     DICTS,
     IMMUTABLE,
     LISTS,
+    MAY_DIE,
     NOTHING_INSIDE,
     SETS,
     VALUES,
@@ -119,7 +121,9 @@ class World:
     def part(self, value: Any, name: str, part: str) -> None:
         """Guard that a part of an object that the compiled function holds stays the very same."""
         if (id(value), part) not in self._facts:
-            self.require(HeldPartGuard(value, name, part), id(value), part)
+            source = self._sources.get(id(value))
+            weak = source if source is not None and source.is_weak else None
+            self.require(HeldPartGuard(value, name, part, weak), id(value), part)
 
     def _own_dict(self, obj: Any, source: Source) -> None:
         """Guard that what a held object keeps its attributes in stays the very same dict."""
@@ -174,11 +178,15 @@ class World:
         refuse_iterators(source, value)
         known = self._sources.get(id(value))
         if isinstance(value, CODE) or slot is not None or isinstance(value, torch.nn.Module):
-            self.guards.append(IdentityGuard(source, value, slot))
-            self._hold_from(source, value, known)
+            if slot is None and isinstance(value, MAY_DIE) and source.is_of_the_call():
+                self._same_as_before(source, value, known)
+            else:
+                self.guards.append(IdentityGuard(source, value, slot))
+                self._hold_from(source, value, known)
             return
         if known is not None:
-            self.guards.append(IdentityGuard(source, value) if known.is_held else SameObjectGuard(source, known))
+            held_on_to = known.is_held and not known.is_weak
+            self.guards.append(IdentityGuard(source, value) if held_on_to else SameObjectGuard(source, known))
             return
         self.guards.append(TypeGuard(source, type(value)))
         self.know(value, source)
@@ -190,6 +198,18 @@ class World:
                 self.read(source, "attribute", name, getattr(value, name))
             self.contents(value.args)
             self.contents(value.keywords)
+
+    def _same_as_before(self, source: Source, value: Any, known: Source | None) -> None:
+        """Guard that a module or a function among the arguments is the very same, without keeping it alive."""
+        if known is not None:
+            self.guards.append(SameObjectGuard(source, known))
+            return
+        guard = SameAsBeforeGuard(source, value)
+        self.guards.append(guard)
+        self._sources[id(value)] = Source(source.base, source.kind, source.key, guard.reference, True, True)
+        self._alive.append(value)
+        if not isinstance(value, CODE):
+            self.hold(value, str(source))
 
     def _hold_from(self, source: Source, value: Any, known: Source | None) -> None:
         """Note that a guard makes sure that the very same object is found there."""

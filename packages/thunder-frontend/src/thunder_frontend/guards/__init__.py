@@ -19,12 +19,20 @@ from thunder_frontend.guards.tensors import (
     metadata_of,
     python_checker,
 )
-from thunder_frontend.guards.values import AttributeAbsentGuard, IdentityGuard, TypeGuard, ValueGuard, same_value
+from thunder_frontend.guards.values import (
+    AttributeAbsentGuard,
+    IdentityGuard,
+    SameAsBeforeGuard,
+    TypeGuard,
+    ValueGuard,
+    same_value,
+)
 
 __all__ = [
     "AUTOCAST_DEVICES", "AttributeAbsentGuard", "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard",
     "Environment", "EnvironmentGuard", "Guard", "HeldPartGuard", "IdentityGuard", "KeysGuard", "LengthGuard",
-    "MembershipGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard", "SnapshotGuard", "TensorGuard",
+    "MembershipGuard", "SameAsBeforeGuard",
+    "SameObjectGuard", "SameTensorGuard", "SetGuard", "SnapshotGuard", "TensorGuard",
     "TensorMetadata", "TypeGuard", "ValueGuard", "checker", "environment", "gathered_types", "metadata_of",
     "python_checker", "same_value",
 ]  # fmt: skip

@@ -29,12 +29,13 @@ class HeldPartGuard(Guard):
         value: the object.
         name: for messages.
         part: which of :data:`GETTERS`.
+        source: how to get at the object, if it is not to be kept alive.
     """
 
     __slots__ = ("part", "value")
 
-    def __init__(self, value: Any, name: str, part: str) -> None:
-        super().__init__(held(value, name))
+    def __init__(self, value: Any, name: str, part: str, source: Source | None = None) -> None:
+        super().__init__(held(value, name) if source is None else source)
         self.part = part
         self.value = GETTERS[part](value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -78,6 +79,30 @@ class IdentityGuard(Guard):
         if value is self.value:
             return None
         return f"is another object, {shown(value)}; compiled for {shown(self.value)}"
+
+
+class SameAsBeforeGuard(Guard):
+    """An object that is not kept alive is the very same one."""
+
+    __slots__ = ("reference",)
+
+    def __init__(self, source: Source, value: Any) -> None:
+        super().__init__(source)
+        self.reference = weakref.ref(value)
+
+    def condition(self, context: Context) -> str:
+        return f"{context.object(self.reference, 'alive')}() is {self.source.expression(context)} is not None"
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        value = self.reference()
+        yield "type({})", type(value)
+        yield "id({})", id(value)
+
+    def problem(self, value: Any) -> str | None:
+        before = self.reference()
+        if before is None:
+            return f"is {shown(value)}, compiled for an object that is gone"
+        return None if value is before else f"is another object, {shown(value)}; compiled for {shown(before)}"
 
 
 class TypeGuard(Guard):
