@@ -118,7 +118,10 @@ def restore() -> None:
     torch.use_deterministic_algorithms(False)
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.benchmark = False
+    torch.backends.cuda.enable_math_sdp(True)
+    torch.set_autocast_dtype("cpu", torch.bfloat16)
     modules._global_forward_hooks.clear()
+    modules._global_forward_pre_hooks.clear()
     for name in ("THUNDER_SCENE", "THUNDER_SCENE2"):
         os.environ.pop(name, None)
 

@@ -6,7 +6,10 @@ import changes_of_functions  # noqa: F401
 import changes_of_libraries  # noqa: F401
 import changes_of_modules  # noqa: F401
 import changes_of_objects  # noqa: F401
+import changes_of_parts_of_modules  # noqa: F401
+import changes_of_special_methods  # noqa: F401
 import changes_of_state  # noqa: F401
+import changes_of_surroundings  # noqa: F401
 import changes_of_written_state  # noqa: F401
 import pytest
 from changes import CASES, Case, Scene, never_stale, restore
