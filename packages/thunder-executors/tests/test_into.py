@@ -1,7 +1,7 @@
 """Values are computed right into inputs."""
 
 from thunder_executors import OperatorExecutor, compute_into_inputs, transform_for_execution
-from thunder_ir import Symbol, Tensor, trace_of
+from thunder_ir import OpTags, Symbol, Tensor, current_builder, trace_of
 
 add, scale, row = (Symbol(n, "prims", meta=lambda a, *rest: a.like()) for n in ("add", "scale", "row"))
 
@@ -68,3 +68,13 @@ def test_not_where_a_view_is_returned_or_read_meanwhile():
 def test_two_inputs():
     assert written(lambda x, y: (scale(x, 2), scale(y, 3)), 2) == [("scale", "x"), ("scale", "y")]
     assert written(lambda x, y: (add(x, y), add(y, x)), 2) == [("add", None), ("add", "y")]
+
+
+def test_not_before_what_may_fail():
+    def program(x, y):
+        first = scale(x, 2)
+        with current_builder().tagged(OpTags.BEFORE_WRITES):
+            other = scale(y, 3)
+        return add(first, y), other
+
+    assert written(program) == [("scale", None), ("scale", None), ("add", "x")]

@@ -65,6 +65,15 @@ def test_views_writes_and_aliases_agree_with_eager(program):
             "a parameter and a view of it",
         ),
         ("y[0] = x.sum()\ny[[0, -1]] = 2\nreturn [x, y]", "a tensor and what is detached of it"),
+        (
+            "v = x.transpose(0, -1)[..., None].chunk(2)[-1]\nv.as_strided((1,), (1,)).add_(1)\nreturn [x]",
+            "both require grad",
+        ),
+        (
+            "x.zero_()\nv = x.chunk(2)[-1]\nx.data = x.data * 2\nreturn [v, v.T]",
+            "a base and its transpose, requiring grad",
+        ),
+        ("v = x.unbind(0)[-1]\ny.transpose_(0, -1)\nreturn [v * 2]", "a parameter and a view of it"),
         ("v = y.expand(2, *y.shape)\nv.copy_(v)\nreturn [v, y]", "overlapping"),
         ("x, y = y, x\nx.mul_(2)\nreturn [x, y.view_as(y)]", "matrix and row"),
     ],

@@ -31,7 +31,7 @@ from thunder_frontend.guards import (
     ValueGuard,
     metadata_of,
 )
-from thunder_frontend.histories import base_of, is_unconnected
+from thunder_frontend.histories import is_unconnected, was_recorded
 from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import inner_gradients
 from thunder_frontend.known_values import KnownValues
@@ -221,7 +221,7 @@ class Acquisition(WriteCalls):
             return True
         if tensor._leaf is not None or tensor._variable and not tensor._memory.version:
             return True
-        if base_of(tensor)._recorded or tensor.given is None:
+        if was_recorded(tensor) or tensor.given is None:
             return False
         return bool(self.ask(tensor, "is_leaf", tensor.given.is_leaf))
 

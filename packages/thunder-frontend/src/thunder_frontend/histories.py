@@ -23,6 +23,16 @@ def base_of(tensor: TracedTensor) -> TracedTensor:
     return tensor
 
 
+def was_recorded(tensor: TracedTensor) -> bool:
+    """Whether autograd recorded a write, of which the tensor has its history."""
+    past: TracedTensor | None = base_of(tensor)
+    while past is not None:
+        if past._recorded:
+            return True
+        past = past._past
+    return False
+
+
 def is_unconnected(tensor: TracedTensor) -> bool:
     """Whether a view requires grad because its base does now, though it was made where autograd recorded nothing."""
     if tensor._viewed_as is None or tensor._proxy.requires_grad or not tensor._proxy.dtype.is_inexact:
@@ -35,10 +45,12 @@ def is_unconnected(tensor: TracedTensor) -> bool:
     return base._proxy.requires_grad
 
 
-def _fixed(tensor: TracedTensor) -> str | None:
+def fixed_reason(tensor: TracedTensor) -> str | None:
     """Say why autograd cannot write the history of a view again; ``None`` if it can."""
     view: View | None = tensor._viewed_as
     while tensor._leaf is None and view is not None and not view.cuts:
+        if view.fixed is not None:
+            return view.fixed
         if not view.tracked and not view.in_place:
             return "A view was created in no_grad mode"
         if view.index is not None and last_name(view.function) in OF_SEVERAL:
@@ -56,7 +68,7 @@ def check_written(tensor: TracedTensor, requires_grad: bool) -> None:
     """
     if not torch.is_grad_enabled():
         return
-    reason = _fixed(tensor)
+    reason = fixed_reason(tensor)
     if reason is not None and (requires_grad or base_of(tensor)._proxy.requires_grad):
         raise RuntimeError(f"{reason} and is being modified inplace with grad mode enabled, which autograd forbids.")
 
@@ -73,7 +85,7 @@ def check_reads(function: Any, output: Any, arguments: Iterable[Any]) -> None:
         return
     for tensor in arguments:
         if isinstance(tensor, TracedTensor) and tensor._made != tensor._memory.counted:
-            reason = _fixed(tensor)
+            reason = fixed_reason(tensor)
             if reason is None or not base_of(tensor)._proxy.requires_grad:
                 continue
             if any([isinstance(p, TensorProxy) and p.dtype.is_inexact for p in flat_proxies(output)]):
@@ -83,4 +95,4 @@ def check_reads(function: Any, output: Any, arguments: Iterable[Any]) -> None:
                 )
 
 
-__all__ = ["base_of", "check_reads", "check_written", "is_unconnected"]
+__all__ = ["base_of", "check_reads", "check_written", "fixed_reason", "is_unconnected", "was_recorded"]

@@ -48,6 +48,7 @@ class View:
         tracked: whether autograd recorded it.
         in_place: whether the parent is what the tensor itself was, before its metadata were changed.
         apart: whether the view has a history of its own in autograd, whatever the function.
+        fixed: why autograd cannot write the history of the view again, if that is for how it came about.
         uncounted: whether it counts versions of its own, as what ``.data`` returns does.
     """
 
@@ -60,6 +61,7 @@ class View:
     in_place: bool = False
     apart: bool = False
     uncounted: bool = False
+    fixed: str | None = None
 
     @property
     def detaches(self) -> bool:

@@ -11,7 +11,7 @@ import torch
 
 from thunder_frontend.autograd_calls import ANSWERS
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
-from thunder_frontend.histories import check_reads, is_unconnected
+from thunder_frontend.histories import check_reads, fixed_reason, is_unconnected
 from thunder_frontend.known_values import KnownValues
 from thunder_frontend.levels import Levels
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
@@ -140,7 +140,9 @@ class TorchCalls:
         if function in LIKE_ANOTHER and len(args) == 2 and isinstance(args[1], torch.Tensor):
             function, args = LIKE_ANOTHER[function], (args[0], tuple(self.value(args[1]).shape))
         read = (*args, *kwargs.values())
+        fixed = None
         if function in AS_STRIDED:
+            fixed = fixed_reason(self.traced(args[0])) if args else None
             (function, *args), kwargs = self.from_the_root(*args, **kwargs), {}
         if function in SELECTS and any(isinstance(a, torch.Tensor) for a in (*args[1:], *kwargs.values())):
             function, args, kwargs = T.__getitem__, self.key_of_select(*args, **kwargs), {}
@@ -168,9 +170,8 @@ class TorchCalls:
         else:
             known = (at_hand(values), at_hand(named)) if self.symbolic else (values, named)
             shares = [v is not None for v in viewed(function, *known)]
-        return self._wrap_views(
-            output, shares, parent, View(parent, function, values[1:], named, None, torch.is_grad_enabled())
-        )
+        view = View(parent, function, values[1:], named, None, torch.is_grad_enabled(), fixed=fixed)
+        return self._wrap_views(output, shares, parent, view)
 
     def key_of_select(self, input: Any, dim: int, index: Any) -> tuple[Any, Any]:
         """Return arguments with which ``__getitem__`` does what ``select`` does."""

@@ -37,13 +37,14 @@ class TracedTensor(torch.Tensor):
     _leaf: Any = None
     _recorded: bool = False
     _became: Any = None
+    _past: Any = None
     _shown: Any = None
     _hooked: bool = False
     _variable: bool = False
 
     OWN = frozenset(
         "_proxy _first _memory _seen _made _viewed_as _stands_for _strides_known _input _argument _given _is_param "
-        "_calls _gradient _leaf _recorded _became _shown _hooked _variable".split()
+        "_calls _gradient _leaf _recorded _became _past _shown _hooked _variable".split()
     )
     """Names of the attributes that belong to Thunder."""
 

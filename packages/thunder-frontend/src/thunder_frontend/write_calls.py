@@ -98,6 +98,8 @@ class WriteCalls(TorchCalls):
                 f"supported; use {view.__name__}()"
             )
         self.change(target, MetadataWrite(method, args, kwargs, tracked), view, args, kwargs)
+        target._memory.counted += 1
+        target._made = target._memory.counted
         return target
 
     def change(
@@ -145,7 +147,8 @@ class WriteCalls(TorchCalls):
             )
         source = self.new_traced(self.on_values(T.detach, (new,), {}))
         share_storage(source, View(other, T.detach, (), {}, None))
-        self._take_place(target, source)
+        target._past = self._take_place(target, source)
+        target._recorded = False
         share_storage(target, View(source, T.detach, (), {}, None, uncounted=True))
         target._proxy = self.overwritten(held, source._proxy, False) if held.requires_grad else source._proxy
 

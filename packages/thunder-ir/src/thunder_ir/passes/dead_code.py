@@ -34,6 +34,18 @@ def keep_failures(trace: Trace) -> Trace:
     """Say of every call whose outputs are never read, and which raises for some values, that it stays.
 
     What nobody reads is looked at alone, so that the pass costs next to nothing for programs without.
+
+    Example:
+        >>> from thunder_ir import Namespace, OpTags, Symbol, Tensor, trace_of
+        >>> from thunder_ir.passes import dead_code_elimination, keep_failures
+        >>> exp = Symbol("exp", "prims", meta=lambda a: a.like())
+        >>> invert = Symbol("invert", "prims", meta=lambda a: a.like(), tags=frozenset({OpTags.MAY_FAIL}))
+        >>> def program(x):
+        ...     invert(x), exp(x)
+        ...     return exp(x)
+        >>> trace = dead_code_elimination(keep_failures(trace_of(program, Tensor((2,)))))
+        >>> [bound.symbol.name for bound in trace.bound_symbols]
+        ['invert', 'exp']
     """
     kept = {id(bound) for bound in _kept(trace)}
     failing = {id(bound) for bound in trace.bound_symbols if id(bound) not in kept and may_fail(bound)}
