@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from thunder_interpreter import Callbacks, Interpreted, Provenance, interpret
+from thunder_interpreter import Callbacks, Interpreted, Provenance, interpret, truth_that_raises
 
 SCALE = 3
 
@@ -421,3 +421,42 @@ def test_exceptions_are_reported_where_they_reach_interpreted_code_handled_or_no
         interpret(program, callbacks=Watch())()
     assert [type(e) for e in dict.fromkeys(raised)] == [ValueError, KeyError, TypeError]
     assert raised[-1] is last.value
+
+
+def test_branches_tell_for_which_truth_nothing_but_a_raise_follows():
+    told = []
+
+    class Watch(Callbacks):
+        def branch(self, value, code, offset):
+            told.append(truth_that_raises(code, offset))
+            return NotImplemented
+
+    def program(x, y):
+        if x:
+            raise ValueError("x" if y else "y")
+        if not y:
+            return "other"
+        while x:
+            pass
+        if x or not y:
+            raise KeyError
+        try:
+            if y:
+                print(end="")
+            else:
+                raise TypeError(str(y))
+        finally:
+            x = y
+        return "end"
+
+    assert interpret(program, callbacks=Watch())([], [1]) == program([], [1])
+    assert told == [True, None, None, True, False, False]
+
+
+def test_branches_go_the_way_that_is_answered():
+    class Watch(Callbacks):
+        def branch(self, value, code, offset):
+            return True if value == [] else NotImplemented
+
+    assert interpret(lambda x: "yes" if x else "no", callbacks=Watch())([]) == "yes"
+    assert interpret(lambda x: "yes" if x else "no", callbacks=Watch())({}) == "no"

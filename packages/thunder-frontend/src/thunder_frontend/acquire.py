@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any
 
 import torch
@@ -42,6 +42,7 @@ from thunder_frontend.memory import storage_key
 from thunder_frontend.metadata_writes import MetadataWrite
 from thunder_frontend.module_calls import Again
 from thunder_frontend.open_numbers import NumbersMet
+from thunder_frontend.one_way import TAGS, Check, is_single_and_unknown
 from thunder_frontend.outcome import Outcome
 from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.printing import Prints
@@ -56,7 +57,7 @@ from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
 from thunder_frontend.world import World
 from thunder_frontend.write_calls import WriteCalls
-from thunder_interpreter import interpret
+from thunder_interpreter import interpret, truth_that_raises
 from thunder_ir import (
     Builder,
     NumberProxy,
@@ -69,7 +70,7 @@ from thunder_ir import (
     recording,
 )
 from thunder_ir.passes import keep_failures
-from thunder_torch import torch_language, viewed
+from thunder_torch import opaque_call, torch_language, viewed
 from thunder_torch.convert import fake_of, proxy_of
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 
@@ -372,6 +373,17 @@ class Acquisition(WriteCalls):
         found = {id(t): t for t in (*outside, *[t for t, _ in self._leaves.values()])}
         return [t for t in found.values() if self.value(t).requires_grad]
 
+    def branch(self, value: Any, code: CodeType, offset: int) -> Any:
+        """Decide for the way on that does not just raise, and let the program check that it is the right one."""
+        if self.levels.stack or not is_single_and_unknown(value):
+            return NotImplemented
+        raising = truth_that_raises(code, offset)
+        if raising is None:
+            return NotImplemented
+        with torch._C.DisableTorchFunction(), self.builder.tagged(*TAGS):
+            opaque_call(Check(not raising), self.value(value) if isinstance(value, TracedTensor) else value)
+        return not raising
+
     def sharp(self, what: str, varies: bool = False) -> None:
         """Deal with an effect that the compiled program will not repeat as it is.
 
@@ -398,7 +410,7 @@ class Acquisition(WriteCalls):
         now = EnvironmentGuard()
         self._log = log
         self.world.hold(function, getattr(function, "__name__", "function"))
-        watch = Watch(self.world, self.sharp)
+        watch = Watch(self.world, self.sharp, self.branch)
         run = interpret(
             function,
             lookasides=lookasides(self),

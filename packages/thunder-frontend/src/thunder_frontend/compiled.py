@@ -20,6 +20,7 @@ from thunder_frontend.check import FirstCallCheck
 from thunder_frontend.dispatch import Dispatcher
 from thunder_frontend.errors import with_state
 from thunder_frontend.lazy_modules import settle_lazy_parameters
+from thunder_frontend.one_way import OtherWay
 from thunder_frontend.options import Options
 from thunder_frontend.pipeline import Compiled, compile_program
 from thunder_frontend.program import Program
@@ -66,6 +67,8 @@ class CompiledFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self._dispatch(args, kwargs)
+        except OtherWay:
+            return self.function(*args, **kwargs)
         except Exception as error:
             tell_the_user(error, self.programs())
             raise

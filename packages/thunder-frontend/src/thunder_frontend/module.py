@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.compiled import CompiledFunction
+from thunder_frontend.one_way import OtherWay
 from thunder_frontend.options import Options
 from thunder_frontend.tracebacks import tell_the_user
 
@@ -48,6 +49,8 @@ class ThunderModule(torch.nn.Module):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self._dispatch(args, kwargs)
+        except OtherWay:
+            return self._original(*args, **kwargs)
         except Exception as error:
             tell_the_user(error, self._compiled.programs())
             raise

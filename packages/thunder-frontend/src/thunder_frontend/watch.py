@@ -14,7 +14,7 @@ import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Container, Mapping, Sequence
-from types import GetSetDescriptorType
+from types import CodeType, GetSetDescriptorType
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ from thunder_frontend.kinds import DICTS, LISTS, SCALARS, SETS, is_buffer
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import World
 from thunder_interpreter import Callbacks
-from thunder_ir import DeviceError, DimensionError, DTypeError, ShapeError, ThunderError
+from thunder_ir import DeviceError, DimensionError, DTypeError, NumberProxy, ShapeError, ThunderError
 
 CONTAINERS = frozenset({list, tuple, deque, dict, OrderedDict, defaultdict, types.MappingProxyType, set, frozenset})
 MUTATORS = frozenset(
@@ -59,13 +59,22 @@ class Watch(Callbacks):
     Args:
         world: what is outside.
         sharp: called with a sentence about an effect that the compiled program will not repeat.
-        truth: decides what is true of a traced tensor or number.
+        branches: takes a traced tensor or number that code branches on, the code, and the place in it; returns the
+            truth to go by, or ``NotImplemented``.
     """
 
-    def __init__(self, world: World, sharp: Callable[..., None]) -> None:
+    def __init__(
+        self, world: World, sharp: Callable[[str], None], branches: Callable[[Any, CodeType, int], Any]
+    ) -> None:
         self.world = world
         self.sharp = sharp
+        self.branches = branches
         self.refusal: ThunderError | None = None
+
+    def branch(self, value: Any, code: CodeType, offset: int) -> Any:
+        if isinstance(value, (TracedTensor, NumberProxy)):
+            return self.branches(value, code, offset)
+        return NotImplemented
 
     def raised(self, error: BaseException) -> None:
         """Keep what says that there is no program: a handler of the user's is not meant for it."""

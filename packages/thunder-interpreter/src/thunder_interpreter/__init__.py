@@ -3,6 +3,7 @@
 from thunder_interpreter._callbacks import Callbacks, Interpreted
 from thunder_interpreter._interpretation import Interpretation, Location, interpret
 from thunder_interpreter._provenance import Provenance
+from thunder_interpreter._raising import truth_that_raises
 from thunder_interpreter._registry import UnsupportedOpcode, UnsupportedPython, opcode
 from thunder_interpreter._version import __version__
 
@@ -17,4 +18,5 @@ __all__ = [
     "__version__",
     "interpret",
     "opcode",
+    "truth_that_raises",
 ]

@@ -1,6 +1,7 @@
 """What a tracer may be told while code runs, and the replacements of callables."""
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 
@@ -79,6 +80,13 @@ class Callbacks:
 
     def truth(self, value: Any) -> Any:
         """``value``, which is no ``bool``, is tested: its truth, or ``NotImplemented`` to have it asked as usual."""
+        return NotImplemented
+
+    def branch(self, value: Any, code: CodeType, offset: int) -> Any:
+        """The code branches on ``value``, which is no ``bool``: its truth, or ``NotImplemented`` to have it asked.
+
+        ``offset`` is where in the code, in bytes; see :func:`truth_that_raises`.
+        """
         return NotImplemented
 
     def constant(self, value: Any) -> Any:

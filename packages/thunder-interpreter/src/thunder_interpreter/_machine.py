@@ -100,6 +100,7 @@ class Machine:
     truth: Any
     constant: Any
     raised: Any
+    branch: Any
 
     def special(self, fn: Any) -> Special | None:
         """What is done when ``fn`` is called, if that is not the usual."""

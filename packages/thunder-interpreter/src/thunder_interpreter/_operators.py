@@ -284,9 +284,19 @@ def truth_of(machine: "Machine", value: Any) -> Protocol:
     return len(Shim(result)) != 0
 
 
+def branching(frame: AnyFrame, value: Any) -> Any:
+    """As ``truth_now``, for a value that the code branches on."""
+    if frame.machine.branch is not None and type(frame) is Frame:
+        program = frame.program
+        answer = frame.machine.branch(value, program.code, program.offsets[frame.index])
+        if answer is not NotImplemented:
+            return answer
+    return truth_now(frame.machine, value)
+
+
 def jump_if(frame: Frame, value: Any, wanted: bool, target: int) -> Outcome:
     """Jump to ``target`` if the truth of ``value``, which is no ``bool``, is as wanted."""
-    answer = truth_now(frame.machine, value)
+    answer = branching(frame, value)
     if answer is NotImplemented:
         return steer(frame, jumping(frame, value, wanted, target))
     return target if answer is wanted else None
@@ -447,7 +457,7 @@ def negating(machine: "Machine", value: Any) -> Protocol:
 
 def to_bool(frame: AnyFrame, value: Any) -> Outcome:
     """Push ``bool(value)``."""
-    answer = truth_now(frame.machine, value)
+    answer = branching(frame, value)
     if answer is NotImplemented:
         return start(frame, truth_of(frame.machine, value))
     frame.stack.append(answer)
