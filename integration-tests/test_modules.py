@@ -71,3 +71,13 @@ def test_an_encoder_whose_forward_is_replaced_runs_that(monkeypatch):
     torch.testing.assert_close(compiled(x), encoder(x))
     monkeypatch.setattr(torch.nn.TransformerEncoder, "forward", lambda self, src: src + 1)
     assert torch.equal(compiled(x), x + 1)
+
+
+def test_packed_sequences_have_as_many_rows_as_their_lengths_say():
+    def pack(x, lengths):
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return packed.data * 2, packed.batch_sizes, packed.sorted_indices
+
+    compiled, x = jit(pack), torch.randn(3, 5, 4)
+    for lengths in ([5, 3, 2], [1, 4, 4], [5, 5, 5]):
+        torch.testing.assert_close(compiled(x, torch.tensor(lengths)), pack(x, torch.tensor(lengths)))

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-
 from checking_programs import PROGRAMS, Checked, asserts
+
 from thunder_frontend import DataDependentError, cache_misses, jit, last_traces
 
 

@@ -41,8 +41,8 @@ from thunder_frontend.lookasides import lookasides, runs_natively
 from thunder_frontend.memory import storage_key
 from thunder_frontend.metadata_writes import MetadataWrite
 from thunder_frontend.module_calls import Again
-from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.one_way import TAGS, Check, is_single_and_unknown
+from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.outcome import Outcome
 from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.printing import Prints

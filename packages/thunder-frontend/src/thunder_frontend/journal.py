@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Any
@@ -144,11 +145,18 @@ def _plain(write: Write) -> bool:
     return write.key in getattr(write.target, "__dict__", {})
 
 
+def _plain_setters(target: Any) -> type:
+    """Return the class whose setters change an attribute of an object without running what the user's class defines."""
+    if isinstance(target, type):
+        return type
+    return object if isinstance(type(target).__setattr__, types.FunctionType) else type(target)
+
+
 def _restore(write: Write) -> None:
     target, key, before = write.target, write.key, write.before
     match write.kind:
         case "attribute":
-            plain = type if isinstance(target, type) else object  # neither calls what the object's class defines
+            plain = _plain_setters(target)
             if before is not MISSING:
                 plain.__setattr__(target, key, before)
             elif hasattr(target, key):

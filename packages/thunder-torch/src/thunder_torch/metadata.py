@@ -29,6 +29,7 @@ from thunder_torch.specs import (
     with_numbers,
 )
 from thunder_torch.trials import (
+    MISTOLD,
     SHAPED_BY_METADATA,
     data_dependent,
     on_real_tensors,
@@ -241,6 +242,10 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     for proxy in tensors_of(args, kwargs):
         tuple(map(int, proxy.shape))  # PyTorch answers for these sizes, which the program is fixed to
     known = _strides_known(args, kwargs)
+    if name_of(function) in MISTOLD:
+        return sizes_by_trial(
+            function, args, kwargs, data_dependent(function, RuntimeError("no two trials agree")), known
+        )
     try:
         return _faked(function, args, kwargs, known, _Known())
     except (DynamicOutputShapeException, DataDependentOutputException) as error:

@@ -25,6 +25,10 @@ SHAPED_BY_METADATA = frozenset({
 """Names of operations that look at values, to check them or to choose a way, but shape their results by metadata."""
 
 
+MISTOLD = frozenset({"_pack_padded_sequence"})
+"""Names of operations of whose results PyTorch's fake kernels tell wrong sizes and dtypes."""
+
+
 def data_dependent(function: Callable[..., Any], error: Exception) -> DataDependentShapeError:
     """Return the error to raise for an operation whose result's metadata depend on values."""
     first = str(error).strip().partition("\n")[0]
@@ -157,9 +161,17 @@ def _trial(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
 def tried(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what a call returns for real tensors of made-up values, changed where they contradict each other."""
-    if name_of(function).endswith("ctc_loss"):
+    name = name_of(function)
+    if name.endswith("ctc_loss"):
         _fit_lengths(*args, **kwargs)
+    if name in MISTOLD:
+        _fit_batches(*args, **kwargs)
     return function(*args, **kwargs)
+
+
+def _fit_batches(data: Any, lengths: Any, batch_first: bool) -> None:
+    """Give a trial of packing sequences lengths that there are: all of them, or one."""
+    lengths.fill_(data.shape[1 if batch_first else 0] if lengths.numel() and not int(lengths[0]) else 1)
 
 
 def _fit_lengths(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *_: Any, **__: Any) -> None:
@@ -186,4 +198,13 @@ def real_of(proxy: TensorProxy, low: int) -> torch.Tensor:
     return tensor.requires_grad_() if proxy.requires_grad else tensor
 
 
-__all__ = ["SHAPED_BY_METADATA", "data_dependent", "on_real_tensors", "real_of", "sizes_by_trial", "succeeds", "tried"]
+__all__ = [
+    "MISTOLD",
+    "SHAPED_BY_METADATA",
+    "data_dependent",
+    "on_real_tensors",
+    "real_of",
+    "sizes_by_trial",
+    "succeeds",
+    "tried",
+]
