@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from thunder_ir import OpTags, Trace, is_unknown
+from thunder_ir import OpTags, is_unknown
 
-TAGS = (OpTags.DONT_DCE, OpTags.DONT_FUSE)
+TAGS = (OpTags.DONT_DCE, OpTags.DONT_FUSE, OpTags.MAY_FAIL)
 
 
 class OtherWay(Exception):  # noqa: N818  (no error: it ends the program, and the call begins anew as eager)
@@ -48,8 +48,3 @@ class Check:
     def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
         """No derivative flows through it."""
         return set(), ()
-
-
-def goes_one_way(trace: Trace) -> bool:
-    """Whether a program may end before it is complete, for the call to run as eager."""
-    return any([bound.args and isinstance(bound.args[0], Check) for bound in trace.bound_symbols])

@@ -14,7 +14,6 @@ from thunder_executors import execution_traces, grad_rule, resolve_executors, tr
 from thunder_frontend.custom_functions import rule_for_higher_derivatives
 from thunder_frontend.guards import AUTOCAST_DEVICES
 from thunder_frontend.inplace_writes import failures_before_writes, without_detaching, written_in_place
-from thunder_frontend.one_way import goes_one_way
 from thunder_frontend.options import Options
 from thunder_frontend.outputs import is_plain
 from thunder_frontend.overwrites import RULES_AGAIN
@@ -96,7 +95,7 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         with timer("executors"):
             traces += execution_traces(trace, options.executors)
             if not returns_result:
-                traces.append(traces[-1] if goes_one_way(traces[-1]) else written_in_place(program, traces[-1]))
+                traces.append(written_in_place(program, traces[-1]))
             _after_optimisation(traces, options)
         with timer("code generation"):
             run = traces[-1].python_callable()
