@@ -192,6 +192,16 @@ def writes_to_what_is_not_differentiated(x, y, w):
 
 
 @program
+def writes_to_results_that_are_views(x, y, w):
+    z, v = x.clone(), x.clone()
+    parts = vmap(lambda t: t[1:].view(1, 2), out_dims=1)(z)
+    parts.add_(1)
+    halves = vmap(lambda t: t.split([1, 2])[1])(v)
+    v.mul_(2)
+    return parts * 1, z, halves * 1, v
+
+
+@program
 def selects_by_tensors(x, y, w):
     index = torch.tensor([2, 0, 1, 1])
     return vmap(lambda t, i: (t[i], torch.where(t > 0, t, -t), t.argmax(), t.sort().values))(x, index)
@@ -258,3 +268,10 @@ def laplacian(x, y, w):
         return torch.tanh(w @ t).sum()
 
     return vmap(lambda t: jacfwd(jacrev(u))(t).trace())(x), vmap(lambda t: hessian(u)(t).diagonal().sum())(x).mean()
+
+
+@program
+def running_statistics(x, y, w):
+    mean, variance = torch.zeros(3), torch.ones(3)
+    norm = F.batch_norm
+    return grad(lambda t: norm(t * y, mean, variance, training=True).sin().sum())(x), mean * 1, variance * 1

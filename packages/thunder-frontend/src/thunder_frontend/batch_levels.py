@@ -12,7 +12,9 @@ from thunder_autograd import Traits
 from thunder_frontend.batched_rules import BatchedRule
 from thunder_frontend.levels import Level, settle_gradients
 from thunder_frontend.overwrites import RULES
+from thunder_frontend.storage import View, place_is_known, share_storage
 from thunder_frontend.traced_tensor import TracedTensor
+from thunder_frontend.view_writes import Chain
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace
 from thunder_torch.metadata import draws_numbers
 from thunder_torch.opaque import drawing_call, drawing_call_batch_alike
@@ -42,6 +44,23 @@ def _draws(bound: BoundSymbol) -> bool:
     if bound.symbol.is_prim:
         return bound.has_tag(OpTags.RANDOM)
     return any([_draws(part) for part in bound.subsymbols])
+
+
+class ViewOfExamples:
+    """Views a batch as views show each example of it.
+
+    Args:
+        views: of an example.
+        dim, out_dim: where the batch is, and where it is put.
+    """
+
+    __name__ = "vmap"
+
+    def __init__(self, views: Chain, dim: int, out_dim: int) -> None:
+        self._views, self._dims = views, (dim, out_dim)
+
+    def __call__(self, batch: T) -> T:
+        return torch.vmap(self._views, *self._dims)(batch)  # type: ignore[no-any-return]
 
 
 def _randomness(level: BatchLevel) -> Any:
@@ -98,7 +117,7 @@ class BatchLevel(Level):
         self._seen = len(recorded)
         return self._batched
 
-    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy) -> None:
+    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy, by_operator: bool) -> None:
         """Refuse, as PyTorch does, to write what differs between examples to what is one for all."""
         batched = self.batched()
         if value.name in batched and held.name not in batched:
@@ -247,7 +266,25 @@ class Batches:
                 made = calls.record(T.unsqueeze, (made, dim), {})
                 shape = insert_dimension(tuple(value.shape), dim % (value.ndim + 1), size)
                 return calls.record(T.expand, (made, shape), {})
-            return calls.wrap(self._placed(value, place, dim))
+            made = self._placed(value, place, dim)
+            viewed = self._view(level, traced, made, dim)
+            return calls.wrap(made) if viewed is None else viewed
+
+    def _view(self, level: BatchLevel, traced: TracedTensor, value: TensorProxy, dim: int) -> TracedTensor | None:
+        """Return a result as the view of a batched argument that it is; ``None`` if it is none."""
+        example = level.examples.get(traced._memory.root._first.name)
+        if example is None or not place_is_known(traced):
+            return None
+        steps: list[Any] = []
+        here = traced
+        while here._viewed_as is not None:
+            view = here._viewed_as
+            steps.insert(0, (view.function, view.args, view.kwargs, view.index))
+            here = view.parent
+        function = ViewOfExamples(Chain(tuple(steps)), example.dim, dim)
+        made: TracedTensor = self._calls.new_traced(value)
+        share_storage(made, View(example.batch, function, (), {}, None, torch.is_grad_enabled()))
+        return made
 
     def gradients(self, outputs: Any, inputs: Any, grad_outputs: Any, **options: Any) -> tuple[Any, ...]:
         """Do what ``torch.autograd.grad`` does for a batch of cotangents."""

@@ -40,7 +40,7 @@ T = torch.Tensor
 class BranchLevel(Level):
     """A function that is recorded apart."""
 
-    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy) -> None:
+    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy, by_operator: bool) -> None:
         """Refuse writes to what is outside: the run may not come here."""
         if not self.made(target):
             raise AcquisitionError(

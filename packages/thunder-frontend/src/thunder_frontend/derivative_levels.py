@@ -36,9 +36,9 @@ class GradLevel(Level):
 
     wrapped: dict[int, tuple[TracedTensor, TracedTensor]] = field(default_factory=dict)
 
-    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy) -> None:
+    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy, by_operator: bool) -> None:
         """Refuse, as PyTorch does, writes to what the function was not given."""
-        if self.levels.stack[-1] is not self or self.made(target):
+        if by_operator or self.levels.stack[-1] is not self or self.made(target):
             return
         here = target
         while id(here) not in self.wrapped:

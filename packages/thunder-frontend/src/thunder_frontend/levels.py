@@ -37,8 +37,13 @@ class Level:
     tracked: bool
     levels: Levels
 
-    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy) -> None:
-        """Refuse to write ``value`` to ``target``, which holds ``held``, within this level, if need be."""
+    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy, by_operator: bool) -> None:
+        """Refuse to write ``value`` to ``target``, which holds ``held``, within this level, if need be.
+
+        Args:
+            target, held, value: see above.
+            by_operator: whether an operator does that by itself, to running statistics say.
+        """
 
     def made(self, tensor: TracedTensor) -> bool:
         """Whether the memory of a tensor was made within this level."""
@@ -124,10 +129,10 @@ class Levels:
             raise AcquisitionError("a tensor is used after the torch.func transform that it was made for has ended")
         return self.stack[number - 1]
 
-    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy) -> None:
+    def check_write(self, target: TracedTensor, held: TensorProxy, value: TensorProxy, by_operator: bool) -> None:
         """Refuse to write ``value`` to ``target``, which holds ``held``, if need be."""
         for level in self.stack:
-            level.check_write(target, held, value)
+            level.check_write(target, held, value, by_operator)
 
     def check_recorded(self, bound_symbols: Sequence[BoundSymbol]) -> None:
         """Refuse calls that were just recorded, if need be."""

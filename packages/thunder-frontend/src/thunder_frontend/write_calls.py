@@ -77,7 +77,7 @@ class WriteCalls(TorchCalls):
                 self.resize(target, value)
             else:
                 self.check_sources(mutation, target)
-                self.assign(target, value)
+                self.assign(target, value, mutation.written is not None)
                 if value.requires_grad and not in_part:  # a view that is written itself knows its new history
                     current_value(target, self)
         if not mutation.returns_targets:
@@ -175,7 +175,7 @@ class WriteCalls(TorchCalls):
             value = self.on_values(torch.Tensor.to, (value, target_dtype(target)), {})
         target._proxy = target._first = value
 
-    def assign(self, target: TracedTensor, value: TensorProxy) -> None:
+    def assign(self, target: TracedTensor, value: TensorProxy, by_operator: bool = False) -> None:
         """Make ``value`` what ``target`` holds, converted to its dtype and shape as an in-place operation does."""
         held = current_value(target, self)
         if value.dtype is not held.dtype:
@@ -199,7 +199,7 @@ class WriteCalls(TorchCalls):
         if not OVERLAPPING.isdisjoint(functions_of(target)):
             check_laid_apart(self.example(target))
         if self.levels.stack:
-            self.levels.check_write(target, held, value)
+            self.levels.check_write(target, held, value, by_operator)
         write(target, value, self, torch.is_grad_enabled())
 
     def views_a_leaf(self, tensor: TracedTensor) -> bool:
