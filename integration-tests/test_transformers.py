@@ -4,10 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+import thunder
 
 pytest.importorskip("transformers", reason="the models of transformers are optional for the tests")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
+import tiny_transformers  # noqa: E402
 import transformers_sweep  # noqa: E402
 
 TRAINED = ["llama", "gpt2", "bert", "t5", "vit", "mixtral", "resnet"]
@@ -44,3 +48,17 @@ def test_variants_of_the_forward_are_eagers(model_type, variant):
 def test_differences_are_told_apart_from_errors_of_eager_itself():
     assert run("llama", "static-cache").right
     assert run("no such type", "plain").forward.startswith("eager: KeyError")
+
+
+@pytest.mark.parametrize(("cache", "programs"), [("static", 2), ("dynamic", 4)])
+def test_generation_with_a_compiled_forward_writes_what_eager_writes(cache, programs):
+    """A static cache needs a program for the prompt and one for all further tokens, a growing one each time another."""
+    case = tiny_transformers.tiny_case("llama")
+    model = case.model().eval()
+    inputs = case.inputs(model)
+    options = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
+    options |= {"cache_implementation": "static"} if cache == "static" else {}
+    written = model.generate(**inputs, **options)
+    model.forward = compiled = thunder.jit(model.forward)
+    assert torch.equal(model.generate(**inputs, **options), written)
+    assert thunder.cache_misses(compiled) == programs

@@ -6,7 +6,7 @@ python tools/transformers_sweep.py promised more            a longer list
 python tools/transformers_sweep.py all                      every type that the library has
 python tools/transformers_sweep.py --train --dropout 0.1    compare gradients and ten steps of AdamW, too
 python tools/transformers_sweep.py --variant padded         with an attention mask; see --help for the others
-python tools/transformers_sweep.py --table docs/models.md
+python tools/transformers_sweep.py all --apart 60 --rows rows.jsonl --table docs/models.md
 
 A forward is right if values, dtypes, strides and the structure of the output (its class, keys, caches within) are
 eager's, and if two calls take one program. Training is right if all gradients are eager's and ten steps of AdamW
@@ -17,18 +17,19 @@ from __future__ import annotations
 
 import argparse
 import copy
+import multiprocessing
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import torch
-import transformers
-from compare_models import FORWARD, GRADIENT, STEPS, TRAINED, Difference, EagerError, compare, loss_of, train_both
+from compare_models import FORWARD, Difference, EagerError, compare, loss_of, train_both
+from models_page import Row, keep, kept, line, page
 from tiny_inputs import BATCH, LENGTH
 from tiny_transformers import NoCaseError, all_model_types, tiny_case
 from transformers import DynamicCache, PreTrainedConfig, StaticCache
@@ -48,37 +49,6 @@ MORE = (
     "big_bird", "aria", "xlnet", "poolformer",
 )  # fmt: skip
 GROUPS = {"promised": PROMISED, "more": MORE}
-
-
-@dataclass
-class Row:
-    """What became of one model.
-
-    Args:
-        model_type, variant: what was run.
-        forward, training: ``right``, or what went wrong; empty if not run.
-        seconds: CPU seconds of the first call.
-        operations: bound symbols of the program as recorded.
-        programs: how many were compiled in training; two where the first call changes the model, such as by putting
-            hooks on it.
-        exact: whether the forward's values were the very same bits.
-    """
-
-    model_type: str
-    variant: str
-    model: str = ""
-    inputs: tuple[str, ...] = ()
-    forward: str = ""
-    training: str = ""
-    seconds: float = 0.0
-    operations: int = 0
-    programs: int = 1
-    exact: bool = False
-    place: str = ""
-
-    @property
-    def right(self) -> bool:
-        return self.forward == "right" and self.training in ("", "right")
 
 
 # --- what is run -----------------------------------------------------------------------------------------------------
@@ -261,50 +231,7 @@ def _first_line(text: object) -> str:
     return str(text).strip().split("\n")[0][:200]
 
 
-# --- telling ---------------------------------------------------------------------------------------------------------
-
-
-def line(row: Row) -> str:
-    """Return a row as text."""
-    parts = [f"{row.model_type:22} {row.variant:16} {row.seconds:6.2f} s {row.operations:5} ops  {row.forward}"]
-    if row.exact and row.forward == "right":
-        parts.append("same bits")
-    if row.training:
-        parts.append(f"| training {row.training}")
-    if row.programs > 1:
-        parts.append(f"({row.programs} programs)")
-    if row.place:
-        parts.append(f"at {row.place}")
-    return " ".join(parts)
-
-
-def table(rows: list[Row], command: str) -> str:
-    """Return the rows as a page."""
-    right = sum(r.right for r in rows)
-    built = sum(not r.forward.startswith("not built") for r in rows)
-    lines = [
-        "# Models",
-        "",
-        f"What `{command}` found with transformers",
-        f"{transformers.__version__} on PyTorch {torch.__version__.partition('+')[0]}: tiny models with random",
-        f"weights, run eagerly and through `thunder.jit`. {right} of {built} are right.",
-        "",
-        "The forward is right if values, dtypes, strides and structure of the output are eager's and two calls take",
-        f"one program (float32: within {FORWARD[torch.float32]:g} of the largest value; *same bits* where nothing",
-        "differs at all). Training is right if all gradients are eager's (within",
-        f"{GRADIENT[torch.float32]:g} of the largest gradient) and {STEPS} steps of AdamW give eager's losses and",
-        f"parameters (within {TRAINED[torch.float32]:g}).",
-        "",
-        "| type | model | variant | operations | first call, CPU s | forward | training |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        cells = [c.replace("|", "\\|") for c in (row.forward[:100], row.training[:100])]
-        cells[1] += ", two programs: the first call changes the model" if row.programs == 2 else ""
-        exact = ", same bits" if row.exact and row.forward == "right" else ""
-        known = [row.model_type, row.model, row.variant, str(row.operations), f"{row.seconds:.2f}"]
-        lines.append(f"| {' | '.join([*known, cells[0] + exact, cells[1]])} |")
-    return "\n".join(lines) + "\n"
+# --- the command line ------------------------------------------------------------------------------------------------
 
 
 def group(name: str) -> Sequence[str]:
@@ -322,31 +249,62 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--labels", action="store_true", help="give labels, and train with the model's own loss")
     parser.add_argument("--dtype", default="float32", choices=["float32", "float64"])
     parser.add_argument("--verbose", action="store_true", help="print tracebacks")
-    parser.add_argument("--table", type=Path)
+    parser.add_argument("--apart", type=int, help="run each type in a process of its own, so many seconds at most")
+    parser.add_argument("--rows", type=Path, help="file that keeps what was found; what it holds is not run again")
+    parser.add_argument("--table", type=Path, help="file that the page is written to")
     return parser.parse_args(arguments)
+
+
+def rows_of(options: argparse.Namespace, model_type: str) -> list[Row]:
+    """Run one type in all ways asked for."""
+    sweep = Sweep(options)
+    variants = list(VARIANTS) if "every" in (options.variant or ()) else options.variant or ["plain"]
+    return [sweep.row(model_type, variant) for variant in variants if sweep.applies(model_type, variant)]
+
+
+def _send_rows(options: argparse.Namespace, model_type: str, queue: Any) -> None:
+    torch.set_num_threads(1)
+    queue.put(rows_of(options, model_type))
+
+
+def rows_apart(options: argparse.Namespace, model_type: str) -> list[Row]:
+    """Run one type in a process of its own, whose crash is no other type's."""
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=_send_rows, args=(options, model_type, queue))
+    process.start()
+    try:
+        return list(queue.get(timeout=options.apart))
+    except Empty:
+        return [Row(model_type, "plain", forward=f"no result in {options.apart} seconds")]
+    finally:
+        process.kill()
+        process.join()
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = parsed(arguments)
     warnings.simplefilter("ignore")
-    sweep = Sweep(options)
+    if options.apart:
+        torch.set_num_threads(1)
+    known = kept(options.rows)
     models = [m for name in options.models or ["promised"] for m in group(name)]
-    variants = options.variant or ["plain"]
-    variants = list(VARIANTS) if "every" in variants else variants
     rows = []
     for model_type in models:
-        for variant in variants:
-            if not sweep.applies(model_type, variant):
-                continue
-            rows.append(sweep.row(model_type, variant))
-            print(line(rows[-1]), flush=True)
-    print(f"{sum(r.right for r in rows)} of {len(rows)} right")
+        before = [row for (name, _), row in known.items() if name == model_type]
+        found = before or (rows_apart if options.apart else rows_of)(options, model_type)
+        for row in found:
+            rows.append(row)
+            if not before:
+                keep(options.rows, row)
+                print(line(row), flush=True)
+    compared = [row for row in rows if row.by_eager]
+    print(f"{sum(r.right for r in rows)} of {len(compared)} right; eager runs these of {len(rows)}")
     if options.table:
-        words = [a for a in (arguments or sys.argv[1:]) if a != "--table" and a != str(options.table)]
-        options.table.write_text(
-            table(rows, " ".join(["python tools/transformers_sweep.py", *words])), encoding="utf-8"
-        )
-    return 0 if all(r.right for r in rows) else 1
+        words = [a for a in (arguments or sys.argv[1:]) if a not in ("--table", str(options.table))]
+        text = page(rows, " ".join(["python tools/transformers_sweep.py", *words]))
+        options.table.write_text(text, encoding="utf-8")
+    return 0 if all(r.right for r in compared) else 1
 
 
 if __name__ == "__main__":

@@ -99,6 +99,8 @@ def test_converts_dtypes_and_devices_both_ways():
         assert to_torch_dtype(from_torch_dtype(dtype)) is dtype
     with pytest.raises(DTypeError, match="is not a dtype that programs know"):
         from_torch_dtype(torch.quint8)
+    for number in (bool, int, float, complex):
+        assert to_torch_dtype(from_torch_dtype(number)) is torch.zeros(1, dtype=number).dtype
     assert to_torch_device(from_torch_device("cuda:1")) == torch.device("cuda:1")
 
 

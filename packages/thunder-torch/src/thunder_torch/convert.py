@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -14,7 +15,8 @@ from thunder_torch.errors import UnknownMetadataError
 
 _TORCH_OF = {d: getattr(torch, d.name) for d in dtypes.STRONG if hasattr(torch, d.name)}
 _TORCH_OF[dtypes.bool8] = torch.bool
-_OF_TORCH = {t: d for d, t in _TORCH_OF.items()}
+_OF_TORCH: dict[Any, DType] = {t: d for d, t in _TORCH_OF.items()}
+_OF_TORCH |= {bool: dtypes.bool8, int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
 _TORCH_OF_WEAK = {dtypes.weak_bool: torch.bool, dtypes.weak_int: torch.int64}
 
 
@@ -43,7 +45,7 @@ def to_torch_dtype(dtype: DType | torch.dtype) -> torch.dtype:
 
 
 def from_torch_dtype(dtype: torch.dtype | DType) -> DType:
-    """Return the dtype of a program for PyTorch's.
+    """Return the dtype of a program for PyTorch's, or for a type of Python numbers, which PyTorch takes for one, too.
 
     Raises:
         DTypeError: programs know no such dtype (quantised ones, say).

@@ -1,0 +1,168 @@
+"""What became of models: rows, kept in a file from run to run, and the page that shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+import transformers
+from compare_models import FORWARD, GRADIENT, STEPS, TRAINED
+
+NO_MODEL = "no model of the library takes this configuration"
+KINDS = ("text", "images", "images and text", "sound", "sound and text", "other")
+
+
+@dataclass
+class Row:
+    """What became of one model.
+
+    Args:
+        model_type, variant: what was run.
+        model: its class.
+        inputs: names of its arguments.
+        forward, training: ``right``, or what went wrong; empty if not run.
+        seconds: CPU seconds of the first call.
+        operations: bound symbols of the program as recorded.
+        programs: how many were compiled in training; two where the first call changes the model, such as by putting
+            hooks on it.
+        exact: whether the forward's values were the very same bits.
+        place: where an error came from.
+    """
+
+    model_type: str
+    variant: str
+    model: str = ""
+    inputs: tuple[str, ...] = ()
+    forward: str = ""
+    training: str = ""
+    seconds: float = 0.0
+    operations: int = 0
+    programs: int = 1
+    exact: bool = False
+    place: str = ""
+
+    @property
+    def right(self) -> bool:
+        """Whether all that was run was as in eager."""
+        return self.forward == "right" and self.training in ("", "right")
+
+    @property
+    def by_eager(self) -> bool:
+        """Whether eager ran the model, so that there is something to compare with."""
+        return not self.forward.startswith("eager: ")
+
+    @property
+    def kind(self) -> str:
+        """What the model is about, by its inputs."""
+        names = " ".join(self.inputs)
+        text = "_ids" in names
+        if "pixel" in names or "patches" in names or "grid_thw" in names:
+            return "images and text" if text else "images"
+        if "input_values" in names or "input_features" in names or "spectrogram" in names or "audio" in names:
+            return "sound and text" if text else "sound"
+        return "text" if text else "other"
+
+
+def kept(path: Path | None) -> dict[tuple[str, str], Row]:
+    """Return the rows of a file, by type and variant; the last of each counts."""
+    if path is None or not path.exists():
+        return {}
+    found = [Row(**json.loads(text)) for text in path.read_text(encoding="utf-8").splitlines()]
+    return {(row.model_type, row.variant): row for row in found}
+
+
+def keep(path: Path | None, row: Row) -> None:
+    """Add a row to a file."""
+    if path is not None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(row)) + "\n")
+
+
+def line(row: Row) -> str:
+    """Return a row as text."""
+    parts = [f"{row.model_type:22} {row.variant:16} {row.seconds:6.2f} s {row.operations:5} ops  {row.forward}"]
+    if row.exact and row.forward == "right":
+        parts.append("same bits")
+    if row.training:
+        parts.append(f"| training {row.training}")
+    if row.programs > 1:
+        parts.append(f"({row.programs} programs)")
+    if row.place:
+        parts.append(f"at {row.place}")
+    return " ".join(parts)
+
+
+def page(rows: Iterable[Row], command: str) -> str:
+    """Return the rows as a page.
+
+    Args:
+        rows: what was found.
+        command: that found it.
+    """
+    rows = list(rows)
+    compared = [r for r in rows if r.by_eager]
+    right = [r for r in compared if r.right]
+    version = torch.__version__.partition("+")[0]
+    trained = [r for r in compared if r.training]
+    lines = [
+        "# Models",
+        "",
+        f"What `{command}`",
+        f"found with transformers {transformers.__version__} on PyTorch {version}: tiny models",
+        "with random weights, run eagerly and through `thunder.jit`. Rows that an earlier run left in the file of rows",
+        "are taken from there: those of `promised more --train` say how training went.",
+        "",
+        f"Of {len(rows)} types, eager runs {len(compared)} as the tool makes them. {len(right)} of these are right; of",
+        f"the {len(trained)} that were trained, too, {sum(r.training == 'right' for r in trained)} are.",
+        "",
+        "The forward is right if values, dtypes, strides and structure of the output are eager's and two calls take",
+        f"one program (float32: within {FORWARD[torch.float32]:g} of the largest value; *same bits* where nothing",
+        "differs at all). Training is right if all gradients are eager's (within",
+        f"{GRADIENT[torch.float32]:g} of the largest gradient) and {STEPS} steps of AdamW give eager's losses and",
+        f"parameters (within {TRAINED[torch.float32]:g}).",
+        "",
+        "## Not as in eager",
+        "",
+        "| type | model | variant | forward | training |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {r.model_type} | {r.model} | {r.variant} | {_cell(r.forward)} | {_cell(r.training)} |"
+            for r in compared
+            if not r.right
+        ),
+        "",
+        "## As in eager",
+        "",
+        "| type | model | variant | operations | first call, CPU s | forward | training |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for kind in KINDS:
+        of_kind = [r for r in right if r.kind == kind]
+        lines += [f"| **{kind}: {len(of_kind)}** | | | | | | |"] if of_kind else []
+        lines += [_right(row) for row in of_kind]
+    failed = [r for r in rows if not r.by_eager]
+    lines += ["", "## Not compared", "", "What eager does not run as the tool makes it.", ""]
+    parts = [r.model_type for r in failed if NO_MODEL in r.forward]
+    if parts:
+        lines += [f"- Parts of other models, of which {NO_MODEL} alone: {', '.join(parts)}.", ""]
+    lines += [
+        f"- {r.model_type}: {_cell(r.forward.removeprefix('eager: '))}" for r in failed if NO_MODEL not in r.forward
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _right(row: Row) -> str:
+    exact = "same bits" if row.exact else "right"
+    training = row.training + (", two programs: the first call changes the model" if row.programs == 2 else "")
+    cells = [row.model_type, row.model, row.variant, str(row.operations), f"{row.seconds:.2f}", exact, training]
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    return text[:150].replace("|", "\\|").replace("<", "\\<").replace("\n", " ")
+
+
+__all__ = ["NO_MODEL", "Row", "keep", "kept", "line", "page"]
