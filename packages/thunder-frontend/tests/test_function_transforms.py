@@ -202,6 +202,19 @@ def test_examples_do_not_leave_their_function():
         jit(lambda x: (vmap(lambda t: kept.append(t * 2) or t)(x), kept[0] + 1))(torch.randn(4, 3))
 
 
+def test_examples_are_not_kept_by_objects():
+    class Keeper(nn.Module):
+        def forward(self, x):
+            def keep(t):
+                self.kept = t
+                return t * 2
+
+            return vmap(keep)(x)
+
+    with pytest.raises(AcquisitionError, match="another way than its results"):
+        jit(Keeper())(torch.randn(4, 3))
+
+
 def test_an_exception_within_leaves_the_rest_of_the_program_as_it_was():
     def program(x):
         try:

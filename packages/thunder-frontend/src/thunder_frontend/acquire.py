@@ -447,6 +447,7 @@ class Acquisition(WriteCalls):
 
     def _program(self, now: Any, result: Any, log: Any) -> Program:
         self._outcome = outcome = Outcome(self, result)
+        self.levels.check(outcome.proxies)
         inputs = tuple([i.proxy for i in (*self.inputs, *self.numbers)])
         names = {p.name for p in inputs}
         computation = Trace(
