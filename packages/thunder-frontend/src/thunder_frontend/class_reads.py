@@ -115,8 +115,9 @@ class ClassReads:
         self._known: set[type] = set()
 
     def made(self, cls: type) -> None:
-        """Note a class that the program made."""
+        """Note a class that the program made; those that it is derived from may have a say in that."""
         self._own.add(cls)
+        self._in_turn(cls.__mro__[1:], "__init_subclass__")
 
     def is_outside(self, cls: type) -> bool:
         """Whether somebody else may edit a class."""
@@ -192,7 +193,7 @@ class ClassReads:
         """Guard how objects of a class find their attributes."""
         if cls not in self._plain:
             self._plain.add(cls)
-            if self.is_outside(cls):
+            if is_mutable(cls):
                 self.lookup(cls, "__getattribute__")
 
     def operands(self, function: Any, args: Sequence[Any]) -> None:
@@ -213,7 +214,7 @@ class ClassReads:
         first = class_of(args[0])
         for value, names in zip(args, SPECIAL_METHODS.get(function, ()), strict=False):
             cls = class_of(value)
-            if not self.is_outside(cls) or value is not args[0] and cls is first and function in ARITHMETIC:
+            if not is_mutable(cls) or value is not args[0] and cls is first and function in ARITHMETIC:
                 continue
             if with_tensors and not isinstance(value, TracedTensor):
                 self.lookup(cls, "__torch_function__")
@@ -226,7 +227,7 @@ class ClassReads:
         """Take in what a call of a class runs."""
         if type(cls) is not type:
             self.lookup(type(cls), "__call__")
-        if self.is_outside(cls):
+        if is_mutable(cls):
             self.lookup(cls, "__new__")
             self.lookup(cls, "__init__")
 
@@ -255,7 +256,7 @@ class ClassReads:
 
     def stored(self, cls: type, name: str) -> None:
         """Take in what setting an attribute of an object of a class runs."""
-        if self.is_outside(cls):
+        if is_mutable(cls):
             self.lookup(cls, "__setattr__")
             self.lookup(cls, name)
 

@@ -132,7 +132,11 @@ def lookasides(acquisition: Any) -> list[Any]:
             return args[0]._stands_for
         if len(args) == 1 and isinstance(args[0], NumberProxy):
             return args[0].python_type
-        return type(*args)
+        if len(args) == 1:
+            return type(*args)
+        made = type(*args)
+        world.classes.made(made)
+        return made
 
     def number_of_steps(step: Any) -> Any:
         """Return the number of steps of an optimizer in the precision of Python's numbers, which eager makes of it."""

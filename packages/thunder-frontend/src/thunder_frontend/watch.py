@@ -24,6 +24,7 @@ from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of
 from thunder_frontend.kinds import DICTS, LISTS, SCALARS, SETS, is_buffer
+from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import World
 from thunder_interpreter import Callbacks
@@ -204,7 +205,7 @@ class Watch(Callbacks):
         if _looks_inside(fn, hashable):
             for value in (*args, *kwargs.values()):
                 if fn not in SEARCHING or not is_container(value) or isinstance(value, LISTS):
-                    self.world.looked_into(value)
+                    self.world.unwatched.looked_into(value)
         if hashable and fn in PRECISE or fn is super:
             return
         name = getattr(fn, "__name__", "")
@@ -215,7 +216,7 @@ class Watch(Callbacks):
             if self.world.source_of(owner) is not None:
                 self._method(owner, name, fn)
         elif bound is not None and not isinstance(bound, (types.ModuleType, type)):
-            self.world.escapes(bound)
+            self.world.unwatched.escapes(bound)
         if hashable and fn in READS_OUTSIDE:
             raise AcquisitionError(
                 f"the program calls {name}(), and what that reads or writes lies outside of what a compiled program "
@@ -234,7 +235,7 @@ class Watch(Callbacks):
         watched = isinstance(fn, type) or getattr(fn, "__module__", None) in BUILTIN or is_container(owner)
         for value in values:
             if not isinstance(value, TracedTensor) and (value is not owner or not is_container(value)):
-                self.world.escapes(value, watched)
+                self.world.unwatched.escapes(value, watched)
 
     def _method(self, owner: Any, name: str, fn: Any) -> None:
         changes = name in MUTATORS or _hashable_in(fn, INPLACE_OPERATORS)
@@ -253,6 +254,10 @@ class Watch(Callbacks):
         if isinstance(result, type) and (fn is type.__new__ or isinstance(fn, type) and issubclass(fn, type)):
             if fn is not type or len(args) == 3:
                 self.world.classes.made(result)
+        if fn is globals:
+            self.world.know(result, held(result, f"globals of {result.get('__name__', '?')}"))
+        elif fn is builtins.__import__:
+            self.world.imported(result, args[0])
         if fn is operator.getitem and is_container(args[0]):
             return self.world.item(args[0], args[1], result)
         if fn is _abc._abc_instancecheck or fn is _abc._abc_subclasscheck:
@@ -302,6 +307,8 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
         return getattr(fn, "__name__", "get") == "get"
     if fn is torch.from_numpy:
         return True
+    if getattr(fn, "__name__", "") == "initial_seed":
+        return fn is torch.initial_seed or isinstance(getattr(fn, "__self__", None), torch.Generator)
     if not isinstance(result, SCALARS) or not all(isinstance(a, SCALARS) for a in args):
         return False
     module, name = getattr(fn, "__module__", None) or "", getattr(fn, "__name__", "")
@@ -334,7 +341,7 @@ def _contains(world: World, container: Any, key: Any, *rest: Any) -> None:
 def _found(world: World, container: Any, key: Any) -> None:
     """What subscription finds in an array, or a dict of a class of its own, before it runs."""
     if is_buffer(container):
-        world.escapes(container)
+        world.unwatched.escapes(container)
     if not isinstance(container, DICTS) or world.source_of(container) is None or key in container:
         return
     world.membership(container, key, False)
@@ -386,6 +393,14 @@ def _bool(world: World, value: Any = None) -> None:
             world.empty(value)
 
 
+def _names(world: World, value: Any = None) -> None:
+    """What ``dir`` looks at of an object: the attributes of its own."""
+    source, own = world.source_of(value), getattr(value, "__dict__", None)
+    if source is not None and isinstance(own, dict):
+        world.attribute(value, "__dict__", own)
+        world.keys(own)
+
+
 def _nothing(world: World, *args: Any) -> None:
     pass
 
@@ -396,6 +411,7 @@ BEFORE: dict[Any, Callable[..., None]] = {
     operator.not_: _bool,
     operator.getitem: _found,
     iter: _whole,
+    dir: _names,
 }
 """The same, taken in before the function runs."""
 

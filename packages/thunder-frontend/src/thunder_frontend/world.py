@@ -11,6 +11,7 @@ import contextvars
 import enum
 import functools
 import operator
+import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -19,7 +20,7 @@ from typing import Any
 import torch
 
 from thunder_frontend import module_calls
-from thunder_frontend.class_reads import GIVEN_AS_THEY_ARE, HEAP_TYPE, ClassReads, class_of, is_ours
+from thunder_frontend.class_reads import GIVEN_AS_THEY_ARE, HEAP_TYPE, ClassReads, class_of, is_mutable, is_ours
 from thunder_frontend.guards import (
     AttributeAbsentGuard,
     DistinctObjectsGuard,
@@ -33,27 +34,24 @@ from thunder_frontend.guards import (
     SameAsBeforeGuard,
     SameObjectGuard,
     SetGuard,
-    SnapshotGuard,
     TypeGuard,
     ValueGuard,
 )
 from thunder_frontend.journal import MISSING, Journal
 from thunder_frontend.kinds import (
     CODE,
-    CONTAINERS,
     DICTS,
     IMMUTABLE,
     LISTS,
     MAY_DIE,
-    NOTHING_INSIDE,
     SETS,
     VALUES,
     is_buffer,
     refuse_iterators,
-    refuse_large,
 )
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
+from thunder_frontend.unwatched import Unwatched
 
 
 class World:
@@ -77,6 +75,7 @@ class World:
         self._alive: list[Any] = []
         self._codes: set[int] = set()
         self.classes = ClassReads(self)
+        self.unwatched = Unwatched(self)
         self._facts: set[Any] = set()
         self.guards: list[Guard] = []
         self.log: list[tuple[Any, ...]] = []
@@ -241,8 +240,9 @@ class World:
             self.classes.after(obj.__thisclass__, obj.__self_class__, name)
             return value
         if isinstance(obj, type):
-            self._attribute_of_class(obj, name)
-            return value
+            return self._attribute_of_class(obj, name, value)
+        if isinstance(obj, types.ModuleType) and id(obj) not in self._sources:
+            self.know(obj, held(obj, obj.__name__))
         source = self._sources.get(id(obj))
         if source is None:
             self._class_of_own(obj, name)
@@ -266,15 +266,18 @@ class World:
             return self.read(source, "attribute", name, value, slot)
         return self._found_on_class(obj, source, own, name, value)
 
-    def _attribute_of_class(self, cls: type, name: str) -> None:
-        if self.journal.written_at(cls, "attribute", name) or not self.classes.is_outside(cls):
-            return
+    def _attribute_of_class(self, cls: type, name: str, value: Any = None) -> Any:
+        if self.journal.written_at(cls, "attribute", name) or not is_mutable(cls):
+            return value
+        if name in OF_TYPES and isinstance(value, str) and self.classes.is_outside(cls):
+            return self.read(held(cls, cls.__qualname__), "attribute", name, value)
         if self.classes.lookup(cls, name) is MISSING and type(cls) is not type:
             self.classes.lookup(type(cls), name)
+        return value
 
     def _class_of_own(self, obj: Any, name: str) -> None:
         """Take in that an object of the program's own finds an attribute on its class."""
-        if self.classes.is_outside(type(obj)) and name not in getattr(obj, "__dict__", ()):
+        if is_mutable(type(obj)) and name not in getattr(obj, "__dict__", ()):
             self.classes.finds_attributes(type(obj))
             self.classes.lookup(type(obj), name)
 
@@ -361,7 +364,7 @@ class World:
                 self.classes.lookup(type(obj), "__getattr__")
             return
         source = self._sources.get(id(obj))
-        if source is None and self.classes.is_outside(type(obj)):
+        if source is None and is_mutable(type(obj)):
             self._class_of_own(obj, name)
             self.classes.lookup(type(obj), "__getattr__")
         if source is None or self.journal.written_at(obj, "attribute", name):
@@ -374,6 +377,13 @@ class World:
             self._not_shadowed(obj, source, own, name)
         elif isinstance(obj, types.ModuleType) or not hasattr(type(obj), "__getattr__"):
             self.require(AttributeAbsentGuard(source, name), id(source), name, "absent")
+
+    def imported(self, module: Any, name: str) -> None:
+        """Take in a module that an import statement of the program found."""
+        for known in (name, name.partition(".")[0], getattr(module, "__name__", None)):
+            if known is not None and sys.modules.get(known) is module:
+                self.read(held(sys.modules, "sys.modules"), "item", known, module, (sys.modules, known))
+                return
 
     def global_(self, scope: dict[str, Any], name: str, value: Any) -> Any:
         """Take in a global of an interpreted function."""
@@ -477,7 +487,7 @@ class World:
         if source is None or isinstance(container, (str, bytes, torch.Size, range)):
             return value
         if is_buffer(container):
-            self.escapes(container)
+            self.unwatched.escapes(container)
             return value
         if isinstance(key, slice):
             self.contents(container)
@@ -486,7 +496,7 @@ class World:
             return value
         if isinstance(container, (list, tuple, deque)):
             if not isinstance(key, int):
-                self.looked_into(key)
+                self.unwatched.looked_into(key)
                 key = operator.index(key)
             key = key + len(container) if key < 0 else key
             self.length(container)
@@ -564,59 +574,6 @@ class World:
                 self.item(container, index, value)
                 self.contents(value)
 
-    def escapes(self, value: Any, watched: bool = True) -> None:
-        """Take in an object that goes to code that cannot be watched.
-
-        Args:
-            value: an argument of a call of such code, or what its method belongs to.
-            watched: whether what that code does with objects of the user's classes is seen all the same, since it can
-                only call their methods.
-        """
-        source = self._sources.get(id(value))
-        if source is None:
-            if type(value) is list or type(value) is tuple:
-                for item in value:
-                    self.contents(item)
-        elif isinstance(value, (*LISTS, *DICTS, *SETS)):
-            self.contents(value)
-        elif is_buffer(value):
-            self.log.append(("touch", value))
-            if (id(value), "snapshot") not in self._facts:
-                refuse_large(source, value)
-                self.require(SnapshotGuard(source, value), id(value), "snapshot")
-        elif not isinstance(value, (*CODE, torch.nn.Module)):
-            self._object_escapes(value, source, watched)
-
-    def looked_into(self, value: Any, depth: int = 2) -> None:
-        """Take in an object, and those in a container, whose methods code in C may call, so that nobody sees it.
-
-        What these methods read is taken to be the object's own attributes.
-        """
-        if type(value) in NOTHING_INSIDE:
-            return
-        if isinstance(value, CONTAINERS):
-            if depth and len(value):
-                self.contents(value)
-                parts = [*value, *value.values()] if isinstance(value, DICTS) else list(value)
-                for part in parts:
-                    self.looked_into(part, depth - 1)
-        elif id(value) in self._sources and not isinstance(value, (torch.Tensor, *VALUES, *CODE, torch.nn.Module)):
-            source = self._sources[id(value)]
-            if self.classes.called_natively(type(value)):
-                self._object_escapes(value, source, watched=False)
-
-    def _object_escapes(self, value: Any, source: Source, watched: bool) -> None:
-        self.log.append(("touch", value))
-        own = getattr(value, "__dict__", None)
-        if own is not None and watched or (id(value), "escaped") in self._facts:
-            return
-        self._facts.add((id(value), "escaped"))
-        if not source.is_held:
-            self.require(IdentityGuard(source, value), id(value), "identity")
-        for name, item in list((own or {}).items()):
-            self.attribute(value, name, item)
-            self.contents(item)
-
     def objects_apart(self) -> None:
         """Guard that mutable objects which are not held, and reached by different ways, stay different objects."""
         kinds: dict[type, list[Source]] = {}
@@ -635,6 +592,8 @@ class World:
 
 
 BUILTINS = builtins.__dict__
+OF_TYPES = frozenset({"__name__", "__qualname__"})
+"""What classes say of themselves, wherever it is kept."""
 OWN = module_calls.__dict__
 
 

@@ -43,6 +43,8 @@ def special_globals(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) ->
     caller = _classes.innermost(frame)
     if args or kwargs or caller is None:
         return call_native(frame, globals, args, kwargs)
+    if frame.machine.opaque_result is not None:
+        return push(frame, frame.machine.opaque_result(globals, args, kwargs, caller.globals))
     return push(frame, caller.globals)
 
 

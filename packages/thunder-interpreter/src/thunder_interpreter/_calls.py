@@ -2,6 +2,7 @@
 
 import dis
 import functools
+import operator
 from collections.abc import Callable
 from types import (
     BuiltinFunctionType,
@@ -284,6 +285,39 @@ def call_object(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any
     return call_native(frame, fn, args, kwargs)
 
 
+def call_attribute_getter(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Call an ``operator.attrgetter``, which may find the attributes by Python code."""
+    if kwargs or len(args) != 1:
+        return call_native(frame, fn, args, kwargs)
+    return start(frame, getting_attributes(fn.__reduce__()[1], args[0]))
+
+
+def getting_attributes(names: tuple[str, ...], obj: Any) -> Protocol:
+    """What an ``operator.attrgetter`` does."""
+    found = []
+    for name in names:
+        value = obj
+        for part in name.split("."):
+            value = yield Call(getattr, value, part)
+        found.append(value)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def call_method_caller(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Call an ``operator.methodcaller``."""
+    if kwargs or len(args) != 1:
+        return call_native(frame, fn, args, kwargs)
+    made, given = fn.__reduce__()
+    named = made.keywords if type(made) is functools.partial else {}
+    name, *rest = [*made.args, *given] if type(made) is functools.partial else given
+    return start(frame, calling_method(args[0], name, rest, named))
+
+
+def calling_method(obj: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Protocol:
+    """What an ``operator.methodcaller`` does."""
+    return (yield Call((yield Call(getattr, obj, name)), *args, **kwargs))
+
+
 CALLERS: dict[type, Callable[[AnyFrame, Any, list[Any], dict[str, Any]], Outcome]] = {
     MethodType: call_method,
     BuiltinFunctionType: call_builtin,
@@ -291,4 +325,6 @@ CALLERS: dict[type, Callable[[AnyFrame, Any, list[Any], dict[str, Any]], Outcome
     type(OBJECT_INIT): call_native,
     type(list.append): call_native,
     functools.partial: call_partial,
+    operator.attrgetter: call_attribute_getter,
+    operator.methodcaller: call_method_caller,
 }

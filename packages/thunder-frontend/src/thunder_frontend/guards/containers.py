@@ -62,6 +62,15 @@ def same_keys(mapping: Any, keys: tuple[Any, ...]) -> bool:
     return len(mapping) == len(keys) and all(map(same_value, mapping, keys))
 
 
+def same_members(members: Any, before: frozenset[Any]) -> bool:
+    """Whether a set has the members that it had, each of the same type."""
+    return bool(members == before) and set(map(_typed, members)) == set(map(_typed, before))
+
+
+def _typed(member: Any) -> tuple[type, Any]:
+    return type(member), member
+
+
 class MembershipGuard(Guard):
     """A key is in a dict or set, or is not.
 
@@ -125,7 +134,10 @@ class SetGuard(Guard):
         self.members = members
 
     def condition(self, context: Context) -> str:
-        return f"{self.source.expression(context)} == {context.object(self.members, 'members')}"
+        same, members = context.object(same_members, "same_members"), context.object(self.members, "members")
+        return f"{same}({self.source.expression(context)}, {members})"
 
     def problem(self, value: Any) -> str | None:
-        return None if value == self.members else f"is {shown(value)}, compiled for {shown(set(self.members))}"
+        return (
+            None if same_members(value, self.members) else f"is {shown(value)}, compiled for {shown(set(self.members))}"
+        )

@@ -57,7 +57,10 @@ def import_name(frame: Frame, stack: list[Any], name: str) -> Outcome:
         raise ImportError("__import__ not found")
     args = [name, frame.globals, frame.namespace, names, level]
     if function is builtins.__import__:
-        stack.append(function(*args))
+        module = function(*args)
+        if frame.machine.opaque_result is not None:
+            module = frame.machine.opaque_result(function, args, {}, module)
+        stack.append(module)
         return None
     return call(frame, function, args, {})
 

@@ -1,0 +1,84 @@
+"""Objects of the outside world that go to code which cannot be watched: all that it may read of them is taken in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from thunder_frontend.guards import IdentityGuard, SnapshotGuard
+from thunder_frontend.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, VALUES, is_buffer, refuse_large
+from thunder_frontend.sources import Source
+
+if TYPE_CHECKING:
+    from thunder_frontend.world import World
+
+
+class Unwatched:
+    """Guards what code that cannot be watched may read.
+
+    Args:
+        world: takes the guards.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._taken: dict[int, Any] = {}
+
+    def escapes(self, value: Any, watched: bool = True) -> None:
+        """Take in an object that goes to code that cannot be watched.
+
+        Args:
+            value: an argument of a call of such code, or what its method belongs to.
+            watched: whether what that code does with objects of the user's classes is seen all the same, since it can
+                only call their methods.
+        """
+        source = self._world.source_of(value)
+        if source is None:
+            if type(value) is list or type(value) is tuple:
+                for item in value:
+                    self._world.contents(item)
+        elif isinstance(value, CONTAINERS):
+            self._world.contents(value)
+        elif is_buffer(value):
+            self._world.log.append(("touch", value))
+            if id(value) not in self._taken:
+                self._taken[id(value)] = value
+                refuse_large(source, value)
+                self._world.require(SnapshotGuard(source, value), id(value), "snapshot")
+        elif not isinstance(value, (*CODE, torch.nn.Module)):
+            self._object(value, source, watched)
+
+    def looked_into(self, value: Any, depth: int = 2) -> None:
+        """Take in an object, and those in a container, whose methods code in C may call, so that nobody sees it.
+
+        What these methods read is taken to be the object's own attributes.
+        """
+        if type(value) in NOTHING_INSIDE:
+            return
+        if isinstance(value, CONTAINERS):
+            if depth and len(value):
+                self._world.contents(value)
+                parts = [*value, *value.values()] if isinstance(value, DICTS) else list(value)
+                for part in parts:
+                    self.looked_into(part, depth - 1)
+            return
+        source = self._world.source_of(value)
+        if source is not None and not isinstance(value, (torch.Tensor, *VALUES, *CODE, torch.nn.Module)):
+            if self._world.classes.called_natively(type(value)):
+                self._object(value, source, watched=False)
+
+    def _object(self, value: Any, source: Source, watched: bool) -> None:
+        self._world.log.append(("touch", value))
+        own = getattr(value, "__dict__", None)
+        if own is not None and watched or id(value) in self._taken:
+            return
+        self._taken[id(value)] = value
+        if not source.is_held:
+            self._world.require(IdentityGuard(source, value), id(value), "identity")
+        for name, item in list((own or {}).items()):
+            self._world.attribute(value, name, item)
+            self._world.contents(item)
+
+
+__all__ = ["Unwatched"]
