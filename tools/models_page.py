@@ -95,11 +95,12 @@ def line(row: Row) -> str:
     return " ".join(parts)
 
 
-def page(rows: Iterable[Row], command: str) -> str:
+def page(rows: Iterable[Row], asked: int, command: str) -> str:
     """Return the rows as a page.
 
     Args:
         rows: what was found.
+        asked: how many types were asked for.
         command: that found it.
     """
     rows = list(rows)
@@ -115,8 +116,9 @@ def page(rows: Iterable[Row], command: str) -> str:
         "with random weights, run eagerly and through `thunder.jit`. Rows that an earlier run left in the file of rows",
         "are taken from there: those of `promised more --train` say how training went.",
         "",
-        f"Of {len(rows)} types, eager runs {len(compared)} as the tool makes them. {len(right)} of these are right; of",
-        f"the {len(trained)} that were trained, too, {sum(r.training == 'right' for r in trained)} are.",
+        f"{len(rows)} of {asked} types were run, and eager runs {len(compared)} of them as the tool makes them.",
+        f"{len(right)} of these are right; of the {len(trained)} that were trained, too,",
+        f"{sum(r.training == 'right' for r in trained)} are.",
         "",
         "The forward is right if values, dtypes, strides and structure of the output are eager's and two calls take",
         f"one program (float32: within {FORWARD[torch.float32]:g} of the largest value; *same bits* where nothing",

@@ -6,7 +6,7 @@ python tools/transformers_sweep.py promised more            a longer list
 python tools/transformers_sweep.py all                      every type that the library has
 python tools/transformers_sweep.py --train --dropout 0.1    compare gradients and ten steps of AdamW, too
 python tools/transformers_sweep.py --variant padded         with an attention mask; see --help for the others
-python tools/transformers_sweep.py all --apart 60 --rows rows.jsonl --table docs/models.md
+python tools/transformers_sweep.py all --apart 60 --minutes 60 --rows rows.jsonl --table docs/models.md
 
 A forward is right if values, dtypes, strides and the structure of the output (its class, keys, caches within) are
 eager's, and if two calls take one program. Training is right if all gradients are eager's and ten steps of AdamW
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import math
 import multiprocessing
 import sys
 import time
@@ -250,6 +251,9 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--dtype", default="float32", choices=["float32", "float64"])
     parser.add_argument("--verbose", action="store_true", help="print tracebacks")
     parser.add_argument("--apart", type=int, help="run each type in a process of its own, so many seconds at most")
+    parser.add_argument(
+        "--minutes", type=float, help="begin no further type after so many; --rows lets one go on later"
+    )
     parser.add_argument("--rows", type=Path, help="file that keeps what was found; what it holds is not run again")
     parser.add_argument("--table", type=Path, help="file that the page is written to")
     return parser.parse_args(arguments)
@@ -289,9 +293,11 @@ def main(arguments: list[str] | None = None) -> int:
         torch.set_num_threads(1)
     known = kept(options.rows)
     models = [m for name in options.models or ["promised"] for m in group(name)]
-    rows = []
+    rows, end = [], time.monotonic() + 60 * (options.minutes if options.minutes is not None else math.inf)
     for model_type in models:
         before = [row for (name, _), row in known.items() if name == model_type]
+        if not before and time.monotonic() > end:
+            continue
         found = before or (rows_apart if options.apart else rows_of)(options, model_type)
         for row in found:
             rows.append(row)
@@ -301,8 +307,14 @@ def main(arguments: list[str] | None = None) -> int:
     compared = [row for row in rows if row.by_eager]
     print(f"{sum(r.right for r in rows)} of {len(compared)} right; eager runs these of {len(rows)}")
     if options.table:
-        words = [a for a in (arguments or sys.argv[1:]) if a not in ("--table", str(options.table))]
-        text = page(rows, " ".join(["python tools/transformers_sweep.py", *words]))
+        left_out = (
+            "--table",
+            str(options.table),
+            "--minutes",
+            f"{options.minutes:g}" if options.minutes is not None else "",
+        )
+        words = [a for a in (arguments or sys.argv[1:]) if a not in left_out]
+        text = page(rows, len(models), " ".join(["python tools/transformers_sweep.py", *words]))
         options.table.write_text(text, encoding="utf-8")
     return 0 if all(r.right for r in compared) else 1
 
