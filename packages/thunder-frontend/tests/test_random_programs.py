@@ -74,6 +74,7 @@ def test_views_writes_and_aliases_agree_with_eager(program):
             "a base and its transpose, requiring grad",
         ),
         ("v = x.unbind(0)[-1]\ny.transpose_(0, -1)\nreturn [v * 2]", "a parameter and a view of it"),
+        ("x.t_()\ny.expand(2, *y.shape)[0].add_(1)\nreturn [x]", "matrix and transpose"),
         ("v = y.expand(2, *y.shape)\nv.copy_(v)\nreturn [v, y]", "overlapping"),
         ("x, y = y, x\nx.mul_(2)\nreturn [x, y.view_as(y)]", "matrix and row"),
     ],

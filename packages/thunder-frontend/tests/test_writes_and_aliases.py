@@ -238,6 +238,10 @@ def test_what_is_written_is_not_read_at_once(program):
 
 def test_windows_that_overlap_are_not_written():
     same_as_eager(lambda x: x.unfold(-1, 1, 1).mul_(2), randn(2, 3))
+    same_as_eager(lambda x: (x.unfold(-1, 2, 1)[0, 1].add_(1), x), randn(2, 4))
+    same_as_eager(lambda x: (x.unfold(-1, 2, 2).detach()[:, 1].add_(1), x), randn(2, 4))
+    with pytest.raises(AcquisitionError, match="several elements lie in one place"):
+        jit(lambda x: x.unfold(-1, 2, 1).detach()[0, 1].mul_(2))(randn(2, 4))
     with pytest.raises(AcquisitionError, match="several elements lie in one place"):
         jit(lambda x: x.unfold(-1, 2, 1).mul_(2))(randn(2, 3))
 

@@ -165,11 +165,11 @@ class TorchCalls:
             layouts = self.shared_layout(function, args, kwargs, parent)
             if layouts and layouts[0][1]:
                 return parent
-            check_reads(function, output, read)
             shares = [shared for shared, _ in layouts]
         else:
             known = (at_hand(values), at_hand(named)) if self.symbolic else (values, named)
             shares = [v is not None for v in viewed(function, *known)]
+        check_reads(function, output, read)
         view = View(parent, function, values[1:], named, None, torch.is_grad_enabled(), fixed=fixed)
         return self._wrap_views(output, shares, parent, view)
 

@@ -61,7 +61,8 @@ class Chain:
 
 def placed(parent: torch.Tensor, value: torch.Tensor, chain: Chain) -> torch.Tensor:
     """Return what ``parent`` holds after ``value`` was written to a view in which each element lies apart."""
-    places = chain(torch.arange(parent.numel(), device=parent.device).view(parent.shape))
+    numbers = torch.arange(parent.numel(), device=parent.device).view(parent.shape)
+    places = chain(torch.empty_like(parent, dtype=torch.int64).copy_(numbers))  # laid out alike, for views by strides
     written = parent.reshape(-1).scatter(0, places.reshape(-1), value.reshape(-1))
     return written.view(parent.shape)
 
@@ -121,18 +122,31 @@ OVERLAPPING = frozenset({torch.Tensor.unfold, torch.Tensor.as_strided, torch.as_
 """Views in which several elements may lie in one place though no stride is 0."""
 
 
-def check_laid_apart(here: torch.Tensor) -> None:
+def check_laid_apart(shape: Any, strides: Any) -> None:
     """Refuse a write to a tensor in which several elements lie in one place though no stride is 0.
 
     PyTorch lets everyone of them be written, in no particular order.
     """
     reach = 0
-    for step, length in sorted(zip(here.stride(), here.shape, strict=True)):
+    for step, length in sorted(zip(strides, shape, strict=True)):
         if length > 1 and step <= reach:
             raise AcquisitionError(
                 "a write to a view in which several elements lie in one place is not supported; write to a clone()"
             )
         reach += step * (length - 1)
+
+
+@inverse_of(torch.Tensor.unfold)
+def _windows(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    _, size, step = (*view.args, *[view.kwargs[name] for name in ("size", "step") if name in view.kwargs])[-3:]
+    check_laid_apart((2, size), (step, 1))
+    return _by_position(call, view, parent, value)
+
+
+@inverse_of(part_of)
+def _part(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+    check_laid_apart(view.args[0], view.args[1])
+    return _by_position(call, view, parent, value)
 
 
 def overlap_in_part(written: torch.Tensor, read: torch.Tensor) -> bool:

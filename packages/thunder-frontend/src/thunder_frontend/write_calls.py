@@ -197,7 +197,8 @@ class WriteCalls(TorchCalls):
             )
         self.view_directly(target)
         if not OVERLAPPING.isdisjoint(functions_of(target)):
-            check_laid_apart(self.example(target))
+            here = self.example(target)
+            check_laid_apart(here.shape, here.stride())
         if self.levels.stack:
             self.levels.check_write(target, held, value, by_operator)
         write(target, value, self, torch.is_grad_enabled())
@@ -261,14 +262,18 @@ class WriteCalls(TorchCalls):
         return None
 
     def view_directly(self, target: TracedTensor) -> None:
-        """Make a part of an expanded tensor, about to be written, a view of what was expanded."""
+        """Make a part of an expanded tensor, or of its windows, that is about to be written a view of the tensor."""
         steps: list[View] = []
         base = target
         while base._viewed_as is not None and not base._viewed_as.detaches:
             steps.append(base._viewed_as)
             base = base._viewed_as.parent
         one_dtype = all([view.parent._proxy.dtype is target._proxy.dtype for view in steps])
-        if one_dtype and not EXPANDING.isdisjoint([view.function for view in steps[1:]]) and place_is_known(target):
+        if (
+            one_dtype
+            and not (EXPANDING | {T.unfold}).isdisjoint([v.function for v in steps[1:]])
+            and place_is_known(target)
+        ):
             chain = Chain(tuple([(v.function, v.args, v.kwargs, v.index) for v in reversed(steps)]))
             target._viewed_as = View(base, chain, (), {}, None, target._viewed_as.tracked)
 
