@@ -164,7 +164,7 @@ def _right(row: Row) -> str:
 
 
 def _cell(text: str) -> str:
-    return text[:150].replace("|", "\\|").replace("<", "\\<").replace("\n", " ")
+    return text[:150].replace("|", "\\|").replace("<", "\\<").replace("[", "\\[").replace("\n", " ")
 
 
 __all__ = ["NO_MODEL", "Row", "keep", "kept", "line", "page"]
