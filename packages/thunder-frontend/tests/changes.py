@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import decimal
 import enum
 import math
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,7 +94,7 @@ def case(name: str, setup: str, body: str, *changes: str) -> None:
     CASES.append(Case(name, setup, body, changes))
 
 
-SIN, PI = torch.sin, math.pi
+SIN, PI, DIRECTORY = torch.sin, math.pi, os.getcwd()
 PATCHED = (
     torch.Tensor, torch.nn.Parameter, torch.nn.Module, torch.nn.Linear, torch.nn.Sequential, enum.Enum,
     collections.Counter, torch.distributions.Normal, torch.distributions.Distribution,
@@ -122,6 +124,9 @@ def restore() -> None:
     torch.set_autocast_dtype("cpu", torch.bfloat16)
     modules._global_forward_hooks.clear()
     modules._global_forward_pre_hooks.clear()
+    decimal.setcontext(decimal.Context())
+    os.chdir(DIRECTORY)
+    sys.modules.pop("thunder_scene", None)
     for name in ("THUNDER_SCENE", "THUNDER_SCENE2"):
         os.environ.pop(name, None)
 

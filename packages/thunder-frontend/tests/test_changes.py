@@ -11,6 +11,8 @@ import changes_of_parts_of_modules  # noqa: F401
 import changes_of_special_methods  # noqa: F401
 import changes_of_state  # noqa: F401
 import changes_of_surroundings  # noqa: F401
+import changes_of_the_process  # noqa: F401
+import changes_of_values  # noqa: F401
 import changes_of_written_state  # noqa: F401
 import pytest
 from changes import CASES, Case, Scene, never_stale, restore
@@ -64,3 +66,25 @@ def test_iterators_begun_outside_are_refused_before_they_are_advanced(setup, bod
     with pytest.raises(AcquisitionError, match="begun outside"):
         scene.call(jit(scene.program))
     assert scene.call(scene.program) is not None
+
+
+@pytest.mark.parametrize(
+    ("setup", "body"),
+    [
+        ("import os", "y = y * len(list(os.scandir('/')))"),
+        ("import os", "os.mkdir('/tmp/thunder-scene')"),
+        ("import contextvars", "y = y * len(contextvars.copy_context())"),
+        ("import contextvars\nC6 = contextvars.Context()", "y = y * len(C6)"),
+        ("import contextvars\nC7 = contextvars.Context()", "y = C7.run(torch.sin, y)"),
+        ("import decimal", "with decimal.localcontext():\n    pass"),
+        ("import sys", "y = y * sys.getrefcount(x)"),
+        ("import weakref\nclass O9:\n    k = 2.0\nO9A = O9()\nP9 = weakref.proxy(O9A)", "y = y * P9.k"),
+        ("import time", "y = y * time.localtime().tm_sec"),
+        ("import numpy as np", "y = y * np.random.rand()"),
+        ("import numpy as np\nG12 = np.random.default_rng()", "y = y * G12.random()"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(setup, body):
+    scene = Scene([Case("unwatchable", setup, body, ())])
+    with pytest.raises(AcquisitionError, match="outside of what a compiled program can watch|weakref.proxy|each call"):
+        scene.call(jit(scene.program))

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from thunder_frontend import ThunderModule, cache_hits, cache_misses, compile_data, compile_stats, jit
+from thunder_ir import ThunderError
 
 
 class Net(nn.Module):
@@ -152,3 +153,36 @@ def test_calls_are_counted():
     with pytest.raises(ValueError):
         compiled(torch.ones(1), True)
     assert (cache_hits(compiled), cache_misses(compiled)) == (0, 0)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_lazy_modules_that_a_function_uses_get_their_parameters_once(layers):
+    torch.manual_seed(0)
+    lazy = nn.Sequential(*[nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d()) for _ in range(layers)])
+    compiled = jit(lambda x: lazy(x) + 1)
+    x = torch.randn(4, 5)
+    result = compiled(x)
+    kinds = {type(m) for m in lazy.modules()}
+    assert kinds == {nn.Sequential, nn.Linear, nn.BatchNorm1d}
+    for norm in lazy.modules():
+        if isinstance(norm, nn.BatchNorm1d):
+            assert norm.num_batches_tracked == 1
+            norm.reset_running_stats()
+    torch.testing.assert_close(result, lazy(x) + 1)
+    compiled(x)
+    assert cache_misses(compiled) == 1
+
+
+def test_a_lazy_module_draws_eagers_parameters():
+    def parameters(transform):
+        lazy = nn.LazyLinear(3)
+        torch.manual_seed(0)
+        transform(lambda x: lazy(x))(torch.ones(2, 4))
+        return lazy.weight
+
+    torch.testing.assert_close(parameters(jit), parameters(lambda f: f))
+
+
+def test_a_lazy_module_that_the_program_makes_is_refused():
+    with pytest.raises(ThunderError, match="a lazy module gets its parameters when it is called; make it outside"):
+        jit(lambda x: nn.LazyLinear(3)(x))(torch.ones(2, 4))

@@ -6,6 +6,8 @@ import logging
 import math
 import pickle
 import random
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -345,3 +347,20 @@ def test_what_has_no_place_in_a_program_is_named_with_the_line_and_the_way_out(p
     with pytest.raises(AcquisitionError, match="compile the parts before and after it on their own") as error:
         jit(program)(torch.ones(2))
     assert error.value.operation == operation and "test_robustness.py" in error.value.where
+
+
+BY_BACKEND = """
+import torch
+from thunder_frontend import cache_misses, jit
+x = torch.eye(3)
+compiled = jit(lambda x: x @ x)
+for precision in ("ieee", "tf32", "tf32", "ieee"):
+    torch.backends.cuda.matmul.fp32_precision = precision
+    assert torch.equal(compiled(x), x)
+assert cache_misses(compiled) == 2, cache_misses(compiled)
+"""
+
+
+def test_the_precision_of_products_may_be_set_by_backend():
+    run = subprocess.run([sys.executable, "-c", BY_BACKEND], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr

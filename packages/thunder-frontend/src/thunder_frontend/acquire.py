@@ -35,6 +35,7 @@ from thunder_frontend.histories import is_unconnected, was_recorded
 from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import inner_gradients
 from thunder_frontend.known_values import KnownValues
+from thunder_frontend.lazy_modules import LazyModuleSettled
 from thunder_frontend.leaves import Leaf, leaf_for_nobody, leaf_outside, make_leaf
 from thunder_frontend.levels import Levels
 from thunder_frontend.lookasides import lookasides, runs_natively
@@ -530,13 +531,16 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], bool]
 
 
 def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program:
-    """Acquire a call; again if several inputs turn out to share memory that the program writes to."""
-    program = attempt.run(*call)
+    """Acquire a call; again if a lazy module got its parameters, or several inputs share written memory."""
+    alike = functools.partial(make, opens=attempt.opens, looks=attempt.known is not None, as_eager=attempt.as_eager)
+    try:
+        program = attempt.run(*call)
+    except LazyModuleSettled:
+        return _run(alike(), make, call)
     written = attempt.shared.written()
     if not written or attempt.met_numbers:
         return program
-    looks = attempt.known is not None
-    return make(written=written, opens=attempt.opens, looks=looks, as_eager=attempt.as_eager).run(*call)
+    return alike(written=written).run(*call)
 
 
 def _tried(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program | Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +26,9 @@ def of_lists(calls: Any, function: Any) -> Callable[..., Any] | None:
         calls: the acquisition.
         function: anything that is called; ``None`` is returned unless it is such a function.
     """
-    name = getattr(function, "__name__", "")
+    if type(function) is not types.BuiltinFunctionType:
+        return None
+    name = function.__name__
     if getattr(torch, name, None) is not function:
         return None
     if name.startswith("_fused_"):

@@ -8,6 +8,7 @@ import functools
 import numbers
 import pathlib
 import types
+import weakref
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
@@ -16,11 +17,27 @@ import torch
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.sources import Source
 
+
+class _OfNumPy(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return _is_numpy_scalar(type(value))
+
+
+class NumPyScalar(metaclass=_OfNumPy):
+    """Stands for the types of NumPy's scalars that cannot change, where ``isinstance`` is asked."""
+
+
+@functools.cache
+def _is_numpy_scalar(cls: type) -> bool:
+    names = [base.__name__ for base in cls.__mro__ if base.__module__ == "numpy"]
+    return "generic" in names and "void" not in names
+
+
 SCALARS = (
     bool, int, float, complex, str, bytes, type(None), type(...), torch.dtype, torch.device, torch.layout,
     torch.memory_format, torch.Size, enum.Enum, range, slice,
 )  # fmt: skip
-VALUES = (*SCALARS, numbers.Number, datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath)
+VALUES = (*SCALARS, numbers.Number, datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath, NumPyScalar)
 """What is compared by value: what cannot change, and says by ``==`` whether it is the same."""
 CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, type,
@@ -58,11 +75,16 @@ def refuse_large(source: Source, value: Any) -> None:
 
 
 def refuse_iterators(source: Source, value: Any) -> None:
-    """Refuse what cannot be read again by the next call: iterators, and views of dicts."""
+    """Refuse what cannot be read again by the next call, or not be watched: iterators, views of dicts, weak proxies."""
     cls = type(value)
     if cls in VIEWS:
         raise AcquisitionError(
             f"the program reads {source}, a view of a dict; pass the dict, or a list of what it shows"
+        )
+    if cls in weakref.ProxyTypes:
+        raise AcquisitionError(
+            f"the program reads {source}, a weakref.proxy, through which nothing can be watched; pass the object "
+            "itself, or a weakref.ref"
         )
     if cls.__module__ in ("builtins", "itertools") and hasattr(cls, "__next__"):
         raise AcquisitionError(

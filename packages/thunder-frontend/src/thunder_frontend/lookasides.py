@@ -17,6 +17,7 @@ from thunder_frontend.control_flow import INTERPRETED_OPERATORS, OPERATORS, WHIL
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
 from thunder_frontend.kinds import VALUES
+from thunder_frontend.lazy_modules import INFER, infer_parameters
 from thunder_frontend.metadata_calls import reduced
 from thunder_frontend.module_calls import call_module, runs_forward_alone
 from thunder_frontend.open_numbers import open_number_lookasides
@@ -203,6 +204,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         torch.compiler.is_dynamo_compiling: compiling,
         module_calls.enter_hooks: enter_hooks,
         module_calls.leave_hooks: leave_hooks,
+        INFER: infer_parameters(acquisition),
         TORCH_COMPILE: leave_uncompiled,
         transformer_encoders.ORIGINAL_QUESTION: transformer_encoders.is_causal_mask,
         transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
@@ -242,7 +244,7 @@ def lookasides(acquisition: Any) -> list[Any]:
                 return acquisition.interpreted(function.__wrapped__)(*args, **kwargs)
             with torch._C.DisableTorchFunction():
                 answer = function(*args)
-            return world.result_of(function, args, answer)
+            return world.answers.result_of(function, args, answer)
 
         return called
 

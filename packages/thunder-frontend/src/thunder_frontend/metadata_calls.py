@@ -230,6 +230,37 @@ def _is_inference(calls: Any, tensor: T) -> bool:
     return torch.is_inference_mode_enabled() if outside is None else outside.example.is_inference()
 
 
+@answers(T.is_shared)
+def _is_shared(calls: Any, tensor: T) -> bool:
+    return _said_outside(calls, tensor, "is_shared")
+
+
+@answers(T.is_pinned)
+def _is_pinned(calls: Any, tensor: T, device: Any = None) -> bool:
+    return _said_outside(calls, tensor, "is_pinned")
+
+
+@answers(T._is_view)
+def _is_view(calls: Any, tensor: T) -> bool:
+    return _said_outside(calls, tensor, "_is_view")
+
+
+def _said_outside(calls: Any, tensor: T, name: str) -> bool:
+    """Return what PyTorch says of a tensor of the outside world, and guard that."""
+    traced = calls.traced(tensor)
+    if traced.source is None:
+        raise AcquisitionError(f"{name}() of a tensor that the program computes is not known inside of it")
+    return calls.ask(traced, name, getattr(traced.given, name)(), call=True)  # type: ignore[no-any-return]
+
+
+@answers(getter("output_nr"))
+def _output_nr(calls: Any, tensor: T) -> int:
+    traced = calls.traced(tensor)
+    if traced.source is None:
+        raise AcquisitionError("output_nr belongs to the history of a tensor, which a program has as a whole")
+    return calls.ask(traced, "output_nr", traced.given.output_nr)  # type: ignore[no-any-return]
+
+
 @answers(T.register_hook)
 def _register_hook(calls: Any, tensor: T, hook: Callable[..., Any]) -> Any:
     with torch._C.DisableTorchFunction():

@@ -17,6 +17,7 @@ import torch
 
 from thunder_frontend.epilogue import epilogue_lines
 from thunder_frontend.guards import (
+    GONE,
     EmptyGuard,
     Guard,
     HeldPartGuard,
@@ -243,7 +244,7 @@ def _prologue(program: Program, guarded: bool) -> _Lines:
             made.add(f"holds = {context.object(constraints.check, 'broken_constraint')}({numbers}) is None", 3)
         if made.lines[-1].endswith("if holds:"):
             made.lines.pop()
-        made.add("except (LookupError, AttributeError, TypeError, ZeroDivisionError):")
+        made.add(f"except ({', '.join([error.__name__ for error in GONE])}):")
         made.add("holds = False", 2)
         made.add("if not holds:")  # outside of the try: errors of the user's program are none of guards
         made.add("return miss(args, kwargs)", 2)

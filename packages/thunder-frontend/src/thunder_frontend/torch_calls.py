@@ -12,6 +12,7 @@ import torch
 from thunder_frontend.autograd_calls import ANSWERS
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
 from thunder_frontend.histories import check_reads, fixed_reason, is_unconnected
+from thunder_frontend.kinds import NumPyScalar
 from thunder_frontend.known_values import KnownValues
 from thunder_frontend.levels import Levels
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
@@ -271,6 +272,8 @@ class TorchCalls:
             return {key: self.values(item) for key, item in tree.items()}
         if isinstance(tree, tuple) and hasattr(tree, "_make"):
             return tree._make([self.values(item) for item in tree])
+        if cls.__module__ == "numpy" and isinstance(tree, NumPyScalar):
+            return tree.item()  # as PyTorch takes it
         if cls is slice:
             ends = (tree.start, tree.stop, tree.step)
             return slice(*[self.number_of(end) if isinstance(end, torch.Tensor) else end for end in ends])

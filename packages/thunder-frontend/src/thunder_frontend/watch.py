@@ -5,25 +5,21 @@ from __future__ import annotations
 import _abc
 import builtins
 import contextvars
-import datetime
+import decimal
 import operator
-import os
-import random
-import time
 import types
-import weakref
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from types import CodeType, GetSetDescriptorType
 from typing import Any
 
 import torch
 
 from thunder_frontend.class_reads import SPECIAL_METHODS, class_of
-from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of
-from thunder_frontend.kinds import DICTS, LISTS, SCALARS, SETS, is_buffer
+from thunder_frontend.kinds import DICTS, LISTS, SETS, is_buffer
+from thunder_frontend.queries import ASKED_AGAIN, as_positional, hashable, is_query, is_unwatchable, refuse, varies
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import World
@@ -40,18 +36,7 @@ MUTATORS = frozenset(
 INPLACE_OPERATORS = frozenset(
     getattr(operator, n) for n in ("iadd", "ior", "iand", "isub", "ixor", "imul", "setitem", "delitem")
 )
-SHARP = frozenset({os.stat, os.getcwd, os.listdir})
-"""Functions whose answers a program does not ask for again."""
-
-VARYING = frozenset({
-    os.urandom, datetime.datetime.now, datetime.datetime.utcnow, datetime.date.today,
-    *(getattr(time, n + ns) for n in ("time", "perf_counter", "monotonic", "process_time") for ns in ("", "_ns")),
-})  # fmt: skip
-"""Functions whose answer is another one on each call."""
-
 EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
-READS_OUTSIDE = frozenset({open, builtins.input})
-"""What no guard could tell the state of, before a call."""
 
 
 class Watch(Callbacks):
@@ -81,6 +66,8 @@ class Watch(Callbacks):
         """Keep what says that there is no program: a handler of the user's is not meant for it."""
         if self.refusal is None and isinstance(error, ThunderError) and not isinstance(error, EAGER_RAISES_TOO):
             self.refusal = error
+        if isinstance(error, ImportError) and isinstance(error.name, str):
+            self.world.answers.not_imported(error.name)
 
     # --- loads -----------------------------------------------------------------------------------------------------
 
@@ -191,22 +178,24 @@ class Watch(Callbacks):
             _found(self.world, *operands)
 
     def opaque_call(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        hashable = _hashable(fn)
-        if hashable and fn in SPECIAL_METHODS:
+        known = hashable(fn)
+        if known and fn in SPECIAL_METHODS:
             self.world.classes.operands(fn, args)
         elif fn.__class__ is types.FunctionType:
             self.world.made_of(fn)
         if fn is isinstance or fn is issubclass:
             self.world.classes.checks("__instancecheck__" if fn is isinstance else "__subclasscheck__", args[1])
         if isinstance(getattr(fn, "__self__", None), contextvars.ContextVar) and not args and fn.__name__ == "get":
-            self.world.unset(fn.__self__)
-        if hashable and fn in BEFORE:
+            self.world.answers.unset(fn.__self__)
+        if known and fn in BEFORE:
             BEFORE[fn](self.world, *args)
-        if _looks_inside(fn, hashable):
+        if _looks_inside(fn, known):
             for value in (*args, *kwargs.values()):
                 if fn not in SEARCHING or not is_container(value) or isinstance(value, LISTS):
                     self.world.unwatched.looked_into(value)
-        if hashable and fn in PRECISE or fn is super:
+        if args and isinstance(args[0], contextvars.Context):
+            refuse(getattr(fn, "__name__", ""))
+        if known and fn in PRECISE or fn is super:
             return
         name = getattr(fn, "__name__", "")
         owner = bound = getattr(fn, "__self__", None)
@@ -217,20 +206,19 @@ class Watch(Callbacks):
                 self._method(owner, name, fn)
         elif bound is not None and not isinstance(bound, (types.ModuleType, type)):
             self.world.unwatched.escapes(bound)
-        if hashable and fn in READS_OUTSIDE:
-            raise AcquisitionError(
-                f"the program calls {name}(), and what that reads or writes lies outside of what a compiled program "
-                "can watch or repeat; do it before the call and pass in what it gives, or after the call"
-            )
-        if hashable and fn in VARYING or is_generator(bound):
+        if known and is_unwatchable(fn, owner):
+            refuse(name)
+        if known and varies(fn, owner, args):
             self.sharp(f"it calls {name}(), which happens while it is compiled and not on later calls", True)
-        elif hashable and fn in SHARP:
-            self.sharp(f"it calls {name}(), which happens while it is compiled and not on later calls")
+        if known and fn in ASKED_AGAIN:
+            self.world.answers.asked(fn, args, kwargs)
+        if any([isinstance(a, decimal.Decimal) for a in (bound, *args)]):
+            self.world.answers.computes_decimals()
         self._passed(fn, owner, [*args, *kwargs.values()])
 
     def _passed(self, fn: Any, owner: Any, values: list[Any]) -> None:
         """Take in what is passed to a call that cannot be watched."""
-        if _hashable(fn) and fn in TAKE_ARRAYS:
+        if hashable(fn) and fn in TAKE_ARRAYS:
             return
         watched = isinstance(fn, type) or getattr(fn, "__module__", None) in BUILTIN or is_container(owner)
         for value in values:
@@ -248,7 +236,7 @@ class Watch(Callbacks):
     def _checked(self, abstract: Any, cls: Any, answer: bool) -> None:
         """Take in what an abstract class says of a class that is not derived from it: classes may be registered."""
         if isinstance(cls, type) and abstract not in cls.__mro__ and (not answer or self.world.classes.is_outside(cls)):
-            self.world.registered(cls, abstract, answer)
+            self.world.answers.registered(cls, abstract, answer)
 
     def opaque_result(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
         if isinstance(result, type) and (fn is type.__new__ or isinstance(fn, type) and issubclass(fn, type)):
@@ -257,17 +245,17 @@ class Watch(Callbacks):
         if fn is globals:
             self.world.know(result, held(result, f"globals of {result.get('__name__', '?')}"))
         elif fn is builtins.__import__:
-            self.world.imported(result, args[0])
+            self.world.answers.imported(result, args[0])
         if fn is operator.getitem and is_container(args[0]):
             return self.world.item(args[0], args[1], result)
         if fn is _abc._abc_instancecheck or fn is _abc._abc_subclasscheck:
             self._checked(args[0], class_of(args[1]) if fn is _abc._abc_instancecheck else args[1], result)
-        precise = PRECISE.get(fn) if _hashable(fn) else None
+        precise = PRECISE.get(fn) if hashable(fn) else None
         if precise is not None:
             precise(self.world, *args)
             return result
         if is_query(fn, args, kwargs, result):
-            return self.world.result_of(fn, tuple(args), result)
+            return self.world.answers.result_of(as_positional(fn, kwargs), tuple(args), result)
         name = getattr(fn, "__name__", "")
         reader = READS.get(name)
         if reader is None:
@@ -281,12 +269,8 @@ class Watch(Callbacks):
         return result
 
 
-def _hashable(fn: Any) -> bool:
-    return type(fn).__hash__ is not None and not isinstance(fn, weakref.ref)  # which has the hash of what it refers to
-
-
 def _hashable_in(fn: Any, table: Container[Any]) -> bool:
-    return _hashable(fn) and fn in table
+    return hashable(fn) and fn in table
 
 
 def is_container(value: Any) -> bool:
@@ -294,37 +278,9 @@ def is_container(value: Any) -> bool:
     return type(value) in CONTAINERS or isinstance(value, (*LISTS, *DICTS, *SETS)) and not isinstance(value, torch.Size)
 
 
-def is_generator(value: Any) -> bool:
-    """Whether something is one of Python's or NumPy's generators of random numbers."""
-    return isinstance(value, random.Random) or (type(value).__module__ or "").startswith("numpy.random")
-
-
-def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:
-    """Whether a call asks for state that may change from call to call, and does nothing else."""
-    if kwargs:
-        return False
-    if isinstance(fn, weakref.ref) or isinstance(getattr(fn, "__self__", None), contextvars.ContextVar):
-        return getattr(fn, "__name__", "get") == "get"
-    if fn is torch.from_numpy:
-        return True
-    if getattr(fn, "__name__", "") == "initial_seed":
-        return fn is torch.initial_seed or isinstance(getattr(fn, "__self__", None), torch.Generator)
-    if not isinstance(result, SCALARS) or not all(isinstance(a, SCALARS) for a in args):
-        return False
-    module, name = getattr(fn, "__module__", None) or "", getattr(fn, "__name__", "")
-    if _hashable_in(fn, SETTLED_QUERIES):
-        return False
-    return (
-        module.partition(".")[0] == "torch"
-        and name.lstrip("_").startswith(("get_", "is_", "are_", "device_count", "current_"))
-        or name.endswith("_enabled")
-        and module.partition(".")[0] == "torch"
-    )
-
-
-def _looks_inside(fn: Any, hashable: bool) -> bool:
+def _looks_inside(fn: Any, known: bool) -> bool:
     """Whether a function calls methods of the objects that it is given, or that containers hold which it is given."""
-    if hashable and fn in LOOKING_INSIDE:
+    if known and fn in LOOKING_INSIDE:
         return True
     owner = getattr(fn, "__self__", None)
     return isinstance(owner, (*LISTS, *DICTS, *SETS, str)) and fn.__name__ in ASKING_METHODS
@@ -418,16 +374,6 @@ BEFORE: dict[Any, Callable[..., None]] = {
 TAKE_ARRAYS = frozenset({torch.from_numpy})
 """Functions that make a tensor of an array, which becomes an input of the program."""
 
-SETTLED_QUERIES = frozenset({
-    torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.get_default_device,
-    torch.is_autocast_enabled, torch.is_autocast_cache_enabled,
-    torch._C._is_any_autocast_enabled, torch._C._get_default_device, torch._C._is_torch_function_enabled,
-    torch._C._is_torch_function_mode_enabled, torch._C._is_torch_function_all_disabled, torch.is_autocast_cpu_enabled,
-    torch._C._is_fwd_grad_enabled, torch.compiler.is_compiling,
-    torch.jit.is_scripting, torch.jit.is_tracing,
-})  # fmt: skip
-"""Queries about what every program guards, or what programs do not depend on."""
-
 LOOKING_INSIDE = frozenset({
     min, max, sorted, sum, repr, str, format, print, hash, dict, set, frozenset, float, int, complex, range, divmod,
     pow, round, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.contains,
@@ -463,4 +409,4 @@ READS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 """The same for methods of containers, by name."""
 
-__all__ = ["AcquisitionError", "Watch"]
+__all__ = ["Watch"]

@@ -7,11 +7,9 @@ of them is outside too. Tensors are replaced by traced tensors at that moment; e
 from __future__ import annotations
 
 import builtins
-import contextvars
 import enum
 import functools
 import operator
-import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -20,6 +18,7 @@ from typing import Any
 import torch
 
 from thunder_frontend import module_calls
+from thunder_frontend.answers import Answers
 from thunder_frontend.class_reads import GIVEN_AS_THEY_ARE, HEAP_TYPE, ClassReads, class_of, is_mutable, is_ours
 from thunder_frontend.guards import (
     AttributeAbsentGuard,
@@ -76,6 +75,7 @@ class World:
         self._codes: set[int] = set()
         self.classes = ClassReads(self)
         self.unwatched = Unwatched(self)
+        self.answers = Answers(self)
         self._facts: set[Any] = set()
         self.guards: list[Guard] = []
         self.log: list[tuple[Any, ...]] = []
@@ -378,13 +378,6 @@ class World:
         elif isinstance(obj, types.ModuleType) or not hasattr(type(obj), "__getattr__"):
             self.require(AttributeAbsentGuard(source, name), id(source), name, "absent")
 
-    def imported(self, module: Any, name: str) -> None:
-        """Take in a module that an import statement of the program found."""
-        for known in (name, name.partition(".")[0], getattr(module, "__name__", None)):
-            if known is not None and sys.modules.get(known) is module:
-                self.read(held(sys.modules, "sys.modules"), "item", known, module, (sys.modules, known))
-                return
-
     def global_(self, scope: dict[str, Any], name: str, value: Any) -> Any:
         """Take in a global of an interpreted function."""
         if scope is OWN or self.journal.written_at(scope, "item", name):
@@ -460,26 +453,6 @@ class World:
         for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
             if name in named and name not in kwargs:
                 kwargs[name] = self.item(named, name, named[name])
-
-    def result_of(self, function: Any, args: tuple[Any, ...], result: Any) -> Any:
-        """Take in what a call of a query returned: one without effects, whose answer may be another one next time."""
-        given = tuple([a if isinstance(a, VALUES) else self._sources.get(id(a)) for a in args])
-        if any(g is None and a is not None for g, a in zip(given, args, strict=True)):
-            return result
-        source = self._sources.get(id(function)) or held(
-            function, getattr(function, "__name__", type(function).__name__)
-        )
-        return self.read(source, "call", given, result)
-
-    def registered(self, cls: type, other: type, answer: bool) -> None:
-        """Take in whether a class counts as derived from an abstract one."""
-        self.know_classes((cls, other))
-        self.result_of(issubclass, (cls, other), answer)
-
-    def unset(self, variable: contextvars.ContextVar[Any]) -> None:
-        """Take in that a context variable, which is asked for its value, has none."""
-        if variable.get(...) is ...:
-            self.result_of(variable.get, (...,), ...)
 
     def item(self, container: Any, key: Any, value: Any) -> Any:
         """Take in ``container[key]``."""

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin
 
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.histories import base_of, check_reads, check_written
@@ -309,6 +310,8 @@ class WriteCalls(TorchCalls):
 
     def as_class(self, cls: type, data: torch.Tensor, require_grad: bool = False) -> Any:
         """Do what ``torch.Tensor._make_subclass`` does: a parameter of the memory of ``data``, say."""
+        if issubclass(cls, UninitializedTensorMixin):
+            raise AcquisitionError("a lazy module gets its parameters when it is called; make it outside")
         with torch._C.DisableTorchFunction():
             self.changes += 1
             parent = self.traced(data)

@@ -160,6 +160,8 @@ def super_arguments(frame: Frame) -> list[Any]:
         cls = NULL
     if cls is NULL:
         raise RuntimeError("super(): empty __class__ cell")
+    if frame.machine.load_closure is not None:
+        cls = frame.machine.load_closure(frame.function, "__class__", cls)
     if not isinstance(cls, type):
         raise RuntimeError(f"super(): __class__ is not a type ({type(cls).__name__})")
     return [cls, first]

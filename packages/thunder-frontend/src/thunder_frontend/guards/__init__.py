@@ -1,6 +1,6 @@
 """Guards: facts about the outside world that a program relies on, a module per kind of value."""
 
-from thunder_frontend.guards.base import Guard
+from thunder_frontend.guards.base import GONE, Guard
 from thunder_frontend.guards.containers import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
 from thunder_frontend.guards.environment import AUTOCAST_DEVICES, Environment, EnvironmentGuard, environment
 from thunder_frontend.guards.held import (
@@ -29,7 +29,7 @@ from thunder_frontend.guards.values import (
 )
 
 __all__ = [
-    "AUTOCAST_DEVICES", "AttributeAbsentGuard", "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard",
+    "AUTOCAST_DEVICES", "GONE", "AttributeAbsentGuard", "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard",
     "Environment", "EnvironmentGuard", "Guard", "HeldPartGuard", "IdentityGuard", "KeysGuard", "LengthGuard",
     "MembershipGuard", "SameAsBeforeGuard",
     "SameObjectGuard", "SameTensorGuard", "SetGuard", "SnapshotGuard", "TensorGuard",

@@ -9,6 +9,9 @@ from typing import Any
 from thunder_frontend.sources import Source
 from thunder_ir import Context
 
+GONE = (LookupError, AttributeError, TypeError, ValueError, ZeroDivisionError, OSError, ReferenceError)
+"""What is raised on the way to a value that is not there any more."""
+
 
 class Guard(ABC):
     """A fact about the outside world that must hold for a program to be valid.
@@ -41,7 +44,7 @@ class Guard(ABC):
         """Say how the fact fails to hold now, with old and new value; ``None`` if it holds."""
         try:
             value = self.slot[0][self.slot[1]] if self.slot is not None else self.source.evaluate(dict(roots))
-        except (LookupError, AttributeError, TypeError, ValueError) as error:
+        except GONE as error:
             return f"{self.source} is gone ({type(error).__name__}: {error})"
         problem = self.problem(value)
         return None if problem is None else f"{self.source} {problem}"

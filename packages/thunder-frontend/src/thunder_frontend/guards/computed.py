@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.guards.base import Guard, shown
+from thunder_frontend.guards.base import GONE, Guard, shown
 from thunder_frontend.sources import Source
 from thunder_ir import Context, TensorProxy
 
@@ -111,7 +111,7 @@ class ComputedValuesGuard(Guard):
     def failure(self, roots: Mapping[str, Any]) -> str | None:
         try:
             problem = self.difference(*[source.evaluate(dict(roots)) for _, source in self.inputs])
-        except (LookupError, AttributeError, TypeError) as error:
+        except GONE as error:
             return f"{self.source} is gone ({type(error).__name__}: {error})"
         sources = ", ".join([str(source) for _, source in self.inputs])
         return None if problem is None else f"a value that Python reads, computed of {sources}, {problem}"

@@ -52,8 +52,24 @@ def environment() -> Environment:
             torch._C._get_math_sdp_enabled(), torch._C._get_flash_sdp_enabled(),
             torch._C._get_mem_efficient_sdp_enabled(), torch._C._get_cudnn_sdp_enabled(),
         ),
-        torch.get_float32_matmul_precision(),
+        matmul_precision(),
     )  # fmt: skip
+
+
+def matmul_precision() -> str:
+    """Return how precise products of ``float32`` matrices are, in whichever way it was set."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:  # by fp32_precision of some backend, after which PyTorch does not sum it up any more
+        return str([(torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision)])
+
+
+def native_check() -> Callable[[], bool] | None:
+    """Return PyTorch's check that most of its state is as it is now; ``None`` if it has none, or cannot make one."""
+    try:
+        return None if GlobalStateGuard is None else GlobalStateGuard().check
+    except RuntimeError:  # it asks for the precision of products in a way that is not the one it was set in
+        return None
 
 
 def autocast_state() -> tuple[Any, ...]:
@@ -75,7 +91,7 @@ class EnvironmentGuard:
     def __init__(self) -> None:
         self.environment = environment()
         self.modes = torch._C._len_torch_function_stack()
-        self._native = GlobalStateGuard().check if GlobalStateGuard is not None else None
+        self._native = native_check()
 
     def checker(self) -> Callable[[], bool]:
         """Return a function that says whether the state is what it was when this guard was made."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, is_
 from typing import Any
 
-from thunder_frontend.guards.base import Guard, shown
+from thunder_frontend.guards.base import GONE, Guard, shown
 from thunder_frontend.sources import Source, held
 from thunder_ir import Context
 
@@ -72,7 +72,7 @@ class SameObjectGuard(Guard):
     def failure(self, roots: Any) -> str | None:
         try:
             same = self.source.evaluate(dict(roots)) is self.other.evaluate(dict(roots))
-        except (LookupError, AttributeError, TypeError) as error:
+        except GONE as error:
             return f"{self.source} is gone ({error})"
         return None if same else f"{self.source} and {self.other} are two objects now, compiled for one"
 
@@ -103,7 +103,7 @@ class DistinctObjectsGuard(Guard):
     def failure(self, roots: Any) -> str | None:
         try:
             found = [id(s.evaluate(dict(roots))) for s in self.sources]
-        except (LookupError, AttributeError, TypeError) as error:
+        except GONE as error:
             return f"one of {', '.join(map(str, self.sources))} is gone ({error})"
         if len(set(found)) == len(found):
             return None

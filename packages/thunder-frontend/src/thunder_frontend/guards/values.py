@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import enum
 import math
 import weakref
 from collections.abc import Iterable
@@ -10,21 +12,48 @@ from typing import Any
 import torch
 
 from thunder_frontend.guards.base import Guard, shown
+from thunder_frontend.kinds import VALUES
 from thunder_frontend.sources import Source
 from thunder_ir import Context, literal
 
 
 def same_value(a: Any, b: Any) -> bool:
-    """Whether two scalars are the same for a program: of one type, equal, zeros of one sign, NaN like NaN."""
+    """Whether two scalars are the same for a program: of one type, equal, zeros of one sign, NaN like NaN.
+
+    What ``==`` takes for the same although it can be told apart, such as times of two zones or ``range(0, 3, 2)`` and
+    ``range(0, 4, 2)``, is compared by what copies are made of.
+    """
     if a is b:
         return True
-    if type(a) is not type(b):
+    cls = type(a)
+    if cls is not type(b) or isinstance(a, enum.Enum):  # of these there is one each
         return False
+    if cls in _TOLD_APART_BY_EQ:
+        return bool(a == b)
     if isinstance(a, float):
         return (a == b or a != a and b != b) and math.copysign(1.0, a) == math.copysign(1.0, b)
     if isinstance(a, complex):
         return same_value(a.real, b.real) and same_value(a.imag, b.imag)
-    return bool(a == b)
+    for base in (int, str, bytes):
+        if isinstance(a, base):
+            return bool(base.__eq__(a, b))  # whatever a derived class says
+    return _same_part(a.__reduce_ex__(4), b.__reduce_ex__(4))
+
+
+def _same_part(a: Any, b: Any) -> bool:
+    """Whether two parts of what copies are made of are the same."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) is tuple:
+        return len(a) == len(b) and all(map(_same_part, a, b))
+    return same_value(a, b) if isinstance(a, VALUES) else bool(a == b)
+
+
+_TOLD_APART_BY_EQ = frozenset({
+    int, str, bytes, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, datetime.timedelta,
+})  # fmt: skip
 
 
 _LOOKED_UP = (bool, int, float, str, bytes, type(None), torch.dtype, torch.device)

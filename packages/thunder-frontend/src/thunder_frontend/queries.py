@@ -1,0 +1,168 @@
+"""Calls that ask for what somebody else may change: which are asked again before each call, and which are refused.
+
+A program that asks where it is, or how large a file is, is compiled for the answer; the question becomes a guard. What
+has an effect, or an answer that is another one each time, has no place in a program.
+"""
+
+from __future__ import annotations
+
+import _signal
+import contextvars
+import datetime
+import decimal
+import functools
+import gc
+import os
+import random
+import sys
+import threading
+import time
+import types
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.kinds import SCALARS
+
+OF_THE_SYSTEM = os.stat.__module__
+"""The module, written in C, that asks the operating system."""
+
+
+def _of_system(names: str) -> frozenset[Any]:
+    return frozenset(getattr(os, name) for name in names.split() if hasattr(os, name))
+
+
+PURE = _of_system("fspath strerror WIFEXITED WEXITSTATUS WIFSIGNALED WTERMSIG major minor makedev _exit")
+"""Functions of the system that answer by their arguments alone."""
+
+ASKED_AGAIN = _of_system(
+    "stat lstat access readlink listdir getcwd getcwdb cpu_count getpid getppid getuid geteuid getgid getegid getlogin "
+    "get_terminal_size isatty statvfs uname sched_getaffinity pathconf sysconf confstr"
+) | {
+    decimal.getcontext,
+    _signal.getsignal,
+    sys.get_int_max_str_digits,
+    sys.getswitchinterval,
+    threading.get_ident,
+    threading.get_native_id,
+}
+"""Functions without effects, whose answers programs are compiled for."""
+
+VARYING = frozenset({
+    os.urandom, os.times, datetime.datetime.now, datetime.datetime.utcnow, datetime.date.today,
+    *(getattr(time, n + ns) for n in ("time", "perf_counter", "monotonic", "process_time") for ns in ("", "_ns")),
+})  # fmt: skip
+"""Functions whose answer is another one on each call."""
+
+VARYING_WITHOUT = {time.localtime: 1, time.gmtime: 1, time.ctime: 1, time.asctime: 1, time.strftime: 2}
+"""The same for functions that take a time, if they get fewer arguments."""
+
+UNWATCHABLE = frozenset({
+    open, input, contextvars.copy_context, decimal.localcontext, decimal.setcontext, sys.getrefcount, gc.isenabled,
+    gc.get_objects, gc.get_referrers, gc.get_count, weakref.getweakrefcount, weakref.getweakrefs,
+})  # fmt: skip
+"""What no guard could tell the state of before a call, or what the compiler itself has a part in."""
+
+SETTLED = frozenset({
+    torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.get_default_device,
+    torch.is_autocast_enabled, torch.is_autocast_cache_enabled,
+    torch._C._is_any_autocast_enabled, torch._C._get_default_device, torch._C._is_torch_function_enabled,
+    torch._C._is_torch_function_mode_enabled, torch._C._is_torch_function_all_disabled, torch.is_autocast_cpu_enabled,
+    torch._C._is_fwd_grad_enabled, torch.compiler.is_compiling,
+    torch.jit.is_scripting, torch.jit.is_tracing,
+})  # fmt: skip
+"""Queries about what every program guards, or what programs do not depend on."""
+
+
+def hashable(fn: Any) -> bool:
+    """Whether a callable can be looked up in a table."""
+    return type(fn).__hash__ is not None and not isinstance(fn, weakref.ref)  # which has the hash of what it refers to
+
+
+def is_generator(value: Any) -> bool:
+    """Whether something is one of Python's or NumPy's generators of random numbers."""
+    return isinstance(value, random.Random) or (type(value).__module__ or "").startswith("numpy.random")
+
+
+def is_unwatchable(fn: Any, owner: Any) -> bool:
+    """Whether a call reads or writes what lies outside of what a program can watch or repeat.
+
+    Args:
+        fn: what is called; can be looked up.
+        owner: what it is a method of, or its first argument.
+    """
+    if fn in UNWATCHABLE or isinstance(owner, contextvars.Context):
+        return True
+    if getattr(fn, "__module__", None) != OF_THE_SYSTEM or not isinstance(fn, types.BuiltinFunctionType):
+        return False
+    return fn not in PURE and fn not in ASKED_AGAIN and fn not in VARYING
+
+
+def varies(fn: Any, owner: Any, args: Sequence[Any]) -> bool:
+    """Whether the answer of a call is another one each time; ``fn`` can be looked up."""
+    return fn in VARYING or is_generator(owner) or len(args) < VARYING_WITHOUT.get(fn, 0)
+
+
+def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:
+    """Whether a call asks for state that may change from call to call, and does nothing else."""
+    if hashable(fn) and fn in ASKED_AGAIN:
+        return True
+    if kwargs:
+        return False
+    owner, name = getattr(fn, "__self__", None), getattr(fn, "__name__", "")
+    if isinstance(fn, weakref.ref) or isinstance(owner, weakref.ref) and name == "__call__":
+        return True
+    if isinstance(owner, contextvars.ContextVar):
+        return bool(name == "get")
+    if fn is torch.from_numpy:
+        return True
+    if name == "initial_seed":
+        return fn is torch.initial_seed or isinstance(owner, torch.Generator)
+    if not isinstance(result, SCALARS) or not all(isinstance(a, SCALARS) for a in args):
+        return False
+    if (getattr(fn, "__module__", None) or "").partition(".")[0] != "torch" or hashable(fn) and fn in SETTLED:
+        return False
+    return name.lstrip("_").startswith(("get_", "is_", "are_", "device_count", "current_")) or name.endswith("_enabled")
+
+
+def decimal_context() -> str:
+    """Return what computations with decimal numbers in this thread depend on."""
+    now = decimal.getcontext()
+    traps = [trap.__name__ for trap, on in now.traps.items() if on]
+    return f"{now.prec} {now.rounding} {now.Emin} {now.Emax} {now.capitals} {now.clamp} {' '.join(traps)}"
+
+
+@functools.cache
+def failing(fn: Callable[..., Any]) -> Callable[..., str | None]:
+    """Return a function that says which exception a call of ``fn`` raises; ``None`` if none."""
+
+    def fails(*args: Any) -> str | None:
+        try:
+            fn(*args)
+        except Exception as error:  # whatever it is, it is the answer
+            return type(error).__qualname__
+        return None
+
+    return fails
+
+
+def as_positional(fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return a function that takes the positional arguments of a call of ``fn``."""
+    return functools.partial(fn, **kwargs) if kwargs else fn
+
+
+def refuse(name: str) -> None:
+    """Refuse a call that lies outside of what a program can watch or repeat."""
+    raise AcquisitionError(
+        f"the program calls {name}(), and what that reads or writes lies outside of what a compiled program can watch "
+        "or repeat; do it before the call and pass in what it gives, or after the call"
+    )
+
+
+__all__ = [
+    "ASKED_AGAIN", "as_positional", "decimal_context", "failing", "hashable", "is_generator", "is_query",
+    "is_unwatchable", "refuse", "varies",
+]  # fmt: skip
