@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from thunder_ir import OpTags, Proxy, TensorProxy, Trace, value_of
 from thunder_ir.passes import has_effect, trace_pass
 
-FIXED = (OpTags.RANDOM, OpTags.COLLECTIVE, OpTags.DEVICE_SYNC)
+FIXED = frozenset({OpTags.RANDOM, OpTags.COLLECTIVE, OpTags.DEVICE_SYNC})
 
 
 def bytes_of(proxy: Proxy) -> int:
@@ -41,7 +41,7 @@ def order_for_memory(trace: Trace) -> Trace:
     if any([has_effect(bound) and not bound.has_tag(OpTags.RANDOM) for bound in bounds]):
         return trace
     flow = _Flow(trace)
-    order = flow.sunk([any([bound.has_tag(tag) for tag in FIXED]) for bound in bounds])
+    order = flow.sunk([not (FIXED.isdisjoint(b.symbol.tags) and FIXED.isdisjoint(b.tags)) for b in bounds])
     before = range(len(bounds))
     if order is None or flow.peak(order) >= flow.peak(before):
         return trace

@@ -8,7 +8,6 @@ as guards of their own, and what the first recorded is recorded again on the sec
 
 from __future__ import annotations
 
-import copy
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -167,6 +166,8 @@ class Replay:
         self.given: dict[int, TracedTensor] = {}
         self.names: dict[str, Proxy] = {}
         self.reads: list[torch.Tensor] = []
+        self._sources: dict[int, Source] = {}
+        self._moves: dict[int, Source] = {}
         self.places = [str(_known(self.world.source_of(m))) for m in (run.module, module)]
 
     def __call__(self) -> Any:
@@ -346,14 +347,12 @@ class Replay:
         if not self._depends(source):
             return None
         second = self._evaluated(source)
-        counterpart = copy.copy(guard)
         if isinstance(guard, HeldPartGuard):
-            counterpart.value = self.counterparts.get(id(guard.value), guard.value)
-        _require(counterpart.problem(second) is None)
+            guard = guard.expecting(self.counterparts.get(id(guard.value), guard.value))
+        _require(guard.problem(second) is None)
 
         def guard_it() -> None:
-            moved = copy.copy(counterpart)
-            moved.source = self._moved(source)
+            moved = guard.moved(self._moved(source))
             ids = {id(source.held): id(second), id(source): id(moved.source)}
             if source.base is not None and source.base.is_held:
                 ids[id(source.base.held)] = id(_known(moved.source.base).held)
@@ -380,17 +379,21 @@ class Replay:
 
     def _moved(self, source: Source) -> Source:
         if not source.is_held:
-            return Source(self._moved(_known(source.base)), source.kind, source.key)
+            found = self._moves.get(id(source))
+            if found is None:
+                found = self._moves[id(source)] = Source(self._moved(_known(source.base)), source.kind, source.key)
+            return found
         return source if self.is_common(source.held) else self._source(self.counterparts[id(source.held)], source)
 
     def _source(self, second: Any, first: Source) -> Source:
         """Return the way to a counterpart of what ``first`` leads to."""
-        known = self.world.source_of(second)
-        if known is not None:
-            return known
-        here, there = self.places
-        name = str(first)
-        return held(second, there + name.removeprefix(here) if name.startswith(here) else name)
+        found = self.world.source_of(second) or self._sources.get(id(second))
+        if found is None:
+            here, there = self.places
+            name = str(first)
+            found = held(second, there + name.removeprefix(here) if name.startswith(here) else name)
+            self._sources[id(second)] = found
+        return found
 
     def is_common(self, value: Any) -> bool:
         """Whether both modules have the same object there: then what is known of it is known already."""

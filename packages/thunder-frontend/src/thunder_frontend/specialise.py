@@ -17,6 +17,7 @@ import torch
 
 from thunder_frontend.epilogue import epilogue_lines
 from thunder_frontend.guards import (
+    GATHERED,
     GONE,
     EmptyGuard,
     Guard,
@@ -27,7 +28,7 @@ from thunder_frontend.guards import (
     TensorGuard,
     ValueGuard,
     checker,
-    gathered_types,
+    gathered,
     python_checker,
 )
 from thunder_frontend.outputs import proxies_of
@@ -278,8 +279,11 @@ def _conditions(program: Program, context: Context) -> list[str]:
     slots = [g for g in program.guards if g.slot is not None and isinstance(g, (ValueGuard, IdentityGuard))]
     absent = [g for g in program.guards if isinstance(g, MembershipGuard) and g.absent_slot is not None]
     empty = [g for g in program.guards if isinstance(g, EmptyGuard) and g.slotted is not None]
-    types = [g for g in program.guards if isinstance(g, HeldPartGuard) and g.part == "type" and not g.source.is_weak]
-    gathered = {id(g) for g in (*slots, *absent, *empty, *types)}
+    parts: dict[str, list[HeldPartGuard]] = {part: [] for part in GATHERED}
+    for g in program.guards:
+        if isinstance(g, HeldPartGuard) and g.part in GATHERED and not g.source.is_weak:
+            parts[g.part].append(g)
+    together = {id(g) for g in (*slots, *absent, *empty, *itertools.chain(*parts.values()))}
     conditions = [f"{context.object(program.environment.checker(), 'same_environment')}()"]
     modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
     conditions.append(f"{modes}() == {program.environment.modes}" if program.environment.modes else f"not {modes}()")
@@ -295,9 +299,8 @@ def _conditions(program: Program, context: Context) -> list[str]:
         tables, keys = zip(*[g.slotted for g in empty], strict=True)  # type: ignore[misc]
         tables, keys = context.object(list(tables), "tables"), context.object(list(keys), "names")
         conditions.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
-    if types:
-        conditions.append(gathered_types(types, context))
-    return conditions + [g.condition(context) for g in program.guards if id(g) not in gathered]
+    conditions += [gathered(guards, part, context) for part, guards in parts.items() if guards]
+    return conditions + [g.condition(context) for g in program.guards if id(g) not in together]
 
 
 def _absent(slots: Sequence[tuple[Any, Any]], context: Context) -> list[str]:

@@ -39,6 +39,8 @@ class OpTags(Enum):
     COLLECTIVE = auto()
     FREES = auto()  # its arguments cannot be read any more after it
 
+    __hash__ = object.__hash__  # members are one object each, and passes ask for tags all the time
+
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
@@ -158,6 +160,8 @@ class BoundSymbol:
     output: Any
     location: Any = None
     tags: frozenset[Any] = NO_TAGS
+    _inputs: tuple[Proxy, ...] | None = field(default=None, init=False, repr=False)
+    _outputs: tuple[Proxy, ...] | None = field(default=None, init=False, repr=False)
 
     @property
     def sym(self) -> Symbol:
@@ -165,15 +169,26 @@ class BoundSymbol:
         return self.symbol
 
     @property
-    def inputs(self) -> list[Proxy]:
+    def inputs(self) -> tuple[Proxy, ...]:
         """The proxies it reads, in order, repeated where read twice."""
-        found = flat_proxies(self.args)
-        return found + flat_proxies(self.kwargs) if self.kwargs else found
+        found = self._inputs
+        if found is None:
+            read = flat_proxies(self.args)
+            if self.kwargs:
+                read += flat_proxies(self.kwargs)
+            found = tuple(read)
+            object.__setattr__(self, "_inputs", found)  # every pass asks for it
+        return found
 
     @property
-    def outputs(self) -> list[Proxy]:
+    def outputs(self) -> tuple[Proxy, ...]:
         """The proxies it defines, in order."""
-        return flat_proxies(self.output)
+        found = self._outputs
+        if found is None:
+            output = self.output
+            found = (output,) if isinstance(output, Proxy) else tuple(flat_proxies(output))
+            object.__setattr__(self, "_outputs", found)
+        return found
 
     def has_tag(self, tag: Any) -> bool:
         """Whether the symbol or this call carries ``tag``."""

@@ -4,11 +4,12 @@ from thunder_frontend.guards.base import GONE, Guard
 from thunder_frontend.guards.containers import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
 from thunder_frontend.guards.environment import AUTOCAST_DEVICES, Environment, EnvironmentGuard, environment
 from thunder_frontend.guards.held import (
+    GATHERED,
     DistinctObjectsGuard,
     HeldPartGuard,
     SameObjectGuard,
     SnapshotGuard,
-    gathered_types,
+    gathered,
 )
 from thunder_frontend.guards.tensors import (
     DistinctTensorsGuard,
@@ -29,10 +30,10 @@ from thunder_frontend.guards.values import (
 )
 
 __all__ = [
-    "AUTOCAST_DEVICES", "GONE", "AttributeAbsentGuard", "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard",
-    "Environment", "EnvironmentGuard", "Guard", "HeldPartGuard", "IdentityGuard", "KeysGuard", "LengthGuard",
-    "MembershipGuard", "SameAsBeforeGuard",
-    "SameObjectGuard", "SameTensorGuard", "SetGuard", "SnapshotGuard", "TensorGuard",
-    "TensorMetadata", "TypeGuard", "ValueGuard", "checker", "environment", "gathered_types", "metadata_of",
-    "python_checker", "same_value",
+    "AUTOCAST_DEVICES", "GATHERED", "GONE", "AttributeAbsentGuard", "DistinctObjectsGuard",
+    "DistinctTensorsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard", "HeldPartGuard",
+    "IdentityGuard", "KeysGuard",
+    "LengthGuard", "MembershipGuard", "SameAsBeforeGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard",
+    "SnapshotGuard", "TensorGuard", "TensorMetadata", "TypeGuard", "ValueGuard", "checker", "environment", "gathered",
+    "metadata_of", "python_checker", "same_value",
 ]  # fmt: skip

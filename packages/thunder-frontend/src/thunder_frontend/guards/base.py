@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from thunder_frontend.sources import Source
 from thunder_ir import Context
@@ -36,6 +37,14 @@ class Guard(ABC):
     def problem(self, value: Any) -> str | None:
         """Say what is wrong with ``value``, the one that ``source`` leads to now; ``None`` if nothing is."""
 
+    def moved(self, source: Source) -> Self:
+        """Return a guard that says the same of another source."""
+        made = object.__new__(self.__class__)
+        for name in _fields(self.__class__):
+            setattr(made, name, getattr(self, name))
+        made.source = source
+        return made
+
     def facts(self) -> Iterable[tuple[str, Any]]:
         """Return what can be looked up in a dict: templates of Python source about the value, and what they give."""
         return ()
@@ -51,6 +60,11 @@ class Guard(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.source}>"
+
+
+@functools.cache
+def _fields(cls: type[Guard]) -> tuple[str, ...]:
+    return tuple([name for base in cls.__mro__ for name in getattr(base, "__slots__", ())])
 
 
 def shown(value: Any, limit: int = 60) -> str:

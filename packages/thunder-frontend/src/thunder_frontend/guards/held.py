@@ -1,6 +1,7 @@
 """Guards of objects that the compiled function holds: their type, and what functions and classes are made of.
 
-A program relies on the types of as many objects as it has modules, so that the prologue checks these together. What
+A program relies on the types of as many objects as it has modules, and on what these keep their attributes in, so that
+the prologue checks these together. What
 functions and classes are made of is few, and is read fastest where it is written out.
 """
 
@@ -39,6 +40,14 @@ class HeldPartGuard(Guard):
         self.part = part
         self.value = GETTERS[part](value)
 
+    def expecting(self, value: Any) -> HeldPartGuard:
+        """Return a guard of the same source's part that expects another object there."""
+        if value is self.value:
+            return self
+        made = self.moved(self.source)
+        made.value = value
+        return made
+
     def condition(self, context: Context) -> str:
         here = self.source.expression(context)
         now = f"type({here})" if self.part == "type" else f"{here}.{self.part}"
@@ -50,11 +59,17 @@ class HeldPartGuard(Guard):
         return None if now is self.value else f"has another {self.part}, {shown(now)}; compiled for {shown(self.value)}"
 
 
-def gathered_types(guards: Sequence[HeldPartGuard], context: Context) -> str:
-    """Return one condition that checks these guards, all of the part ``"type"``."""
-    objects = context.object([g.source.held for g in guards], "with_type")
-    expected = context.object([g.value for g in guards], "each_type")
-    return f"all(map({context.object(is_, 'is_')}, map(type, {objects}), {expected}))"
+GATHERED = ("type", "__dict__")
+"""Parts that a program relies on of as many objects as it has modules."""
+
+
+def gathered(guards: Sequence[HeldPartGuard], part: str, context: Context) -> str:
+    """Return one condition that checks these guards, all of one part."""
+    name = part.strip("_")
+    getter = "type" if part == "type" else context.object(GETTERS[part], f"{name}_of")
+    objects = context.object([g.source.held for g in guards], f"with_{name}")
+    expected = context.object([g.value for g in guards], f"each_{name}")
+    return f"all(map({context.object(is_, 'is_')}, map({getter}, {objects}), {expected}))"
 
 
 class SameObjectGuard(Guard):

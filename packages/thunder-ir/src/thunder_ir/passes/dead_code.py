@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from thunder_ir.passes.decorator import trace_pass
 from thunder_ir.passes.traits import may_fail, stays
 from thunder_ir.proxies import Proxy, TensorProxy
@@ -59,20 +61,23 @@ def keep_failures(trace: Trace) -> Trace:
 
 def _kept(trace: Trace) -> list[BoundSymbol]:
     """Return, last first, the calls whose outputs are read or that stay anyhow."""
-    read = _read_by(trace.outputs)
+    read: set[str] = set()
+    _add_names(read, trace.outputs)
     kept = []
     for bound in reversed(trace.bound_symbols):
         outputs = bound.outputs
-        if not read.isdisjoint([p.name for p in outputs]) or stays(bound):
+        if any([p.name in read for p in outputs]) or stays(bound):
             kept.append(bound)
-            read.update(_read_by(outputs), _read_by(bound.inputs))
+            _add_names(read, outputs)
+            _add_names(read, bound.inputs)
     return kept
 
 
-def _read_by(proxies: list[Proxy]) -> set[str]:
-    """The names of values, and those of their symbolic dimensions."""
-    names = {p.name for p in proxies}
+def _add_names(names: set[str], proxies: Iterable[Proxy]) -> None:
+    """Add the names of values, and those of their symbolic dimensions."""
     for p in proxies:
+        if p.name in names:
+            continue
+        names.add(p.name)
         if p.__class__ is TensorProxy:
             names.update([d.name for d in p.shape if d.__class__ is not int])  # type: ignore[union-attr]
-    return names
