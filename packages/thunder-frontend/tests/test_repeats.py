@@ -1,12 +1,14 @@
 """Models that repeat a block: acquired once and played again, with nothing to be seen of it but the time it takes."""
 
 import copy
+from collections import Counter
 
 import pytest
 import torch
 from torch import nn
 
 from thunder_frontend import cache_misses, jit, last_traces, repeats
+from thunder_frontend.jit import compiled_function
 
 
 class Inner(nn.Module):
@@ -88,7 +90,16 @@ def test_equal_blocks_are_acquired_once(answered):
     assert answered == list(model.blocks)[1:]
 
 
-def test_the_program_is_the_same_as_without(monkeypatch):
+def guarded(fn):
+    """What each guard of the specialisation compiled last says, with where its value is found."""
+    program = compiled_function(fn).compiled[-1].specialisation.program
+    return Counter(
+        (type(g).__name__, str(g.source), getattr(g, "part", None), repr(getattr(g, "key", None)))
+        for g in program.guards
+    )
+
+
+def test_the_program_and_its_guards_are_the_same_as_without(monkeypatch):
     model, x = Model(), torch.randn(3, 6)
     once = jit(model)
     once(x)
@@ -96,6 +107,7 @@ def test_the_program_is_the_same_as_without(monkeypatch):
     each = jit(model)
     each(x)
     assert str(last_traces(once)[0]) == str(last_traces(each)[0])
+    assert guarded(once) == guarded(each)
 
 
 def test_dropout_draws_anew_in_every_block():

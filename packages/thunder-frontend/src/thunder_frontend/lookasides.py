@@ -121,7 +121,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         source = world.source_of(self)
         if source is not None and not own.get("_compiled_call_impl"):
             here = held(own, f"{source}.__dict__")
-            world.part(self, here.key, "__dict__")
+            world.own_dict(self, source)
             for name in HOOKS:
                 world.empty_at(here, own, name)
             for name in GLOBAL_HOOKS:

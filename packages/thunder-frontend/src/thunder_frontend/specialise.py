@@ -305,15 +305,16 @@ def _conditions(program: Program, context: Context) -> list[str]:
 
 def _absent(slots: Sequence[tuple[Any, Any]], context: Context) -> list[str]:
     """Conditions that no container has what is beside it: one for all of them, one more for each with many names."""
-    names: dict[int, list[Any]] = {}
+    names: dict[int, tuple[Any, list[Any]]] = {}
     for container, name in slots:
-        names.setdefault(id(container), []).append(name)
-    mappings = {id(c): c for c, _ in slots if isinstance(c, Mapping) and len(names[id(c)]) >= MANY}
-    conditions = [
-        f"{context.object(c.keys().isdisjoint, 'lacks')}({context.object(frozenset(names[place]), 'names')})"
-        for place, c in mappings.items()
-    ]
-    rest = [(container, name) for container, name in slots if id(container) not in mappings]
+        names.setdefault(id(container), (container, []))[1].append(name)
+    conditions, rest = [], []
+    for container, those in names.values():
+        if len(those) >= MANY and isinstance(container, Mapping):
+            lacks = context.object(container.keys().isdisjoint, "lacks")
+            conditions.append(f"{lacks}({context.object(frozenset(those), 'names')})")
+        else:
+            rest += [(container, name) for name in those]
     if rest:
         tables, keys = context.object([c for c, _ in rest], "tables"), context.object([n for _, n in rest], "names")
         conditions.append(f"not any(map({context.object(contains, 'contains')}, {tables}, {keys}))")

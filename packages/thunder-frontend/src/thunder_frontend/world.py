@@ -124,7 +124,7 @@ class World:
             weak = source if source is not None and source.is_weak else None
             self.require(HeldPartGuard(value, name, part, weak), id(value), part)
 
-    def _own_dict(self, obj: Any, source: Source) -> None:
+    def own_dict(self, obj: Any, source: Source) -> None:
         """Guard that what a held object keeps its attributes in stays the very same dict."""
         if (id(obj), "__dict__") not in self._facts:
             self.part(obj, str(source), "__dict__")
@@ -256,7 +256,7 @@ class World:
         self.classes.finds_attributes(type(obj))
         own = getattr(obj, "__dict__", None)
         if source.is_held and isinstance(own, dict):
-            self._own_dict(obj, source)
+            self.own_dict(obj, source)
         if name == "__dict__":
             self.know(value, held(value, f"{source}.__dict__") if source.is_held else Source(source, "attribute", name))
             return value
@@ -312,7 +312,7 @@ class World:
 
     def _not_shadowed(self, obj: Any, source: Source, own: dict[str, Any], name: str) -> None:
         if source.is_held:
-            self._own_dict(obj, source)
+            self.own_dict(obj, source)
             mapping = held(own, f"{source}.__dict__")
             self.require(MembershipGuard(mapping, name, False), id(own), name, "absent")
         else:
@@ -506,7 +506,7 @@ class World:
     def table(self, module: torch.nn.Module, name: str) -> Any:
         """Take in one of the dicts in which an outside module keeps its parts."""
         source, own = self._sources[id(module)], module.__dict__
-        self._own_dict(module, source)
+        self.own_dict(module, source)
         return self.read(source, "attribute", name, own[name], (own, name))
 
     def empty_at(self, base: Source, container: dict[str, Any], key: str) -> None:

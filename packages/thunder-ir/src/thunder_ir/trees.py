@@ -55,7 +55,14 @@ def substitute(value: Any, mapping: dict[str, Any]) -> Any:
     if value.__class__ in _LEAVES:
         return value
     if isinstance(value, (tuple, list)):
-        items = [substitute(item, mapping) for item in value]
+        items = [
+            mapping.get(item.name, item)
+            if isinstance(item, Proxy)
+            else item
+            if item.__class__ in _LEAVES
+            else substitute(item, mapping)
+            for item in value
+        ]
         if all(map(_is, items, value)):
             return value
         if value.__class__ is tuple:

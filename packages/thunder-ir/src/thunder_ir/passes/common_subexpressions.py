@@ -39,7 +39,7 @@ def common_subexpressions(trace: Trace) -> Trace:
     replaced: dict[str, Any] = {}
     kept = []
     for bound in trace.bound_symbols:
-        if replaced:
+        if replaced and any([p.name in replaced for p in bound.inputs]):
             bound = bound.substituted(replaced)
         if writes(bound):
             seen.clear()  # what was computed before may read otherwise now
