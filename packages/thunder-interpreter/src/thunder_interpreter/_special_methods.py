@@ -1,0 +1,264 @@
+"""Builtins and operators that run special methods."""
+
+import abc
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from thunder_interpreter import _operators
+from thunder_interpreter._calls import Outcome, Special, call, call_native
+from thunder_interpreter._frame import AnyFrame, Call, Protocol, start
+from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
+from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._types import python_function, raw_attribute
+
+keep_builtins(globals())
+
+
+def push(frame: AnyFrame, value: Any) -> None:
+    """Push a result."""
+    frame.stack.append(value)
+
+
+def special_method(frame: AnyFrame, native: Callable[..., Any], name: str, args: list[Any]) -> Outcome:
+    """Call the Python method ``name`` of the first argument and let ``native`` check its result, or just ``native``."""
+    machine = frame.machine
+    cls = type(args[0])
+    if cls not in machine.plain and not _operators.is_plain(machine, cls):
+        method = raw_attribute(cls, name)
+        if python_function(machine, method):
+            if machine.special_methods is not None:
+                machine.special_methods(native, args)
+            return start(frame, checked(native, Call(method, *args), args[1:]))
+    return call_native(frame, native, args, {})
+
+
+def checked(native: Callable[..., Any], request: Call, rest: list[Any]) -> Protocol:
+    """Call a special method and pass its result through the C function it belongs to."""
+    return native(Shim((yield request)), *rest)
+
+
+def by_method(native: Callable[..., Any], name: str) -> Special:
+    """A replacement of ``native``, which calls the method ``name`` of its only argument."""
+
+    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+        if len(args) != 1 or kwargs:
+            return call_native(frame, native, args, kwargs)
+        return special_method(frame, native, name, args)
+
+    return special
+
+
+def special_bool(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``bool``."""
+    if len(args) != 1 or kwargs:
+        return call_native(frame, bool, args, kwargs)
+    return _operators.to_bool(frame, args[0])
+
+
+def special_str(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``str``."""
+    if len(args) != 1 or kwargs:
+        return call_native(frame, str, args, kwargs)
+    machine = frame.machine
+    cls = type(args[0])
+    if cls in machine.plain or raw_attribute(cls, "__str__") is not OBJECT_STR:
+        return special_method(frame, str, "__str__", args)
+    return special_method(frame, repr, "__repr__", args)
+
+
+OBJECT_STR = object.__dict__["__str__"]
+OBJECT_FORMAT = object.__dict__["__format__"]
+
+
+def special_format(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``format``."""
+    if kwargs or not 1 <= len(args) <= 2 or (len(args) == 2 and type(args[1]) is not str):
+        return call_native(frame, format, args, kwargs)
+    cls = type(args[0])
+    if frame.machine.special_methods is not None:
+        frame.machine.special_methods(format, args)
+    if raw_attribute(cls, "__format__") is OBJECT_FORMAT and not "".join(args[1:]):
+        return call(frame, str, args[:1], {})
+    if len(args) == 1:
+        args.append("")
+    return special_method(frame, format, "__format__", args)
+
+
+def special_isinstance(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``isinstance``."""
+    if kwargs or len(args) != 2:
+        return call_native(frame, isinstance, args, kwargs)
+    obj, cls = args
+    if type(obj) is cls:
+        return push(frame, True)
+    return checking(frame, isinstance, "__instancecheck__", obj, cls)
+
+
+def special_issubclass(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``issubclass``."""
+    if kwargs or len(args) != 2:
+        return call_native(frame, issubclass, args, kwargs)
+    return checking(frame, issubclass, "__subclasscheck__", *args)
+
+
+def checking(frame: AnyFrame, native: Any, name: str, obj: Any, cls: Any) -> Outcome:
+    """Ask the metaclass' hook if it is Python."""
+    machine = frame.machine
+    if type(cls) is tuple:
+        if any(type(part) is not type for part in cls):
+            return start(frame, checking_each(native, obj, cls))
+    elif type(cls) is not type:
+        hook = raw_attribute(type(cls), name)
+        if python_function(machine, hook):
+            return start(frame, checking_by_hook(hook, cls, obj))
+    return call_native(frame, native, [obj, cls], {})
+
+
+def checking_each(native: Any, obj: Any, classes: tuple[Any, ...]) -> Protocol:
+    """Check against each class in turn."""
+    for cls in classes:
+        if (yield Call(native, obj, cls)):
+            return True
+    return False
+
+
+def checking_by_hook(hook: Any, cls: Any, obj: Any) -> Protocol:
+    """Call ``__instancecheck__`` or ``__subclasscheck__``."""
+    return (yield Call(bool, (yield Call(hook, cls, obj))))
+
+
+def special_abc_instancecheck(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``ABCMeta``'s check of instances in C, which calls ``__subclasscheck__``; that may look at its callers."""
+    if len(args) == 2 and not kwargs:
+        hook = raw_attribute(type(args[0]), "__subclasscheck__")
+        looks_at_callers = hook is not abc.ABCMeta.__subclasscheck__ or is_protocol(args[0])
+        if looks_at_callers and python_function(frame.machine, hook):
+            return start(frame, checking_instance(hook, *args))
+    return call_native(frame, abc._abc_instancecheck, args, kwargs)  # type: ignore[attr-defined]
+
+
+def is_protocol(cls: Any) -> bool:
+    """Whether ``cls`` is a protocol class of :mod:`typing`, whose check of subclasses looks at its callers."""
+    return bool(getattr(cls, "_is_protocol", False))
+
+
+def special_abc_subclasscheck(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``ABCMeta``'s check of subclasses in C, which calls ``__subclasshook__``."""
+    if len(args) == 2 and not kwargs and isinstance(args[1], type) and is_protocol(args[0]):
+        return start(frame, checking_subclass(*args))
+    return call_native(frame, abc._abc_subclasscheck, args, kwargs)  # type: ignore[attr-defined]
+
+
+def checking_subclass(cls: Any, subclass: type) -> Protocol:
+    """Ask the hook, the bases, what is registered, and the subclasses."""
+    answer = yield Call(cls.__subclasshook__, subclass)
+    if answer is not NotImplemented:
+        return bool(answer)
+    if cls in getattr(subclass, "__mro__", ()):
+        return True
+    for reference in abc._get_dump(cls)[0]:  # type: ignore[attr-defined]
+        registered = reference()
+        if registered is not None and (yield Call(issubclass, subclass, registered)):
+            return True
+    for derived in cls.__subclasses__():
+        if (yield Call(issubclass, subclass, derived)):
+            return True
+    return False
+
+
+def checking_instance(hook: Any, cls: Any, instance: Any) -> Protocol:
+    """Ask whether the class of an instance, or what it says its class is, is a subclass."""
+    claimed = yield Call(getattr, instance, "__class__")
+    if (yield Call(hook, cls, claimed)):
+        return True
+    return bool(type(instance) is not claimed and (yield Call(hook, cls, type(instance))))
+
+
+def as_binary(native: Any, symbol: str) -> Special:
+    """A replacement of a function of :mod:`operator`."""
+
+    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+        if kwargs or len(args) != 2:
+            return call_native(frame, native, args, kwargs)
+        if symbol in COMPARE:
+            return _operators.compare(frame, symbol, *args)
+        return _operators.arithmetic(frame, symbol, *args)
+
+    return special
+
+
+def as_unary(native: Any, symbol: str) -> Special:
+    """A replacement of a unary function of :mod:`operator`."""
+
+    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+        if kwargs or len(args) != 1:
+            return call_native(frame, native, args, kwargs)
+        return _operators.unary(frame, symbol, args[0])
+
+    return special
+
+
+def as_operation(native: Any, count: int, operation: Callable[..., Outcome]) -> Special:
+    """A replacement of another function of :mod:`operator`."""
+
+    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+        if kwargs or len(args) != count:
+            return call_native(frame, native, args, kwargs)
+        return operation(frame, *args)
+
+    return special
+
+
+def special_abs(frame: AnyFrame, value: Any) -> Outcome:
+    """``abs``."""
+    method = raw_attribute(type(value), "__abs__")
+    if python_function(frame.machine, method):
+        return call(frame, method, [value], {})
+    return call_native(frame, abs, [value], {})
+
+
+def special_reversed(frame: AnyFrame, value: Any) -> Outcome:
+    """``reversed``."""
+    method = raw_attribute(type(value), "__reversed__")
+    if python_function(frame.machine, method):
+        return call(frame, method, [value], {})
+    if method is None and python_function(frame.machine, raw_attribute(type(value), "__getitem__")):
+        return start(frame, reversing(value))
+    return call_native(frame, reversed, [value], {})
+
+
+def reversing(sequence: Any) -> Protocol:
+    """Reverse an object of a length and items written in Python; all items are fetched at once, the last one first."""
+    items = []
+    for index in range((yield Call(len, sequence)) - 1, -1, -1):
+        items.append((yield Call(operator.getitem, sequence, index)))
+    return iter(items)
+
+
+SPECIALS: dict[Any, Special] = {
+    bool: special_bool,
+    str: special_str,
+    format: special_format,
+    isinstance: special_isinstance,
+    issubclass: special_issubclass,
+    abc._abc_instancecheck: special_abc_instancecheck,  # type: ignore[attr-defined]
+    abc._abc_subclasscheck: special_abc_subclasscheck,  # type: ignore[attr-defined]
+    len: by_method(len, "__len__"),
+    repr: by_method(repr, "__repr__"),
+    hash: by_method(hash, "__hash__"),
+    abs: as_operation(abs, 1, lambda frame, value: special_abs(frame, value)),
+    reversed: as_operation(reversed, 1, lambda frame, value: special_reversed(frame, value)),
+    operator.truth: special_bool,
+    operator.not_: as_operation(operator.not_, 1, _operators.negate),
+    operator.getitem: as_operation(operator.getitem, 2, _operators.subscript),
+    operator.setitem: as_operation(operator.setitem, 3, _operators.store_item),
+    operator.delitem: as_operation(operator.delitem, 2, _operators.delete_item),
+    operator.contains: as_operation(
+        operator.contains, 2, lambda frame, container, item: _operators.contains(frame, item, container, False)
+    ),
+    **{native: as_binary(native, symbol) for symbol, (native, _) in ARITHMETIC.items()},
+    **{native: as_binary(native, symbol) for symbol, native in INPLACE.items()},
+    **{native: as_binary(native, symbol) for symbol, native in COMPARE.items()},
+    **{native: as_unary(native, symbol) for symbol, (native, _) in UNARY.items()},
+}
