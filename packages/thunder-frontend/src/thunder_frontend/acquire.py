@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
@@ -34,8 +33,7 @@ from thunder_frontend.guards import (
 from thunder_frontend.histories import is_unconnected, was_recorded
 from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import inner_gradients
-from thunder_frontend.known_values import KnownValues
-from thunder_frontend.lazy_modules import LazyModuleSettled
+from thunder_frontend.known_values import KnownValues, Looks
 from thunder_frontend.leaves import Leaf, leaf_for_nobody, leaf_outside, make_leaf
 from thunder_frontend.levels import Levels
 from thunder_frontend.lookasides import lookasides, runs_natively
@@ -90,8 +88,8 @@ class Acquisition(WriteCalls):
         symbolic: whether numbers among the arguments, and dimensions that are marked, are left open.
         replacements: which functions executors replace, by which operators.
         opens: whether user code may get hold of numbers that only the run of the program tells.
-        looks: whether it may look at values that are computed of integers among the inputs, which are then guarded.
-        as_eager: whether libraries that ask are told that nothing captures the program.
+        looks: at what it may look of values that are computed of integers among the inputs, which are then guarded.
+        tells: whether libraries that ask are told that something captures the program.
     """
 
     def __init__(
@@ -101,19 +99,20 @@ class Acquisition(WriteCalls):
         symbolic: bool = False,
         replacements: Mapping[Any, Symbol] = MappingProxyType({}),
         opens: bool = False,
-        looks: bool = False,
-        as_eager: bool = False,
+        looks: Looks = Looks.AT_NOTHING,
+        tells: bool = False,
     ) -> None:
         self.world = World(self.input, self.number if symbolic else None)
         self.symbolic = symbolic
         self.opens = opens or symbolic
         self.met_numbers = False
-        self.as_eager = as_eager
-        self.told_of_capture = False
+        self.tells = tells
+        self.asked_about_capture = False
         self.numbers: list[NumberInput] = []
         super().__init__(Builder(language=torch_language), self.known_input, replacements)
         self.inputs: list[Input] = []
-        self.known = KnownValues(lambda: self.inputs) if looks else None
+        self.looks = looks
+        self.known = None if looks is Looks.AT_NOTHING else KnownValues(lambda: self.inputs)
         self._tensors: dict[int, TracedTensor] = {}
         self._sharp_edges = sharp_edges
         self._examples = Examples(self.builder, self.inputs)
@@ -319,7 +318,7 @@ class Acquisition(WriteCalls):
     ) -> Run | Again | None:
         """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
         self.world.classes.lookup(type(module), "__call__")
-        if self.symbolic or self._log or self.levels.stack or self.known is not None:
+        if self.symbolic or self._log or self.levels.stack or self.looks is Looks.AT_ALL:
             return None
         with torch._C.DisableTorchFunction():
             return self._repeats.begin(module, args, kwargs)
@@ -489,69 +488,3 @@ def _input_name(source: Source) -> str:
     if here is ARGS and len(steps) == 1:
         return f"a{steps[0]}"
     return "_".join(reversed(steps)) or str(source.key)
-
-
-def acquire(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    sharp_edges: str | None = None,
-    log: bool = False,
-    symbolic: bool = False,
-    replacements: Mapping[Any, Symbol] = MappingProxyType({}),
-) -> Program:
-    """Return a call as a program.
-
-    Args:
-        function: what is called.
-        args, kwargs: of the call.
-        sharp_edges: what to do about effects that a compiled program does not repeat.
-        log: keep what the interpreter saw.
-        symbolic: leave numbers among the arguments and marked dimensions open.
-        replacements: which functions executors replace, by which operators.
-    """
-    make = functools.partial(Acquisition, sharp_edges, symbolic=symbolic, replacements=replacements)
-    call = (function, args, kwargs, log)
-    attempt = make()
-    found = _tried(attempt, make, call)
-    if attempt.met_numbers:
-        found = _tried(make(opens=True), make, call)
-    if not symbolic and (isinstance(found, DataDependentError) or attempt.met_numbers and not _succeeded(found)):
-        looked = _tried(make(opens=True, looks=True), make, call)
-        found = found if isinstance(looked, ThunderError) else looked
-    if attempt.told_of_capture and not _succeeded(found) and not isinstance(found, ThunderError):
-        as_eager = _tried(make(opens=True, looks=not symbolic, as_eager=True), make, call)
-        found = as_eager if _succeeded(as_eager) else found
-    if isinstance(found, Program):
-        return found
-    raise found
-
-
-Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], bool]
-
-
-def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program:
-    """Acquire a call; again if a lazy module got its parameters, or several inputs share written memory."""
-    alike = functools.partial(make, opens=attempt.opens, looks=attempt.known is not None, as_eager=attempt.as_eager)
-    try:
-        program = attempt.run(*call)
-    except LazyModuleSettled:
-        return _run(alike(), make, call)
-    written = attempt.shared.written()
-    if not written or attempt.met_numbers:
-        return program
-    return alike(written=written).run(*call)
-
-
-def _tried(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program | Exception:
-    """Return the program, or what there is in its place: the program's own error, or why there is none."""
-    try:
-        return _run(attempt, make, call)
-    except NumbersMet:
-        return DataDependentError("the program holds numbers that are known only when it runs")
-    except Exception as error:
-        return error
-
-
-def _succeeded(found: Program | Exception) -> bool:
-    return isinstance(found, Program) and found.raises is None

@@ -15,7 +15,7 @@ import torch
 from torch.utils._device import DeviceContext
 
 from thunder_executors import replacements
-from thunder_frontend.acquire import acquire
+from thunder_frontend.attempts import acquire
 from thunder_frontend.check import FirstCallCheck
 from thunder_frontend.dispatch import Dispatcher
 from thunder_frontend.errors import with_state

@@ -109,6 +109,8 @@ def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
             return f"{target}[{literal(effect.key, context)}] = {value}"
         case "cell":
             return f"{target}.cell_contents = {value}"
+        case "context":
+            return f"{target}.set({value})"
         case "print":
             sep, end, flush = effect.key
             printer = context.object(print, "print")

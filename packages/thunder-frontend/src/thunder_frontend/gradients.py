@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 from thunder_frontend.compiled import CompiledFunction
 from thunder_frontend.jit import jit
 from thunder_frontend.module import ThunderModule
+from thunder_frontend.module_calls import is_acquired
 
 
 def value_and_grad(fn: Callable[..., Any]) -> Callable[..., tuple[Any, tuple[Any, ...]]]:
@@ -49,7 +50,7 @@ def value_and_grad(fn: Callable[..., Any]) -> Callable[..., tuple[Any, tuple[Any
             raise TypeError("nothing that was returned has a gradient")
         ones = [torch.ones_like(t) for t in results]
         # Inside of another program, which may be differentiated itself, gradients have gradients.
-        again = torch.compiler.is_compiling()
+        again = is_acquired()
         return value, torch.autograd.grad(results, inputs, ones, create_graph=again, allow_unused=True)
 
     return run

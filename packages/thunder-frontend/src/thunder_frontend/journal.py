@@ -15,9 +15,10 @@ class Write:
     """One place of the outside world that a program writes to.
 
     Args:
-        kind: ``"attribute"``, ``"item"``, ``"cell"`` or ``"container"`` (the whole of a list, dict or set).
+        kind: ``"attribute"``, ``"item"``, ``"cell"``, ``"context"`` (the value of a context variable) or
+            ``"container"`` (the whole of a list, dict or set).
         target: the object written to.
-        key: name or key; ``None`` for a cell or a whole container.
+        key: name or key; ``None`` for a cell, a context variable or a whole container.
         before: what was there, :data:`MISSING` if nothing; of a container, a copy.
     """
 
@@ -122,6 +123,8 @@ class Journal:
                 )
             case "cell":
                 return contents_of(write.target)
+            case "context":
+                return write.target.get(MISSING)
             case _:
                 return write.target
 
@@ -170,6 +173,8 @@ def _restore(write: Write) -> None:
             del target.cell_contents
         case "cell":
             target.cell_contents = before
+        case "context":
+            pass  # each acquisition has a context of its own
         case _:
             refill(target, before)
 

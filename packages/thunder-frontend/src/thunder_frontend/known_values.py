@@ -7,6 +7,8 @@ it is acquired, and compared with what they were before every later call.
 
 from __future__ import annotations
 
+import enum
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,10 +16,21 @@ import torch
 
 from thunder_frontend.guards.computed import ComputedValuesGuard, Step
 from thunder_frontend.metadata_calls import laid_out
+from thunder_frontend.open_numbers import at_hand
 from thunder_frontend.program import Input
 from thunder_ir import BoundSymbol, Symbol, TensorProxy, flat_proxies, is_unknown
 from thunder_ir.passes.traits import is_repeatable
 from thunder_torch.convert import contiguous_strides
+
+
+class Looks(enum.Enum):
+    """At what user code may look of known values."""
+
+    AT_NOTHING = enum.auto()
+    AT_TRUTHS = enum.auto()
+    """What it branches on; numbers and sizes are left open."""
+    AT_ALL = enum.auto()
+
 
 T = torch.Tensor
 LARGEST = 1 << 20
@@ -63,7 +76,7 @@ class KnownValues:
             return
         if any([p.dtype.is_inexact for p in made]) and torch.is_autocast_enabled("cpu"):
             return  # what it computes depends on where it stands
-        if sum([p.numel for p in made if not any([is_unknown(d) for d in p.shape])]) > LARGEST:
+        if sum([math.prod(at_hand(p.shape)) for p in made if not any([is_unknown(d) for d in p.shape])]) > LARGEST:
             return
         step = Step(function, args, kwargs, output)
         try:
@@ -135,4 +148,4 @@ def _constant(value: torch.Tensor, record: Callable[..., Any]) -> Any:
     return made if in_order else record(laid_out, (made, value.stride()), {})
 
 
-__all__ = ["KnownValues"]
+__all__ = ["KnownValues", "Looks"]

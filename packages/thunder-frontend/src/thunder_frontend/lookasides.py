@@ -166,18 +166,18 @@ def lookasides(acquisition: Any) -> list[Any]:
 
     def compiling() -> bool:
         """Answer libraries that ask whether their program is being captured as a whole."""
-        acquisition.told_of_capture |= not acquisition.as_eager
-        return not acquisition.as_eager
+        acquisition.asked_about_capture = True
+        return acquisition.tells  # type: ignore[no-any-return]
 
     def enter_hooks(self: torch.nn.Module) -> bool:
         """PyTorch leaves out hooks that run whatever happens if it is told that something captures the program."""
-        before = acquisition.as_eager
+        before = acquisition.tells
         if self._forward_hooks_always_called or MODULES._global_forward_hooks_always_called:
-            acquisition.as_eager = True
+            acquisition.tells = False
         return before  # type: ignore[no-any-return]
 
     def leave_hooks(before: bool) -> None:
-        acquisition.as_eager = before
+        acquisition.tells = before
 
     branches = Branches(acquisition)
     table: dict[Any, Any] = {
@@ -202,6 +202,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         torch.nn.Parameter.__reduce_ex__: lambda self, protocol: reduced(acquisition, self, protocol),
         torch.compiler.is_compiling: compiling,
         torch.compiler.is_dynamo_compiling: compiling,
+        module_calls.is_acquired: lambda: True,
         module_calls.enter_hooks: enter_hooks,
         module_calls.leave_hooks: leave_hooks,
         INFER: infer_parameters(acquisition),

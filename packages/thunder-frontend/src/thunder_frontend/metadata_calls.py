@@ -326,7 +326,7 @@ _TEXT = (
 def _look(function: Any, refusal: str = _VALUE) -> None:
     @answers(function)
     def _answer(calls: Any, tensor: T, *args: Any, **kwargs: Any) -> Any:
-        known = calls.known_value(tensor)
+        known = calls.known_truth(tensor)
         if known is None:
             raise DataDependentError(refusal)
         return function(known, *args, **kwargs)

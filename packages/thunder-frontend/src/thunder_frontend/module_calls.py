@@ -48,6 +48,11 @@ def call_module(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
     return result
 
 
+def is_acquired() -> bool:
+    """Return whether the call of this function is part of a program that is being acquired; an acquisition says yes."""
+    return False
+
+
 def enter_hooks(module: torch.nn.Module) -> Any:
     """Begin a call of a module with its hooks; the acquisition answers."""
     raise RuntimeError(f"the hooks of {type(module).__name__} are called outside of an acquisition")

@@ -159,6 +159,8 @@ class Outcome:
             return [Effect("refill", target, None, template(_copied(now), tensor, self.calls.world))]
         if now is write.before:
             return []
+        if now is MISSING and write.kind == "context":
+            raise AcquisitionError(f"the program takes its value from {write.target!r}, which it did not set")
         if now is MISSING:
             return [Effect("delete", target, (write.kind, write.key), None)]
         return [Effect(write.kind, target, write.key, template(now, tensor, self.calls.world))]

@@ -13,7 +13,7 @@ from thunder_frontend.autograd_calls import ANSWERS
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
 from thunder_frontend.histories import check_reads, fixed_reason, is_unconnected
 from thunder_frontend.kinds import NumPyScalar
-from thunder_frontend.known_values import KnownValues
+from thunder_frontend.known_values import KnownValues, Looks
 from thunder_frontend.levels import Levels
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
 from thunder_frontend.memory import check_in_bounds, covers, is_dense, part_of, storage_key
@@ -76,6 +76,7 @@ class TorchCalls:
     symbolic = False
     opens = False
     levels: Levels
+    looks = Looks.AT_NOTHING
     known: KnownValues | None = None
 
     def __init__(
@@ -218,25 +219,31 @@ class TorchCalls:
                 self.levels.check_recorded(bound[count:])
         if self.known is not None and not self.levels.stack:
             self.known.note(function, args, kwargs, output, bound[count:])
-            return self.known.written_out(output, self.on_values)
+            return self.known.written_out(output, self.on_values) if self.looks is Looks.AT_ALL else output
         return output
 
     def number_of(self, tensor: Any) -> Any:
         """Return a tensor of one integer as a number, where PyTorch takes it for one."""
-        proxy = self.value(tensor)
-        known = None if self.known is None else self.known.ask(proxy)
+        known = self.known_value(tensor)
         if known is not None:
             return known.item()
         self.hand_out_number()
-        return self.on_values(T.item, (proxy,), {})
+        return self.on_values(T.item, (self.value(tensor),), {})
 
     def hand_out_number(self) -> None:
         """Prepare for user code that holds a number which only the run of the program tells."""
         raise NotImplementedError
 
     def known_value(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """Return what a tensor holds, for Python to look at; ``None`` if only the run of the program tells."""
-        return None if self.known is None else self.known.ask(self.value(tensor))
+        """Return what a tensor holds, for Python to compute with; ``None`` if only the run of the program tells."""
+        return self.known_truth(tensor) if self.looks is Looks.AT_ALL else None
+
+    def known_truth(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return what a tensor holds, for Python to branch on; ``None`` if only the run of the program tells."""
+        known = None if self.known is None else self.known.ask(self.value(tensor))
+        if known is not None:
+            self.changes += 1  # other modules called in the same way may be told otherwise
+        return known
 
     def replacement_of(self, function: Any) -> Any:
         """Return what an executor wants to be called in place of ``function``, or ``function``."""

@@ -185,8 +185,8 @@ class Watch(Callbacks):
             self.world.made_of(fn)
         if fn is isinstance or fn is issubclass:
             self.world.classes.checks("__instancecheck__" if fn is isinstance else "__subclasscheck__", args[1])
-        if isinstance(getattr(fn, "__self__", None), contextvars.ContextVar) and not args and fn.__name__ == "get":
-            self.world.answers.unset(fn.__self__)
+        if isinstance(getattr(fn, "__self__", None), contextvars.ContextVar):
+            self._context_variable(fn.__self__, fn.__name__, args)
         if known and fn in BEFORE:
             BEFORE[fn](self.world, *args)
         if _looks_inside(fn, known):
@@ -215,6 +215,12 @@ class Watch(Callbacks):
         if any([isinstance(a, decimal.Decimal) for a in (bound, *args)]):
             self.world.answers.computes_decimals()
         self._passed(fn, owner, [*args, *kwargs.values()])
+
+    def _context_variable(self, variable: contextvars.ContextVar[Any], name: str, args: tuple[Any, ...]) -> None:
+        if name != "get":
+            self.world.journal.note("context", variable, None, variable.get(MISSING))
+        elif not args and not self.world.journal.written_at(variable, "context", None):
+            self.world.answers.unset(variable)
 
     def _passed(self, fn: Any, owner: Any, values: list[Any]) -> None:
         """Take in what is passed to a call that cannot be watched."""
@@ -255,6 +261,8 @@ class Watch(Callbacks):
             precise(self.world, *args)
             return result
         if is_query(fn, args, kwargs, result):
+            if self.world.journal.written_at(getattr(fn, "__self__", None), "context", None):
+                return result
             return self.world.answers.result_of(as_positional(fn, kwargs), tuple(args), result)
         name = getattr(fn, "__name__", "")
         reader = READS.get(name)

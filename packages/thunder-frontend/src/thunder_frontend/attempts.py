@@ -1,0 +1,116 @@
+"""From a call to its program: acquired as eager goes, and in other ways where that is refused.
+
+What a library does when it is told that something captures the program is meant to be what it does otherwise, and is
+not always. So a program is told of its acquisition only where it can be had in no other way that serves as many calls.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from thunder_frontend.acquire import Acquisition
+from thunder_frontend.errors import DataDependentError
+from thunder_frontend.known_values import Looks
+from thunder_frontend.lazy_modules import LazyModuleSettled
+from thunder_frontend.open_numbers import NumbersMet
+from thunder_frontend.program import Program
+from thunder_ir import Symbol, ThunderError
+
+Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], bool]
+
+
+def acquire(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    sharp_edges: str | None = None,
+    log: bool = False,
+    symbolic: bool = False,
+    replacements: Mapping[Any, Symbol] = MappingProxyType({}),
+) -> Program:
+    """Return a call as a program.
+
+    Args:
+        function: what is called.
+        args, kwargs: of the call.
+        sharp_edges: what to do about effects that a compiled program does not repeat.
+        log: keep what the interpreter saw.
+        symbolic: leave numbers among the arguments and marked dimensions open.
+        replacements: which functions executors replace, by which operators.
+    """
+    make = functools.partial(Acquisition, sharp_edges, symbolic=symbolic, replacements=replacements)
+    call = (function, args, kwargs, log)
+    attempt = make()
+    found = _tried(attempt, make, call)
+    if attempt.met_numbers or isinstance(found, ThunderError):
+        found = _in_other_ways(found, attempt, make, call)
+    if isinstance(found, Program):
+        return found
+    raise found
+
+
+def _in_other_ways(
+    found: Program | Exception, first: Acquisition, make: Callable[..., Acquisition], call: Call
+) -> Program | Exception:
+    """Return the first program that there is in other ways; without one, what else a call comes to."""
+    asked, placeholder = first.asked_about_capture, first.met_numbers
+    for looks, tells in _ways(isinstance(found, DataDependentError), first.symbolic):
+        if tells and not asked:
+            continue
+        attempt = make(opens=True, looks=looks, tells=tells)
+        other = _tried(attempt, make, call)
+        asked |= attempt.asked_about_capture
+        if _succeeded(other):
+            return other
+        if not tells and (placeholder or not isinstance(other, ThunderError)):
+            found, placeholder = other, False
+    return found
+
+
+def _ways(depends_on_data: bool, symbolic: bool) -> Iterator[tuple[Looks, bool]]:
+    """Yield at what a program may look and whether it is told of its acquisition, best first."""
+    if depends_on_data:
+        yield Looks.AT_TRUTHS, False
+    yield Looks.AT_TRUTHS, True
+    if depends_on_data and not symbolic:
+        yield Looks.AT_ALL, False
+        yield Looks.AT_ALL, True
+
+
+def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program:
+    """Acquire a call; again if a lazy module got its parameters, or several inputs share written memory."""
+    alike = functools.partial(make, opens=attempt.opens, looks=attempt.looks, tells=attempt.tells)
+    try:
+        program = _in_a_context(attempt, call)
+    except LazyModuleSettled:
+        return _run(alike(), make, call)
+    written = attempt.shared.written()
+    if not written or attempt.met_numbers:
+        return program
+    return _in_a_context(alike(written=written), call)
+
+
+def _in_a_context(attempt: Acquisition, call: Call) -> Program:
+    """Acquire a call in a context of its own: the values that it gives to context variables go with it."""
+    return contextvars.copy_context().run(attempt.run, *call)
+
+
+def _tried(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program | Exception:
+    """Return the program, or what there is in its place: the program's own error, or why there is none."""
+    try:
+        return _run(attempt, make, call)
+    except NumbersMet:
+        return DataDependentError("the program holds numbers that are known only when it runs")
+    except Exception as error:
+        return error
+
+
+def _succeeded(found: Program | Exception) -> bool:
+    return isinstance(found, Program) and found.raises is None
+
+
+__all__ = ["acquire"]
