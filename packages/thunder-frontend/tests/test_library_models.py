@@ -168,3 +168,14 @@ def test_contiguous_lays_out_anew_what_was_made_a_leaf(memory_format):
 
     with torch.no_grad():
         same_as_eager(program, torch.randn(2, 3, 4, 6))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("columns", [8, 5])
+def test_products_of_experts_are_told_for_all_types_that_pytorch_computes(dtype, columns):
+    def program(x, weight, ends):
+        y = torch.nn.functional.grouped_mm(x, weight.transpose(1, 2), offs=ends)
+        return y, y.reshape(-1)
+
+    x, weight = torch.randn(6, 8, dtype=dtype), torch.randn(3, columns, 8, dtype=dtype)
+    same_as_eager(program, x, weight, torch.tensor([2, 4, 6], dtype=torch.int32))

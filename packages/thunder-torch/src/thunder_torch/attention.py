@@ -88,7 +88,24 @@ def torch_embedding(
     return prims.embedding(indices, weight, padding_idx, scale_grad_by_freq) if weight.ndim == 2 else NotImplemented
 
 
-@torchsymbol(torch._grouped_mm, tags=(OpTags.MATMUL,), name="grouped_mm")
+GROUPED = (dtypes.float32, dtypes.float16, dtypes.bfloat16)
+"""Types that PyTorch's grouped products take."""
+
+
+def _grouped_mm_meta(a: Any, mat_b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
+    """What the kernels do. PyTorch's own metadata knows bfloat16 alone, and pads rows in builds for GPUs alone."""
+    if offs is None or bias is not None or out_dtype is not None or a.dtype not in GROUPED:
+        return NotImplemented
+    if a.dtype is not mat_b.dtype or any([d.__class__ is not int for d in (*a.shape, *mat_b.shape, *offs.shape)]):
+        return NotImplemented
+    made = prims.grouped_mm.meta(a, mat_b, offs)
+    padded = -(-made.shape[-1] * made.dtype.bytes // 16) * 16 // made.dtype.bytes  # rows begin at multiples of 16 bytes
+    strides = (made.shape[-2] * padded, padded, 1)[-made.ndim :]
+    tracked = made.requires_grad and torch.is_grad_enabled()
+    return TensorProxy(made.shape, made.dtype, made.device, tracked, strides)
+
+
+@torchsymbol(torch._grouped_mm, tags=(OpTags.MATMUL,), name="grouped_mm", meta=_grouped_mm_meta)
 def grouped_mm(a: TensorProxy, mat_b: TensorProxy, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
     """Products of groups of rows of a matrix with a matrix each."""
     if offs is None or bias is not None or out_dtype is not None:
