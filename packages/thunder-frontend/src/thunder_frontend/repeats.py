@@ -31,10 +31,9 @@ from thunder_frontend.module_calls import Again
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import World
-from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy, is_unknown
+from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy
 from thunder_ir.trees import flat_proxies
 from thunder_ir.unknown import surely_equal
-from thunder_torch.unknown_sizes import has_unknown_sizes
 
 TABLES = (
     "_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks", "_backward_hooks",
@@ -132,14 +131,13 @@ class Repeats:
     def end(self, run: Run, result: Any) -> None:
         """Remember a call that :meth:`begin` began to, unless it did what cannot be played again."""
         bound = self.builder.bound_symbols[run.begins :]
-        if self.state() != run.state or any(_is_open(p) for b in bound for p in b.outputs):
+        if self.state() != run.state:
+            return
+        if any([_is_open(p) for b in bound for p in b.outputs]):  # the second call would have sizes of its own
             return
         run.result = result
         run.facts = slice(run.facts.start, len(self.world.log))
         run.bound = bound
-        made = [p for b in run.bound for p in b.outputs]
-        if has_unknown_sizes(made) or any(map(is_unknown, made)):  # the second call would have sizes of its own
-            return
         runs = self._runs.setdefault((type(run.module), len(run.args)), [])
         runs.append(run)
         del runs[:-REMEMBERED]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import contains, getitem, is_
@@ -276,14 +277,14 @@ def _constraints(program: Program) -> ConstraintsGuard:
 
 def _conditions(program: Program, context: Context) -> list[str]:
     """The guards as expressions, those of one kind about held objects gathered into one."""
-    slots = [g for g in program.guards if g.slot is not None and isinstance(g, (ValueGuard, IdentityGuard))]
-    absent = [g for g in program.guards if isinstance(g, MembershipGuard) and g.absent_slot is not None]
-    empty = [g for g in program.guards if isinstance(g, EmptyGuard) and g.slotted is not None]
-    parts: dict[str, list[HeldPartGuard]] = {part: [] for part in GATHERED}
+    guards: defaultdict[type[Guard], list[Any]] = defaultdict(list)
     for g in program.guards:
-        if isinstance(g, HeldPartGuard) and g.part in GATHERED and not g.source.is_weak:
-            parts[g.part].append(g)
-    together = {id(g) for g in (*slots, *absent, *empty, *itertools.chain(*parts.values()))}
+        guards[g.__class__].append(g)
+    slots = [g for g in (*guards[ValueGuard], *guards[IdentityGuard]) if g.slot is not None]
+    absent = [g for g in guards[MembershipGuard] if g.absent_slot is not None]
+    empty = [g for g in guards[EmptyGuard] if g.slotted is not None]
+    held = [g for g in guards[HeldPartGuard] if g.part in GATHERED and not g.source.is_weak]
+    together = {id(g) for g in (*slots, *absent, *empty, *held)}
     conditions = [f"{context.object(program.environment.checker(), 'same_environment')}()"]
     modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
     conditions.append(f"{modes}() == {program.environment.modes}" if program.environment.modes else f"not {modes}()")
@@ -294,12 +295,12 @@ def _conditions(program: Program, context: Context) -> list[str]:
         same, item = context.object(is_, "is_"), context.object(getitem, "getitem")
         expected, recheck = context.object(check.expected, "expected"), context.object(check.recheck, "recheck")
         conditions.append(f"(all(map({same}, map({item}, {tables}, {keys}), {expected})) or {recheck}())")
-    conditions += _absent([g.absent_slot for g in absent], context)  # type: ignore[misc]
+    conditions += _absent([g.absent_slot for g in absent], context)
     if empty:
-        tables, keys = zip(*[g.slotted for g in empty], strict=True)  # type: ignore[misc]
+        tables, keys = zip(*[g.slotted for g in empty], strict=True)
         tables, keys = context.object(list(tables), "tables"), context.object(list(keys), "names")
         conditions.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
-    conditions += [gathered(guards, part, context) for part, guards in parts.items() if guards]
+    conditions += gathered(held, context)
     return conditions + [g.condition(context) for g in program.guards if id(g) not in together]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from thunder_ir import devices, dtypes
@@ -35,16 +35,21 @@ class Proxy:
 
     def renamed(self, name: str) -> Proxy:
         """Return the same proxy under another name."""
-        other = type(self).__new__(type(self))
-        for cls in type(self).__mro__:
-            for slot in getattr(cls, "__slots__", ()):
-                if hasattr(self, slot):
-                    object.__setattr__(other, slot, getattr(self, slot))
+        cls: Any = type(self)
+        other: Proxy = cls.__new__(cls)
+        for slot in _slots(cls):
+            if hasattr(self, slot):
+                object.__setattr__(other, slot, getattr(self, slot))
         other.name = name
         return other
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name or '?'}: {self.type_string}>"
+
+
+@cache
+def _slots(cls: Any) -> tuple[str, ...]:
+    return tuple([slot for base in cls.__mro__ for slot in getattr(base, "__slots__", ())])
 
 
 class AnyProxy(Proxy):

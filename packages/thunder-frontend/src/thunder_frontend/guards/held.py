@@ -63,13 +63,18 @@ GATHERED = ("type", "__dict__")
 """Parts that a program relies on of as many objects as it has modules."""
 
 
-def gathered(guards: Sequence[HeldPartGuard], part: str, context: Context) -> str:
-    """Return one condition that checks these guards, all of one part."""
-    name = part.strip("_")
-    getter = "type" if part == "type" else context.object(GETTERS[part], f"{name}_of")
-    objects = context.object([g.source.held for g in guards], f"with_{name}")
-    expected = context.object([g.value for g in guards], f"each_{name}")
-    return f"all(map({context.object(is_, 'is_')}, map({getter}, {objects}), {expected}))"
+def gathered(guards: Sequence[HeldPartGuard], context: Context) -> list[str]:
+    """Return conditions that check these guards, one for each of :data:`GATHERED` that they are about."""
+    same, conditions = context.object(is_, "is_"), []
+    for part in GATHERED:
+        those = [g for g in guards if g.part == part]
+        if those:
+            name = part.strip("_")
+            getter = "type" if part == "type" else context.object(GETTERS[part], f"{name}_of")
+            objects = context.object([g.source.held for g in those], f"with_{name}")
+            expected = context.object([g.value for g in those], f"each_{name}")
+            conditions.append(f"all(map({same}, map({getter}, {objects}), {expected}))")
+    return conditions
 
 
 class SameObjectGuard(Guard):
