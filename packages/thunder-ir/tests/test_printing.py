@@ -31,6 +31,7 @@ from thunder_ir import (
     substitute,
     trace_of,
 )
+from thunder_ir.keys import key_of
 
 
 class Colour(enum.Enum):
@@ -86,6 +87,12 @@ values = st.recursive(
     ),
     max_leaves=8,
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.nan, complex(-math.nan, -0.0), -math.inf])
+def test_numbers_that_have_no_literal_keep_their_sign(value):
+    assert same(evaluated(value), value)
+    assert key_of(value) == key_of(evaluated(value)) != key_of(-value)
 
 
 @given(values)

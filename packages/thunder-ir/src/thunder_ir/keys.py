@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import Any
 
@@ -13,8 +14,9 @@ from thunder_ir.proxies import Proxy
 def key_of(value: Any) -> str:
     """Return a text that two values share only if they are the same argument; valid while the values live.
 
-    ``1``, ``1.0`` and ``True`` differ, as do ``0.0`` and ``-0.0``; a proxy is its name. An object of which nothing is
-    known is equal to itself only. Texts, not tuples: millions of them are nothing to Python's garbage collector.
+    ``1``, ``1.0`` and ``True`` differ, as do ``0.0`` and ``-0.0``, and NaNs of two signs; a proxy is its name. An
+    object of which nothing is known is equal to itself only. Texts, not tuples: millions of them are nothing to
+    Python's garbage collector.
 
     Example:
         >>> from thunder_ir.keys import key_of
@@ -31,6 +33,11 @@ def key_of(value: Any) -> str:
     prefix = _PREFIXED.get(cls)
     if prefix is not None:
         return f"{prefix}:{value!r}"
+    if cls is float:
+        sign = "-" if value != value and math.copysign(1.0, value) < 0 else ""  # which repr does not tell of NaN
+        return f"float:{sign}{value!r}"
+    if cls is complex:
+        return f"complex:{key_of(value.real)},{key_of(value.imag)}"
     if cls is list:
         return f"[{','.join([key_of(v) for v in value])}]"
     if cls is dict:
@@ -45,4 +52,4 @@ def key_of(value: Any) -> str:
 
 
 _SHOWN = frozenset({bool, str, bytes, type(None)})
-_PREFIXED = {int: "int", float: "float", complex: "complex", type(...): "ellipsis", DType: "dtype", Device: "device"}
+_PREFIXED = {int: "int", type(...): "ellipsis", DType: "dtype", Device: "device"}

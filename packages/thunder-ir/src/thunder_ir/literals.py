@@ -108,7 +108,10 @@ def _int(value: int, context: Context) -> str:
 
 
 def _float(value: float, context: Context) -> str:
-    return repr(value) if math.isfinite(value) else f"{context.builtin('float')}('{value}')"
+    if math.isfinite(value):
+        return repr(value)
+    sign = "-" if value != value and math.copysign(1.0, value) < 0 else ""  # which repr does not tell of NaN
+    return f"{context.builtin('float')}('{sign}{value}')"
 
 
 def _complex(value: complex, context: Context) -> str:
