@@ -3,7 +3,17 @@
 import pytest
 import torch
 
-from thunder_frontend import DifferenceError, Transform, cache_misses, jit, last_traces
+from thunder_frontend import (
+    DifferenceError,
+    Transform,
+    cache_misses,
+    cache_option,
+    get_auto_registered_torch_op_names,
+    jit,
+    last_interpreter_log,
+    last_traces,
+    print_last_interpreter_log,
+)
 from thunder_ir import Trace
 
 
@@ -87,3 +97,37 @@ def test_a_difference_from_eager_is_reported():
 def test_modules_are_checked_with_their_state():
     compiled = jit(torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5)), check="first-call")
     compiled(torch.randn(4, 3)).sum().backward()
+
+
+def scaled(x, by):
+    return torch.special.bessel_j0(helper(x)) * by
+
+
+def helper(x):
+    return x.abs()
+
+
+def test_the_log_tells_what_was_interpreted_and_what_was_called():
+    compiled = jit(scaled, log=True)
+    compiled(torch.ones(2), 2.0)
+    printed = []
+    print_last_interpreter_log(compiled, printed.append)
+    lines = "".join(printed).splitlines()
+    assert lines[0].startswith(f"interpreted {__name__}.scaled")
+    inner = next(line for line in lines if f"interpreted {__name__}.helper" in line)
+    assert inner.startswith("  interpreted") and "torch.special.bessel_j0(helper(x)) * by" in inner
+    assert any("opaque" in line and "bessel_j0" in line for line in lines)
+
+
+def test_without_a_log_the_error_says_how_to_get_one():
+    compiled = jit(scaled)
+    compiled(torch.ones(2), 2.0)
+    with pytest.raises(RuntimeError, match="log=True"):
+        last_interpreter_log(compiled)
+
+
+def test_a_compiled_function_tells_its_cache_and_its_opaque_operations():
+    compiled = jit(scaled, cache="symbolic values")
+    compiled(torch.ones(2), 2.0)
+    assert cache_option(compiled) == "symbolic values"
+    assert get_auto_registered_torch_op_names(compiled) == {"torch.special.bessel_j0"}

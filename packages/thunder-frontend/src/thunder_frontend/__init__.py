@@ -14,10 +14,12 @@ from thunder_frontend.gradients import grad, value_and_grad
 from thunder_frontend.jit import (
     cache_hits,
     cache_misses,
+    cache_option,
     compile_data,
     compile_stats,
     compiled_function,
     explain_misses,
+    get_auto_registered_torch_op_names,
     jit,
     last_backward_traces,
     last_compile_options,
@@ -26,6 +28,7 @@ from thunder_frontend.jit import (
     last_prologue_traces,
     last_traces,
     list_transforms,
+    print_last_interpreter_log,
     trace,
 )
 from thunder_frontend.module import ThunderModule
@@ -36,7 +39,8 @@ from thunder_frontend.transforms import Transform
 __all__ = [
     "AcquisitionError", "CompiledFunction", "DataDependentError", "DifferenceError", "Program", "SharpEdgeError",
     "SharpEdgeWarning", "ThunderModule", "Transform", "UnknownTensorError", "__version__", "cache_hits",
-    "cache_misses", "compile_data", "compile_stats", "compiled_function", "explain_misses", "grad", "jit",
-    "last_backward_traces", "last_compile_options", "last_epilogue_traces", "last_interpreter_log",
-    "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "trace", "value_and_grad",
+    "cache_misses", "cache_option", "compile_data", "compile_stats", "compiled_function", "explain_misses",
+    "get_auto_registered_torch_op_names", "grad", "jit", "last_backward_traces", "last_compile_options",
+    "last_epilogue_traces", "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms",
+    "mark_dynamic", "print_last_interpreter_log", "trace", "value_and_grad",
 ]  # fmt: skip

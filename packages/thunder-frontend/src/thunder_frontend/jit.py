@@ -13,7 +13,10 @@ from thunder_frontend.module import ThunderModule
 from thunder_frontend.options import Options
 from thunder_frontend.pipeline import Compiled
 from thunder_frontend.stats import CompileStats
+from thunder_interpreter import Log
 from thunder_ir import Trace
+from thunder_torch import find_symbol
+from thunder_torch.names import path_of
 
 
 def jit(
@@ -149,9 +152,59 @@ def list_transforms(fn: Any) -> list[Any]:
     return list(compiled_function(fn).options.transforms)
 
 
-def last_interpreter_log(fn: Any) -> Any:
-    """Return what the interpreter saw, if ``log=True`` was asked for."""
-    return _last(fn).program.log
+def last_interpreter_log(fn: Any) -> Log:
+    """Return what the interpreter ran and called for the specialisation compiled last; ``str`` of it is the text.
+
+    Raises:
+        RuntimeError: no log was kept, since ``jit`` was not asked to with ``log=True``.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import jit, last_interpreter_log
+        >>> compiled = jit(torch.nn.Sequential(torch.nn.ReLU()), log=True)
+        >>> _ = compiled(torch.ones(2))
+        >>> "torch.nn.modules.activation.ReLU.forward" in str(last_interpreter_log(compiled))
+        True
+    """
+    log = _last(fn).program.log
+    if log is None:
+        raise RuntimeError("the interpreter kept no log; ask for one with thunder.jit(fn, log=True)")
+    return log
+
+
+def print_last_interpreter_log(fn: Any, /, print_fn: Callable[[str], Any] = print) -> None:
+    """Print what the interpreter ran and called for the specialisation compiled last.
+
+    Args:
+        fn: compiled with ``log=True``.
+        print_fn: takes the text.
+
+    Raises:
+        RuntimeError: no log was kept.
+    """
+    print_fn(str(last_interpreter_log(fn)))
+
+
+def cache_option(fn: Any) -> str:
+    """Return how specialisations are cached: ``"constant values"``, ``"symbolic values"``, ``"same input"``, …"""
+    return compiled_function(fn).options.cache
+
+
+def get_auto_registered_torch_op_names(fn: Any, /) -> set[str]:
+    """Return the names of PyTorch's operations that the program compiled last calls as they are.
+
+    Thunder knows no decomposition of these into its own operations; PyTorch's autograd differentiates them.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import get_auto_registered_torch_op_names, jit
+        >>> compiled = jit(lambda a: torch.special.i0e(a) + torch.special.bessel_j0(a))
+        >>> _ = compiled(torch.ones(2))
+        >>> get_auto_registered_torch_op_names(compiled)
+        {'torch.special.bessel_j0'}
+    """
+    calls = _last(fn).traces[0].bound_symbols
+    return {path_of(origin) for b in calls if (origin := b.symbol.origin) is not None and find_symbol(origin) is None}
 
 
 def explain_misses(fn: Any) -> list[list[str]]:

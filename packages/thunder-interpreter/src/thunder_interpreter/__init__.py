@@ -2,6 +2,7 @@
 
 from thunder_interpreter._callbacks import Callbacks, Interpreted
 from thunder_interpreter._interpretation import Interpretation, Location, interpret
+from thunder_interpreter._log import Log
 from thunder_interpreter._provenance import Provenance
 from thunder_interpreter._raising import truth_that_raises
 from thunder_interpreter._registry import UnsupportedOpcode, UnsupportedPython, opcode
@@ -12,6 +13,7 @@ __all__ = [
     "Interpretation",
     "Interpreted",
     "Location",
+    "Log",
     "Provenance",
     "UnsupportedOpcode",
     "UnsupportedPython",

@@ -35,10 +35,11 @@ class Log:
 
     def __str__(self) -> str:
         lines = []
+        outermost = min([entry[0] for entry in self.entries], default=0)
         for depth, kind, what, filename, line in self.entries:
             source = linecache.getline(filename, line).strip()
             where = f"  # {filename}:{line}: {source}" if line else ""
-            lines.append(f"{'  ' * depth}{kind} {what}{where}")
+            lines.append(f"{'  ' * (depth - outermost)}{kind} {what}{where}")
         return "\n".join(lines)
 
 

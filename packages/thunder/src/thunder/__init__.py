@@ -4,6 +4,7 @@ from thunder import core, extend
 from thunder import numpy as numpy
 from thunder import torch as torch
 from thunder._version import __version__
+from thunder.core import devices, dtypes, prims, transforms
 from thunder_executors import (
     add_default_executor,
     deregister_executor,
@@ -23,9 +24,12 @@ from thunder_frontend import (
     Transform,
     cache_hits,
     cache_misses,
+    cache_option,
     compile_data,
     compile_stats,
     explain_misses,
+    get_auto_registered_torch_op_names,
+    grad,
     jit,
     last_backward_traces,
     last_compile_options,
@@ -35,7 +39,9 @@ from thunder_frontend import (
     last_traces,
     list_transforms,
     mark_dynamic,
+    print_last_interpreter_log,
     trace,
+    value_and_grad,
 )
 from thunder_ir.dtypes import (
     bfloat16,
@@ -64,12 +70,13 @@ compile = jit
 
 __all__ = [
     "ThunderModule", "Transform", "__version__", "add_default_executor", "bfloat16", "bool8", "cache_hits",
-    "cache_misses", "compile", "compile_data", "compile_stats", "complex128", "complex32", "complex64", "core",
-    "deregister_executor", "explain_misses", "extend", "float16", "float32", "float64", "float8_e4m3fn",
-    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "get_all_executors", "get_always_executors",
-    "get_default_executors", "get_executor", "int16", "int32", "int64", "int8", "jit", "last_backward_traces",
-    "last_compile_options", "last_epilogue_traces", "last_interpreter_log", "last_prologue_traces", "last_traces",
-    "list_transforms", "mark_dynamic", "numpy", "pytorch_executor", "register_executor", "remove_default_executor",
-    "resolve_executors", "set_always_executors", "set_default_executors", "torch", "trace", "uint16", "uint32",
-    "uint64", "uint8",
+    "cache_misses", "cache_option", "compile", "compile_data", "compile_stats", "complex128", "complex32",
+    "complex64", "core", "deregister_executor", "devices", "dtypes", "explain_misses", "extend", "float16", "float32",
+    "float64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "get_all_executors",
+    "get_always_executors", "get_auto_registered_torch_op_names", "get_default_executors", "get_executor", "grad",
+    "int16", "int32", "int64", "int8", "jit", "last_backward_traces", "last_compile_options", "last_epilogue_traces",
+    "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "numpy",
+    "prims", "print_last_interpreter_log", "pytorch_executor", "register_executor", "remove_default_executor",
+    "resolve_executors", "set_always_executors", "set_default_executors", "torch", "trace", "transforms", "uint16",
+    "uint32", "uint64", "uint8", "value_and_grad",
 ]  # fmt: skip
