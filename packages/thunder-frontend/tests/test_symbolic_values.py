@@ -93,3 +93,66 @@ def test_sizes_that_only_pytorch_computes_with_are_fixed():
     for n in (2, 3, 2):
         assert compiled(mark_dynamic(torch.randn(n, 4), 0)).shape == (n,)
     assert cache_misses(compiled) == 2
+
+
+def test_operators_on_the_bits_of_sizes_fix_them():
+    def function(x):
+        n = x.shape[0]
+        return x * (n & 6) + (1 << n) + (n >> 1) + ~n + (3 ^ n) + (n | 8) + n.bit_length()
+
+    compiled = symbolic(function)
+    for n in (4, 5, 4):
+        x = mark_dynamic(torch.randn(n), 0)
+        assert torch.equal(compiled(x), function(x))
+    assert cache_misses(compiled) == 2
+
+
+def test_whether_a_quotient_of_sizes_is_whole_is_a_constraint():
+    compiled = symbolic(lambda x: x if (x.shape[0] / 4).is_integer() else x * divmod(x.shape[0], 4)[1])
+    for n in (4, 8, 6, 7, 12):
+        x = mark_dynamic(torch.randn(n), 0)
+        assert torch.equal(compiled(x), x if n % 4 == 0 else x * (n % 4))
+    assert cache_misses(compiled) == 2
+
+
+def test_statistics_of_batches_are_taken_of_any_size():
+    module = nn.Sequential(nn.Conv1d(2, 3, 1), nn.BatchNorm1d(3))
+    compiled = symbolic(module)
+    for n in (3, 5, 8):
+        x = torch.randn(n, 2, 4)
+        expected = torch.autograd.grad(module(x).square().sum(), list(module.parameters()))
+        result = torch.autograd.grad(compiled(mark_dynamic(x.clone(), 0)).square().sum(), list(module.parameters()))
+        torch.testing.assert_close(result, expected)
+    assert cache_misses(compiled) == 1, explain_misses(compiled)
+
+
+def test_sizes_that_a_decomposition_computes_once_more_are_there_for_the_backward_program():
+    def function(x):
+        return torch.nn.functional.batch_norm(x[1:], None, None, training=True)
+
+    compiled = symbolic(function)
+    for n in (4, 5, 3):
+        x, y = torch.randn(n, 3, requires_grad=True), torch.randn(n - 1, 3)
+        expected = torch.autograd.grad(function(x), x, y)
+        torch.testing.assert_close(torch.autograd.grad(compiled(mark_dynamic(x, 0)), x, y), expected)
+    assert cache_misses(compiled) == 1
+
+
+class HalfOfTheRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        n = gradient.shape[0] // 2
+        return torch.cat([gradient[:n] * 2, gradient[n:] * 3]) if n * 2 > 3 else gradient
+
+
+def test_sizes_that_a_backward_of_the_users_compares_are_checked_before_a_call():
+    compiled = symbolic(HalfOfTheRows.apply)
+    for n in (4, 6, 2, 8, 3):
+        x, y = torch.randn(n, 3, requires_grad=True), torch.randn(n, 3)
+        expected = torch.autograd.grad(HalfOfTheRows.apply(x), x, y)
+        torch.testing.assert_close(torch.autograd.grad(compiled(mark_dynamic(x, 0)), x, y), expected)
+    assert cache_misses(compiled) == 2

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from thunder_autograd.programs import sizes_of
+from thunder_autograd.programs import dimensions, sizes_of
 from thunder_autograd.traits import Trait, Traits
 from thunder_ir import BoundSymbol, Proxy
 from thunder_ir.passes import stays
@@ -79,7 +79,10 @@ class _Settling:
 
     def read(self, proxies: list[Proxy]) -> None:
         for proxy in proxies:
-            self.live.add(proxy.name if proxy.name not in self.renamed else self.resolved(proxy).name)
+            if proxy.name in self.renamed:
+                proxy = self.resolved(proxy)
+                self.read(dimensions(proxy))  # equal to those of what it takes the place of, but other values
+            self.live.add(proxy.name)
 
     def resolved(self, proxy: Proxy) -> Proxy:
         """Return what stands for a value in the end, as far as that is decided."""
@@ -121,7 +124,7 @@ class _Settling:
             self.renamed[old.name] = new
             if old.name in self.live:
                 self.live.discard(old.name)
-                self.live.add(new.name)
+                self.read([new, *dimensions(new)])
 
     def stays_whole(self, group: Group, own: set[str]) -> bool:
         """Whether all that is read of the decomposition beside its outputs is cheap to compute from its inputs."""

@@ -100,8 +100,12 @@ def names_in(trace: Trace) -> Names:
 
 def sizes_of(bound: BoundSymbol) -> list[Proxy]:
     """Return the symbolic dimensions of what a call reads and returns: executors may write them into what runs it."""
-    tensors = [p for p in (*bound.inputs, *bound.outputs) if isinstance(p, TensorProxy)]
-    return [d for p in tensors for d in p.shape if isinstance(d, Proxy) and d.name]
+    return [d for p in (*bound.inputs, *bound.outputs) for d in dimensions(p)]
+
+
+def dimensions(value: Proxy) -> list[Proxy]:
+    """Return the symbolic dimensions of a tensor; nothing for other values."""
+    return [d for d in value.shape if isinstance(d, Proxy) and d.name] if isinstance(value, TensorProxy) else []
 
 
 def live_calls(bound_symbols: Iterable[BoundSymbol], read: Iterable[Proxy]) -> list[BoundSymbol]:

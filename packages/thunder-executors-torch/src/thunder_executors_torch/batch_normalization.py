@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,10 +12,15 @@ import thunder_prims as prims
 from thunder_executors_torch import calls
 from thunder_executors_torch.executor import executor
 from thunder_executors_torch.normalization import statistics_dtype, with_channels
-from thunder_ir import OpTags, TensorProxy, dtypes
+from thunder_ir import OpTags, TensorProxy, dtypes, value_of
 from thunder_torch.inplace import batch_norm_updating
 
 Rule = tuple[Any, Any]
+
+
+def _count(sizes: Sequence[Any]) -> int:
+    """How many elements there are of these sizes; open ones count as they are at hand, being more than 1 anyway."""
+    return math.prod(map(value_of, sizes))
 
 
 def _statistics(a: TensorProxy, weight: Any) -> TensorProxy:
@@ -63,7 +69,7 @@ def trains(
     eps: float = 1e-5,
 ) -> bool:
     """Whether statistics of the batch are taken, of more than one element per channel."""
-    several = with_channels(input) and math.prod(input.shape) > input.shape[1] > 0
+    several = with_channels(input) and _count(input.shape) > value_of(input.shape[1]) > 0
     return bool(several and training is True and weight is not None and momentum is not None)
 
 
@@ -103,10 +109,12 @@ def has_kernel(
     eps: float = 1e-5,
 ) -> bool:
     """Whether the statistics are either the running ones, or the batch's with none to be updated."""
-    if not with_channels(input) or 0 in input.shape:
+    if not with_channels(input) or not _count(input.shape):
         return False
     return (
-        running_mean is not None and not training or (running_mean is None and math.prod(input.shape) > input.shape[1])
+        running_mean is not None
+        and not training
+        or (running_mean is None and _count(input.shape) > value_of(input.shape[1]))
     )
 
 
@@ -147,7 +155,7 @@ def of_instances(
 ) -> bool:
     """Whether statistics of each instance are taken, and no running ones are involved."""
     plain = running_mean is None and running_var is None and use_input_stats is True
-    return plain and with_channels(input) and input.ndim > 2 and math.prod(input.shape[2:]) > 1
+    return plain and with_channels(input) and input.ndim > 2 and _count(input.shape[2:]) > 1
 
 
 @executor.differentiates_torch(torch.nn.functional.instance_norm, when=of_instances)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -104,7 +105,7 @@ _COMMUTATIVE = frozenset({"add", "mul"})
 def _arithmetic(operation: str, reflected: bool = False) -> Callable[..., Any]:
     """A number's operator: a new symbolic number, recorded by the language's ``number_<operation>``."""
 
-    def operator(self: NumberProxy, other: Any) -> Any:
+    def apply(self: NumberProxy, other: Any) -> Any:
         if not isinstance(other, (int, float, complex, NumberProxy)):
             return NotImplemented
         known = _NEUTRAL.get(operation)
@@ -113,7 +114,7 @@ def _arithmetic(operation: str, reflected: bool = False) -> Callable[..., Any]:
                 return self
         return _computed(operation, *((other, self) if reflected else (self, other)))
 
-    return operator
+    return apply
 
 
 def _computed(operation: str, *numbers: Any) -> Any:
@@ -126,7 +127,7 @@ def _computed(operation: str, *numbers: Any) -> Any:
 def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[..., Any]:
     """A number's comparison: decided by the values at hand, and recorded as a constraint of the trace."""
 
-    def operator(self: NumberProxy, other: Any) -> Any:
+    def apply(self: NumberProxy, other: Any) -> Any:
         if not isinstance(other, (int, float, complex, NumberProxy)):
             return NotImplemented
         if self.unknown is not None or is_unknown(other):
@@ -135,7 +136,19 @@ def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[
             return compare(self.value, self.value)  # holds for every value: nothing to guard
         return current_builder().constrain(relation, self, other, compare(self.value, value_of(other)))
 
-    return operator
+    return apply
+
+
+def _of_bits(compute: Callable[[int, int], int], reflected: bool = False) -> Callable[..., Any]:
+    """An operator on the bits of integers, which fixes them."""
+
+    def apply(self: IntegerProxy, other: Any) -> Any:
+        if not isinstance(other, (int, IntegerProxy)):
+            return NotImplemented
+        mine, given = int(self), int(other)
+        return compute(given, mine) if reflected else compute(mine, given)
+
+    return apply
 
 
 class NumberProxy(Proxy):
@@ -222,6 +235,12 @@ class NumberProxy(Proxy):
     __pow__ = _arithmetic("pow")
     __rpow__ = _arithmetic("pow", reflected=True)
 
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
     def __neg__(self) -> Any:
         return _computed("neg", self)
 
@@ -236,8 +255,30 @@ class IntegerProxy(NumberProxy):
     prefix = "i"
     python_type = int
 
+    __and__ = _of_bits(operator.and_)
+    __rand__ = _of_bits(operator.and_, reflected=True)
+    __or__ = _of_bits(operator.or_)
+    __ror__ = _of_bits(operator.or_, reflected=True)
+    __xor__ = _of_bits(operator.xor)
+    __rxor__ = _of_bits(operator.xor, reflected=True)
+    __lshift__ = _of_bits(operator.lshift)
+    __rlshift__ = _of_bits(operator.lshift, reflected=True)
+    __rshift__ = _of_bits(operator.rshift)
+    __rrshift__ = _of_bits(operator.rshift, reflected=True)
+
     def __index__(self) -> int:
         return int(self.fixed())
+
+    def __invert__(self) -> int:
+        return ~int(self.fixed())
+
+    def bit_length(self) -> int:
+        """Return how many bits the number takes; fixes it."""
+        return int(self.fixed()).bit_length()
+
+    def is_integer(self) -> bool:
+        """Return ``True``."""
+        return True
 
 
 class FloatProxy(NumberProxy):
@@ -246,6 +287,10 @@ class FloatProxy(NumberProxy):
     __slots__ = ()
     prefix = "f"
     python_type = float
+
+    def is_integer(self) -> bool:
+        """Return whether the number is a whole one, which becomes a constraint of the trace."""
+        return bool(self % 1 == 0)
 
 
 class ComplexProxy(NumberProxy):
@@ -281,17 +326,17 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 def _operator(name: str) -> Callable[..., Any]:
-    def operator(self: TensorProxy, *args: Any) -> Any:
+    def apply(self: TensorProxy, *args: Any) -> Any:
         return _method(name)(self, *args)
 
-    return operator
+    return apply
 
 
 def _reflected(name: str) -> Callable[..., Any]:
-    def operator(self: TensorProxy, other: Any) -> Any:
+    def apply(self: TensorProxy, other: Any) -> Any:
         return _method(name)(other, self)
 
-    return operator
+    return apply
 
 
 class TensorProxy(Proxy):
