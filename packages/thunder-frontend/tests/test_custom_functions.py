@@ -167,3 +167,19 @@ def test_gradients_broadcast_as_autograd_brings_them_to_shape():
 
 def test_a_custom_backward_is_differentiated_again():
     same_as_eager(has_second_derivatives, randn(3, requires_grad=True))
+
+
+class WritesToTheGradient(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        made = gradient.clone().transpose(0, 1)
+        made[:, 1:].mul_(3)
+        return made.transpose(0, 1) * 2
+
+
+def test_backward_writes_to_views_of_a_copy_of_its_gradient():
+    same_as_eager(WritesToTheGradient.apply, randn(3, 4, requires_grad=True))

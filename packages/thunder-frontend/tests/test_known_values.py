@@ -177,3 +177,14 @@ def test_objects_with_a_length_and_items_are_reversed():
         return (x.detach(),)
 
     check(backwards, (X,), misses=1)
+
+
+def test_what_is_refused_is_the_first_value_that_cannot_be_known():
+    def function(x):
+        steps = torch.linspace(0, 1, 4)
+        if (steps[1:] > steps[:-1]).all():
+            x = x + 1
+        return x if x.sum() > 0 else -x
+
+    with pytest.raises(DataDependentError, match=r"x.sum\(\) > 0"):
+        frontend.jit(function)(X)

@@ -302,6 +302,11 @@ class Acquisition(WriteCalls):
             known = self._layouts[id(tensor)] = (tensor, view, made if view.index is None else made[view.index])
         return known[2]
 
+    def assume_layout(self, proxy: TensorProxy) -> None:
+        """Say of a value that only the run of the program brings how it will be laid out: as nobody can know better."""
+        with torch._C.DisableTorchFunction():
+            self._examples.assume(proxy)
+
     def shared_layout(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: TracedTensor) -> Any:
         """Return for each result of a call whether it shares the memory of ``parent``, and whether it is ``parent``."""
         unwritten = not parent._memory.version and parent._proxy.strides is not None and not self.symbolic

@@ -66,7 +66,8 @@ def _in_other_ways(
         asked |= attempt.asked_about_capture
         if _succeeded(other):
             return other
-        if not tells and (placeholder or not isinstance(other, ThunderError)):
+        farther = isinstance(found, DataDependentError) and isinstance(other, DataDependentError)
+        if not tells and (placeholder or farther or not isinstance(other, ThunderError)):
             found, placeholder = other, False
     return found
 

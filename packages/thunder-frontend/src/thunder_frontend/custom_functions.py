@@ -15,7 +15,17 @@ from thunder_frontend.overwrites import RULES, zeros_like
 from thunder_frontend.storage import own_storage
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.write_calls import WriteCalls, target_dtype
-from thunder_ir import BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, flat_proxies, substitute
+from thunder_ir import (
+    BoundSymbol,
+    NumberProxy,
+    OpTags,
+    Proxy,
+    Symbol,
+    TensorProxy,
+    flat_proxies,
+    is_unknown,
+    substitute,
+)
 
 T = torch.Tensor
 
@@ -202,6 +212,7 @@ class CustomFunctions:
         for c in cotangents:
             if c is not None:
                 c.name = self._calls.builder.names.fresh("ct")
+                self._calls.assume_layout(c)
         pullbacks = {
             present: self._pullback(cls, context, args, cotangents[:count], present)
             for present in _presences(cotangents[:count], context._materialize)
@@ -319,7 +330,10 @@ def _presences(cotangents: Sequence[Any], materialize: bool) -> list[tuple[bool,
 
 
 class _Region:
-    """Takes what is recorded within it out of the trace."""
+    """Takes what is recorded within it out of the trace, but for sizes that are computed of others alone.
+
+    These stay, because what the program demands of sizes is checked before every call.
+    """
 
     def __init__(self, calls: WriteCalls) -> None:
         self._builder = calls.builder
@@ -331,10 +345,22 @@ class _Region:
 
     def __exit__(self, *error: Any) -> None:
         recorded = self._builder.bound_symbols
-        self.bound_symbols = [
-            b.replace(tags=b.tags - {OpTags.CONSTANT_FOR_DERIVATIVE}) for b in recorded[self._start :]
-        ]
-        del recorded[self._start :]
+        taken: list[BoundSymbol] = []
+        inside: set[str] = set()
+        sizes: list[BoundSymbol] = []
+        for bound in recorded[self._start :]:
+            if all([_is_open(p) and p.name not in inside for p in (*bound.inputs, *bound.outputs)]):
+                sizes.append(bound)
+            else:
+                inside.update([p.name for p in bound.outputs])
+                taken.append(bound.replace(tags=bound.tags - {OpTags.CONSTANT_FOR_DERIVATIVE}))
+        self.bound_symbols = taken
+        recorded[self._start :] = sizes
+
+
+def _is_open(value: Proxy) -> bool:
+    """Whether a value is a number that is known before a call, though not when it is compiled."""
+    return isinstance(value, NumberProxy) and not is_unknown(value)
 
 
 def replay(bound_symbols: Sequence[BoundSymbol], known: dict[str, Any]) -> None:

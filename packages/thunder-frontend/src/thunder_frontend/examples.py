@@ -41,6 +41,10 @@ class Examples:
                 self._compute(proxy.name)
         return self._made[proxy.name]  # type: ignore[no-any-return]
 
+    def assume(self, proxy: TensorProxy) -> None:
+        """Let a value that nothing in the trace computes be laid out as its proxy says, else without gaps."""
+        self._made[proxy.name] = fake_of(proxy)
+
     def rewritten(self) -> None:
         """Take note that calls were put in the place of others."""
         self._seen = 0
