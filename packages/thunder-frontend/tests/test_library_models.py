@@ -179,3 +179,31 @@ def test_products_of_experts_are_told_for_all_types_that_pytorch_computes(dtype,
 
     x, weight = torch.randn(6, 8, dtype=dtype), torch.randn(3, columns, 8, dtype=dtype)
     same_as_eager(program, x, weight, torch.tensor([2, 4, 6], dtype=torch.int32))
+
+
+class Parts(tuple):
+    """A tuple that does not tell its length, as those of e3nn do."""
+
+    def __len__(self):
+        raise NotImplementedError
+
+
+class OfParts(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = Parts(((2, 3), (4, 5)))
+
+    def forward(self, x):
+        for parts in (self.parts, Parts(((1, 2),))):
+            for factor, term in parts:
+                x = x * factor + term
+        return max(Parts((x, x)), key=lambda v: 1)
+
+
+def test_tuples_may_hide_their_length():
+    module, x = OfParts(), torch.randn(2)
+    compiled = jit(module)
+    for parts in (Parts(((2, 3), (4, 5))), Parts(((2, 3), (4, 5), (6, 7)))):
+        module.parts = parts
+        assert torch.equal(compiled(x), module(x)) and torch.equal(compiled(x), module(x))
+    assert cache_misses(compiled) == 2

@@ -91,3 +91,22 @@ def refuse_iterators(source: Source, value: Any) -> None:
             f"the program reads {source}, a {cls.__name__} that was begun outside of it: how far it is advanced "
             "cannot be checked, nor undone; pass a list, or the next item itself"
         )
+
+
+def _native(container: Any) -> Any:
+    return next((kind for kind in CONTAINERS if isinstance(container, kind)), type(container))
+
+
+def counts_natively(kind: type) -> bool:
+    """Whether ``len()`` of containers of a class runs no method of the user's."""
+    return any([kind.__len__ is known.__len__ for known in CONTAINERS])  # type: ignore[attr-defined]
+
+
+def length_of(container: Any) -> int:
+    """Return how many items there are in a container, whatever its class says."""
+    return _native(container).__len__(container)  # type: ignore[no-any-return]
+
+
+def items_of(container: Any) -> list[Any]:
+    """Return what there is in a container, whatever its class says."""
+    return list(_native(container).__iter__(container))

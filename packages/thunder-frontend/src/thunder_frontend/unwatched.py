@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_frontend.guards import IdentityGuard, SnapshotGuard
-from thunder_frontend.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, VALUES, is_buffer, refuse_large
+from thunder_frontend.kinds import (
+    CODE,
+    CONTAINERS,
+    DICTS,
+    NOTHING_INSIDE,
+    VALUES,
+    is_buffer,
+    items_of,
+    length_of,
+    refuse_large,
+)
 from thunder_frontend.sources import Source
 
 if TYPE_CHECKING:
@@ -57,10 +67,9 @@ class Unwatched:
         if type(value) in NOTHING_INSIDE:
             return
         if isinstance(value, CONTAINERS):
-            if depth and len(value):
+            if depth and length_of(value):
                 self._world.contents(value)
-                parts = [*value, *value.values()] if isinstance(value, DICTS) else list(value)
-                for part in parts:
+                for part in [*value, *value.values()] if isinstance(value, DICTS) else items_of(value):
                     self.looked_into(part, depth - 1)
             return
         source = self._world.source_of(value)

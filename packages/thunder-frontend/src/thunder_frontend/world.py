@@ -46,6 +46,8 @@ from thunder_frontend.kinds import (
     SETS,
     VALUES,
     is_buffer,
+    items_of,
+    length_of,
     refuse_iterators,
 )
 from thunder_frontend.sources import Source, held
@@ -471,7 +473,7 @@ class World:
             if not isinstance(key, int):
                 self.unwatched.looked_into(key)
                 key = operator.index(key)
-            key = key + len(container) if key < 0 else key
+            key = key + length_of(container) if key < 0 else key
             self.length(container)
         return self.read(source, "item", key, value, (container, key) if source.is_held else None)
 
@@ -483,7 +485,7 @@ class World:
         source = self._sources.get(id(container))
         if source is None or self.journal.wrote(container) or source.is_held and type(container) is tuple:
             return
-        self.require(LengthGuard(source, len(container)), id(source), "length")
+        self.require(LengthGuard(source, container), id(source), "length")
 
     def keys(self, container: Any) -> None:
         """Take in the keys of an outside dict and their order."""
@@ -543,7 +545,7 @@ class World:
                 self.item(container, key, value)
                 self.contents(value)
         elif isinstance(container, LISTS):
-            for index, value in enumerate(list(container)):
+            for index, value in enumerate(items_of(container)):
                 self.item(container, index, value)
                 self.contents(value)
 

@@ -7,27 +7,37 @@ from typing import Any
 
 from thunder_frontend.guards.base import Guard, shown
 from thunder_frontend.guards.values import same_value
+from thunder_frontend.kinds import counts_natively, length_of
 from thunder_frontend.sources import Source
 from thunder_ir import Context, literal
 
 
 class LengthGuard(Guard):
-    """A container has that many items."""
+    """A container has that many items.
 
-    __slots__ = ("length",)
+    Args:
+        source: of the container.
+        container: the one at hand.
+    """
 
-    def __init__(self, source: Source, length: int) -> None:
+    __slots__ = ("counts", "length")
+
+    def __init__(self, source: Source, container: Any) -> None:
         super().__init__(source)
-        self.length = length
+        self.length = length_of(container)
+        self.counts = counts_natively(type(container))
 
     def condition(self, context: Context) -> str:
-        return f"len({self.source.expression(context)}) == {self.length}"
+        count = "len" if self.counts else context.object(length_of, "length_of")
+        return f"{count}({self.source.expression(context)}) == {self.length}"
 
     def facts(self) -> Iterable[tuple[str, Any]]:
-        yield "len({})", self.length
+        if self.counts:
+            yield "len({})", self.length
 
     def problem(self, value: Any) -> str | None:
-        return None if len(value) == self.length else f"has {len(value)} items, compiled for {self.length}"
+        found = length_of(value)
+        return None if found == self.length else f"has {found} items, compiled for {self.length}"
 
 
 class KeysGuard(Guard):
