@@ -22,6 +22,7 @@ sys.path.insert(0, str(TESTS))
 import changes  # noqa: E402
 import programs  # noqa: E402
 import test_changes  # noqa: E402, F401 - fills the list of cases
+import wider_programs  # noqa: E402
 
 
 class Draw:
@@ -66,6 +67,17 @@ def try_program(seed: int) -> tuple[str, str]:
     return "agreed", ""
 
 
+def try_wider_program(seed: int) -> tuple[str, str]:
+    """Return how a random program of more kinds compares, and a text about it."""
+    try:
+        wider_programs.agrees_with_eager(wider_programs.random_program(seed))
+    except wider_programs.Refused as refusal:
+        return "refused", str(refusal)
+    except AssertionError as difference:
+        return "differed", str(difference)
+    return "agreed", ""
+
+
 def try_changes(seed: int) -> tuple[str, str]:
     """Return how a random program under random changes compares, and a text about it."""
     draw = Draw(seed)
@@ -82,19 +94,22 @@ def try_changes(seed: int) -> tuple[str, str]:
     return "agreed", ""
 
 
+ATTEMPTS = {"programs": try_program, "wider programs": try_wider_program, "changes": try_changes}
+
+
 def main() -> int:
     """Run the sweep."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--examples", type=int, default=500, help="how many programs, and as many sequences of changes")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=("programs", "changes"))
+    parser.add_argument("--only", choices=tuple(ATTEMPTS))
     parser.add_argument("--show", type=int, default=20, help="how many differences are printed")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     counts: Counter[tuple[str, str]] = Counter()
     refusals: Counter[str] = Counter()
     shown, start = 0, time.process_time()
-    for kind, attempt in (("programs", try_program), ("changes", try_changes)):
+    for kind, attempt in ATTEMPTS.items():
         if arguments.only not in (None, kind):
             continue
         for seed in range(arguments.seed, arguments.seed + arguments.examples):

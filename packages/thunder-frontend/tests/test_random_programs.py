@@ -77,6 +77,11 @@ def test_views_writes_and_aliases_agree_with_eager(program):
         ("x.t_()\ny.expand(2, *y.shape)[0].add_(1)\nreturn [x]", "matrix and transpose"),
         ("v = y.expand(2, *y.shape)\nv.copy_(v)\nreturn [v, y]", "overlapping"),
         ("x, y = y, x\nx.mul_(2)\nreturn [x, y.view_as(y)]", "matrix and row"),
+        ("v = list(x.split(2, -1))[0]\ny.mul_(0.5)\nv.is_leaf\nreturn [x]", "a parameter over a part"),
+        (
+            "v, w = x[:, 0], x * 1\nx.mul_(2)\nx.detach_()\nx[0] += v.sum()\nreturn [w + x.sum()]",
+            "one tensor twice that requires grad",
+        ),
     ],
 )
 def test_what_random_programs_found_stays_found(body, kind):

@@ -30,7 +30,7 @@ from thunder_frontend.guards import (
     ValueGuard,
     metadata_of,
 )
-from thunder_frontend.histories import is_unconnected, was_recorded
+from thunder_frontend.histories import base_of, is_unconnected, was_recorded
 from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import inner_gradients
 from thunder_frontend.known_values import KnownValues, Looks
@@ -225,6 +225,21 @@ class Acquisition(WriteCalls):
         if was_recorded(tensor) or tensor.given is None:
             return False
         return bool(self.ask(tensor, "is_leaf", tensor.given.is_leaf))
+
+    def is_forgotten(self, tensor: TracedTensor) -> bool:
+        """Whether autograd, which writes the history of a view again, finds none of what it views.
+
+        So it is where that was detached in place, or is a leaf and itself a view: autograd looks at what that views.
+        """
+        base = base_of(tensor)
+        if self.stages.was_detached(base):
+            return True
+        given = base.given
+        if base._leaf is None and (given is None or not given.is_leaf):
+            return False
+        if given is None:
+            return base._viewed_as is not None and not base._viewed_as.cuts
+        return bool(self.ask(base, "_is_view", given._is_view(), call=True))
 
     def unconnected(self, value: TensorProxy) -> TensorProxy:
         """Return ``value`` such that it requires grad, and its gradient goes nowhere."""

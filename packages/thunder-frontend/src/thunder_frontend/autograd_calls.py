@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError, DataDependentError
+from thunder_frontend.histories import check_history
 from thunder_frontend.metadata_calls import ANSWERS, answers, getter
 from thunder_frontend.metadata_writes import MetadataWrite
 
@@ -73,11 +74,14 @@ def _detach_in_place(calls: Any, tensor: T) -> Any:
 
 @answers(getter("is_leaf"))
 def _is_leaf(calls: Any, tensor: T) -> bool:
-    return calls.is_leaf(calls.traced(tensor))  # type: ignore[no-any-return]
+    traced = calls.traced(tensor)
+    check_history(traced)
+    return calls.is_leaf(traced)  # type: ignore[no-any-return]
 
 
 @answers(getter("grad_fn"))
 def _grad_fn(calls: Any, tensor: T) -> Any:
+    check_history(calls.traced(tensor))
     if not calls.value(tensor).requires_grad or calls.is_leaf(calls.traced(tensor)):
         return None
     raise DataDependentError(

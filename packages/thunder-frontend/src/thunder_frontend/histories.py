@@ -83,16 +83,21 @@ def check_reads(function: Any, output: Any, arguments: Iterable[Any]) -> None:
     """
     if not torch.is_grad_enabled() or getattr(function, "__name__", "") == "detach":
         return
-    for tensor in arguments:
-        if isinstance(tensor, TracedTensor) and tensor._made != tensor._memory.counted:
-            reason = fixed_reason(tensor)
-            if reason is None or not base_of(tensor)._proxy.requires_grad:
-                continue
-            if any([isinstance(p, TensorProxy) and p.dtype.is_inexact for p in flat_proxies(output)]):
-                raise RuntimeError(
-                    f"{reason} and its base or another view of its base has been modified inplace, which autograd "
-                    "forbids."
-                )
+    if any([isinstance(p, TensorProxy) and p.dtype.is_inexact for p in flat_proxies(output)]):
+        for tensor in arguments:
+            if isinstance(tensor, TracedTensor):
+                check_history(tensor)
 
 
-__all__ = ["base_of", "check_reads", "check_written", "fixed_reason", "is_unconnected", "was_recorded"]
+def check_history(tensor: TracedTensor) -> None:
+    """Refuse to look at the history of a view that cannot be written again, though what it views was written to."""
+    if tensor._made == tensor._memory.counted:
+        return
+    reason = fixed_reason(tensor)
+    if reason is not None and base_of(tensor)._proxy.requires_grad:
+        raise RuntimeError(
+            f"{reason} and its base or another view of its base has been modified inplace, which autograd forbids."
+        )
+
+
+__all__ = ["base_of", "check_history", "check_reads", "check_written", "fixed_reason", "is_unconnected", "was_recorded"]

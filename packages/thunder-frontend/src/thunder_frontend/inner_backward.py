@@ -66,6 +66,8 @@ def _cotangent(calls: Any, result: TracedTensor, given: Any) -> TensorProxy:
     if given is None:
         if value.numel != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if value.dtype.is_complex:
+            raise RuntimeError("grad can be implicitly created only for real scalar outputs")
         return calls.on_values(torch.ones_like, (value,), {})  # type: ignore[no-any-return]
     cotangent: TensorProxy = calls.value(given)
     if tuple(cotangent.shape) != tuple(value.shape):

@@ -58,6 +58,8 @@ def _cotangent(calls: WriteCalls, result: Any, given: Any) -> Any:
         return calls.value(given)
     if result.numel != 1:
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    if result.dtype.is_complex:
+        raise RuntimeError("grad can be implicitly created only for real scalar outputs")
     return call(torch.ones_like, (result,), {})
 
 

@@ -27,6 +27,7 @@ from thunder_frontend.other_transforms import (
     leave_uncompiled,
     transforms,
 )
+from thunder_frontend.seeds import Seeds
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_interpreter import Interpreted
@@ -34,7 +35,7 @@ from thunder_ir import NumberProxy, Symbol
 
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
-    "torch.nn.attention", "torch.autograd.function", "torch.distributions", *INTERPRETED_TRANSFORMS,
+    "torch.nn.attention", "torch.autograd.function", "torch.distributions", "torch.random", *INTERPRETED_TRANSFORMS,
     *INTERPRETED_OPERATORS,
 )  # fmt: skip
 
@@ -179,7 +180,7 @@ def lookasides(acquisition: Any) -> list[Any]:
     def leave_hooks(before: bool) -> None:
         acquisition.tells = before
 
-    branches = Branches(acquisition)
+    branches, seeds = Branches(acquisition), Seeds(acquisition)
     table: dict[Any, Any] = {
         MODULE_GETATTR: module_getattr,
         MODULE_CALL: Interpreted(call_module),
@@ -211,6 +212,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
         print: acquisition.prints,
         **transforms(acquisition),
+        **seeds.lookasides(),
         **OPERATORS,
         choose: branches.cond,
         WHILE_LOOP: branches.while_loop,

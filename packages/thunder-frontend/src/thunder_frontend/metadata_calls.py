@@ -261,6 +261,14 @@ def _output_nr(calls: Any, tensor: T) -> int:
     return calls.ask(traced, "output_nr", traced.given.output_nr)  # type: ignore[no-any-return]
 
 
+@answers(torch.broadcast_tensors)
+def _broadcast_tensors(calls: Any, *tensors: Any) -> Any:
+    """A view of each: the call itself, which nobody reads, tells of what shape."""
+    given = tuple(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], T) else tensors
+    shapes = [tuple(p.shape) for p in calls.on_values(torch.broadcast_tensors, calls.values(given), {})]
+    return tuple([calls(T.expand, (t, shape), {}) for t, shape in zip(given, shapes, strict=True)])
+
+
 @answers(T.register_hook)
 def _register_hook(calls: Any, tensor: T, hook: Callable[..., Any]) -> Any:
     with torch._C.DisableTorchFunction():

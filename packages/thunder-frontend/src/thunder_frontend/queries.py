@@ -125,7 +125,10 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
         return False
     if (getattr(fn, "__module__", None) or "").partition(".")[0] != "torch" or hashable(fn) and fn in SETTLED:
         return False
-    return name.lstrip("_").startswith(("get_", "is_", "are_", "device_count", "current_")) or name.endswith("_enabled")
+    verb = name.lstrip("_")
+    if verb.startswith("set_"):  # set_autocast_enabled
+        return False
+    return verb.startswith(("get_", "is_", "are_", "device_count", "current_")) or name.endswith("_enabled")
 
 
 def decimal_context() -> str:

@@ -272,7 +272,7 @@ def _with_leaves(program: Program, line: str) -> list[str]:
 
 
 def _constraints(program: Program) -> ConstraintsGuard:
-    return ConstraintsGuard(program.numbers, program.computation.constraints, program.computation)
+    return ConstraintsGuard(program.numbers, program.computation.constraints)
 
 
 def _conditions(program: Program, context: Context) -> list[str]:

@@ -114,6 +114,12 @@ class Recorder(Protocol):
     def overwritten(self, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
         """Return what a tensor that requires grad holds after ``new``, which does not, was written to it."""
 
+    def is_forgotten(self, tensor: TracedTensor) -> bool:
+        """Whether autograd, which writes the history of a view again, finds none of what it views."""
+
+    def unconnected(self, value: TensorProxy) -> TensorProxy:
+        """Return ``value`` such that it requires grad, and its gradient goes nowhere."""
+
 
 def place_is_known(tensor: TracedTensor) -> bool:
     """Whether it is known before the program runs where in its storage a tensor lies."""
@@ -139,6 +145,8 @@ def current_value(tensor: TracedTensor, recorder: Recorder) -> TensorProxy:
         apart = view.detaches or tensor._leaf is not None
         if apart and tensor._proxy.requires_grad and not now.requires_grad:  # it has a history of its own
             now = recorder.overwritten(tensor._proxy, now, False)
+        elif not apart and now.requires_grad and recorder.is_forgotten(tensor):
+            now = recorder.unconnected(now)
         tensor._proxy = now
     tensor._seen = storage.version
     return tensor._proxy

@@ -12,7 +12,17 @@ import torch
 from thunder_executors import to_callable
 from thunder_frontend.guards import Guard
 from thunder_frontend.sources import Source
-from thunder_ir import Constraint, Context, IntegerProxy, NumberProxy, TensorProxy, Trace, flat_proxies
+from thunder_ir import (
+    BoundSymbol,
+    Constraint,
+    Context,
+    IntegerProxy,
+    Names,
+    NumberProxy,
+    TensorProxy,
+    Trace,
+    flat_proxies,
+)
 
 RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
@@ -57,7 +67,7 @@ def mark_dynamic(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tenso
 def dynamic_dims(tensor: torch.Tensor) -> frozenset[int]:
     """Return the dimensions of a tensor that are marked as changing; sizes 0 and 1 are never left open."""
     marked = getattr(tensor, "_dynamo_dynamic_indices", ())
-    return frozenset(d for d in marked if tensor.shape[d] > 1)
+    return frozenset(d for d in marked if d < tensor.dim() and tensor.shape[d] > 1)  # it may have lost some since
 
 
 class ContiguousGuard(Guard):
@@ -78,15 +88,14 @@ class ConstraintsGuard:
     Args:
         inputs: the numbers.
         constraints: how comparisons came out.
-        trace: where the numbers that are compared are computed.
     """
 
     __slots__ = ("check", "constraints", "inputs")
 
-    def __init__(self, inputs: Sequence[NumberInput], constraints: Sequence[Constraint], trace: Trace) -> None:
+    def __init__(self, inputs: Sequence[NumberInput], constraints: Sequence[Constraint]) -> None:
         self.inputs = tuple(inputs)
         self.constraints = tuple(c for c in constraints if flat_proxies((c.left, c.right)))
-        self.check = _checker([i.proxy for i in inputs], self.constraints, trace) if self.constraints else None
+        self.check = _checker([i.proxy for i in inputs], self.constraints) if self.constraints else None
 
     def failure(self, roots: dict[str, Any]) -> str | None:
         """Say which constraint the numbers of a call do not meet; ``None`` if they meet all."""
@@ -110,15 +119,14 @@ def described(constraint: Constraint) -> str:
     return text if constraint.holds else f"not ({text})"
 
 
-def _checker(
-    inputs: Sequence[NumberProxy], constraints: Sequence[Constraint], trace: Trace
-) -> Callable[..., Constraint | None]:
+def _checker(inputs: Sequence[NumberProxy], constraints: Sequence[Constraint]) -> Callable[..., Constraint | None]:
     """Return a function of the numbers that returns the first constraint they break, or ``None``."""
-    compared = tuple((c.left, c.right) for c in constraints)
-    compute = to_callable(Trace("numbers", tuple(inputs), _number_calls(trace, compared), compared))
+    numbers = _Numbers(inputs)
+    compared = tuple([(numbers.computed(c.left), numbers.computed(c.right)) for c in constraints])
+    compute = to_callable(Trace("numbers", tuple(inputs), tuple(numbers.calls), compared))
 
-    def check(*numbers: Any) -> Constraint | None:
-        for constraint, (left, right) in zip(constraints, compute(*numbers), strict=True):
+    def check(*given: Any) -> Constraint | None:
+        for constraint, (left, right) in zip(constraints, compute(*given), strict=True):
             if RELATIONS[constraint.relation](left, right) != constraint.holds:
                 return constraint
         return None
@@ -126,17 +134,47 @@ def _checker(
     return check
 
 
-def _number_calls(trace: Trace, wanted: Any) -> tuple[Any, ...]:
-    """The calls on which numbers depend, in order."""
-    needed = {p.name for p in flat_proxies(wanted)}
-    kept = []
-    for bound in reversed(trace.bound_symbols):
-        if any(p.name in needed for p in bound.outputs):
-            kept.append(bound)
-            needed.update(p.name for p in bound.inputs)
-            if any(isinstance(p, TensorProxy) for p in bound.inputs):
-                raise TypeError(f"a number that the program compares depends on the tensors of {bound.symbol.id}")
-    return tuple(reversed(kept))
+class _Numbers:
+    """The calls that compute numbers of those among a program's inputs, in order.
+
+    Passes compare numbers that may be in none of the traces kept, and go by a name that another one has there. So what
+    counts is the call that computed a number.
+
+    Args:
+        inputs: the numbers among the inputs.
+    """
+
+    def __init__(self, inputs: Sequence[NumberProxy]) -> None:
+        self.calls: list[BoundSymbol] = []
+        self._inputs = {p.name: p for p in inputs}
+        self._names = Names()
+        self._names.reserve(self._inputs)
+        self._computed: dict[int, NumberProxy] = {}
+
+    def computed(self, number: Any) -> Any:
+        """Return what stands for ``number`` when the calls have run."""
+        waiting = [number]
+        while waiting:
+            if self._known(waiting[-1]) is not None:
+                waiting.pop()
+                continue
+            call = waiting[-1].definition
+            if call is None:
+                raise TypeError(f"the program compares {number.name}, which does not depend on numbers alone")
+            missing = [p for p in call.inputs if self._known(p) is None]
+            waiting += missing
+            if not missing:
+                made = waiting.pop().renamed(self._names.fresh("n"))
+                self._computed[id(call)] = made
+                self.calls.append(call.substituted({p.name: self._known(p) for p in call.inputs}).replace(output=made))
+        return self._known(number)
+
+    def _known(self, number: Any) -> Any:
+        if not isinstance(number, NumberProxy):
+            if isinstance(number, TensorProxy):
+                raise TypeError(f"the program compares a number that depends on the tensor {number.name}")
+            return number
+        return self._inputs.get(number.name) if number.definition is None else self._computed.get(id(number.definition))
 
 
 def opened(proxy: TensorProxy, dims: frozenset[int], name: Callable[[str], str], source: Source) -> list[NumberInput]:

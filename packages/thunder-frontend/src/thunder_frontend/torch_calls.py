@@ -17,7 +17,7 @@ from thunder_frontend.known_values import KnownValues, Looks
 from thunder_frontend.levels import Levels
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
 from thunder_frontend.memory import check_in_bounds, covers, is_dense, part_of, storage_key
-from thunder_frontend.metadata_calls import NATIVE, REFUSED
+from thunder_frontend.metadata_calls import NATIVE, REFUSED, SymbolicSize
 from thunder_frontend.metadata_writes import METADATA_WRITES, Stages
 from thunder_frontend.open_numbers import at_hand, with_numbers
 from thunder_frontend.storage import (
@@ -46,6 +46,7 @@ from thunder_torch import (
     view_argument,
     viewed,
 )
+from thunder_torch.convert import to_torch_device, to_torch_dtype
 from thunder_torch.metadata import MetaOf
 from thunder_torch.names import name_of
 
@@ -59,6 +60,9 @@ LIKE_IN_SHAPE = frozenset({
 AS_STRIDED = frozenset({T.as_strided, torch.as_strided})
 
 SELECTS = frozenset({T.select, torch.select})
+
+ONE_BY_ONE = frozenset({torch.atleast_1d, torch.atleast_2d, torch.atleast_3d})
+"""Functions that return a view of each of their arguments."""
 
 LIKE_ANOTHER = {T.view_as: T.view, T.reshape_as: T.reshape, T.expand_as: T.expand}
 """Views that take their shape from another tensor, of which they read nothing else."""
@@ -139,8 +143,9 @@ class TorchCalls:
     def record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call that writes nothing; return traced tensors for its results."""
         args, kwargs = with_numbers(function, args, kwargs, self.number_of)
-        if function in LIKE_ANOTHER and len(args) == 2 and isinstance(args[1], torch.Tensor):
-            function, args = LIKE_ANOTHER[function], (args[0], tuple(self.value(args[1]).shape))
+        function, args = self.without_model(function, args)
+        if function in ONE_BY_ONE and len(args) > 1:
+            return tuple([self.record(function, (a,), kwargs) for a in args])
         read = (*args, *kwargs.values())
         fixed = None
         if function in AS_STRIDED:
@@ -165,7 +170,7 @@ class TorchCalls:
         known_layout = parent._proxy.strides is not None and function is not part_of
         if output is values[index] or parent._memory.version or not known_layout:
             layouts = self.shared_layout(function, args, kwargs, parent)
-            if layouts and layouts[0][1]:
+            if isinstance(output, TensorProxy) and layouts[0][1]:
                 return parent
             shares = [shared for shared, _ in layouts]
         else:
@@ -174,6 +179,17 @@ class TorchCalls:
         check_reads(function, output, read)
         view = View(parent, function, values[1:], named, None, torch.is_grad_enabled(), fixed=fixed)
         return self._wrap_views(output, shares, parent, view)
+
+    def without_model(self, function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """Return a call that reads only the metadata of its second argument as one that is given these."""
+        if len(args) < 2 or not isinstance(args[1], torch.Tensor):
+            return function, args
+        if function in LIKE_ANOTHER and len(args) == 2:
+            return LIKE_ANOTHER[function], (args[0], tuple(self.value(args[1]).shape))
+        if function in (T.to, T.type_as):
+            model = self.value(args[1])
+            return T.to, (args[0], to_torch_device(model.device), to_torch_dtype(model.dtype), *args[2:])
+        return function, args
 
     def key_of_select(self, input: Any, dim: int, index: Any) -> tuple[Any, Any]:
         """Return arguments with which ``__getitem__`` does what ``select`` does."""
@@ -273,6 +289,8 @@ class TorchCalls:
         cls = tree.__class__
         if cls is tuple or cls is list:
             return cls([self.values(item) for item in tree])
+        if cls is SymbolicSize:
+            return tuple(tree)
         if cls is torch.Generator:
             self.check_generator(tree)
         if cls is dict:
@@ -299,6 +317,10 @@ class TorchCalls:
     def requires_grad(self, tensor: TracedTensor) -> bool:
         """Whether eager would say that a tensor requires grad."""
         return current_value(tensor, self).requires_grad or is_unconnected(tensor)
+
+    def is_forgotten(self, tensor: TracedTensor) -> bool:
+        """Whether autograd, which writes the history of a view again, finds none of what it views."""
+        raise NotImplementedError
 
     def unconnected(self, value: TensorProxy) -> TensorProxy:
         """Return ``value`` such that it requires grad, and its gradient goes nowhere."""

@@ -189,6 +189,11 @@ class WriteCalls(TorchCalls):
         value = self.laid_out_as(held, value)
         check_written(target, held.requires_grad or value.requires_grad)
         check_overlap(held)
+        if overlaps(target._memory.root._first):
+            raise AcquisitionError(
+                f"a write to {target._memory.root.source or 'a tensor'}, an expanded tensor in which several elements "
+                "lie in one place, is not supported; write to the tensor that was expanded, or to a clone()"
+            )
         base = base_of(target)
         exchanged = base._became is not None and not base._became._viewed_as.in_place
         if exchanged and torch.is_grad_enabled() and (held.requires_grad or value.requires_grad):

@@ -160,9 +160,11 @@ class NumberProxy(Proxy):
     Args:
         value: the value while recording; of an unknown number, one that serves for estimates alone.
         unknown: what is known of a number whose value only the run of the program tells.
+
+    ``definition`` is the call that computed it, if one did: a pass may compare a number that no trace keeps.
     """
 
-    __slots__ = ("unknown", "value")
+    __slots__ = ("definition", "unknown", "value")
     prefix = "n"
     python_type: type = complex
 
@@ -170,6 +172,7 @@ class NumberProxy(Proxy):
         self.name = name
         self.value = value
         self.unknown = unknown
+        self.definition: Any = None
 
     @property
     def type_string(self) -> str:

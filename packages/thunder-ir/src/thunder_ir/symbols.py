@@ -262,7 +262,10 @@ def bind(builder: Builder, symbol: Symbol, args: tuple[Any, ...], kwargs: dict[s
                 return output
             output = _apart(output, aliases, builder)
     location = builder.locate() if builder.locate is not None else None
-    builder.bound_symbols.append(BoundSymbol(symbol, args, kwargs, output, location, builder.tags))
+    bound = BoundSymbol(symbol, args, kwargs, output, location, builder.tags)
+    if isinstance(output, NumberProxy):
+        output.definition = bound
+    builder.bound_symbols.append(bound)
     return output
 
 

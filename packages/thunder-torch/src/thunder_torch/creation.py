@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 import thunder_lang as lang
-from thunder_ir import Device, DType, NumberProxy, OpTags, TensorProxy, dtypes
+import thunder_prims as prims
+from thunder_ir import Device, DType, NumberProxy, OpTags, TensorProxy, dtypes, flat_proxies
 from thunder_torch.convert import from_torch_device, from_torch_dtype
 from thunder_torch.shape import sizes_of
 from thunder_torch.symbol import torchsymbol
@@ -150,10 +151,37 @@ def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Any:
     """A tensor of the numbers in nested sequences."""
+    if _is_open(data):
+        return _of_open_numbers(data, dtype, device)
     if not isinstance(data, (bool, int, float)) or dtype is not None:
         return NotImplemented
     wanted, where = place_of({"dtype": _dtype_of(data), "device": device})
     return lang.full((), data, wanted, where)
+
+
+@torchsymbol(torch.as_tensor)
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """``data`` itself, or a tensor of the numbers in nested sequences."""
+    return _of_open_numbers(data, dtype, device) if _is_open(data) else NotImplemented
+
+
+def _is_open(data: Any) -> bool:
+    """Whether nested sequences hold numbers that a program leaves open, and no tensors."""
+    found = flat_proxies(data)
+    return bool(found) and all([isinstance(p, NumberProxy) for p in found])
+
+
+def _of_open_numbers(data: Any, dtype: Any, device: Any) -> Any:
+    kinds, waiting = set(), [data]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, (tuple, list)):
+            waiting += item
+        else:
+            kinds.add(_dtype_of(item))
+    order = (torch.bool, torch.int64, torch.get_default_dtype(), torch.get_default_dtype().to_complex())
+    wanted, where = place_of({"dtype": dtype or max(kinds, key=order.index), "device": device})
+    return prims.tensor_from_sequence(data, wanted, where)
 
 
 __all__ = [

@@ -279,6 +279,10 @@ def functionalise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     functional = functional_of(function)
     if functional is None:
         return None
+    if functional is torch.full_like:
+        value = args[1] if len(args) > 1 else kwargs.get("value")
+        if isinstance(value, torch.Tensor) and not value.dim():  # through which gradients flow
+            return Mutation(copy, (args[0], value), {}, (args[0],))
     if not args:
         for name in ("input", "self"):
             if name in kwargs:

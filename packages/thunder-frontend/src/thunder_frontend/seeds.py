@@ -1,0 +1,116 @@
+"""Seeds and states of generators of random numbers that a program sets or asks for: each call does so, in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from thunder_ir import OpTags
+from thunder_torch import opaque_call
+from thunder_torch.convert import proxy_of
+
+TAGS = (OpTags.RANDOM, OpTags.DONT_DCE, OpTags.DONT_FUSE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """Sets the seed or the state of a generator.
+
+    Args:
+        function: ``torch.manual_seed``, say, or such a method of a generator.
+    """
+
+    function: Callable[[Any], Any]
+
+    @property
+    def __name__(self) -> str:
+        return self.function.__name__
+
+    def __call__(self, value: Any) -> None:
+        self.function(value)
+
+    def metadata(self, values: tuple[Any, ...]) -> None:
+        """Return what it returns."""
+
+    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
+        """No derivative flows through it."""
+        return set(), ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asking:
+    """Returns the state of a generator.
+
+    Args:
+        function: ``torch.get_rng_state``, or the method of a generator.
+    """
+
+    function: Callable[[], torch.Tensor]
+    __name__ = "rng_state"
+
+    def __call__(self) -> torch.Tensor:
+        return self.function()
+
+    def metadata(self, values: tuple[Any, ...]) -> Any:
+        """Return a proxy of the state."""
+        with torch._C.DisableTorchFunction():
+            return proxy_of(self.function(), "")
+
+    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
+        """No derivative flows through it."""
+        return set(), (False,)
+
+
+class Seeds:
+    """Records calls on generators.
+
+    Args:
+        calls: the acquisition.
+    """
+
+    def __init__(self, calls: Any) -> None:
+        self._calls = calls
+
+    def lookasides(self) -> dict[Any, Any]:
+        """Return what is run in place of which functions."""
+        functions = (torch.manual_seed, torch.set_rng_state, torch.cuda.manual_seed, torch.cuda.manual_seed_all)
+        methods = (torch.Generator.manual_seed, torch.Generator.set_state)
+        return {
+            **{function: self._setting(function) for function in functions},
+            **{method: self._setting_of(method.__name__) for method in methods},
+            torch.get_rng_state: lambda: self._ask(torch.get_rng_state),
+            torch.Generator.get_state: lambda generator: self._ask(self._known(generator).get_state),
+        }
+
+    def _setting(self, function: Any) -> Any:
+        def called(*args: Any, **kwargs: Any) -> torch.Generator:
+            self._record(Setting(function), *self._calls.values((*args, *kwargs.values())))
+            return torch.default_generator
+
+        return called
+
+    def _setting_of(self, name: str) -> Any:
+        def called(generator: torch.Generator, *args: Any, **kwargs: Any) -> torch.Generator:
+            setting = Setting(getattr(self._known(generator), name))
+            self._record(setting, *self._calls.values((*args, *kwargs.values())))
+            return generator
+
+        return called
+
+    def _ask(self, function: Any) -> Any:
+        return self._calls.wrap(self._record(Asking(function)))
+
+    def _known(self, generator: torch.Generator) -> torch.Generator:
+        self._calls.check_generator(generator)
+        return generator
+
+    def _record(self, call: Setting | Asking, *values: Any) -> Any:
+        self._calls.changes += 1
+        with torch._C.DisableTorchFunction(), self._calls.builder.tagged(*TAGS):
+            return opaque_call(call, *values)
+
+
+__all__ = ["Seeds"]
