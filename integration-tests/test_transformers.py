@@ -62,3 +62,22 @@ def test_generation_with_a_compiled_forward_writes_what_eager_writes(cache, prog
     model.forward = compiled = thunder.jit(model.forward)
     assert torch.equal(model.generate(**inputs, **options), written)
     assert thunder.cache_misses(compiled) == programs
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"do_sample": True}, {"num_beams": 2}, {"cache_implementation": "static"}], ids=str
+)
+@pytest.mark.parametrize("model_type", ["llama", "t5"])
+def test_generation_of_a_compiled_model_takes_few_programs_with_open_sizes(model_type, options):
+    """One for the prompt, one for the first step, one for all others."""
+    case = tiny_transformers.tiny_case(model_type)
+    model = case.model().eval()
+    inputs = {name: value for name, value in case.inputs(model).items() if "decoder" not in name}
+    model.generation_config.decoder_start_token_id = 0
+    compiled = thunder.jit(model, cache="symbolic values")
+    written = []
+    for called in (model, compiled, compiled):
+        torch.manual_seed(1)
+        written.append(called.generate(**inputs, max_new_tokens=8, min_new_tokens=8, pad_token_id=0, **options))
+    assert torch.equal(written[1], written[0]) and torch.equal(written[2], written[0])
+    assert thunder.cache_misses(compiled) == (2 if options.get("cache_implementation") else 3)

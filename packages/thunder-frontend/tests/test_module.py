@@ -186,3 +186,72 @@ def test_a_lazy_module_draws_eagers_parameters():
 def test_a_lazy_module_that_the_program_makes_is_refused():
     with pytest.raises(ThunderError, match="a lazy module gets its parameters when it is called; make it outside"):
         jit(lambda x: nn.LazyLinear(3)(x))(torch.ones(2, 4))
+
+
+class Base(nn.Module):
+    registered: list = []
+
+    def __init_subclass__(cls, required=None, **kwargs):
+        super().__init_subclass__(**kwargs)
+        Base.registered.append(cls)
+
+    def loss(self, x):
+        return self(x).square().sum()
+
+
+class Derived(Base):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.scale = 2.0
+
+    def forward(self, x):
+        return self.linear(x) * self.scale
+
+    def loss(self, x):
+        return super().loss(x) + self.penalty()
+
+    def penalty(self):
+        return type(self).weight_of(self) * self.scale
+
+    def weight_of(self):
+        return self.linear.weight.abs().sum()
+
+    def by_forward(self, x):
+        return self.forward(x) + 1
+
+    def itself(self):
+        return self
+
+
+def test_methods_run_on_the_compiled_module():
+    module = Derived()
+    compiled = jit(module)
+    x = torch.randn(2, 3)
+    torch.testing.assert_close(compiled.loss(x), module.loss(x))
+    torch.testing.assert_close(compiled.by_forward(x), module.by_forward(x))
+    assert (cache_misses(compiled), cache_hits(compiled)) == (1, 1)
+    assert compiled.itself() is compiled
+    assert isinstance(compiled, Derived) and type(compiled).__name__ == "Derived" and Base.registered == [Derived]
+    assert inspect.signature(type(compiled).forward) == inspect.signature(Derived.forward)
+
+
+def test_a_forward_that_is_set_is_the_originals_and_runs_compiled(pair):
+    module, compiled = pair
+    x = torch.randn(2, 3)
+    compiled(x)
+    compiled.forward = lambda x: x * 3
+    assert torch.equal(module(x), x * 3) and torch.equal(compiled(x), x * 3) and torch.equal(compiled.forward(x), x * 3)
+    del compiled.forward
+    torch.testing.assert_close(compiled(x), module.linear(x) + 1)
+    assert cache_misses(compiled) == 2
+
+
+def test_what_programs_read_of_a_compiled_module_is_guarded():
+    module = jit(Derived())
+    x = torch.randn(2, 3)
+    program, method = jit(lambda x: module.loss(x) + x * module.scale), jit(module.loss)
+    for scale in (2.0, 5.0):
+        module.scale = scale
+        torch.testing.assert_close(program(x), module.loss(x) + x * scale)
+        torch.testing.assert_close(method(x), module.loss(x))

@@ -50,7 +50,7 @@ from thunder_frontend.repeats import Repeats, Run
 from thunder_frontend.shared_memory import SharedMemory
 from thunder_frontend.sources import Source
 from thunder_frontend.storage import own_storage
-from thunder_frontend.symbolic import ContiguousGuard, NumberInput, dynamic_dims, opened
+from thunder_frontend.symbolic import ContiguousGuard, NumberInput, Sizes, opened
 from thunder_frontend.tensor_classes import asks_for_functions, check_class
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
@@ -85,7 +85,7 @@ class Acquisition(WriteCalls):
         sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that a compiled program does not
             repeat; ``None`` allows them, but for values that would be another one on each call.
         written: storages to which the program writes and which several inputs share.
-        symbolic: whether numbers among the arguments, and dimensions that are marked, are left open.
+        sizes: tells which dimensions are left open, as are numbers among the arguments then; ``None`` leaves none.
         replacements: which functions executors replace, by which operators.
         opens: whether user code may get hold of numbers that only the run of the program tells.
         looks: at what it may look of values that are computed of integers among the inputs, which are then guarded.
@@ -96,15 +96,16 @@ class Acquisition(WriteCalls):
         self,
         sharp_edges: str | None = None,
         written: Collection[int] = (),
-        symbolic: bool = False,
+        sizes: Sizes | None = None,
         replacements: Mapping[Any, Symbol] = MappingProxyType({}),
         opens: bool = False,
         looks: Looks = Looks.AT_NOTHING,
         tells: bool = False,
     ) -> None:
-        self.world = World(self.input, self.number if symbolic else None)
-        self.symbolic = symbolic
-        self.opens = opens or symbolic
+        self.sizes = sizes
+        self.symbolic = sizes is not None
+        self.world = World(self.input, self.number if self.symbolic else None)
+        self.opens = opens or self.symbolic
         self.met_numbers = False
         self.tells = tells
         self.asked_about_capture = False
@@ -167,7 +168,7 @@ class Acquisition(WriteCalls):
     def root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         """Make a tensor of the outside world an input, with memory of its own."""
         proxy = proxy_of(tensor, self.builder.names.take(_input_name(source)))
-        dims = dynamic_dims(tensor) if self.symbolic else frozenset()
+        dims = frozenset() if self.sizes is None else self.sizes.open(tensor, source)
         if dims:
             self.numbers += opened(proxy, dims, self.builder.names.fresh, source)
             if tensor.is_contiguous():

@@ -18,6 +18,7 @@ from thunder_frontend.known_values import Looks
 from thunder_frontend.lazy_modules import LazyModuleSettled
 from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.program import Program
+from thunder_frontend.symbolic import Sizes
 from thunder_ir import Symbol, ThunderError
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], bool]
@@ -29,7 +30,7 @@ def acquire(
     kwargs: Mapping[str, Any],
     sharp_edges: str | None = None,
     log: bool = False,
-    symbolic: bool = False,
+    sizes: Sizes | None = None,
     replacements: Mapping[Any, Symbol] = MappingProxyType({}),
 ) -> Program:
     """Return a call as a program.
@@ -39,10 +40,10 @@ def acquire(
         args, kwargs: of the call.
         sharp_edges: what to do about effects that a compiled program does not repeat.
         log: keep what the interpreter saw.
-        symbolic: leave numbers among the arguments and marked dimensions open.
+        sizes: tells which dimensions are left open, as are numbers among the arguments then; ``None`` leaves none.
         replacements: which functions executors replace, by which operators.
     """
-    make = functools.partial(Acquisition, sharp_edges, symbolic=symbolic, replacements=replacements)
+    make = functools.partial(Acquisition, sharp_edges, sizes=sizes, replacements=replacements)
     call = (function, args, kwargs, log)
     attempt = make()
     found = _tried(attempt, make, call)

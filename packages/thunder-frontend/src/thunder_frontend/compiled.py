@@ -26,6 +26,7 @@ from thunder_frontend.pipeline import Compiled, compile_program
 from thunder_frontend.program import Program
 from thunder_frontend.specialise import Specialisation
 from thunder_frontend.stats import CompileStats, Timer
+from thunder_frontend.symbolic import Sizes
 from thunder_frontend.tracebacks import tell_the_user
 from thunder_ir import Trace, collector_paused
 
@@ -60,7 +61,8 @@ class CompiledFunction:
         self._lock = threading.RLock()
         self._mortal: dict[int, list[weakref.ref[Any]]] = {}
         self._dead: deque[int] = deque()
-        self._dispatcher = Dispatcher(self._miss, options.cache == "symbolic values")
+        self._sizes = Sizes() if options.cache == "symbolic values" else None
+        self._dispatcher = Dispatcher(self._miss, self._sizes is not None)
         self.stats = CompileStats(lambda: self._dispatcher.calls)
         self._dispatch = self._dispatcher if options.cache != "same input" else self.same_input
 
@@ -156,8 +158,8 @@ class CompiledFunction:
         check.compare(result)
         return result
 
-    def acquired(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
-        """Return a call as a program, without running it."""
+    def acquired(self, args: tuple[Any, ...], kwargs: dict[str, Any], sizes: Sizes | None = None) -> Program:
+        """Return a call as a program, without running it; ``sizes`` tells which it leaves open."""
         settle_lazy_parameters(self.function, args, kwargs)
         return acquire(
             self.function,
@@ -165,14 +167,22 @@ class CompiledFunction:
             kwargs,
             self.options.sharp_edges,
             bool(self.options.extra.get("log")),
-            self.options.cache == "symbolic values",
+            sizes,
             replacements(self.options.executors),
         )
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
+        try:
+            return self._compiled_for(args, kwargs, self._sizes)
+        except Exception:
+            if not self._sizes:
+                raise
+            return self._compiled_for(args, kwargs, Sizes(follows=False))  # not all can be done with open sizes
+
+    def _compiled_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], sizes: Sizes | None) -> Compiled:
         timer = Timer()
         with timer("acquisition"):
-            program = self.acquired(args, kwargs)
+            program = self.acquired(args, kwargs, sizes)
         with torch.no_grad():
             compiled = compile_program(program, self.options, timer)
         self.stats.phases.append(timer.seconds)

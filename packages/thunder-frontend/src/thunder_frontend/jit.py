@@ -72,7 +72,7 @@ def jit(
         compile_options,
     )
     if isinstance(fn, ThunderModule):
-        fn = fn._original
+        fn = fn._thunder_original
     if isinstance(fn, CompiledFunction):
         fn = fn.function
     if isinstance(fn, torch.nn.Module):
@@ -89,7 +89,7 @@ def compiled_function(fn: Any) -> CompiledFunction:
         TypeError: ``fn`` did not come from :func:`jit`.
     """
     if isinstance(fn, ThunderModule):
-        return fn._compiled
+        return fn._thunder_compiled
     if isinstance(fn, CompiledFunction):
         return fn
     raise TypeError(f"{fn!r} was not made by thunder.jit")

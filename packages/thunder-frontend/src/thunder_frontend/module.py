@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,88 +17,79 @@ from thunder_frontend.options import Options
 from thunder_frontend.tracebacks import tell_the_user
 
 
+class Forward:
+    """The ``forward`` of a compiled module runs compiled; that of its class, and what is set, are the original's."""
+
+    def __get__(self, module: ThunderModule | None, owner: type) -> Any:
+        if module is None:
+            return super(ThunderModule, owner).forward  # type: ignore[misc]
+        # libraries that pick from a batch what a model takes ask its forward for a signature: the original's
+        return functools.update_wrapper(functools.partial(module.__call__), module._thunder_original.forward)
+
+    def __set__(self, module: ThunderModule, value: Any) -> None:
+        module.__dict__["forward"] = value
+
+    def __delete__(self, module: ThunderModule) -> None:
+        del module.__dict__["forward"]
+
+
 class ThunderModule(torch.nn.Module):
     """A module that runs compiled and is in all else the module that it was made of.
 
-    Parameters, buffers, submodules, hooks, state dicts and attributes are the original's, shared and not copied: what
-    is done to one is done to the other. The original stays usable.
+    It is of a class derived from the original's and has the original's ``__dict__``: attributes, parameters, buffers,
+    submodules and hooks are shared and not copied, so that what is done to one is done to the other. Methods run on the
+    compiled module: a ``generate`` or ``training_step`` that calls ``self(...)`` or ``self.forward(...)`` runs
+    compiled. The original stays usable.
 
     Args:
         module: what is compiled.
         options: how.
     """
 
-    _OWN = frozenset({"_original", "_compiled", "_dispatch", "_options"})
+    __slots__ = ("_thunder_compiled", "_thunder_dispatch", "_thunder_options", "_thunder_original")
+
+    _thunder_compiled: CompiledFunction
+    _thunder_options: Options
+    _thunder_original: torch.nn.Module
 
     def __new__(cls, module: torch.nn.Module, options: Options) -> ThunderModule:
-        """Return an instance that is a container where ``module`` is one."""
-        return super().__new__(_as_container(cls, tuple([n for n in _CONTAINERS if hasattr(type(module), n)])))
+        """Return an instance of a class derived from this one and the module's."""
+        original = type(module)
+        names = {"__module__": original.__module__, "__qualname__": original.__qualname__, "__doc__": original.__doc__}
+        derived = types.new_class(original.__name__, (cls, original), exec_body=lambda body: body.update(names))
+        return object.__new__(derived)
 
     def __init__(self, module: torch.nn.Module, options: Options) -> None:
-        object.__setattr__(self, "_original", module)
-        object.__setattr__(self, "_options", options)
-        object.__setattr__(self, "_compiled", CompiledFunction(module, options))
-        object.__setattr__(self, "_dispatch", self._compiled._dispatch)
-        # nn.Module's own methods find the original's tables here, so that they act on the original.
-        for name in ("_parameters", "_buffers", "_modules"):
-            self.__dict__[name] = module.__dict__[name]
-        # libraries that pick from a batch what a model takes ask its forward for a signature: the original's
-        self.__dict__["forward"] = functools.update_wrapper(functools.partial(self.__call__), module.forward)
+        object.__setattr__(self, "__dict__", module.__dict__)
+        object.__setattr__(self, "_thunder_original", module)
+        object.__setattr__(self, "_thunder_options", options)
+        object.__setattr__(self, "_thunder_compiled", CompiledFunction(module, options))
+        object.__setattr__(self, "_thunder_dispatch", self._thunder_compiled._dispatch)
         for transform in options.transforms:
             transform.transform_module(self)
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Nothing that classes do when others are derived from them is meant for those of compiled modules."""
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self._dispatch(args, kwargs)
+            return self._thunder_dispatch(args, kwargs)
         except OtherWay:
-            return self._original(*args, **kwargs)
+            return self._thunder_original(*args, **kwargs)
         except Exception as error:
-            tell_the_user(error, self._compiled.programs())
+            tell_the_user(error, self._thunder_compiled.programs())
             raise
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Run compiled."""
-        return self(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_original"], name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._OWN:
-            object.__setattr__(self, name, value)
-        else:
-            setattr(self._original, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        delattr(self._original, name)
+    forward = Forward()
 
     def compiles(self) -> torch.nn.Module:
         """Return what is compiled: inside of another compiled program, that is what runs."""
-        return self._original
-
-    def train(self, mode: bool = True) -> ThunderModule:
-        """Set the original's training mode; return the compiled module."""
-        self._original.train(mode)
-        return self
-
-    def eval(self) -> ThunderModule:
-        """Set the original to evaluation mode; return the compiled module."""
-        self._original.eval()
-        return self
-
-    def requires_grad_(self, requires_grad: bool = True) -> ThunderModule:
-        """Change whether the original's parameters require gradients; return the compiled module."""
-        self._original.requires_grad_(requires_grad)
-        return self
-
-    def _apply(self, fn: Any, recurse: bool = True) -> ThunderModule:
-        self._original._apply(fn, recurse)
-        return self
+        return self._thunder_original
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
         """Leave out the synchronisation of gradients between processes, where the original does any."""
-        inner = getattr(self._original, "no_sync", None)
+        inner = getattr(self._thunder_original, "no_sync", None)
         if inner is None:
             yield
         else:
@@ -105,47 +97,10 @@ class ThunderModule(torch.nn.Module):
                 yield
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ThunderModule:
-        return ThunderModule(copy.deepcopy(self._original, memo), self._options)
+        return ThunderModule(copy.deepcopy(self._thunder_original, memo), self._thunder_options)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return ThunderModule, (self._original, self._options)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*dir(self._original), *self._OWN})
+        return ThunderModule, (self._thunder_original, self._thunder_options)
 
     def __repr__(self) -> str:
-        return f"thunder.jit({self._original!r})"
-
-
-_CONTAINERS = ("__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__contains__")
-"""Special methods are looked up on classes, so that ``__getattr__`` would not pass them on."""
-
-
-@functools.cache
-def _as_container(cls: type[ThunderModule], names: tuple[str, ...]) -> type[ThunderModule]:
-    """Return ``cls`` with these special methods passed on to the original."""
-    if not names:
-        return cls
-    return type(cls.__name__, (cls,), {n: _of_original(n) for n in names} | {"__module__": cls.__module__})
-
-
-_FROM_ORIGINAL = frozenset({
-    "training", "state_dict", "load_state_dict", "named_parameters", "parameters", "named_buffers", "buffers",
-    "named_modules", "modules", "named_children", "children", "register_forward_hook", "register_forward_pre_hook",
-    "register_full_backward_hook", "register_full_backward_pre_hook", "register_buffer", "register_parameter",
-    "register_module", "add_module", "get_submodule", "get_parameter", "get_buffer", "zero_grad", "extra_repr",
-    "_get_name", "register_state_dict_pre_hook", "register_load_state_dict_pre_hook",
-    "register_load_state_dict_post_hook", "register_state_dict_post_hook", "_forward_hooks", "_forward_pre_hooks",
-    "_backward_hooks", "_backward_pre_hooks", "_is_full_backward_hook", "_forward_hooks_with_kwargs",
-    "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called", "_state_dict_hooks", "_state_dict_pre_hooks",
-    "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_non_persistent_buffers_set",
-})  # fmt: skip
-"""Names that ``nn.Module`` defines itself, so that ``__getattr__`` would not pass them on."""
-
-
-def _of_original(name: str) -> property:
-    return property(lambda self: getattr(self._original, name))
-
-
-for _name in _FROM_ORIGINAL:
-    setattr(ThunderModule, _name, _of_original(_name))
+        return f"thunder.jit({self._thunder_original!r})"

@@ -46,7 +46,8 @@ def mark_dynamic(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tenso
     """Mark dimensions of a tensor as ones that will change from call to call; return the tensor.
 
     With ``cache="symbolic values"`` one program serves all sizes of them that meet the constraints it recorded. The
-    mark that ``torch._dynamo.mark_dynamic`` leaves counts as well.
+    mark that ``torch._dynamo.mark_dynamic`` leaves counts as well. What is not marked is left open from the second size
+    on that a program is compiled for.
 
     Args:
         tensor: an argument of a compiled function.
@@ -68,6 +69,33 @@ def dynamic_dims(tensor: torch.Tensor) -> frozenset[int]:
     """Return the dimensions of a tensor that are marked as changing; sizes 0 and 1 are never left open."""
     marked = getattr(tensor, "_dynamo_dynamic_indices", ())
     return frozenset(d for d in marked if d < tensor.dim() and tensor.shape[d] > 1)  # it may have lost some since
+
+
+class Sizes:
+    """Tells which dimensions a program is to leave open: marked ones, and those that differed from an earlier call's.
+
+    Args:
+        follows: whether calls are compared; parameters of modules never are.
+    """
+
+    def __init__(self, follows: bool = True) -> None:
+        self._follows = follows
+        self._seen: dict[str, tuple[int, ...]] = {}
+        self._changing: dict[str, set[int]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether a dimension is open that is not marked."""
+        return any(self._changing.values())
+
+    def open(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
+        """Return the dimensions of a tensor that is found at ``source`` which are to be left open."""
+        if not self._follows or isinstance(tensor, torch.nn.Parameter) or not source.is_of_the_call():
+            return dynamic_dims(tensor)
+        place, shape = f"{source} {tensor.dim()}", tuple(tensor.shape)
+        changing = self._changing.setdefault(place, set())
+        changing.update([d for d, before in enumerate(self._seen.get(place, shape)) if before != shape[d]])
+        self._seen[place] = shape
+        return dynamic_dims(tensor) | frozenset([d for d in changing if shape[d] > 1])
 
 
 class ContiguousGuard(Guard):

@@ -154,7 +154,7 @@ class World:
         if isinstance(value, torch.Tensor):
             return self._tensor(value, Source(base, kind, key), slot)
         place = (id(slot[0]), slot[1]) if slot is not None else (id(base), kind, _hashable(key))
-        if self._number is not None and slot is None and type(value) in (int, float):
+        if self._number is not None and type(value) in (int, float) and slot is None and base.is_of_the_call():
             if place not in self._numbers:
                 self._numbers[place] = self._number(value, Source(base, kind, key))
             return self._numbers[place]

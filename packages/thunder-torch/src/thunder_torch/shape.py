@@ -160,7 +160,8 @@ def unfold(a: TensorProxy, dimension: int, size: int, step: int) -> TensorProxy:
 @torchsymbol(torch.cat, torch.concat, torch.concatenate, tags=MOVES)
 def cat(tensors: Any, dim: int = 0) -> TensorProxy:
     """Join tensors along a dimension."""
-    return lang.cat(tensors, dim)
+    joined = lang.cat(tensors, dim)
+    return prims.cat((joined,), 0) if any([joined is t for t in tensors]) else joined  # what is joined is new
 
 
 @torchsymbol(torch.stack, tags=MOVES)

@@ -1,0 +1,65 @@
+"""Dimensions that change from call to call are left open, from the second size on that a program is compiled for."""
+
+import inspect
+
+import torch
+
+from thunder_frontend import cache_misses, jit, last_traces
+
+
+def symbolic(function):
+    return jit(function, cache="symbolic values")
+
+
+def test_dimensions_that_change_are_left_open_from_the_second_size_on():
+    class Cache:
+        rows = None
+
+    def program(cache, x):
+        cache.rows = x if cache.rows is None else torch.cat([cache.rows, x])
+        return cache.rows.softmax(0).sum() + cache.rows.shape[0]
+
+    compiled = symbolic(program)
+    ours, eagers = Cache(), Cache()
+    for _ in range(8):
+        x = torch.randn(2, 3)
+        torch.testing.assert_close(compiled(ours, x), program(eagers, x))
+        assert torch.equal(ours.rows, eagers.rows)
+    assert cache_misses(compiled) == 3  # without rows, the first size, and all others
+
+
+def test_what_cannot_be_done_with_open_sizes_is_compiled_for_each_size():
+    def program(x):
+        return x.reshape(int(str(x.shape[0])), -1) * 2
+
+    compiled = symbolic(program)
+    for n in (2, 3, 4, 3):
+        x = torch.randn(n, 2)
+        assert torch.equal(compiled(x), program(x))
+
+
+def test_parameters_are_not_left_open():
+    def program(module, x):
+        return module(x)
+
+    compiled = symbolic(program)
+    for n in (2, 3, 4):
+        module, x = torch.nn.Linear(n, 2), torch.randn(5, n)
+        torch.testing.assert_close(compiled(module, x), module(x))
+    assert 'weight: "float32[2, 4]"' in str(last_traces(compiled)[0])
+
+
+def test_what_is_joined_with_nothing_is_new():
+    compiled = symbolic(lambda nothing, x: torch.cat([nothing, x.transpose(0, 1)], 0))
+    for n in (2, 3, 4):
+        x, nothing = torch.randn(n, 5), torch.tensor([])
+        ours, eager = compiled(nothing, x), torch.cat([nothing, x.transpose(0, 1)], 0)
+        assert torch.equal(ours, eager) and ours.stride() == eager.stride() and ours._base is None
+    assert cache_misses(compiled) == 2
+
+
+def test_numbers_of_code_are_no_numbers_of_the_call():
+    def takes(x, *others):
+        return x + len(inspect.signature(takes).parameters)
+
+    assert torch.equal(symbolic(takes)(torch.ones(2)), torch.full((2,), 3.0))
