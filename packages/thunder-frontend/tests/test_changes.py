@@ -1,6 +1,7 @@
 """Changes of the world between calls: no result is ever stale."""
 
 import changes_of_arguments  # noqa: F401
+import changes_of_classes  # noqa: F401
 import changes_of_containers  # noqa: F401
 import changes_of_functions  # noqa: F401
 import changes_of_libraries  # noqa: F401
@@ -79,6 +80,7 @@ def test_iterators_begun_outside_are_refused_before_they_are_advanced(setup, bod
         ("import decimal", "with decimal.localcontext():\n    pass"),
         ("import sys", "y = y * sys.getrefcount(x)"),
         ("import weakref\nclass O9:\n    k = 2.0\nO9A = O9()\nP9 = weakref.proxy(O9A)", "y = y * P9.k"),
+        ("import io\nB10 = io.StringIO()", "y = y * len(B10.getvalue())"),
         ("import time", "y = y * time.localtime().tm_sec"),
         ("import numpy as np", "y = y * np.random.rand()"),
         ("import numpy as np\nG12 = np.random.default_rng()", "y = y * G12.random()"),

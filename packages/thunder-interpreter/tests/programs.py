@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import contextlib
+import copy
 import dataclasses
 import enum
 import functools
@@ -479,6 +480,29 @@ def dynamic_code():
     return names["z"], eval("local + 1"), sorted(locals()), eval("a * 2", {"a": 4}), "fib" in globals(), dir()[:1]
 
 
+def copies():
+    class Reduced:
+        def __init__(self, k):
+            self.k = k
+
+        def __reduce__(self):
+            return Reduced, (self.k + 1,)
+
+    class Stated(Reduced):
+        __reduce__ = object.__reduce__
+
+        def __getstate__(self):
+            return {"k": self.k * 2}
+
+    class Slotted:
+        __slots__ = ("a", "b")
+
+    slotted = Slotted()
+    slotted.a = [1]
+    made = [copy.copy(Reduced(1)), copy.deepcopy(Reduced(2)), copy.copy(Stated(3)), copy.deepcopy(Stated([4]))]
+    return [m.k for m in made], copy.copy(slotted).a is slotted.a, hasattr(copy.deepcopy(slotted), "b")
+
+
 PROGRAMS = [
     fib,
     every_parameter_kind,
@@ -498,4 +522,5 @@ PROGRAMS = [
     standard_library,
     comprehensions_and_unpacking,
     dynamic_code,
+    copies,
 ]

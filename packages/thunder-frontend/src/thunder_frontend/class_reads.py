@@ -66,6 +66,7 @@ SPECIAL_METHODS: dict[Any, tuple[tuple[str, ...], ...]] = {
     format: (("__format__",),),
     reversed: (("__reversed__",),),
     round: (("__round__",),),
+    callable: (("__call__",),),
 }
 """For each operator, the special methods that decide what it does: of its first operand, of its second one."""
 
@@ -253,6 +254,12 @@ class ClassReads:
                 self.checks(name, cls)
             elif type(cls) is not type:
                 self.lookup(type(cls), name)
+
+    def derives(self, cls: Any) -> None:
+        """Take in what a class is derived from."""
+        if isinstance(cls, type) and self.is_outside(cls) and not issubclass(cls, torch.Tensor):
+            self._world.know(cls, held(cls, cls.__qualname__))
+            self._order(cls)
 
     def stored(self, cls: type, name: str) -> None:
         """Take in what setting an attribute of an object of a class runs."""

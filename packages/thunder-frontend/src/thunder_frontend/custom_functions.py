@@ -123,6 +123,8 @@ class CustomFunctions:
 
     def apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``cls.apply`` does."""
+        for name in ("forward", "setup_context", "backward"):
+            self._calls.world.classes.lookup(cls, name)
         tracked = torch.is_grad_enabled()
         needs = tuple(isinstance(a, torch.Tensor) and tracked and self._calls.value(a).requires_grad for a in args)
         context = Context(needs)

@@ -35,8 +35,8 @@ from thunder_ir import NumberProxy, Symbol
 
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
-    "torch.nn.attention", "torch.autograd.function", "torch.distributions", "torch.random", *INTERPRETED_TRANSFORMS,
-    *INTERPRETED_OPERATORS,
+    "torch.nn.attention", "torch.autograd.function", "torch.distributions", "torch.random", "torch.fx.graph_module",
+    *INTERPRETED_TRANSFORMS, *INTERPRETED_OPERATORS,
 )  # fmt: skip
 
 
@@ -52,6 +52,7 @@ OF_ALL_MODULES = held(MODULES.__dict__, MODULES.__name__)
 MODULE_GETATTR, MODULE_CALL = torch.nn.Module.__getattr__, torch.nn.Module._wrapped_call_impl
 MODULE_CALL_IMPL = torch.nn.Module._call_impl
 CHECKPOINT, BACKWARD_HOOK = torch.utils.checkpoint.checkpoint, torch.utils.hooks.BackwardHook
+RECORD_FUNCTION = torch.autograd.profiler.record_function
 AUTOGRAD_GRAD, AUTOGRAD_BACKWARD = torch.autograd.grad, torch.autograd.backward
 FUNCTION_APPLY, TORCH_COMPILE = torch.autograd.Function.apply.__func__, torch.compile
 INTERPRETED_OWN = (
@@ -197,6 +198,8 @@ def lookasides(acquisition: Any) -> list[Any]:
         torch.autograd.graph.saved_tensors_hooks.__enter__: no_saved_tensors_hooks,
         torch.autograd.graph.saved_tensors_hooks.__exit__: no_saved_tensors_hooks,
         BACKWARD_HOOK: acquisition.module_hooks,
+        RECORD_FUNCTION.__enter__: lambda self: self,  # what happens when a program is acquired is not its profile
+        RECORD_FUNCTION.__exit__: lambda self, *exception: None,
         AUTOGRAD_BACKWARD: autograd_backward,
         _get_value: number_of_steps,
         torch.Tensor._make_subclass: acquisition.as_class,

@@ -12,6 +12,7 @@ import datetime
 import decimal
 import functools
 import gc
+import io
 import os
 import random
 import sys
@@ -66,6 +67,11 @@ UNWATCHABLE = frozenset({
 })  # fmt: skip
 """What no guard could tell the state of before a call, or what the compiler itself has a part in."""
 
+OF_STREAMS = frozenset(
+    "read read1 readline readlines readinto readinto1 peek getvalue getbuffer tell seek truncate __next__".split()
+)
+"""Methods of files and of what is like them that depend on what is in them, and on how far they are read."""
+
 SETTLED = frozenset({
     torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.get_default_device,
     torch.is_autocast_enabled, torch.is_autocast_cache_enabled,
@@ -95,6 +101,8 @@ def is_unwatchable(fn: Any, owner: Any) -> bool:
         owner: what it is a method of, or its first argument.
     """
     if fn in UNWATCHABLE or isinstance(owner, contextvars.Context):
+        return True
+    if isinstance(owner, io.IOBase) and fn.__name__ in OF_STREAMS:
         return True
     if getattr(fn, "__module__", None) != OF_THE_SYSTEM or not isinstance(fn, types.BuiltinFunctionType):
         return False

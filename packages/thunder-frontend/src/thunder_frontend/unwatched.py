@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copyreg
+import types
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +24,10 @@ from thunder_frontend.sources import Source
 
 if TYPE_CHECKING:
     from thunder_frontend.world import World
+
+
+SHOWN_BY_C = (types.SimpleNamespace, BaseException)
+"""Objects with attributes whose own methods in C look at these."""
 
 
 class Unwatched:
@@ -74,8 +80,26 @@ class Unwatched:
             return
         source = self._world.source_of(value)
         if source is not None and not isinstance(value, (torch.Tensor, *VALUES, *CODE, torch.nn.Module)):
-            if self._world.classes.called_natively(type(value)):
+            if isinstance(value, SHOWN_BY_C):
+                self.copied(value)
+                self._world.contents(value.__dict__)
+            elif self._world.classes.called_natively(type(value)):
                 self._object(value, source, watched=False)
+
+    def copied(self, value: Any) -> None:
+        """Take in the attributes of an object of which a copy is made."""
+        source = self._world.source_of(value)
+        if source is None or isinstance(value, (torch.Tensor, *VALUES, *CODE)):
+            return
+        own = getattr(value, "__dict__", None)
+        if isinstance(own, dict):
+            self._world.attribute(value, "__dict__", own)
+            self._world.keys(own)
+        for name in copyreg._slotnames(type(value)):  # type: ignore[attr-defined]
+            if hasattr(value, name):
+                self._world.attribute(value, name, getattr(value, name))
+            else:
+                self._world.missing(value, name)
 
     def _object(self, value: Any, source: Source, watched: bool) -> None:
         self._world.log.append(("touch", value))

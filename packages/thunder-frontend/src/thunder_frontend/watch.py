@@ -185,6 +185,7 @@ class Watch(Callbacks):
             self.world.made_of(fn)
         if fn is isinstance or fn is issubclass:
             self.world.classes.checks("__instancecheck__" if fn is isinstance else "__subclasscheck__", args[1])
+            self.world.classes.derives(class_of(args[0]) if fn is isinstance else args[0])
         if isinstance(getattr(fn, "__self__", None), contextvars.ContextVar):
             self._context_variable(fn.__self__, fn.__name__, args)
         if known and fn in BEFORE:
@@ -206,6 +207,8 @@ class Watch(Callbacks):
                 self._method(owner, name, fn)
         elif bound is not None and not isinstance(bound, (types.ModuleType, type)):
             self.world.unwatched.escapes(bound)
+        if name in TAKE_STATE and (args or bound is not None):
+            self.world.unwatched.copied(args[0] if bound is None else bound)
         if known and is_unwatchable(fn, owner):
             refuse(name)
         if known and varies(fn, owner, args):
@@ -378,6 +381,9 @@ BEFORE: dict[Any, Callable[..., None]] = {
     dir: _names,
 }
 """The same, taken in before the function runs."""
+
+TAKE_STATE = frozenset({"__reduce_ex__", "__reduce__", "__getstate__"})
+"""Methods that return all that an object is made of, for copies."""
 
 TAKE_ARRAYS = frozenset({torch.from_numpy})
 """Functions that make a tensor of an array, which becomes an input of the program."""

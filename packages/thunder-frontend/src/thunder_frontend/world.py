@@ -273,7 +273,8 @@ class World:
             return value
         if name in OF_TYPES and isinstance(value, str) and self.classes.is_outside(cls):
             return self.read(held(cls, cls.__qualname__), "attribute", name, value)
-        if self.classes.lookup(cls, name) is MISSING and type(cls) is not type:
+        self.classes.lookup(cls, name)
+        if type(cls) is not type:
             self.classes.lookup(type(cls), name)
         return value
 
@@ -372,10 +373,10 @@ class World:
         if source is None or self.journal.written_at(obj, "attribute", name):
             return
         self.classes.finds_attributes(type(obj))
-        self.classes.lookup(type(obj), name)
+        on_class = self.classes.lookup(type(obj), name)
         self.classes.lookup(type(obj), "__getattr__")
         own = getattr(obj, "__dict__", None)
-        if isinstance(own, dict):
+        if isinstance(own, dict) and not isinstance(on_class, types.MemberDescriptorType):
             self._not_shadowed(obj, source, own, name)
         elif isinstance(obj, types.ModuleType) or not hasattr(type(obj), "__getattr__"):
             self.require(AttributeAbsentGuard(source, name), id(source), name, "absent")

@@ -182,6 +182,10 @@ def find_getter(machine: "Machine", obj: Any, cls: type, name: str, get: Any) ->
     if get is MODULE_GET and name not in obj.__dict__ and raw_attribute(cls, name) is None:
         hook = obj.__dict__.get("__getattr__")
         if python_function(machine, hook):
+            if machine.missing_attribute is not None:
+                machine.missing_attribute(obj, name)
+            if machine.load_attribute is not None:
+                machine.load_attribute(obj, "__getattr__", hook)
             return hook, [name]
     return None
 

@@ -85,6 +85,30 @@ def special_format(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> 
     return special_method(frame, format, "__format__", args)
 
 
+def special_reduce(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``object.__reduce_ex__``, which calls the ``__reduce__`` of the object's class, or its ``__getstate__``."""
+    machine = frame.machine
+    if kwargs or len(args) != 2:
+        return call_native(frame, OBJECT_REDUCE, args, kwargs)
+    cls = type(args[0])
+    reduce, state = raw_attribute(cls, "__reduce__"), raw_attribute(cls, "__getstate__")
+    if python_function(machine, reduce):
+        return call(frame, reduce, args[:1], {})
+    if python_function(machine, state):
+        return start(frame, reducing(state, *args))
+    return call_native(frame, OBJECT_REDUCE, args, kwargs)
+
+
+OBJECT_REDUCE = object.__dict__["__reduce_ex__"]
+
+
+def reducing(getter: Any, obj: Any, protocol: Any) -> Protocol:
+    """Say how a copy of an object is made that has a ``__getstate__`` in Python."""
+    state = yield Call(getter, obj)
+    how, given, _, *rest = OBJECT_REDUCE(obj, protocol)
+    return how, given, state, *rest
+
+
 def special_isinstance(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``isinstance``."""
     if kwargs or len(args) != 2:
@@ -239,6 +263,7 @@ def reversing(sequence: Any) -> Protocol:
 SPECIALS: dict[Any, Special] = {
     bool: special_bool,
     str: special_str,
+    OBJECT_REDUCE: special_reduce,
     format: special_format,
     isinstance: special_isinstance,
     issubclass: special_issubclass,
