@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from thunder_frontend.kinds import CODE, SCALARS
-from thunder_frontend.metadata_calls import SymbolicSize
+from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.kinds import SCALARS
+from thunder_frontend.made_objects import parts_of
 from thunder_frontend.sources import Source
 from thunder_frontend.world import World
 from thunder_ir import NumberProxy, Proxy
@@ -59,7 +59,7 @@ def template(
     if id(value) in world.templates:
         return world.templates[id(value)][0]
     if id(value) in seen:
-        raise ValueError("a compiled program cannot return an object that contains itself")
+        raise AcquisitionError("a compiled program cannot return or keep an object that contains itself")
     source = world.source_of(value)
     if source is not None:
         return Outside(source)
@@ -74,74 +74,14 @@ def template(
     elif cls is dict:
         made = {k: inner(v) for k, v in value.items()}
     else:
-        made = _built(value, cls, inner)
+        parts = parts_of(value)
+        if parts is None:
+            made = Outside(Source(None, "root", cls.__name__, value, True))
+        else:
+            made = Built(parts[0], tuple([inner(part) for part in parts[1]]))
     if cls is not tuple:
         world.templates[id(value)] = (made, value)
     return made
-
-
-def _built(value: Any, cls: type, inner: Callable[[Any], Any]) -> Any:
-    if isinstance(value, (torch.Size, SymbolicSize)):
-        return Built(torch.Size, (tuple(value),))
-    if isinstance(value, tuple) and hasattr(value, "_make"):
-        return Built(cls, tuple(inner(v) for v in value))
-    if isinstance(value, tuple) and cls.__module__ == "torch.return_types":
-        return Built(cls, (tuple(inner(v) for v in value),))
-    if cls is set or cls is frozenset:
-        return Built(cls, ([inner(v) for v in value],))
-    if cls is OrderedDict:
-        return Built(OrderedDict, ({k: inner(v) for k, v in value.items()},))
-    if cls is defaultdict:
-        return Built(
-            defaultdict,
-            (
-                Outside(Source(None, "root", "factory", value.default_factory, True)),
-                {k: inner(v) for k, v in value.items()},
-            ),
-        )
-    if isinstance(value, CODE) or not (hasattr(value, "__dict__") or hasattr(cls, "__slots__")):
-        return Outside(Source(None, "root", cls.__name__, value, True))
-    state = {k: inner(v) for k, v in getattr(value, "__dict__", {}).items()}
-    items = None
-    if isinstance(value, dict):
-        items = {k: inner(v) for k, v in value.items()}
-    elif isinstance(value, (list, tuple)):
-        items = [inner(v) for v in value]
-    for owner in cls.__mro__:
-        names = owner.__dict__.get("__slots__", ())
-        for name in (names,) if isinstance(names, str) else names:
-            if hasattr(value, name) and name not in ("__dict__", "__weakref__"):
-                state[name] = inner(getattr(value, name))
-    return Built(Rebuild(cls), (state, items))
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Rebuild:
-    """Makes an object of a class with a given state, without running its ``__init__``."""
-
-    cls: type
-
-    def __call__(self, state: dict[str, Any], items: Any) -> Any:
-        """Return the object.
-
-        Args:
-            state: its attributes.
-            items: what it holds as a container, if it is one.
-        """
-        cls = self.cls
-        made = tuple.__new__(cls, items) if issubclass(cls, tuple) else cls.__new__(cls)
-        if isinstance(made, dict):
-            for key, value in items.items():
-                (OrderedDict if isinstance(made, OrderedDict) else dict).__setitem__(made, key, value)
-        elif isinstance(made, list):
-            list.extend(made, items)
-        for key, value in state.items():
-            object.__setattr__(made, key, value)
-        return made
-
-    @property
-    def __name__(self) -> str:
-        return f"new_{self.cls.__name__}"
 
 
 def proxies_of(tree: Any) -> list[Proxy]:

@@ -6,13 +6,13 @@ has an effect, or an answer that is another one each time, has no place in a pro
 
 from __future__ import annotations
 
+import _io
 import _signal
 import contextvars
 import datetime
 import decimal
 import functools
 import gc
-import io
 import os
 import random
 import sys
@@ -102,11 +102,14 @@ def is_unwatchable(fn: Any, owner: Any) -> bool:
     """
     if fn in UNWATCHABLE or isinstance(owner, contextvars.Context):
         return True
-    if isinstance(owner, io.IOBase) and fn.__name__ in OF_STREAMS:
-        return True
     if getattr(fn, "__module__", None) != OF_THE_SYSTEM or not isinstance(fn, types.BuiltinFunctionType):
         return False
     return fn not in PURE and fn not in ASKED_AGAIN and fn not in VARYING
+
+
+def reads_stream(name: str, owner: Any) -> bool:
+    """Whether a call of a method depends on what is in a file, or on how far it is read."""
+    return name in OF_STREAMS and isinstance(owner, _io._IOBase)
 
 
 def varies(fn: Any, owner: Any, args: Sequence[Any]) -> bool:
@@ -175,5 +178,5 @@ def refuse(name: str) -> None:
 
 __all__ = [
     "ASKED_AGAIN", "as_positional", "decimal_context", "failing", "hashable", "is_generator", "is_query",
-    "is_unwatchable", "refuse", "varies",
+    "is_unwatchable", "reads_stream", "refuse", "varies",
 ]  # fmt: skip

@@ -19,7 +19,16 @@ from thunder_frontend.class_reads import SPECIAL_METHODS, class_of
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of
 from thunder_frontend.kinds import DICTS, LISTS, SETS, is_buffer
-from thunder_frontend.queries import ASKED_AGAIN, as_positional, hashable, is_query, is_unwatchable, refuse, varies
+from thunder_frontend.queries import (
+    ASKED_AGAIN,
+    as_positional,
+    hashable,
+    is_query,
+    is_unwatchable,
+    reads_stream,
+    refuse,
+    varies,
+)
 from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import World
@@ -210,6 +219,8 @@ class Watch(Callbacks):
         if name in TAKE_STATE and (args or bound is not None):
             self.world.unwatched.copied(args[0] if bound is None else bound)
         if known and is_unwatchable(fn, owner):
+            refuse(name)
+        if reads_stream(name, owner) and self.world.source_of(owner) is not None:
             refuse(name)
         if known and varies(fn, owner, args):
             self.sharp(f"it calls {name}(), which happens while it is compiled and not on later calls", True)

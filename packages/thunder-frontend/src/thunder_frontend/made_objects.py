@@ -1,0 +1,210 @@
+"""Objects that a program makes, and returns or keeps: of which parts each of them is built anew by every call."""
+
+from __future__ import annotations
+
+import _io
+import copy
+import dataclasses
+import functools
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.kinds import CODE, is_buffer
+from thunder_frontend.metadata_calls import SymbolicSize
+from thunder_frontend.traced_tensor import TracedTensor
+
+Parts = tuple[Callable[..., Any], tuple[Any, ...]]
+HEAP_TYPE = 1 << 9
+BASES = (object, list, tuple, dict, OrderedDict, defaultdict, set, frozenset, types.SimpleNamespace)
+"""Classes written in C all of whose state is attributes and items."""
+
+
+def parts_of(value: Any) -> Parts | None:
+    """Return what makes an object like ``value``, and of which parts; ``None`` if one object serves all calls.
+
+    Raises:
+        AcquisitionError: it cannot be made again.
+    """
+    cls = value.__class__
+    known = PARTS.get(cls)
+    if known is not None:
+        return known(value)
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return cls, tuple(value)
+    if isinstance(value, tuple) and cls.__module__ == "torch.return_types":
+        return cls, (tuple(value),)
+    if is_buffer(value) and cls is not memoryview:
+        return Copied(value), ()
+    if isinstance(value, CODE):
+        return _code(value)
+    if hasattr(cls, "__next__") and not cls.__flags__ & HEAP_TYPE and not isinstance(value, _io._IOBase):
+        raise AcquisitionError(
+            f"the program returns or keeps a {cls.__name__}, which its first call would use up; make a list of it"
+        )
+    if cls in RUN_ONCE:
+        raise AcquisitionError(
+            f"the program returns a {cls.__name__}, whose code would run outside of it; make a function of that instead"
+        )
+    if not (hasattr(value, "__dict__") or hasattr(cls, "__slots__")):
+        return None
+    return _state(value, cls)
+
+
+def _state(value: Any, cls: type) -> Parts:
+    base = next(owner for owner in cls.__mro__ if not owner.__flags__ & HEAP_TYPE)
+    if base not in BASES and not issubclass(base, BaseException):
+        raise AcquisitionError(
+            f"the program returns or keeps a {cls.__name__}, which cannot be made again by every call, since it has "
+            "state that only code in C knows; make it outside"
+        )
+    state = dict(getattr(value, "__dict__", {}))
+    for owner in cls.__mro__:
+        names = owner.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if hasattr(value, name) and name not in ("__dict__", "__weakref__"):
+                state[name] = getattr(value, name)
+    items: Any = None
+    if isinstance(value, dict):
+        items = dict(value.items())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        items = list(value)
+    elif isinstance(value, BaseException):
+        items = value.args
+    return Rebuild(cls), (state, items)
+
+
+def _code(value: Any) -> Parts | None:
+    """Parts of a function, a class, or another thing that is code."""
+    if isinstance(value, type) and any(isinstance(held, TracedTensor) for held in vars(value).values()):
+        raise AcquisitionError(
+            f"the program returns or keeps the class {value.__name__}, which it makes and which holds tensors that it "
+            "computes; keep these in objects"
+        )
+    owner = getattr(value, "__self__", None)
+    if isinstance(value, BOUND) and owner is not None and not isinstance(owner, types.ModuleType):
+        return getattr, (owner, value.__name__)
+    if isinstance(value, types.FunctionType) and (value.__closure__ or value.__defaults__ or value.__kwdefaults__):
+        return Function(value), (value.__defaults__, value.__kwdefaults__, value.__closure__, value.__dict__)
+    return None
+
+
+RUN_ONCE = frozenset({types.CoroutineType, types.AsyncGeneratorType})
+BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Rebuild:
+    """Makes an object of a class with a given state, without running its ``__init__``."""
+
+    cls: type
+
+    def __call__(self, state: dict[str, Any], items: Any) -> Any:
+        """Return the object.
+
+        Args:
+            state: its attributes.
+            items: what it holds as a container, if it is one; the arguments of an exception.
+        """
+        cls = self.cls
+        if issubclass(cls, (tuple, frozenset)):
+            made = (tuple if issubclass(cls, tuple) else frozenset).__new__(cls, items)
+        else:
+            made = cls.__new__(cls, *items) if issubclass(cls, BaseException) else cls.__new__(cls)
+        if isinstance(made, dict):
+            for key, value in items.items():
+                (OrderedDict if isinstance(made, OrderedDict) else dict).__setitem__(made, key, value)
+        elif isinstance(made, list):
+            list.extend(made, items)
+        elif isinstance(made, set):
+            set.update(made, items)
+        for key, value in state.items():
+            object.__setattr__(made, key, value)
+        return made
+
+    @property
+    def __name__(self) -> str:
+        return f"new_{self.cls.__name__}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """Makes a function like one that the program made."""
+
+    function: types.FunctionType
+
+    def __call__(self, defaults: Any, named: Any, closure: Any, attributes: dict[str, Any]) -> types.FunctionType:
+        """Return the function, with what it takes by default, the cells of its closure, and its attributes."""
+        like = self.function
+        made = types.FunctionType(like.__code__, like.__globals__, like.__name__, defaults, closure)
+        made.__kwdefaults__ = named
+        made.__qualname__, made.__module__, made.__doc__ = like.__qualname__, like.__module__, like.__doc__
+        made.__dict__.update(attributes)
+        return made
+
+    @property
+    def __name__(self) -> str:
+        return f"new_{self.function.__name__.strip('<>')}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Copied:
+    """Makes copies of an array."""
+
+    array: Any
+
+    def __call__(self) -> Any:
+        """Return a copy."""
+        return copy.deepcopy(self.array)
+
+    @property
+    def __name__(self) -> str:
+        return f"copy_of_{type(self.array).__name__}"
+
+
+def partial_of(function: Any, args: tuple[Any, ...], named: dict[str, Any], state: dict[str, Any]) -> Any:
+    """Return a ``functools.partial``."""
+    made = functools.partial(function, *args, **named)
+    made.__dict__.update(state)
+    return made
+
+
+def cell_of(*contents: Any) -> Any:
+    """Return a cell of a closure."""
+    return types.CellType(*contents)
+
+
+def _cell(value: Any) -> Parts:
+    try:
+        return cell_of, (value.cell_contents,)
+    except ValueError:
+        return cell_of, ()
+
+
+VIEWS = ("keys", "values", "items")
+
+
+def _view(kind: type, name: str) -> Callable[[Any], Parts]:
+    return lambda v: (getattr(kind, name), (kind(v.mapping),))
+
+
+PARTS: dict[type, Callable[[Any], Parts]] = {
+    torch.Size: lambda v: (torch.Size, (tuple(v),)),
+    SymbolicSize: lambda v: (torch.Size, (tuple(v),)),
+    set: lambda v: (set, ([*v],)),
+    frozenset: lambda v: (frozenset, ([*v],)),
+    deque: lambda v: (deque, ([*v], v.maxlen)),
+    OrderedDict: lambda v: (OrderedDict, (dict(v),)),
+    defaultdict: lambda v: (defaultdict, (v.default_factory, dict(v))),
+    functools.partial: lambda v: (partial_of, (v.func, v.args, v.keywords, v.__dict__)),
+    types.MethodType: lambda v: (types.MethodType, (v.__func__, v.__self__)),
+    types.CellType: _cell,
+    **{type(getattr(kind(), name)()): _view(kind, name) for kind in (dict, OrderedDict) for name in VIEWS},
+}
+"""For each class, what makes an object of it, and of which parts."""
+
+__all__ = ["Rebuild", "parts_of"]

@@ -1,0 +1,168 @@
+"""What programs make and return is made by every call: fresh, and as eager makes it."""
+
+import array
+import collections
+import functools
+import types
+
+import pytest
+import torch
+
+from thunder_frontend import AcquisitionError, jit
+
+
+class Namespace(types.SimpleNamespace):
+    """Compared by its attributes."""
+
+
+class Set(set):
+    """With attributes."""
+
+
+class Refused(Exception):
+    """With attributes."""
+
+
+def counter(start):
+    def step(by):
+        nonlocal start
+        start = start + by
+        return start
+
+    def now():
+        return start
+
+    return step, now
+
+
+def failed(x):
+    error = Refused("why", x * 2)
+    error.k = x
+    return error
+
+
+def with_attributes(x):
+    made = Set([1, 2])
+    made.k = x * 2
+    return made
+
+
+def seen(value):
+    """What can be told of a value, tensors as lists."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist()
+    if isinstance(value, functools.partial):
+        return seen(value.func), seen(value.args), seen(value.keywords)
+    if isinstance(value, (types.FunctionType, functools.partial)):
+        return seen(value(torch.ones(3)))
+    if isinstance(value, dict):
+        return type(value), [(k, seen(v)) for k, v in value.items()]
+    if isinstance(value, BaseException):
+        return type(value), seen(value.args), seen(vars(value))
+    if isinstance(value, (list, tuple, collections.deque, collections.abc.MappingView)):
+        return type(value), [seen(v) for v in value], getattr(value, "maxlen", None)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return (type(value), repr(value), seen(vars(value))) if hasattr(value, "__dict__") else repr(value)
+
+
+ZEROS = torch.zeros(2).numpy()
+MAKERS = {
+    "deque": lambda x: collections.deque([x * 2, 1], maxlen=3),
+    "closure": lambda x: lambda v: v * x,
+    "defaults": lambda x: lambda v, w=x * 2, *, z=x: v * w + z,
+    "partial": lambda x: functools.partial(torch.mul, x * 2, other=x),
+    "default factory": lambda x: collections.defaultdict(lambda: x, {"a": x * 2}),
+    "bound method": lambda x: Namespace(k=x * 2).__repr__.__self__,
+    "method of a list": lambda x: [x * 2].copy()[0],
+    "exception": failed,
+    "set with attributes": with_attributes,
+    "bytes that change": lambda x: bytearray(b"ab"),
+    "array": lambda x: array.array("d", [1.0]),
+    "array of NumPy": lambda x: ZEROS.copy(),
+    "keys": lambda x: {"a": x}.keys(),
+    "values": lambda x: {"a": x * 2}.values(),
+    "items": lambda x: collections.OrderedDict(a=x * 2).items(),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_each_call_makes_what_eager_makes(make):
+    compiled = jit(make)
+    for start in (0.0, 1.0):
+        x = torch.arange(3.0) + start
+        first, second = compiled(x), compiled(x)
+        assert first is not second
+        assert seen(first) == seen(second) == seen(make(x))
+
+
+@pytest.mark.parametrize("change", [lambda v: v.append(7), lambda v: v.extend([7])])
+@pytest.mark.parametrize("make", [lambda x: bytearray(b"ab"), lambda x: collections.deque([1]), lambda x: [1]])
+def test_what_the_caller_does_to_a_result_is_not_seen_by_the_next_one(make, change):
+    compiled = jit(make)
+    x = torch.ones(3)
+    change(compiled(x))
+    assert compiled(x) == make(x)
+
+
+def test_functions_that_share_a_variable_share_it_when_they_are_returned():
+    compiled = jit(counter)
+    (step, now), (_, others) = compiled(torch.zeros(2)), compiled(torch.zeros(2))
+    step(torch.ones(2))
+    assert now().tolist() == [1, 1]
+    assert others().tolist() == [0, 0]
+
+
+def test_a_method_of_an_object_that_the_program_makes_is_bound_to_a_new_one():
+    compiled = jit(lambda x: [x * 2].append)
+    append, other = compiled(torch.ones(2)), compiled(torch.ones(2))
+    append(1)
+    assert [len(append.__self__), len(other.__self__)] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: iter([x]),
+        lambda x: map(torch.sin, [x]),
+        lambda x: zip([x], [x], strict=True),
+        lambda x: (x * i for i in range(2)),
+        lambda x: reversed([1, 2]),
+        lambda x: enumerate([x]),
+    ],
+)
+def test_iterators_that_the_first_call_would_use_up_are_refused(make):
+    with pytest.raises(AcquisitionError, match="which its first call would use up; make a list of it"):
+        jit(make)(torch.ones(3))
+
+
+async def later(x):
+    return x * 2
+
+
+@pytest.mark.filterwarnings("ignore:coroutine")
+def test_code_that_would_run_outside_of_the_program_is_refused():
+    with pytest.raises(AcquisitionError, match="a coroutine, whose code would run outside of it"):
+        jit(later)(torch.ones(3))
+
+
+def of_itself(x):
+    made = [x]
+    made.append(made)
+    return made
+
+
+def class_with_a_tensor(x):
+    class Made:
+        k = x * 2
+
+    return Made
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [(of_itself, "contains itself"), (class_with_a_tensor, "class Made, which it makes and which holds tensors")],
+)
+def test_what_cannot_be_made_again_is_refused(make, why):
+    with pytest.raises(AcquisitionError, match=why):
+        jit(make)(torch.ones(3))
