@@ -88,10 +88,38 @@ def test_modules_train_with_open_batch_sizes():
     assert "i0" in str(last_traces(compiled)[0])
 
 
-def test_sizes_that_only_pytorch_computes_with_are_fixed():
+def test_what_pytorch_finds_out_of_sizes_becomes_constraints():
     compiled = symbolic(lambda x: torch.zeros(torch.linalg.svdvals(x).shape[0]))
+    for n, length in ((2, 2), (3, 3), (2, 2), (5, 4), (6, 4)):
+        assert compiled(mark_dynamic(torch.randn(n, 4), 0)).shape == (length,)
+    assert cache_misses(compiled) == 2
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.renorm(x, 2, 0, 1.0),
+        lambda x: torch.renorm(torch.cat([x, x[1:]]), 2, 0, 1.0),
+        lambda x: torch.nn.functional.embedding(torch.arange(x.shape[0]), torch.ones(50, 2)) + x,
+    ],
+)
+def test_operations_that_stay_whole_take_open_sizes(function):
+    compiled = symbolic(function)
+    for n in (4, 5, 3, 9):
+        x = torch.randn(n, 2, requires_grad=True)
+        expected = function(x)
+        result = compiled(mark_dynamic(x, 0))
+        assert torch.equal(result, expected)
+        y = torch.randn_like(expected)
+        torch.testing.assert_close(torch.autograd.grad(result, x, y), torch.autograd.grad(expected, x, y))
+    assert cache_misses(compiled) == 1, explain_misses(compiled)
+
+
+def test_sizes_that_pytorch_computes_with_in_its_own_way_are_fixed():
+    compiled = symbolic(lambda x: torch.nn.functional.unfold(x, 2))
     for n in (2, 3, 2):
-        assert compiled(mark_dynamic(torch.randn(n, 4), 0)).shape == (n,)
+        x = torch.randn(n, 1, 3, 3, requires_grad=True)
+        assert torch.equal(compiled(mark_dynamic(x, 0)), torch.nn.functional.unfold(x, 2))
     assert cache_misses(compiled) == 2
 
 

@@ -17,6 +17,7 @@ from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy, flat_proxi
 from thunder_torch.convert import fake_mode, fake_of
 from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
 from thunder_torch.names import name_of, path_of
+from thunder_torch.open_sizes import OpenSizes
 from thunder_torch.places import at_first_place
 from thunder_torch.specs import (
     NUMBERS,
@@ -238,6 +239,9 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     """Return the specification of the result, by running the call on fake tensors."""
     if has_unknown_sizes(tensors_of(args, kwargs)) or any(map(is_unknown, flat_proxies((args, kwargs)))):
         return _run_with_unknown(function, args, kwargs)
+    found = _run_with_open(function, args, kwargs)
+    if found is not None:
+        return found
     args, kwargs = (with_numbers(plain, v) for v in (args, kwargs))
     for proxy in tensors_of(args, kwargs):
         tuple(map(int, proxy.shape))  # PyTorch answers for these sizes, which the program is fixed to
@@ -259,6 +263,28 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         raise
     except Exception as error:
         return on_real_tensors(function, args, kwargs, error, known)
+
+
+def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the specification of a result whose sizes follow from open ones; ``None`` if there are none, or it fails.
+
+    What is to be said of a failure is known better where the sizes are fixed.
+    """
+    if name_of(function) in MISTOLD or not _has_open_integers(args, kwargs):
+        return None
+    fakes = OpenSizes()
+    try:
+        given, named = (with_numbers(fakes.number, v) for v in (args, kwargs))
+        spec = _faked(function, given, named, _strides_known(args, kwargs), fakes)
+        fakes.demand()
+    except Exception:
+        return None
+    return spec
+
+
+def _has_open_integers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    sizes = [d for p in tensors_of(args, kwargs) for d in p.shape]
+    return any([isinstance(n, IntegerProxy) for n in (*sizes, *flat_proxies((args, kwargs)))])
 
 
 def _strides_known(args: Any, kwargs: Any) -> bool:
@@ -296,7 +322,7 @@ def _faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
                 f"{name_of(function)} writes to its arguments; operations of a program return values. Use an "
                 f"out-of-place form, or make it a torch.library.custom_op that declares mutates_args"
             )
-        return spec_of_result(output, inputs, known, fakes if isinstance(fakes, UnknownSizes) else None)
+        return spec_of_result(output, inputs, known, None if isinstance(fakes, _Known) else fakes)
 
 
 def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ import torch
 from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
 from thunder_torch.convert import from_torch_device, from_torch_dtype
 from thunder_torch.errors import UnknownMetadataError
+from thunder_torch.open_sizes import OpenSizes
 from thunder_torch.unknown_sizes import SYMBOLS, UnknownSizes
 
 PLAIN = frozenset({str, bytes, type(None), type(...), torch.dtype, torch.device, torch.memory_format, torch.layout})
@@ -86,13 +87,15 @@ def plain(number: NumberProxy) -> Any:
     return int(number) if isinstance(number, IntegerProxy) else number.value
 
 
-def spec_of_result(output: Any, inputs: list[torch.Tensor], known: bool, unknown: UnknownSizes | None = None) -> Any:
+def spec_of_result(
+    output: Any, inputs: list[torch.Tensor], known: bool, unknown: UnknownSizes | OpenSizes | None = None
+) -> Any:
     """Return ``output`` with specifications for its tensors.
 
     Args:
         inputs: the tensors that were given, in order.
         known: whether the strides of all of them were.
-        unknown: what made them, if some sizes are known only when the program runs.
+        unknown: what made them, if some sizes are open or known only when the program runs.
     """
     storages = {_storage(t): i for i, t in reversed(list(enumerate(inputs)))}
 

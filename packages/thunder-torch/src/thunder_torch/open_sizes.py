@@ -1,0 +1,142 @@
+"""Tensors without data some of whose sizes are left open, and what PyTorch says of them and demands of their sizes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._guards import Source
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
+
+from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
+from thunder_torch.convert import contiguous_strides, to_torch_device, to_torch_dtype
+
+RELATIONS: dict[str | None, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Place(Source):
+    """Where a size comes from, for PyTorch: nowhere but here."""
+
+    index: int
+
+    @property
+    def _name_template(self) -> str:
+        return f"size{self.index}"
+
+
+class OpenSizes:
+    """One run of an operation on tensors without data whose open sizes are symbols of PyTorch's.
+
+    What PyTorch found out of the sizes on its way becomes constraints of the program. Whatever is no plain arithmetic
+    of sizes fixes them.
+    """
+
+    def __init__(self) -> None:
+        self._env = ShapeEnv(
+            allow_scalar_outputs=False,
+            allow_dynamic_output_shape_ops=False,
+            specialize_zero_one=False,
+            duck_shape=False,
+        )
+        self.mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
+        self._symbols: dict[Any, torch.SymInt] = {}
+        self._proxies: dict[Any, IntegerProxy] = {}
+
+    # --- the way in ------------------------------------------------------------------------------------------------
+
+    def tensor(self, value: Any) -> torch.Tensor:
+        """Return a tensor without data for a proxy or a real tensor."""
+        if not isinstance(value, TensorProxy):
+            return self.mode.from_tensor(value, static_shapes=True)
+        shape = tuple([self.size(d) for d in value.shape])
+        strides = None if value.strides is None else tuple([self.size(s) for s in value.strides])
+        dtype, device = to_torch_dtype(value.dtype), to_torch_device(value.device)
+        with self.mode:
+            if strides is None and all([d.__class__ is int for d in shape]):
+                strides = contiguous_strides(shape)
+            if strides is None:
+                fake = torch.empty(shape, dtype=dtype, device=device)
+            else:
+                fake = torch.empty_strided(shape, strides, dtype=dtype, device=device)
+        return fake.requires_grad_() if value.requires_grad else fake
+
+    def size(self, number: Any) -> Any:
+        """Return a symbol for an open integer that is positive, and from then on has to be; others are fixed."""
+        if number.__class__ is int or number < 1:
+            return int(number)
+        key = number.name or id(number)
+        known = self._symbols.get(key)
+        if known is None:
+            source = _Place(len(self._symbols))
+            symbol = self._env.create_symbol(number.value, source, DimDynamic.DYNAMIC, do_not_specialize_zero_one=True)
+            self._proxies[symbol] = number
+            known = self._env.create_symintnode(symbol, hint=number.value, source=source)
+            self._symbols[key] = known
+        return known
+
+    def number(self, value: NumberProxy) -> Any:
+        """Return a symbol for an open integer; the value at hand of other numbers."""
+        return self.size(value) if isinstance(value, IntegerProxy) else value.value
+
+    # --- the way out -----------------------------------------------------------------------------------------------
+
+    def dimension(self, size: Any, place: int) -> Any:
+        """Return a size of a result: a plain integer, or a number of the program."""
+        return size if isinstance(size, int) else self._number(size.node.expr)
+
+    def strides(self, strides: Any) -> tuple[Any, ...]:
+        """Return the strides of a result."""
+        return tuple([self.dimension(s, 0) for s in strides])
+
+    def result(self, value: Any) -> Any:
+        """Return a number among the results; one that is no integer fixes the sizes that it depends on."""
+        if isinstance(value, torch.SymInt):
+            return self._number(value.node.expr)
+        return float(value) if isinstance(value, torch.SymFloat) else bool(value)
+
+    def demand(self) -> None:
+        """Make constraints of the program of what PyTorch found out of the sizes."""
+        for guard in list(self._env.guards):
+            relation = RELATIONS.get(getattr(guard.expr, "rel_op", None))
+            if relation is None:
+                self._fixed(guard.expr)
+            elif not relation(*map(self._number, guard.expr.args)):
+                raise AssertionError(f"{guard.expr} does not hold")
+
+    def _number(self, expression: Any) -> Any:
+        """Compute an expression of symbols in the program."""
+        if expression.is_Integer:
+            return int(expression)
+        if expression in self._proxies:
+            return self._proxies[expression]
+        if isinstance(expression, FloorDiv):
+            return self._number(expression.args[0]) // self._number(expression.args[1])
+        if isinstance(expression, (Mod, PythonMod)):
+            return self._number(expression.args[0]) % self._number(expression.args[1])
+        if isinstance(expression, (Min, Max)):
+            return (min if isinstance(expression, Min) else max)(map(self._number, expression.args))
+        if expression.is_Pow and expression.exp.is_Integer and expression.exp > 0:
+            return self._number(expression.base) ** int(expression.exp)
+        if not (expression.is_Add or expression.is_Mul) or not all([a.is_integer for a in expression.args]):
+            return self._fixed(expression)
+        result, *others = map(self._number, expression.args)
+        for other in others:
+            result = result + other if expression.is_Add else result * other
+        return result
+
+    def _fixed(self, expression: Any) -> Any:
+        """Fix all sizes in an expression; return its value."""
+        values = {symbol: int(self._proxies[symbol]) for symbol in expression.free_symbols}
+        value = expression.xreplace(values)
+        return int(value) if value.is_Integer else value
+
+
+__all__ = ["OpenSizes"]
