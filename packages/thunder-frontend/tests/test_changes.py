@@ -7,6 +7,7 @@ import changes_of_functions  # noqa: F401
 import changes_of_libraries  # noqa: F401
 import changes_of_library_calls  # noqa: F401
 import changes_of_modules  # noqa: F401
+import changes_of_natively_called  # noqa: F401
 import changes_of_objects  # noqa: F401
 import changes_of_parts_of_modules  # noqa: F401
 import changes_of_special_methods  # noqa: F401

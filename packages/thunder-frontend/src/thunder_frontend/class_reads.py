@@ -18,7 +18,7 @@ import torch
 
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import HeldPartGuard, MembershipGuard
-from thunder_frontend.journal import MISSING
+from thunder_frontend.journal import MISSING, contents_of
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
 
@@ -239,8 +239,22 @@ class ClassReads:
             own = [vars(owner) for owner in cls.__mro__ if self.is_outside(owner)]
             names = self._called[cls] = [n for n in CALLED_NATIVELY if any(_is_python(d.get(n)) for d in own)]
             for name in names:
-                self._world.made_of(self.lookup(cls, name))
+                function = self.lookup(cls, name)
+                self._world.made_of(function)
+                self._names_of(function)
         return bool(names)
+
+    def _names_of(self, function: types.FunctionType) -> None:
+        """Take in the globals and the variables of closures that a function names which code in C runs unseen."""
+        world, scope, code = self._world, function.__globals__, function.__code__
+        world.know(function, held(function, function.__qualname__))
+        for name in code.co_names:
+            if name in scope and not isinstance(scope[name], torch.Tensor):
+                world.contents(world.global_(scope, name, scope[name]))
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            contents = contents_of(cell)
+            if contents is not MISSING and not isinstance(contents, torch.Tensor):
+                world.contents(world.cell(function, name, contents))
 
     def checks(self, name: str, classes: Any) -> None:
         """Take in how classes tell what is an instance, or a subclass, of them.

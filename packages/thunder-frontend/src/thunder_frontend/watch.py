@@ -302,7 +302,7 @@ def is_container(value: Any) -> bool:
 
 def _looks_inside(fn: Any, known: bool) -> bool:
     """Whether a function calls methods of the objects that it is given, or that containers hold which it is given."""
-    if known and fn in LOOKING_INSIDE:
+    if known and fn in LOOKING_INSIDE or getattr(fn, "__module__", None) == "math":
         return True
     owner = getattr(fn, "__self__", None)
     return isinstance(owner, (*LISTS, *DICTS, *SETS, str)) and fn.__name__ in ASKING_METHODS
@@ -403,11 +403,11 @@ LOOKING_INSIDE = frozenset({
     min, max, sorted, sum, repr, str, format, print, hash, dict, set, frozenset, float, int, complex, range, divmod,
     pow, round, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.contains,
     operator.getitem, operator.mod, operator.index, operator.indexOf, operator.countOf, operator.add, operator.mul,
-    iter, next,
+    iter, next, list, tuple, any, all, filter,
 })  # fmt: skip
 """Builtins that call special methods of the objects that they are given, or that containers hold."""
 
-SEARCHING = (operator.getitem, operator.contains, iter, next)
+SEARCHING = (operator.getitem, operator.contains, iter, next, list, tuple)
 """Those of them that need not look at all that a dict or a set holds."""
 
 ASKING_METHODS = frozenset(

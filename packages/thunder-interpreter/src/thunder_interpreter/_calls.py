@@ -3,6 +3,7 @@
 import dis
 import functools
 import operator
+import re
 from collections.abc import Callable
 from types import (
     BuiltinFunctionType,
@@ -318,9 +319,13 @@ def calling_method(obj: Any, name: str, args: list[Any], kwargs: dict[str, Any])
     return (yield Call((yield Call(getattr, obj, name)), *args, **kwargs))
 
 
+MethodOfClassType = type(re.compile("").sub)
+"""Of methods written in C that are told the class which defines them."""
+
 CALLERS: dict[type, Callable[[AnyFrame, Any, list[Any], dict[str, Any]], Outcome]] = {
     MethodType: call_method,
     BuiltinFunctionType: call_builtin,
+    MethodOfClassType: call_builtin,
     MethodWrapperType: call_method_wrapper,
     type(OBJECT_INIT): call_native,
     type(list.append): call_native,

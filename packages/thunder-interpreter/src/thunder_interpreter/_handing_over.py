@@ -1,6 +1,7 @@
 """Callables and iterables handed to C, which calls them through the interpreter."""
 
 import _thread
+import bisect
 import functools
 import itertools
 import operator
@@ -119,6 +120,11 @@ HANDED: tuple[tuple[Any, tuple[int, ...], tuple[str, ...], slice | None], ...] =
     (itertools.groupby, (1,), ("key",), FIRST),
     (itertools.chain, (), (), ALL),
     (itertools.islice, (), (), FIRST),
+    (itertools.product, (), (), ALL),
+    (itertools.zip_longest, (), (), ALL),
+    (functools.cmp_to_key, (0,), ("mycmp",), None),
+    (bisect.bisect_left, (), ("key",), None),
+    (bisect.bisect_right, (), ("key",), None),
     (type(functools.lru_cache(len)), (0,), ("user_function",), None),
     (_thread.start_new_thread, (0,), ("function",), None),
     (type(__import__("re").compile("")).sub, (1,), ("repl",), None),

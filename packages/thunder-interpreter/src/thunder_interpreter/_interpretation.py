@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from thunder_interpreter import _generators, _provenance, _traceback
 from thunder_interpreter._builtins import SPECIALS
 from thunder_interpreter._callbacks import Callbacks, Interpreted, overridden
-from thunder_interpreter._calls import Special, call
+from thunder_interpreter._calls import MethodOfClassType, Special, call
 from thunder_interpreter._decode import PROVENANCE
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
 from thunder_interpreter._log import Log
@@ -241,8 +241,8 @@ class Interpretation:
         """What is done for a callable: what the user gave for it, what a predicate says (asked once), or our own."""
         kind = type(fn)
         bound = kind is MethodType or kind is MethodWrapperType
-        if kind is BuiltinFunctionType and fn.__self__ is not None and type(fn.__self__) is not MODULE:
-            bound = True
+        if kind is BuiltinFunctionType or kind is MethodOfClassType:
+            bound = fn.__self__ is not None and type(fn.__self__) is not MODULE
         if bound or fn is None or id(fn) in self._explicit:
             return self.table.get(id(fn))
         known = self._answers.get(id(fn))
