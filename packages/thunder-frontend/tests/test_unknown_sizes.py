@@ -280,3 +280,19 @@ def test_gradients_inside_of_programs():
         x = value.clone().requires_grad_()
         torch.testing.assert_close(compiled(x), program(x))
     assert cache_misses(compiled) == 1
+
+
+def test_parts_of_sizes_that_only_the_run_tells_are_put_where_a_known_number_of_them_fits():
+    def experts(x, scores):
+        chosen = scores > 0
+        order = chosen.long().argmax(1).sort().indices
+        parts = x[order].split(chosen.long().sum(0).tolist())
+        joined = torch.cat([part * (i + 1) for i, part in enumerate(parts)])
+        return torch.zeros_like(x).index_add(0, order, joined).view(2, -1).t()
+
+    compiled = jit(experts)
+    x = torch.randn(4, 2)
+    for scores in ([[1.0, -1], [-1, 1], [1, -1], [-1, 1]], [[1.0, -1], [1, -1], [1, -1], [-1, 1]]):
+        result = compiled(x, torch.tensor(scores))
+        assert torch.equal(result, experts(x, torch.tensor(scores)))
+    assert cache_misses(compiled) == 1

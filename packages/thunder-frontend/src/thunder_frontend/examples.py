@@ -94,21 +94,24 @@ class Examples:
         with torch._C.DisableTorchFunction(), fake_mode(), torch.no_grad():
             if bound.symbol.origin is not None:
                 args = at_first_place(bound.symbol.origin, args)
-                output = self._called(bound.symbol.origin, args, kwargs, names)
+                given = [p for p in bound.inputs if isinstance(p, TensorProxy)]
+                output = self._called(bound.symbol.origin, args, kwargs, given, names)
             else:
                 output = [_like(p, args) for p in names]
         values = [output] if isinstance(output, torch.Tensor) else [v for v in output if isinstance(v, torch.Tensor)]
         for proxy, value in zip(names, values, strict=False):
             self._made[proxy.name] = value
 
-    def _called(self, function: Any, args: Any, kwargs: Any, outputs: list[TensorProxy]) -> Any:
+    def _called(
+        self, function: Any, args: Any, kwargs: Any, inputs: list[TensorProxy], outputs: list[TensorProxy]
+    ) -> Any:
         """Run a call; where sizes are known only when the program runs, estimated ones stand for those of results."""
         try:
             made = function(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
             return [fake_of(p) for p in outputs]
         except Exception:  # estimated sizes need not fit together, and kernels do more than PyTorch's metadata allows
-            if not has_unknown_sizes(outputs) and any([p.strides is None for p in outputs]):
+            if not has_unknown_sizes([*inputs, *outputs]) and any([p.strides is None for p in outputs]):
                 raise
             return [fake_of(p) for p in outputs]
         if not has_unknown_sizes(outputs):
