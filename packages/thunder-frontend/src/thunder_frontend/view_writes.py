@@ -107,9 +107,10 @@ TOLERANT = frozenset({
 def overlaps(held: TensorProxy) -> bool:
     """Whether several elements of a tensor lie in one place."""
     strides = held.strides
-    if strides is None or 0 not in strides or 0 in held.shape:
+    still = [step.__class__ is int and step == 0 for step in strides or ()]  # other steps are products of sizes
+    if not any(still) or 0 in held.shape:
         return False
-    return any(length > 1 and not step for length, step in zip(held.shape, strides, strict=True))
+    return any(same and length > 1 for length, same in zip(held.shape, still, strict=True))
 
 
 def check_overlap(held: TensorProxy) -> None:
