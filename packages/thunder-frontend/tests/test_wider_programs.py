@@ -158,3 +158,31 @@ def test_the_gradient_of_a_complex_number_is_not_created_implicitly():
 
     with pytest.raises(RuntimeError, match="only for real scalar outputs"):
         jit(program)(torch.ones(2, requires_grad=True))
+
+
+def test_a_leaf_retains_its_gradient_and_a_result_does_not():
+    def program(x, y):
+        x.retain_grad()
+        if y.ndim > 1:
+            (x * 2).retain_grad()
+        return (x * y).sum()
+
+    compiled, x = jit(program), torch.ones(2, requires_grad=True)
+    compiled(x, torch.ones(2)).backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="can't retain_grad"):
+        compiled(torch.ones(2), torch.ones(2))
+    with pytest.raises(AcquisitionError, match="retain its gradient outside"):
+        compiled(x, torch.ones(1, 2))
+
+
+def test_a_view_made_without_gradients_of_what_requires_grad_is_a_leaf():
+    def program(x):
+        y = x * 2
+        with torch.no_grad():
+            return y, y[:1], x[:1]
+
+    x = torch.ones(2, 3, requires_grad=True)
+    results, expected = jit(program)(x), program(x)
+    assert [(t.requires_grad, t.is_leaf) for t in results] == [(t.requires_grad, t.is_leaf) for t in expected]
+    assert results[1].data_ptr() == results[0].data_ptr()

@@ -89,6 +89,19 @@ def _grad_fn(calls: Any, tensor: T) -> Any:
     )
 
 
+@answers(T.retain_grad)
+def _retain_grad(calls: Any, tensor: T) -> None:
+    """What has a ``grad`` anyway retains it."""
+    traced = calls.traced(tensor)
+    if not calls.requires_grad(traced):
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if not calls.is_leaf(traced):
+        raise AcquisitionError(
+            "retain_grad() inside of a compiled program, of a tensor that it computes, is not supported; return the "
+            "tensor and retain its gradient outside"
+        )
+
+
 @answers(getter("grad"))
 def _grad(calls: Any, tensor: T) -> Any:
     return calls.gradient(calls.traced(tensor))

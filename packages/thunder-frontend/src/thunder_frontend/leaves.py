@@ -106,6 +106,11 @@ def fill(tensor: torch.Tensor, contents: torch.Tensor) -> None:
     tensor.data = contents
 
 
+def as_leaf(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a result that nothing is connected to, which requires grad as what it views does."""
+    return tensor.requires_grad_()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class AsClass:
     """Makes a tensor one of a subclass, such as ``torch.nn.Parameter``, of the same memory.
@@ -125,4 +130,4 @@ class AsClass:
         return f"as_{self.cls.__name__}"
 
 
-__all__ = ["AsClass", "Leaf", "NewLeaf", "fill", "leaf_for_nobody", "leaf_outside", "make_leaf"]
+__all__ = ["AsClass", "Leaf", "NewLeaf", "as_leaf", "fill", "leaf_for_nobody", "leaf_outside", "make_leaf"]

@@ -379,7 +379,6 @@ def resize(calls: Any, tensor: T, size: Any, memory_format: torch.memory_format)
 
 
 REFUSED: dict[Any, str] = {
-    T.retain_grad: "retain_grad() inside of a compiled program is not supported; return the tensor instead",
     T.share_memory_: "share_memory_() inside of a compiled program is not supported",
     T.pin_memory: "pin_memory() inside of a compiled program is not supported",
 }

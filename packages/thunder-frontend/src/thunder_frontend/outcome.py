@@ -11,7 +11,7 @@ from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.histories import is_unconnected
 from thunder_frontend.inner_backward import as_gradient, descendants, spent
 from thunder_frontend.journal import MISSING, Write
-from thunder_frontend.leaves import AsClass
+from thunder_frontend.leaves import AsClass, as_leaf
 from thunder_frontend.outputs import Built, Outside, proxies_of, template
 from thunder_frontend.program import Effect
 from thunder_frontend.remade import RemadeView, with_attributes, with_gradient, with_history
@@ -109,7 +109,7 @@ class Outcome:
             return made
         value = current_value(traced, self.calls)
         if with_gradient and is_unconnected(traced):
-            return self.calls.unconnected(value)
+            return Built(as_leaf, (self.calls.on_values(T.detach, (value,), {}),))
         if value.requires_grad and value.name in self.spent:
             return Built(spent, (self.calls.on_values(T.detach, (value,), {}),))
         return value
