@@ -186,3 +186,11 @@ def test_a_view_made_without_gradients_of_what_requires_grad_is_a_leaf():
     results, expected = jit(program)(x), program(x)
     assert [(t.requires_grad, t.is_leaf) for t in results] == [(t.requires_grad, t.is_leaf) for t in expected]
     assert results[1].data_ptr() == results[0].data_ptr()
+
+
+def test_broadcasting_returns_what_has_the_shape_already():
+    def program(x, y):
+        return (*torch.broadcast_tensors(x, y), x, y)
+
+    results, expected = [run(torch.ones(2, 3), torch.ones(3)) for run in (jit(program), program)]
+    assert [[a is b for a in results] for b in results] == [[a is b for a in expected] for b in expected]

@@ -263,10 +263,14 @@ def _output_nr(calls: Any, tensor: T) -> int:
 
 @answers(torch.broadcast_tensors)
 def _broadcast_tensors(calls: Any, *tensors: Any) -> Any:
-    """A view of each: the call itself, which nobody reads, tells of what shape."""
+    """Each itself or, of another shape, a view of it: the call, which nobody reads, tells of what shape."""
     given = tuple(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], T) else tensors
-    shapes = [tuple(p.shape) for p in calls.on_values(torch.broadcast_tensors, calls.values(given), {})]
-    return tuple([calls(T.expand, (t, shape), {}) for t, shape in zip(given, shapes, strict=True)])
+    values = calls.values(given)
+    shapes = [tuple(p.shape) for p in calls.on_values(torch.broadcast_tensors, values, {})]
+    return tuple([
+        tensor if shape == tuple(value.shape) else calls(T.expand, (tensor, shape), {})
+        for tensor, value, shape in zip(given, values, shapes, strict=True)
+    ])  # fmt: skip
 
 
 @answers(T.register_hook)
