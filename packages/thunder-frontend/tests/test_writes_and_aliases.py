@@ -327,3 +327,23 @@ def test_a_view_at_a_place_that_a_tensor_tells_is_written_there_or_not_at_all():
         jit(lambda x: x[..., torch.tensor(-1)].expand(2, 2).zero_())(randn(2, 3))
     with pytest.raises(AcquisitionError, match="needs the value"):
         jit(lambda x: x + x[torch.tensor(1)].storage_offset())(randn(2, 3))
+
+
+@pytest.mark.parametrize(
+    "equation", ["ij->ji", "i j -> i j", "ii->i", "ji", "...i->i...", "i...->i...", "ij->i", "ii", "ij->iij", "i->i"]
+)
+def test_an_einsum_without_sums_is_a_view(equation):
+    def program(x):
+        y = torch.einsum(equation, x)
+        y.mul_(2)
+        return y, x + 1
+
+    same_as_eager(program, torch.randn(3, 3))
+
+
+def test_an_einsum_as_a_view_has_its_gradient():
+    same_as_eager(lambda x: (torch.einsum("iji->ji", x) * 2, torch.einsum("...j->j...", x)), leaf(3, 2, 3))
+
+
+def leaf(*shape):
+    return torch.randn(*shape, requires_grad=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.einsum_views import rearranged
 from thunder_frontend.errors import AcquisitionError, DataDependentError
 from thunder_frontend.storage import place_is_known
 from thunder_frontend.traced_tensor import TracedTensor
@@ -271,6 +272,16 @@ def _broadcast_tensors(calls: Any, *tensors: Any) -> Any:
         tensor if shape == tuple(value.shape) else calls(T.expand, (tensor, shape), {})
         for tensor, value, shape in zip(given, values, shapes, strict=True)
     ])  # fmt: skip
+
+
+@answers(torch.einsum)
+def _einsum(calls: Any, equation: Any, *operands: Any) -> Any:
+    if isinstance(equation, str) and len(operands) == 1 and isinstance(operands[0], T):
+        view = rearranged(operands[0], calls.value(operands[0]).shape, equation, calls)
+        if view is not None:
+            return view
+    with torch._C.DisableTorchFunctionSubclass():
+        return calls.record(torch.einsum, (equation, *operands), {})
 
 
 @answers(T.register_hook)
