@@ -347,3 +347,15 @@ def test_an_einsum_as_a_view_has_its_gradient():
 
 def leaf(*shape):
     return torch.randn(*shape, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: torch.view_as_real(torch.complex(x, x))[..., 0].transpose(0, -1),
+        lambda x: (x + 0).view(torch.int32)[1:],
+        lambda x: torch.view_as_complex(torch.stack([x, -x], -1)).real[1:],
+    ],
+)
+def test_as_strided_of_a_view_of_another_dtype_has_the_dtype_of_the_view(view):
+    same_as_eager(lambda x: torch.as_strided(view(x), (2,), (1,)), torch.randn(3, 4))

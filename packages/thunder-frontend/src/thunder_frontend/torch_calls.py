@@ -203,7 +203,11 @@ class TorchCalls:
         base, here = tensor, self.example(tensor)
         if not self.symbolic:
             check_in_bounds(here, size, stride, storage_offset)
-        while base._viewed_as is not None and (not base._viewed_as.detaches or self.lies_within(base)):
+        while (
+            base._viewed_as is not None
+            and base._viewed_as.parent._proxy.dtype is tensor._proxy.dtype  # type: ignore[attr-defined]
+            and (not base._viewed_as.detaches or self.lies_within(base))
+        ):
             base = base._viewed_as.parent
         whole = self.example(base)
         offset = (here.storage_offset() if storage_offset is None else storage_offset) - whole.storage_offset()
