@@ -2,6 +2,7 @@
 
 import abc
 import functools
+import logging
 
 import pytest
 import torch
@@ -172,13 +173,17 @@ def test_contiguous_lays_out_anew_what_was_made_a_leaf(memory_format):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("columns", [8, 5])
-def test_products_of_experts_are_told_for_all_types_that_pytorch_computes(dtype, columns):
+def test_products_of_experts_are_told_for_all_types_that_pytorch_computes(dtype, columns, caplog, monkeypatch):
     def program(x, weight, ends):
         y = torch.nn.functional.grouped_mm(x, weight.transpose(1, 2), offs=ends)
+        y = y.mul_(2)  # asks how it is laid out
         return y, y.reshape(-1)
 
     x, weight = torch.randn(6, 8, dtype=dtype), torch.randn(3, columns, 8, dtype=dtype)
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    monkeypatch.setattr(logger, "handlers", [*logger.handlers, caplog.handler])
     same_as_eager(program, x, weight, torch.tensor([2, 4, 6], dtype=torch.int32))
+    assert not caplog.records, "PyTorch complains of what its metadata does not know"
 
 
 class Parts(tuple):

@@ -9,7 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
 from thunder_frontend.program import Input
-from thunder_ir import BoundSymbol, Builder, NumberProxy, Proxy, TensorProxy, flat_proxies, value_of
+from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, value_of
 from thunder_torch.convert import fake_mode, fake_of, to_torch_device, to_torch_dtype
 from thunder_torch.places import at_first_place
 from thunder_torch.unknown_sizes import has_unknown_sizes
@@ -92,7 +92,9 @@ class Examples:
         args, kwargs = self._filled(bound.args), self._filled(bound.kwargs)
         names = [p for p in flat_proxies(bound.output) if isinstance(p, TensorProxy)]
         with torch._C.DisableTorchFunction(), fake_mode(), torch.no_grad():
-            if bound.symbol.origin is not None:
+            if bound.has_tag(OpTags.MATMUL) and all([p.strides is not None for p in names]):
+                output = [fake_of(p) for p in names]  # new memory, and kernels do more than PyTorch's metadata allows
+            elif bound.symbol.origin is not None:
                 args = at_first_place(bound.symbol.origin, args)
                 given = [p for p in bound.inputs if isinstance(p, TensorProxy)]
                 output = self._called(bound.symbol.origin, args, kwargs, given, names)
@@ -110,10 +112,10 @@ class Examples:
             made = function(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
             return [fake_of(p) for p in outputs]
-        except Exception:  # estimated sizes need not fit together, and kernels do more than PyTorch's metadata allows
-            if not has_unknown_sizes([*inputs, *outputs]) and any([p.strides is None for p in outputs]):
+        except Exception:
+            if not has_unknown_sizes([*inputs, *outputs]):
                 raise
-            return [fake_of(p) for p in outputs]
+            return [fake_of(p) for p in outputs]  # estimated sizes need not fit together
         if not has_unknown_sizes(outputs):
             return made
         found = [made] if isinstance(made, torch.Tensor) else [v for v in made if isinstance(v, torch.Tensor)]
