@@ -1,9 +1,14 @@
 """Dimensions that change from call to call are left open, from the second size on that a program is compiled for."""
 
+import datetime
+import decimal
 import inspect
+import json
 
+import pytest
 import torch
 
+import thunder_frontend.compiled
 from thunder_frontend import cache_misses, jit, last_traces
 
 
@@ -34,6 +39,75 @@ def test_what_cannot_be_done_with_open_sizes_is_compiled_for_each_size():
 
     compiled = symbolic(program)
     for n in (2, 3, 4, 3):
+        x = torch.randn(n, 2)
+        assert torch.equal(compiled(x), program(x))
+
+
+class Refusal(Exception):
+    pass
+
+
+def refuses(x):
+    if x.shape[0] == 3:
+        raise Refusal("three rows")
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    "program",
+    [refuses, lambda x: {2: x, 4: x}[x.shape[0]], lambda x: x * [3, 4, 5, 0, 1][x.shape[0] + 2]],
+)
+def test_what_the_program_itself_raises_reaches_the_caller_at_once(program, monkeypatch):
+    attempts = []
+
+    def acquire(*args):
+        attempts.append(args)
+        return acquired(*args)
+
+    acquired = thunder_frontend.compiled.acquire
+    monkeypatch.setattr(thunder_frontend.compiled, "acquire", acquire)
+    compiled = symbolic(program)
+    for n in (2, 3, 4):
+        attempts.clear()
+        x = torch.randn(n, 2)
+        expected, result = outcome(program, x), outcome(compiled, x)
+        if isinstance(expected, Exception):
+            assert type(result) is type(expected) and result.args == expected.args
+        else:
+            assert torch.equal(result, expected)
+        assert len(attempts) <= 1
+
+
+def outcome(function, *args):
+    try:
+        return function(*args)
+    except Exception as error:
+        return error
+
+
+def caught(x):
+    try:
+        return x * len(json.dumps(x.shape[0]))
+    except TypeError:
+        return x
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x * datetime.timedelta(days=x.shape[0]).days,
+        lambda x: x * float(decimal.Decimal(x.shape[0])),
+        lambda x: x * int.__add__(x.shape[0], 1),
+        lambda x: x * pow(x.shape[0], 2, 5),
+        lambda x: x * len(x.shape[0].to_bytes(4, "little")) * x.shape[0].numerator * x.shape[0].real,
+        lambda x: x * x.shape[0].as_integer_ratio()[0] * x.shape[0].bit_length(),
+        lambda x: x * (2 if x.shape[0].__class__ is int else 3),
+        caught,
+    ],
+)
+def test_code_in_c_gets_the_numbers_that_it_wants(program):
+    compiled = symbolic(program)
+    for n in (2, 3, 4, 11):
         x = torch.randn(n, 2)
         assert torch.equal(compiled(x), program(x))
 

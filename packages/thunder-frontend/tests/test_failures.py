@@ -186,3 +186,19 @@ def test_an_operation_that_fails_leaves_everything_as_it_was(program, recorded):
             assert state_of(x) == before
             if not warm:
                 compiled(makes_arguments(), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("cache", ["constant values", "symbolic values"])
+def test_what_an_exception_of_the_users_holds_is_computed(writes, cache):
+    def program(x):
+        if writes:
+            x.add_(1)
+        raise ValueError(x * 2, x.shape[0] + 1)
+
+    compiled = jit(program, cache=cache)
+    for n in (2, 3, 4):
+        with pytest.raises(ValueError) as caught:
+            compiled(torch.ones(n))
+        doubled, length = caught.value.args
+        assert torch.equal(doubled, torch.full((n,), 4.0 if writes else 2.0)) and length == n + 1

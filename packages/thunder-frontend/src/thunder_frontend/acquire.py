@@ -448,12 +448,13 @@ class Acquisition(WriteCalls):
             traced_kwargs = {k: self.world.argument(a, Source(KWARGS, "item", k)) for k, a in kwargs.items()}
             stack.enter_context(AcquisitionMode(self))
             raised: Exception | None = None
+            state: tuple[Any, dict[str, Any]] = ((), {})
             try:
                 result = run(*traced_args, **traced_kwargs)
             except ThunderError as error:
                 raise refused(error) from error.__cause__
             except Exception as error:  # the program's own: what it wrote before stays written
-                raised, result = error, state_of(error)
+                raised, result = error, (state := state_of(error))
             if watch.refusal is not None:  # and the program's handler took it for an error of its own
                 raise refused(watch.refusal) from watch.refusal.__cause__
             with torch._C.DisableTorchFunction():
@@ -462,7 +463,7 @@ class Acquisition(WriteCalls):
                 if self.known is not None and (seen := self.known.guard()) is not None:
                     self.world.require(seen, "values that Python has seen")
                 program = self._program(now, result, run.log if self._log else None)
-            if raised is not None and not program.effects:
+            if raised is not None and not program.effects and not any(state):
                 raise raised
             return replace(program, raises=raised)
 

@@ -28,7 +28,7 @@ from thunder_frontend.specialise import Specialisation
 from thunder_frontend.stats import CompileStats, Timer
 from thunder_frontend.symbolic import Sizes
 from thunder_frontend.tracebacks import tell_the_user
-from thunder_ir import Trace, collector_paused
+from thunder_ir import ThunderError, Trace, collector_paused
 
 LOGGER = logging.getLogger("thunder")
 
@@ -174,7 +174,7 @@ class CompiledFunction:
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
         try:
             return self._compiled_for(args, kwargs, self._sizes)
-        except Exception:
+        except ThunderError:  # all else is the program's own
             if not self._sizes:
                 raise
             return self._compiled_for(args, kwargs, Sizes(follows=False))  # not all can be done with open sizes

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from thunder_ir import ThunderError
+from thunder_ir import NumberProxy, ThunderError
 
 
 class AcquisitionError(ThunderError, RuntimeError):
@@ -63,9 +63,13 @@ _NOT_THE_USERS = frozenset({
 
 
 def state_of(error: Exception) -> tuple[Any, dict[str, Any]]:
-    """Return what an exception holds, for those that hold tensors: its arguments and its attributes."""
+    """Return what an exception holds, for those that hold tensors or open numbers: its arguments and attributes."""
     held = (*error.args, *error.__dict__.values())
-    return (error.args, dict(error.__dict__)) if any(isinstance(h, torch.Tensor) for h in held) else ((), {})
+    return (
+        (error.args, dict(error.__dict__))
+        if any(isinstance(h, (torch.Tensor, NumberProxy)) for h in held)
+        else ((), {})
+    )
 
 
 def with_state(error: Exception, state: tuple[Any, dict[str, Any]]) -> Exception:

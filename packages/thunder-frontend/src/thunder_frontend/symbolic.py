@@ -21,6 +21,7 @@ from thunder_ir import (
     NumberProxy,
     TensorProxy,
     Trace,
+    UnknownNumberError,
     flat_proxies,
 )
 
@@ -188,7 +189,7 @@ class _Numbers:
                 continue
             call = waiting[-1].definition
             if call is None:
-                raise TypeError(f"the program compares {number.name}, which does not depend on numbers alone")
+                raise UnknownNumberError(f"the program compares {number.name}, which depends not on numbers alone")
             missing = [p for p in call.inputs if self._known(p) is None]
             waiting += missing
             if not missing:
@@ -200,7 +201,7 @@ class _Numbers:
     def _known(self, number: Any) -> Any:
         if not isinstance(number, NumberProxy):
             if isinstance(number, TensorProxy):
-                raise TypeError(f"the program compares a number that depends on the tensor {number.name}")
+                raise UnknownNumberError(f"the program compares a number that depends on the tensor {number.name}")
             return number
         return self._inputs.get(number.name) if number.definition is None else self._computed.get(id(number.definition))
 

@@ -7,6 +7,7 @@ import builtins
 import contextvars
 import decimal
 import operator
+import re
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Container, Mapping
@@ -33,7 +34,15 @@ from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import World
 from thunder_interpreter import Callbacks
-from thunder_ir import DeviceError, DimensionError, DTypeError, NumberProxy, ShapeError, ThunderError
+from thunder_ir import (
+    DeviceError,
+    DimensionError,
+    DTypeError,
+    NumberProxy,
+    ShapeError,
+    ThunderError,
+    UnknownNumberError,
+)
 
 CONTAINERS = frozenset({list, tuple, deque, dict, OrderedDict, defaultdict, types.MappingProxyType, set, frozenset})
 MUTATORS = frozenset(
@@ -45,6 +54,9 @@ MUTATORS = frozenset(
 INPLACE_OPERATORS = frozenset(
     getattr(operator, n) for n in ("iadd", "ior", "iand", "isub", "ixor", "imul", "setitem", "delitem")
 )
+NUMBERS = re.compile(r"\b(Integer|Float|Complex|Bool)Proxy\b")
+"""How code in C calls a number that is open, where it refuses it."""
+
 EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
 
 
@@ -75,6 +87,8 @@ class Watch(Callbacks):
         """Keep what says that there is no program: a handler of the user's is not meant for it."""
         if self.refusal is None and isinstance(error, ThunderError) and not isinstance(error, EAGER_RAISES_TOO):
             self.refusal = error
+        if isinstance(error, TypeError) and self.refusal is None and NUMBERS.search(str(error)):
+            self.refusal = UnknownNumberError(f"Python needs the value of a number that is open: {error}")
         if isinstance(error, ImportError) and isinstance(error.name, str):
             self.world.answers.not_imported(error.name)
 
@@ -91,6 +105,8 @@ class Watch(Callbacks):
             if name in obj.__dict__:
                 return self.world.attribute_of_tensor(obj, name, value)
             return self.world.given_by_class_of_tensor(obj, name, value)
+        if name == "__class__" and isinstance(obj, NumberProxy):
+            return obj.python_type
         return self.world.attribute(obj, name, value)
 
     def missing_attribute(self, obj: Any, name: str) -> None:

@@ -151,6 +151,9 @@ def _of_bits(compute: Callable[[int, int], int], reflected: bool = False) -> Cal
     return apply
 
 
+_power = _arithmetic("pow")
+
+
 class NumberProxy(Proxy):
     """Stands for a Python number whose value the program does not fix.
 
@@ -235,8 +238,16 @@ class NumberProxy(Proxy):
     __rfloordiv__ = _arithmetic("floordiv", reflected=True)
     __mod__ = _arithmetic("mod")
     __rmod__ = _arithmetic("mod", reflected=True)
-    __pow__ = _arithmetic("pow")
     __rpow__ = _arithmetic("pow", reflected=True)
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        return _power(self, other) if modulus is None else pow(int(self), int(other), int(modulus))
+
+    def __getattr__(self, name: str) -> Any:
+        """Attributes that Python's numbers have are those of the value; reading one fixes it."""
+        if name.startswith("__") or not hasattr(self.python_type, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.fixed(), name)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -274,10 +285,6 @@ class IntegerProxy(NumberProxy):
 
     def __invert__(self) -> int:
         return ~int(self.fixed())
-
-    def bit_length(self) -> int:
-        """Return how many bits the number takes; fixes it."""
-        return int(self.fixed()).bit_length()
 
     def is_integer(self) -> bool:
         """Return ``True``."""
