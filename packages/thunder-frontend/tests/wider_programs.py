@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import torch
-from programs import Refused, leaf, outcome, sharing, strides
+from programs import Refused, close, compare_gradients, leaf, outcome, sharing, strides
 
 from thunder_frontend import jit, mark_dynamic
 from thunder_ir import ThunderError
@@ -390,7 +390,7 @@ def agrees_with_eager(program: Program, calls: int = 2) -> None:
                 break
             compare((our_args, result), (eager_args, expected), where)
         else:
-            compare_gradients((our_args, result), (eager_args, expected), where)
+            compare_gradients(leaves_and_results((our_args, result)), leaves_and_results((eager_args, expected)), where)
 
 
 def state() -> tuple[Any, ...]:
@@ -431,35 +431,7 @@ def compare_tensors(a: torch.Tensor, b: torch.Tensor, place: str) -> None:
         assert a.grad is None or close(a.grad, b.grad), f"grad: eager {b.grad}, compiled {a.grad}: {place}"
 
 
-def close(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors hold the same, up to rounding."""
-    if not b.is_floating_point() and not b.is_complex():
-        return bool(torch.equal(a, b))
-    few = b.dtype in (torch.half, torch.bfloat16)
-    return torch.allclose(a, b, equal_nan=True, rtol=2e-2 if few else 1e-4, atol=1e-2 if few else 1e-5)
-
-
-def compare_gradients(ours: Any, eagers: Any, where: str) -> None:
-    """Compare the gradients that reach leaves among the arguments and results, or that there are none."""
-    results: list[Any] = []
-    for tree in (ours, eagers):
-        found = [t for t in contents(tree) if isinstance(t, torch.Tensor) and t.requires_grad]
-        wanted, given = [t for t in found if t.is_leaf], [t for t in found if not t.is_leaf]
-        if not wanted or not given:
-            results.append(None)
-            continue
-        try:
-            total = sum([(t * (i + 1)).sum().abs() for i, t in enumerate(given)])
-            results.append(torch.autograd.grad(total, wanted, allow_unused=True))
-        except RuntimeError as error:
-            results.append(error)
-    our, eager = results
-    if eager is None or isinstance(eager, Exception):
-        return
-    assert not isinstance(our, Exception), f"{where}backward raises {our!r}, eager's does not"
-    for a, b in zip(our, eager, strict=True):
-        missing = b is None and (a is None or not a.any())
-        none = a is None and b is not None and not b.any()
-        assert missing or none or a is not None and b is not None and close(a, b), (
-            f"{where}gradients: eager {eager!r}, compiled {our!r}"
-        )
+def leaves_and_results(tree: Any) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Return the leaves among arguments and results, and the others that require grad."""
+    found = [t for t in contents(tree) if isinstance(t, torch.Tensor) and t.requires_grad]
+    return [t for t in found if t.is_leaf], [t for t in found if not t.is_leaf]

@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 from torch._guards import Source
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
 
-from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
-from thunder_torch.convert import contiguous_strides, to_torch_device, to_torch_dtype
+from thunder_ir import IntegerProxy
+from thunder_torch.stand_ins import StandIns
 
 RELATIONS: dict[str | None, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -32,7 +31,7 @@ class _Place(Source):
         return f"size{self.index}"
 
 
-class OpenSizes:
+class OpenSizes(StandIns):
     """One run of an operation on tensors without data whose open sizes are symbols of PyTorch's.
 
     What PyTorch found out of the sizes on its way becomes constraints of the program. Whatever is no plain arithmetic
@@ -40,33 +39,18 @@ class OpenSizes:
     """
 
     def __init__(self) -> None:
-        self._env = ShapeEnv(
-            allow_scalar_outputs=False,
-            allow_dynamic_output_shape_ops=False,
-            specialize_zero_one=False,
-            duck_shape=False,
+        super().__init__(
+            ShapeEnv(
+                allow_scalar_outputs=False,
+                allow_dynamic_output_shape_ops=False,
+                specialize_zero_one=False,
+                duck_shape=False,
+            )
         )
-        self.mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
         self._symbols: dict[Any, torch.SymInt] = {}
         self._proxies: dict[Any, IntegerProxy] = {}
 
     # --- the way in ------------------------------------------------------------------------------------------------
-
-    def tensor(self, value: Any) -> torch.Tensor:
-        """Return a tensor without data for a proxy or a real tensor."""
-        if not isinstance(value, TensorProxy):
-            return self.mode.from_tensor(value, static_shapes=True)
-        shape = tuple([self.size(d) for d in value.shape])
-        strides = None if value.strides is None else tuple([self.size(s) for s in value.strides])
-        dtype, device = to_torch_dtype(value.dtype), to_torch_device(value.device)
-        with self.mode:
-            if strides is None and all([d.__class__ is int for d in shape]):
-                strides = contiguous_strides(shape)
-            if strides is None:
-                fake = torch.empty(shape, dtype=dtype, device=device)
-            else:
-                fake = torch.empty_strided(shape, strides, dtype=dtype, device=device)
-        return fake.requires_grad_() if value.requires_grad else fake
 
     def size(self, number: Any) -> Any:
         """Return a symbol for an open integer that is positive, and from then on has to be; others are fixed."""
@@ -76,15 +60,11 @@ class OpenSizes:
         known = self._symbols.get(key)
         if known is None:
             source = _Place(len(self._symbols))
-            symbol = self._env.create_symbol(number.value, source, DimDynamic.DYNAMIC, do_not_specialize_zero_one=True)
+            symbol = self.env.create_symbol(number.value, source, DimDynamic.DYNAMIC, do_not_specialize_zero_one=True)
             self._proxies[symbol] = number
-            known = self._env.create_symintnode(symbol, hint=number.value, source=source)
+            known = self.env.create_symintnode(symbol, hint=number.value, source=source)
             self._symbols[key] = known
         return known
-
-    def number(self, value: NumberProxy) -> Any:
-        """Return a symbol for an open integer; the value at hand of other numbers."""
-        return self.size(value) if isinstance(value, IntegerProxy) else value.value
 
     # --- the way out -----------------------------------------------------------------------------------------------
 
@@ -104,7 +84,7 @@ class OpenSizes:
 
     def demand(self) -> None:
         """Make constraints of the program of what PyTorch found out of the sizes."""
-        for guard in list(self._env.guards):
+        for guard in list(self.env.guards):
             relation = RELATIONS.get(getattr(guard.expr, "rel_op", None))
             if relation is None:
                 self._fixed(guard.expr)

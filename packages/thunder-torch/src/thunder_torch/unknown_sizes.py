@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import (
     GuardOnDataDependentSymNode,
     PendingUnbackedSymbolNotFound,
@@ -15,7 +14,7 @@ from torch.fx.experimental.symbolic_shapes import (
 
 from thunder_ir import IntegerProxy, NumberProxy, TensorProxy, Unknown, is_unknown, number_proxy, value_of
 from thunder_ir.unknown import Terms, bounds_of, product, terms_of, total
-from thunder_torch.convert import contiguous_strides, to_torch_device, to_torch_dtype
+from thunder_torch.stand_ins import StandIns
 
 TYPICAL = 1021
 """What an unknown size counts as in estimates; a prime, so that it is no accident where sizes agree."""
@@ -37,7 +36,7 @@ def has_unknown_sizes(tensors: list[Any]) -> bool:
     return any([d.__class__ is not int and is_unknown(d) for p in proxies for d in p.shape])
 
 
-class UnknownSizes:
+class UnknownSizes(StandIns):
     """One run of an operation on tensors without data whose unknown sizes are symbols of PyTorch's.
 
     Args:
@@ -47,30 +46,13 @@ class UnknownSizes:
     """
 
     def __init__(self, operation: str, least: int = 0) -> None:
+        super().__init__(ShapeEnv())
         self.least = least
-        self.env = ShapeEnv()
-        self.mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=True)
         self._operation = operation
         self._symbol_of: dict[Any, torch.SymInt] = {}
         self._proxy_of: dict[Any, NumberProxy] = {}
 
     # --- the way in ------------------------------------------------------------------------------------------------
-
-    def tensor(self, value: Any) -> torch.Tensor:
-        """Return a tensor without data for a proxy or a real tensor."""
-        if not isinstance(value, TensorProxy):
-            return self.mode.from_tensor(value)
-        shape = tuple([self.size(d) for d in value.shape])
-        strides = None if value.strides is None else [self.size(s) for s in value.strides]
-        dtype, device = to_torch_dtype(value.dtype), to_torch_device(value.device)
-        with self.mode:
-            if strides is None and all([d.__class__ is int for d in shape]):
-                strides = list(contiguous_strides(shape))
-            if strides is None:
-                fake = torch.empty(shape, dtype=dtype, device=device)
-            else:
-                fake = torch.empty_strided(shape, strides, dtype=dtype, device=device)
-        return fake.requires_grad_() if value.requires_grad else fake
 
     def size(self, number: Any) -> Any:
         """Return a symbol, or an expression of symbols, for an unknown integer; a known one is fixed."""
@@ -118,10 +100,6 @@ class UnknownSizes:
             return None
         what = f"a stride of what {self._operation} returns"
         return tuple([f if isinstance(f, int) else sum_of(f, what, 0) for f in found])  # type: ignore[arg-type]
-
-    def number(self, value: NumberProxy) -> Any:
-        """Return a symbol for an unknown integer; an estimate for other numbers."""
-        return self.size(value) if isinstance(value, IntegerProxy) else value.value
 
     def result(self, value: Any) -> NumberProxy:
         """Return a proxy for a number among the results."""

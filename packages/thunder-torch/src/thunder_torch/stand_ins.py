@@ -1,0 +1,51 @@
+"""Tensors without data that stand for proxies while PyTorch is asked what an operation returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
+from thunder_torch.convert import contiguous_strides, to_torch_device, to_torch_dtype
+
+
+class StandIns:
+    """One run of an operation on tensors without data, some of whose sizes are symbols of PyTorch's.
+
+    Args:
+        env: keeps the symbols.
+    """
+
+    def __init__(self, env: ShapeEnv) -> None:
+        self.env = env
+        self.mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
+
+    def size(self, number: Any) -> Any:
+        """Return what stands for an integer: a symbol, an expression of symbols, or a plain integer."""
+        raise NotImplementedError
+
+    def number(self, value: NumberProxy) -> Any:
+        """Return what stands for an integer; the value at hand of other numbers."""
+        return self.size(value) if isinstance(value, IntegerProxy) else value.value
+
+    def tensor(self, value: Any) -> torch.Tensor:
+        """Return a tensor without data for a proxy or a real tensor."""
+        if not isinstance(value, TensorProxy):
+            return self.mode.from_tensor(value, static_shapes=True)
+        shape = tuple([self.size(d) for d in value.shape])
+        strides = None if value.strides is None else tuple([self.size(s) for s in value.strides])
+        dtype, device = to_torch_dtype(value.dtype), to_torch_device(value.device)
+        with self.mode:
+            if strides is None and all([d.__class__ is int for d in shape]):
+                strides = contiguous_strides(shape)
+            if strides is None:
+                fake = torch.empty(shape, dtype=dtype, device=device)
+            else:
+                fake = torch.empty_strided(shape, strides, dtype=dtype, device=device)
+        return fake.requires_grad_() if value.requires_grad else fake
+
+
+__all__ = ["StandIns"]
