@@ -376,3 +376,17 @@ def test_two_losses_meet_the_derivative_that_the_user_wrote():
         run(w)
         results.append(w.grad)
     assert_close(results[1], results[0])
+
+
+def test_a_scaler_of_gradients_within_a_step_is_refused():
+    model = Network()
+    optimizer, scaler = optim.SGD(model.parameters(), lr=0.1), torch.amp.GradScaler("cpu")
+
+    def step(x):
+        optimizer.zero_grad()
+        scaler.scale(model(x).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    with pytest.raises(AcquisitionError, match="leave the scaler outside"):
+        jit(step)(data()[0])

@@ -18,6 +18,7 @@ from thunder_executors import replacements
 from thunder_frontend.attempts import acquire
 from thunder_frontend.check import FirstCallCheck
 from thunder_frontend.dispatch import Dispatcher
+from thunder_frontend.dynamo import left_alone_by_dynamo
 from thunder_frontend.errors import with_state
 from thunder_frontend.lazy_modules import settle_lazy_parameters
 from thunder_frontend.one_way import OtherWay
@@ -34,12 +35,13 @@ LOGGER = logging.getLogger("thunder")
 
 
 def watched_from_outside() -> bool:
-    """Whether each operation must be seen by somebody: a functorch transform, or a mode for torch functions.
+    """Whether each operation must be seen by somebody: a functorch transform, ``torch.jit.trace``, or a mode for torch
+    functions.
 
     A program would hide its operations from them, so under them the callable runs as it is. The mode that
     ``torch.device`` and ``torch.set_default_device`` put in place is part of what programs are compiled for.
     """
-    if torch._C._are_functorch_transforms_active():
+    if torch._C._are_functorch_transforms_active() or torch._C._get_tracing_state() is not None:
         return True
     modes = range(torch._C._len_torch_function_stack())
     return any(not isinstance(torch._C._get_function_stack_at(i), DeviceContext) for i in modes)
@@ -66,6 +68,7 @@ class CompiledFunction:
         self.stats = CompileStats(lambda: self._dispatcher.calls)
         self._dispatch = self._dispatcher if options.cache != "same input" else self.same_input
 
+    @left_alone_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self._dispatch(args, kwargs)
@@ -92,7 +95,7 @@ class CompiledFunction:
 
     def __reduce__(self) -> Any:
         """Copies and pickles are made of what is compiled, and compile it anew."""
-        return CompiledFunction, (self.function, self.options)
+        return type(self), (self.function, self.options)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -189,7 +192,7 @@ class CompiledFunction:
         return compiled
 
     def _refused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        reason = self.compiled[-1].specialisation.failure(args, kwargs)
+        reason = self.compiled[-1].specialisation.failure(args, kwargs) if self.compiled else "of an exception"
         raise RuntimeError(
             f"a specialisation does not accept the call that it was compiled for: {reason}; this is an error in Thunder"
         )

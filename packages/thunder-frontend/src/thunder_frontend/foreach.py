@@ -33,6 +33,8 @@ def of_lists(calls: Any, function: Any) -> Callable[..., Any] | None:
         return None
     if name.startswith("_fused_"):
         return lambda *args, **kwargs: _refuse(name)
+    if name == "_amp_foreach_non_finite_check_and_unscale_":
+        return lambda *args, **kwargs: _refuse_scaler()
     if not name.startswith(PREFIX):
         return None
     single, in_place = name.removeprefix(PREFIX).removesuffix("_"), name.endswith("_")
@@ -79,4 +81,11 @@ def _refuse(name: str) -> Any:
     raise AcquisitionError(
         f"torch.{name} updates parameters in one kernel that PyTorch does not describe; inside of a compiled program "
         "make the optimizer with fused=False"
+    )
+
+
+def _refuse_scaler() -> Any:
+    raise AcquisitionError(
+        "a GradScaler looks at the values of gradients before it lets the optimizer go on, and these are known only "
+        "when the program runs; compile the forward and the loss, and leave the scaler outside"
     )

@@ -19,7 +19,7 @@ from thunder_frontend.foreach import of_lists
 from thunder_frontend.kinds import VALUES
 from thunder_frontend.lazy_modules import INFER, infer_parameters
 from thunder_frontend.metadata_calls import reduced
-from thunder_frontend.module_calls import call_module, runs_forward_alone
+from thunder_frontend.module_calls import GLOBAL_HOOKS, HOOKS, MODULES, call_module, has_hooks, runs_forward_alone
 from thunder_frontend.open_numbers import open_number_lookasides
 from thunder_frontend.other_transforms import (
     INTERPRETED_TRANSFORMS,
@@ -40,14 +40,6 @@ INTERPRETED_TORCH = (
 )  # fmt: skip
 
 
-HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
-GLOBAL_HOOKS = (
-    "_global_backward_pre_hooks",
-    "_global_backward_hooks",
-    "_global_forward_hooks",
-    "_global_forward_pre_hooks",
-)
-MODULES = torch.nn.modules.module
 OF_ALL_MODULES = held(MODULES.__dict__, MODULES.__name__)
 MODULE_GETATTR, MODULE_CALL = torch.nn.Module.__getattr__, torch.nn.Module._wrapped_call_impl
 MODULE_CALL_IMPL = torch.nn.Module._call_impl
@@ -116,7 +108,7 @@ def lookasides(acquisition: Any) -> list[Any]:
                 f"{type(self).__name__} has backward hooks of the old kind, which have no place in a compiled program; "
                 "use register_full_backward_hook"
             )
-        if any(own[h] for h in HOOKS) or any(getattr(MODULES, h) for h in GLOBAL_HOOKS):
+        if has_hooks(self):
             return False
         if world.classes.lookup(type(self), "_call_impl") is not MODULE_CALL_IMPL:
             return False

@@ -12,19 +12,78 @@ from typing import Any
 import torch
 
 from thunder_frontend.compiled import CompiledFunction
+from thunder_frontend.dynamo import left_alone_by_dynamo
+from thunder_frontend.module_calls import has_hooks
 from thunder_frontend.one_way import OtherWay
 from thunder_frontend.options import Options
 from thunder_frontend.tracebacks import tell_the_user
 
 
-class Forward:
-    """The ``forward`` of a compiled module runs compiled; that of its class, and what is set, are the original's."""
+class CompiledForward(CompiledFunction):
+    """The ``forward`` of a module, as a function of the module: it runs compiled, and no hooks.
 
+    What calls of the module compile serves these calls too, where both do the same.
+    """
+
+    @left_alone_by_dynamo
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], ThunderModule) and args[0]._thunder_only_calls(self.function):
+            return args[0](*args[1:], **kwargs)
+        return super().__call__(*args, **kwargs)
+
+
+class BoundForward:
+    """The ``forward`` of one module: what a bound method is, for functions that are compiled.
+
+    Args:
+        function: takes the module first.
+        module: to which it is bound.
+    """
+
+    def __init__(self, function: CompiledForward, module: ThunderModule) -> None:
+        # libraries that pick from a batch what a model takes ask its forward for a signature: the original's
+        functools.update_wrapper(self, types.MethodType(function.function, module))
+        self.__func__, self.__self__ = function, module
+
+    @left_alone_by_dynamo
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def compiles(self) -> Any:
+        """Return what is compiled: inside of another compiled program, that is what runs."""
+        return types.MethodType(self.__func__.function, self.__self__)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is BoundForward and self.compiles() == other.compiles()
+
+    def __hash__(self) -> int:
+        return hash(self.compiles())
+
+    def __reduce__(self) -> Any:
+        return BoundForward, (self.__func__, self.__self__)
+
+    def __repr__(self) -> str:
+        return f"<thunder.jit of {self.compiles()!r}>"
+
+
+class Forward:
+    """The ``forward`` of a compiled module runs compiled; that of its class, and what is set, are the original's.
+
+    What was read stays what it is when another one is set, which may call it.
+    """
+
+    @left_alone_by_dynamo
     def __get__(self, module: ThunderModule | None, owner: type) -> Any:
         if module is None:
             return super(ThunderModule, owner).forward  # type: ignore[misc]
-        # libraries that pick from a batch what a model takes ask its forward for a signature: the original's
-        return functools.update_wrapper(functools.partial(module.__call__), module._thunder_original.forward)
+        method = module._thunder_original.forward
+        is_bound = type(method) is types.MethodType and method.__self__ in (module, module._thunder_original)
+        function = method.__func__ if is_bound else method
+        compiled = module._thunder_forward
+        if compiled is None or compiled.function is not function:
+            compiled = (CompiledForward if is_bound else CompiledFunction)(function, module._thunder_options)
+            object.__setattr__(module, "_thunder_forward", compiled)
+        return BoundForward(compiled, module) if is_bound else compiled
 
     def __set__(self, module: ThunderModule, value: Any) -> None:
         module.__dict__["forward"] = value
@@ -46,9 +105,10 @@ class ThunderModule(torch.nn.Module):
         options: how.
     """
 
-    __slots__ = ("_thunder_compiled", "_thunder_dispatch", "_thunder_options", "_thunder_original")
+    __slots__ = ("_thunder_compiled", "_thunder_dispatch", "_thunder_forward", "_thunder_options", "_thunder_original")
 
     _thunder_compiled: CompiledFunction
+    _thunder_forward: CompiledFunction | None
     _thunder_options: Options
     _thunder_original: torch.nn.Module
 
@@ -65,12 +125,14 @@ class ThunderModule(torch.nn.Module):
         object.__setattr__(self, "_thunder_options", options)
         object.__setattr__(self, "_thunder_compiled", CompiledFunction(module, options))
         object.__setattr__(self, "_thunder_dispatch", self._thunder_compiled._dispatch)
+        object.__setattr__(self, "_thunder_forward", None)
         for transform in options.transforms:
             transform.transform_module(self)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Nothing that classes do when others are derived from them is meant for those of compiled modules."""
 
+    @left_alone_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self._thunder_dispatch(args, kwargs)
@@ -81,6 +143,13 @@ class ThunderModule(torch.nn.Module):
             raise
 
     forward = Forward()
+
+    def _thunder_only_calls(self, function: Any) -> bool:
+        """Whether calling this module means calling ``function``, the ``forward`` of its class, on it and no more."""
+        original = self._thunder_original
+        its_class = type(original)
+        plain = "forward" not in original.__dict__ and its_class.__call__ is torch.nn.Module.__call__
+        return plain and its_class.forward is function and not has_hooks(original)
 
     def compiles(self) -> torch.nn.Module:
         """Return what is compiled: inside of another compiled program, that is what runs."""
@@ -97,7 +166,8 @@ class ThunderModule(torch.nn.Module):
                 yield
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ThunderModule:
-        return ThunderModule(copy.deepcopy(self._thunder_original, memo), self._thunder_options)
+        original = copy.deepcopy(self._thunder_original, memo)  # which may hold this one: it is copied by then
+        return memo.get(id(self)) or ThunderModule(original, self._thunder_options)  # type: ignore[return-value]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return ThunderModule, (self._thunder_original, self._thunder_options)

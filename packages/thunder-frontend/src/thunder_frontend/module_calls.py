@@ -7,12 +7,27 @@ from typing import Any
 
 import torch
 
+HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
+GLOBAL_HOOKS = (
+    "_global_backward_pre_hooks",
+    "_global_backward_hooks",
+    "_global_forward_hooks",
+    "_global_forward_pre_hooks",
+)
+MODULES = torch.nn.modules.module
+
 
 @dataclass(frozen=True, slots=True)
 class Again:
     """A call of a module that was answered without running it."""
 
     result: Any
+
+
+def has_hooks(module: torch.nn.Module) -> bool:
+    """Whether calling a module means calling hooks, of its own or of all modules."""
+    own = module.__dict__
+    return any([own[h] for h in HOOKS]) or any([getattr(MODULES, h) for h in GLOBAL_HOOKS])
 
 
 def runs_forward_alone(module: torch.nn.Module) -> bool:

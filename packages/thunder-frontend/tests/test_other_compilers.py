@@ -1,0 +1,58 @@
+"""Functions and modules that ``thunder.jit`` made, under the compilers of PyTorch."""
+
+import pytest
+import torch
+from torch import nn
+
+from thunder_frontend import cache_misses, jit
+
+
+@pytest.fixture
+def graphs():
+    return []
+
+
+@pytest.fixture
+def torch_compile(graphs):
+    def backend(graph, examples):
+        graphs.append([n.name for n in graph.graph.nodes if n.op.startswith("call_")])
+        return graph
+
+    torch._dynamo.reset()
+    yield lambda f: torch.compile(f, backend=backend)
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("calls", ["__call__", "forward"])
+def test_torch_compile_leaves_compiled_modules_as_they_are(torch_compile, graphs, calls):
+    module = jit(nn.Linear(3, 3))
+    x = torch.randn(2, 3)
+    run = torch_compile(lambda x: getattr(module, calls)(x) + 1)
+    for _ in range(2):
+        torch.testing.assert_close(run(x), nn.functional.linear(x, module.weight, module.bias) + 1)
+    assert graphs == [["add"]] and cache_misses(module) == 1
+
+
+def test_torch_compile_of_a_compiled_module_is_that_module(torch_compile, graphs):
+    module = jit(nn.Linear(3, 3))
+    x = torch.randn(2, 3)
+    torch_compile(module)(x).sum().backward()
+    torch.testing.assert_close(module.weight.grad, x.sum(0).expand(3, 3))
+    assert not graphs and cache_misses(module) == 1
+
+
+def test_torch_compile_leaves_compiled_functions_as_they_are(torch_compile, graphs):
+    function = jit(torch.sin)
+    x = torch.randn(3)
+    torch.testing.assert_close(torch_compile(lambda x: function(x) * 2)(x), x.sin() * 2)
+    assert graphs == [["mul"]] and cache_misses(function) == 1
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("warm", [False, True])
+def test_torch_jit_trace_sees_the_operations(warm):
+    module = jit(nn.Linear(3, 3))
+    x, other = torch.randn(2, 3), torch.randn(4, 3)
+    if warm:
+        module(x)
+    torch.testing.assert_close(torch.jit.trace(module, (x,))(other), module(other))
