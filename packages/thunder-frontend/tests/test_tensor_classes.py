@@ -58,3 +58,38 @@ def test_subclasses_of_parameters_have_their_methods():
 def test_subclasses_that_change_operations_are_refused(make, name):
     with pytest.raises(AcquisitionError, match=rf"args\[0\] is a .* says in __torch_{name}__"):
         jit(torch.sin)(make(torch.ones(3)))
+
+
+NESTED = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+
+
+class Keeps:
+    held = torch.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("program", "argument", "then"),
+    [
+        (lambda x: x * 2, torch.ones(3), NESTED),
+        (lambda x: x[0] * 2, [torch.ones(3)], [NESTED]),
+        (lambda x: x["a"].sum() * 2, {"a": nn.Parameter(torch.ones(3))}, {"a": nn.Parameter(NESTED)}),
+    ],
+)
+@pytest.mark.parametrize("cache", ["constant values", "symbolic values"])
+def test_nested_tensors_among_the_arguments_are_refused(program, argument, then, cache):
+    compiled = jit(program, cache=cache)
+    for _ in range(2):
+        compiled(argument)
+        with pytest.raises(AcquisitionError, match=r"args\[0\].* is a nested tensor"):
+            compiled(then)
+
+
+def test_nested_tensors_that_take_the_place_of_others_are_refused():
+    kept = Keeps()
+    compiled = jit(lambda x: x * kept.held)
+    for _ in range(2):
+        kept.held = torch.ones(3)
+        assert compiled(torch.ones(3)).sum() == 3
+        kept.held = NESTED
+        with pytest.raises(AcquisitionError, match="is a nested tensor"):
+            compiled(torch.ones(3))

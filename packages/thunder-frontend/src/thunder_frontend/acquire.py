@@ -51,7 +51,7 @@ from thunder_frontend.shared_memory import SharedMemory
 from thunder_frontend.sources import Source
 from thunder_frontend.storage import own_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, Sizes, opened
-from thunder_frontend.tensor_classes import asks_for_functions, check_class
+from thunder_frontend.tensor_classes import asks_for_functions, check_tensor
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
 from thunder_frontend.world import World
@@ -151,7 +151,7 @@ class Acquisition(WriteCalls):
     def _new_input(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         if isinstance(tensor, TracedTensor):
             return tensor
-        check_class(type(tensor), source)
+        check_tensor(tensor, source)
         traced = self.shared.new(tensor, source, slot)
         self.take_in(tensor, traced)
         return traced

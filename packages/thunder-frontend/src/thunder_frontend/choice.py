@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thunder_frontend.guards import TensorGuard
+from thunder_frontend.guards import GONE, TensorGuard
 from thunder_frontend.sources import Source
 from thunder_frontend.specialise import Specialisation
 from thunder_ir import Context
@@ -40,7 +40,7 @@ class Fork:
         """Return the branch for a call; ``None`` if no specialisation expects what it has there."""
         try:
             return self.branches.get(self.look(args, kwargs))
-        except (LookupError, AttributeError, TypeError, ValueError):  # this call has nothing of the kind there
+        except (*GONE, RuntimeError):  # this call has nothing of the kind there, or a tensor that has no shape
             return None
 
 

@@ -41,7 +41,8 @@ def key_function(args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool =
         (f"kwargs[{k!r}]", v) for k, v in kwargs.items()
     ]:
         if isinstance(value, torch.Tensor):
-            parts += [f"{place}.dim()" if symbolic else f"{place}.shape", f"{place}.dtype", f"{place}.requires_grad"]
+            sizes = [f"{place}.dim()", f"{place}.is_nested"] if symbolic else [f"{place}.shape"]
+            parts += [*sizes, f"{place}.dtype", f"{place}.requires_grad"]
         elif symbolic and type(value) in (int, float):
             continue
         elif type(value) in _BY_VALUE:
@@ -75,7 +76,10 @@ class Dispatcher:
         family = self._families.get((types, tuple(kwargs), *map(type, kwargs.values())) if kwargs else types)
         if family is None:
             return self._miss(args, kwargs)
-        found = family.entries.get(family.key(args, kwargs))
+        try:
+            found = family.entries.get(family.key(args, kwargs))
+        except RuntimeError:  # a tensor that has no shape
+            return self._miss(args, kwargs)
         if found is None:
             return self._miss(args, kwargs)
         if type(found) is Specialisation:

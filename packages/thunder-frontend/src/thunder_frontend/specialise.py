@@ -34,6 +34,7 @@ from thunder_frontend.guards import (
 )
 from thunder_frontend.outputs import proxies_of
 from thunder_frontend.program import Input, Program
+from thunder_frontend.sources import Source
 from thunder_frontend.symbolic import ConstraintsGuard
 from thunder_ir import Context, Names, flat_proxies
 
@@ -239,6 +240,8 @@ def _prologue(program: Program, guarded: bool) -> _Lines:
             containers = context.object([i.slot[0] for i in slotted], "tables")  # type: ignore[index]
             keys = context.object([i.slot[1] for i in slotted], "names")  # type: ignore[index]
             made.add(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))", 3)
+        if guarded:
+            made.lines += [INDENT * 3 + line for line in _without_nested(program.inputs, context)]
         for n in program.numbers:
             made.add(f"{n.proxy.name} = {n.source.expression(context)}", 3)
         if program.numbers and guarded and (constraints := _constraints(program)).check is not None:
@@ -259,6 +262,32 @@ def _prologue(program: Program, guarded: bool) -> _Lines:
         made.add(f"if not {check}({_passed(program.inputs)}):")
         made.add("return miss(args, kwargs)", 2)
     return made
+
+
+def _without_nested(inputs: Sequence[Input], context: Context) -> list[str]:
+    """Return the line that looks for nested tensors of the old kind, at which PyTorch's check ends the process.
+
+    Those that are arguments are found out before, when they are asked for their shape. Nobody looks at parameters and
+    buffers of modules: there are many, and PyTorch has no modules that compute with nested ones.
+    """
+    slotted = {id(i): f"held[{k}]" for k, i in enumerate([i for i in inputs if i.slot is not None])}
+    plain = []
+    for i in inputs:
+        if i.metadata.type in (torch.Tensor, torch.nn.Parameter) and not _is_argument(i.source) and not _in_table(i):
+            name, kind = slotted.get(id(i), i.proxy.name), context.object(i.metadata.type, i.metadata.type.__name__)
+            plain.append(f"{name}.__class__ is {kind} and not {name}.is_nested")
+    return [f"holds = {' and '.join(plain)}"] if plain else []
+
+
+def _is_argument(source: Source) -> bool:
+    return source.base is not None and source.base.base is None and not source.base.is_held
+
+
+def _in_table(given: Input) -> bool:
+    """Whether an input is one of the parameters or buffers of a module."""
+    base = given.source.base
+    module = base.held if base is not None and base.is_held else None
+    return isinstance(module, torch.nn.Module) and given.slot is not None and given.slot[0] is not module.__dict__
 
 
 def _with_leaves(program: Program, line: str) -> list[str]:

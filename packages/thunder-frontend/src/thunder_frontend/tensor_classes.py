@@ -1,4 +1,4 @@
-"""Subclasses of ``torch.Tensor`` among the inputs: those that change what operations do are refused."""
+"""Tensors among the inputs that are no plain ones: nested ones and those that change what operations do are refused."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ _PLAIN = frozenset({
 })  # fmt: skip
 
 
-def check_class(cls: type, source: Any) -> None:
-    """Refuse a tensor of a class that has a say in what operations do, which a program does not ask."""
+def check_tensor(tensor: torch.Tensor, source: Any) -> None:
+    """Refuse a tensor without sizes, and one of a class that has a say in what operations do, which nobody asks."""
+    if tensor.is_nested and tensor.layout is torch.strided:
+        raise AcquisitionError(
+            f"{source} is a nested tensor, which has no sizes that a program could be compiled for: pass its parts, "
+            "tensor.unbind(), or torch.nested.to_padded_tensor(tensor, padding)"
+        )
+    cls = type(tensor)
     if cls is torch.Tensor or cls is torch.nn.Parameter or (cls.__module__ or "").partition(".")[0] == "torch":
         return
     own = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
@@ -38,4 +44,4 @@ def asks_for_functions(value: Any) -> bool:
 
 HEAP_TYPE = 1 << 9
 
-__all__ = ["asks_for_functions", "check_class"]
+__all__ = ["asks_for_functions", "check_tensor"]

@@ -43,6 +43,8 @@ class TensorMetadata:
         """Say in which way ``value`` is another kind of tensor; ``None`` if it is not."""
         if type(value) is not self.type:
             return f"is of type {type(value).__qualname__}, compiled for {self.type.__qualname__}"
+        if value.is_nested:
+            return "is a nested tensor, compiled for another kind"
         if value.layout != self.layout:
             return f"has layout {value.layout}, compiled for {self.layout}"
         for name, now, then in (
