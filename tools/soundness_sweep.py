@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,21 +58,19 @@ def random_program(draw: Draw) -> programs.Program:
 
 def try_program(seed: int) -> tuple[str, str]:
     """Return how a random program compares, and a text about it."""
-    program = random_program(Draw(seed))
-    try:
-        programs.agrees_with_eager(program)
-    except programs.Refused as refusal:
-        return "refused", str(refusal)
-    except AssertionError as difference:
-        return "differed", str(difference)
-    return "agreed", ""
+    return compared(programs.agrees_with_eager, random_program(Draw(seed)))
 
 
 def try_wider_program(seed: int) -> tuple[str, str]:
     """Return how a random program of more kinds compares, and a text about it."""
+    return compared(wider_programs.agrees_with_eager, wider_programs.random_program(seed))
+
+
+def compared(agrees_with_eager: Callable[[Any], None], program: Any) -> tuple[str, str]:
+    """Return how a program compares, and a text about it."""
     try:
-        wider_programs.agrees_with_eager(wider_programs.random_program(seed))
-    except wider_programs.Refused as refusal:
+        agrees_with_eager(program)
+    except programs.Refused as refusal:
         return "refused", str(refusal)
     except AssertionError as difference:
         return "differed", str(difference)

@@ -39,7 +39,7 @@ def parts_of(value: Any) -> Parts | None:
     if isinstance(value, tuple) and cls.__module__ == "torch.return_types":
         return cls, (tuple(value),)
     if is_buffer(value) and cls is not memoryview:
-        return Copied(value), ()
+        return Like(copy.deepcopy, value, f"copy_of_{cls.__name__}"), ()
     if isinstance(value, CODE):
         return _code(value)
     if hasattr(cls, "__next__") and not cls.__flags__ & HEAP_TYPE and not isinstance(value, _io._IOBase):
@@ -75,7 +75,7 @@ def _state(value: Any, cls: type) -> Parts:
         items = list(value)
     elif isinstance(value, BaseException):
         items = value.args
-    return Rebuild(cls), (state, items)
+    return Like(new_object, cls, f"new_{cls.__name__}"), (state, items)
 
 
 def _code(value: Any) -> Parts | None:
@@ -89,7 +89,9 @@ def _code(value: Any) -> Parts | None:
     if isinstance(value, BOUND) and owner is not None and not isinstance(owner, types.ModuleType):
         return getattr, (owner, value.__name__)
     if isinstance(value, types.FunctionType) and (value.__closure__ or value.__defaults__ or value.__kwdefaults__):
-        return Function(value), (value.__defaults__, value.__kwdefaults__, value.__closure__, value.__dict__)
+        name = f"new_{value.__name__.strip('<>')}"
+        parts = (value.__defaults__, value.__kwdefaults__, value.__closure__, value.__dict__)
+        return Like(new_function, value, name), parts
     return None
 
 
@@ -98,72 +100,57 @@ BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Rebuild:
-    """Makes an object of a class with a given state, without running its ``__init__``."""
+class Like:
+    """Makes something like what the program made.
 
-    cls: type
+    Args:
+        make: takes that, and the parts.
+        pattern: that, or its class.
+        __name__: what programs call it.
+    """
 
-    def __call__(self, state: dict[str, Any], items: Any) -> Any:
-        """Return the object.
+    make: Callable[..., Any]
+    pattern: Any
+    __name__: str
 
-        Args:
-            state: its attributes.
-            items: what it holds as a container, if it is one; the arguments of an exception.
-        """
-        cls = self.cls
-        if issubclass(cls, (tuple, frozenset)):
-            made = (tuple if issubclass(cls, tuple) else frozenset).__new__(cls, items)
-        else:
-            made = cls.__new__(cls, *items) if issubclass(cls, BaseException) else cls.__new__(cls)
-        if isinstance(made, dict):
-            for key, value in items.items():
-                (OrderedDict if isinstance(made, OrderedDict) else dict).__setitem__(made, key, value)
-        elif isinstance(made, list):
-            list.extend(made, items)
-        elif isinstance(made, set):
-            set.update(made, items)
-        for key, value in state.items():
-            object.__setattr__(made, key, value)
-        return made
-
-    @property
-    def __name__(self) -> str:
-        return f"new_{self.cls.__name__}"
+    def __call__(self, *parts: Any) -> Any:
+        """Return it, made of its parts."""
+        return self.make(self.pattern, *parts)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Function:
-    """Makes a function like one that the program made."""
+def new_object(cls: type, state: dict[str, Any], items: Any) -> Any:
+    """Return an object of a class with a given state, without running its ``__init__``.
 
-    function: types.FunctionType
+    Args:
+        cls: of the object.
+        state: its attributes.
+        items: what it holds as a container, if it is one; the arguments of an exception.
+    """
+    if issubclass(cls, (tuple, frozenset)):
+        made = (tuple if issubclass(cls, tuple) else frozenset).__new__(cls, items)
+    else:
+        made = cls.__new__(cls, *items) if issubclass(cls, BaseException) else cls.__new__(cls)
+    if isinstance(made, dict):
+        for key, value in items.items():
+            (OrderedDict if isinstance(made, OrderedDict) else dict).__setitem__(made, key, value)
+    elif isinstance(made, list):
+        list.extend(made, items)
+    elif isinstance(made, set):
+        set.update(made, items)
+    for key, value in state.items():
+        object.__setattr__(made, key, value)
+    return made
 
-    def __call__(self, defaults: Any, named: Any, closure: Any, attributes: dict[str, Any]) -> types.FunctionType:
-        """Return the function, with what it takes by default, the cells of its closure, and its attributes."""
-        like = self.function
-        made = types.FunctionType(like.__code__, like.__globals__, like.__name__, defaults, closure)
-        made.__kwdefaults__ = named
-        made.__qualname__, made.__module__, made.__doc__ = like.__qualname__, like.__module__, like.__doc__
-        made.__dict__.update(attributes)
-        return made
 
-    @property
-    def __name__(self) -> str:
-        return f"new_{self.function.__name__.strip('<>')}"
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Copied:
-    """Makes copies of an array."""
-
-    array: Any
-
-    def __call__(self) -> Any:
-        """Return a copy."""
-        return copy.deepcopy(self.array)
-
-    @property
-    def __name__(self) -> str:
-        return f"copy_of_{type(self.array).__name__}"
+def new_function(
+    like: types.FunctionType, defaults: Any, named: Any, closure: Any, attributes: dict[str, Any]
+) -> types.FunctionType:
+    """Return a function like one, with what it takes by default, the cells of its closure, and its attributes."""
+    made = types.FunctionType(like.__code__, like.__globals__, like.__name__, defaults, closure)
+    made.__kwdefaults__ = named
+    made.__qualname__, made.__module__, made.__doc__ = like.__qualname__, like.__module__, like.__doc__
+    made.__dict__.update(attributes)
+    return made
 
 
 def partial_of(function: Any, args: tuple[Any, ...], named: dict[str, Any], state: dict[str, Any]) -> Any:
@@ -207,4 +194,4 @@ PARTS: dict[type, Callable[[Any], Parts]] = {
 }
 """For each class, what makes an object of it, and of which parts."""
 
-__all__ = ["Rebuild", "parts_of"]
+__all__ = ["parts_of"]

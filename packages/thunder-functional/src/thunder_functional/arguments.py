@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from thunder_ir import DTypeError, TensorProxy
@@ -23,6 +23,21 @@ def chosen(argnums: ArgNums, count: int) -> tuple[int, ...]:
         if not -count <= position < count:
             raise IndexError(f"argnums names argument {position}, but the function was called with {count}")
     return tuple([p % count for p in positions])
+
+
+def function_of_chosen(
+    function: Callable[..., Any], argnums: ArgNums, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[int, ...], Callable[..., Any]]:
+    """Return the positions that ``argnums`` means, and a function of the arguments there; the others are given."""
+    positions = chosen(argnums, len(args))
+
+    def of_chosen(*values: Any) -> Any:
+        given = list(args)
+        for position, value in zip(positions, values, strict=True):
+            given[position] = value
+        return function(*given, **kwargs)
+
+    return positions, of_chosen
 
 
 def check_differentiable(tree: Any, what: str) -> None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from thunder_functional.arguments import ArgNums, check_differentiable, chosen, map_leaves
+from thunder_functional.arguments import ArgNums, check_differentiable, function_of_chosen, map_leaves
 from thunder_functional.batching import vmap
 from thunder_functional.forward import linearize
 from thunder_functional.reverse import vjp
@@ -31,7 +31,7 @@ def jacrev(function: Callable[..., Any], argnums: ArgNums = 0) -> Callable[..., 
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
-        positions, of_chosen = _of_chosen(function, argnums, args, kwargs)
+        positions, of_chosen = function_of_chosen(function, argnums, args, kwargs)
         output, pullback = vjp(of_chosen, *[args[p] for p in positions])
         check_differentiable(output, "what jacrev differentiates")
         leaves, structure = flatten(output)
@@ -59,7 +59,7 @@ def jacfwd(function: Callable[..., Any], argnums: ArgNums = 0) -> Callable[..., 
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
-        positions, of_chosen = _of_chosen(function, argnums, args, kwargs)
+        positions, of_chosen = function_of_chosen(function, argnums, args, kwargs)
         primals = tuple([args[p] for p in positions])
         output, pushforward = linearize(of_chosen, *primals)
         check_differentiable(output, "what jacfwd differentiates")
@@ -96,20 +96,6 @@ def hessian(function: Callable[..., Any], argnums: ArgNums = 0) -> Callable[...,
         argnums: with respect to which positional arguments.
     """
     return jacfwd(jacrev(function, argnums), argnums)
-
-
-def _of_chosen(
-    function: Callable[..., Any], argnums: ArgNums, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[int, ...], Callable[..., Any]]:
-    positions = chosen(argnums, len(args))
-
-    def of_chosen(*values: Any) -> Any:
-        given = list(args)
-        for position, value in zip(positions, values, strict=True):
-            given[position] = value
-        return function(*given, **kwargs)
-
-    return positions, of_chosen
 
 
 def _basis(like: TensorProxy) -> TensorProxy:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thunder_autograd import differentiable_outputs, grad_transform_on_trace
-from thunder_functional.arguments import ArgNums, check_differentiable, chosen, constant_like, zeros_like
+from thunder_functional.arguments import ArgNums, check_differentiable, constant_like, function_of_chosen, zeros_like
 from thunder_functional.subprograms import Staged, record_call, tensors_in
 from thunder_ir import DTypeError, ShapeError, TensorProxy, flat_proxies
 from thunder_ir.trees import flatten, unflatten
@@ -124,14 +124,7 @@ def value_and_grad(
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        positions = chosen(argnums, len(args))
-
-        def of_chosen(*values: Any) -> Any:
-            given = list(args)
-            for position, value in zip(positions, values, strict=True):
-                given[position] = value
-            return function(*given, **kwargs)
-
+        positions, of_chosen = function_of_chosen(function, argnums, args, kwargs)
         value, pullback, *aux = vjp(of_chosen, *[args[p] for p in positions], has_aux=has_aux)
         gradients = pullback(_one(value))
         gradient = gradients[0] if isinstance(argnums, int) else gradients
