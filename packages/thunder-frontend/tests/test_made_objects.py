@@ -166,3 +166,53 @@ def class_with_a_tensor(x):
 def test_what_cannot_be_made_again_is_refused(make, why):
     with pytest.raises(AcquisitionError, match=why):
         jit(make)(torch.ones(3))
+
+
+class InBoth:
+    """With a name that may be both in a slot and in its dict."""
+
+    __slots__ = ("__dict__", "k")
+
+
+def made_in_both(x, _):
+    made = InBoth()
+    made.k, made.__dict__["k"] = x * 2, x * 3
+    return made
+
+
+def written_in_both(x, kept):
+    kept.k, kept.__dict__["k"] = x * 2, x * 3
+    return kept
+
+
+def only_in_dict(x, kept):
+    kept.__dict__["k"] = x * 4 + kept.k
+    return kept.k, kept
+
+
+def only_in_slot(x, kept):
+    kept.k = x * 4 + kept.__dict__["k"]
+    return kept.__dict__["k"], kept
+
+
+def without_slot(x, kept):
+    kept.__dict__["k"] = x
+    del kept.k
+    return kept
+
+
+@pytest.mark.parametrize("program", [made_in_both, written_in_both, only_in_dict, only_in_slot, without_slot])
+def test_a_slot_and_an_item_of_the_dict_of_one_name_are_two_places(program):
+    compiled = jit(program)
+    for value in (1.0, 2.0, 3.0):
+        results = []
+        for function in (program, compiled):
+            kept = InBoth()
+            kept.k, kept.__dict__["k"] = torch.full((3,), value), torch.full((3,), value + 10)
+            results.append((function(torch.ones(3), kept), kept))
+        for ours, eagers in zip(*results, strict=True):
+            ours, eagers = [r if isinstance(r, tuple) else (0, r) for r in (ours, eagers)]
+            assert seen(ours[0]) == seen(eagers[0])
+            assert hasattr(ours[1], "k") == hasattr(eagers[1], "k")
+            assert seen(getattr(ours[1], "k", 0)) == seen(getattr(eagers[1], "k", 0))
+            assert seen(ours[1].__dict__) == seen(eagers[1].__dict__)

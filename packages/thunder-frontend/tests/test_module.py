@@ -255,3 +255,19 @@ def test_what_programs_read_of_a_compiled_module_is_guarded():
         module.scale = scale
         torch.testing.assert_close(program(x), module.loss(x) + x * scale)
         torch.testing.assert_close(method(x), module.loss(x))
+
+
+def test_its_class_makes_modules_as_the_originals_does(pair):
+    module, compiled = pair
+    made = type(compiled)()
+    assert type(made) is Net and not isinstance(made, ThunderModule)
+    sequence = jit(nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
+    assert type(sequence[:1]) is nn.Sequential
+
+
+def test_classes_are_derived_from_the_originals(pair):
+    _, compiled = pair
+    with pytest.raises(TypeError, match="Further cannot be derived from that of compiled modules; derive it from Net"):
+        type("Further", (type(compiled),), {})
+    with pytest.raises(TypeError, match="derive it from Module, and compile its instances with thunder.jit"):
+        type("Further", (ThunderModule,), {})

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import enum
 import functools
 
 import pytest
@@ -79,6 +80,41 @@ def chooses(x, mode="a", *, scale=2.0):
 )
 def test_programs_do_what_python_does(program, args, kwargs):
     same_as_eager(program, *args, **kwargs)
+
+
+class Meta(type):
+    def __new__(cls, name, bases, names, **_):
+        return super().__new__(cls, name, bases, dict(names))
+
+
+def makes_classes(x):
+    class Base:
+        def __init_subclass__(cls, flag=0):
+            cls.flag = flag
+
+    class Derived(Base, flag=3):
+        pass
+
+    class Other(metaclass=Meta, flag=1):
+        pass
+
+    found = [
+        Derived,
+        Other,
+        type("Made", (Base,), {}, flag=4),
+        Meta("Named", (), {}),
+        type.__new__(Meta, "New", (), {}),
+    ]
+    found += [
+        type("Placed", (), {"__module__": "elsewhere"}),
+        collections.namedtuple("Tuple", "a"),
+        enum.Enum("E", "a"),
+    ]
+    return x * 2, [(c.__module__, c.__name__, type(c).__name__, getattr(c, "flag", None)) for c in found]
+
+
+def test_classes_that_a_program_makes_are_as_eager_makes_them():
+    same_as_eager(makes_classes, torch.randn(3))
 
 
 def test_dataclasses_go_in_and_out():

@@ -11,7 +11,7 @@ import torch
 from against_eager import tensors
 from torch import nn
 
-from thunder_frontend import jit
+from thunder_frontend import AcquisitionError, jit
 
 
 class Record:
@@ -152,3 +152,17 @@ def test_a_program_that_raises_anew_runs_once_in_each_call(kind):
         with pytest.raises(kind, match="again"):
             compiled(torch.ones(2))
         assert state.calls == calls
+
+
+def test_builtins_that_others_replaced_are_named_if_they_break_what_relies_on_them(monkeypatch):
+    compiled = jit(lambda x: x * len([1, 2]))
+    x = torch.ones(2)
+    assert torch.equal(compiled(x), x * 2)
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.len", lambda value: value.__len__())
+        assert torch.equal(compiled(x), x * 2)
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.len", lambda value: 42)
+        with pytest.raises(AcquisitionError, match=r"builtins\.len is replaced.*put it back"):
+            compiled(x)
+    assert torch.equal(compiled(x), x * 2)

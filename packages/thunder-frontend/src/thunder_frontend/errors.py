@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Iterator
+from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
 import torch
 
+from thunder_interpreter import replaced_builtins
 from thunder_ir import NumberProxy, ThunderError
 
 
@@ -60,6 +63,30 @@ _NOT_THE_USERS = frozenset({
     "torch", "thunder", "thunder_frontend", "thunder_interpreter", "thunder_ir", "thunder_torch", "thunder_lang",
     "thunder_prims", "thunder_autograd",
 })  # fmt: skip
+
+
+def because_of_builtins(error: Exception) -> AcquisitionError | None:
+    """Return what to raise for an error of Thunder's own code where somebody replaced builtins that it relies on."""
+    replaced = sorted(set(replaced_builtins()) - _FOR_PEOPLE)
+    if not replaced or not any(name.startswith("thunder_torch") for name in _modules(error)):
+        return None
+    names = ", ".join([f"builtins.{name}" for name in replaced])
+    found = AcquisitionError(
+        f"{names} is replaced, which the code of Thunder and PyTorch runs, too, while a program is acquired "
+        f"({error!r}); put it back, and give the name another meaning in your own module alone"
+    )
+    found.__cause__ = error
+    return found
+
+
+_FOR_PEOPLE = frozenset({"print", "input", "open", "help", "breakpoint", "exit", "quit", "__import__"})
+"""Builtins on which no computation relies."""
+
+
+def _modules(error: Exception) -> Iterator[str]:
+    """Yield the names of the modules whose code an error went through."""
+    for frame, _ in walk_tb(error.__traceback__):
+        yield frame.f_globals.get("__name__") or ""
 
 
 def state_of(error: Exception) -> tuple[Any, dict[str, Any]]:

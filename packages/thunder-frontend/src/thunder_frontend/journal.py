@@ -84,8 +84,8 @@ class Journal:
         """Whether the program wrote to an attribute as an item of the object's ``__dict__``, or the other way round."""
         if kind == "item":
             owner = self._dicts.get(id(target))
-            return owner is not None and (id(owner), "attribute", key) in self._writes
-        if kind != "attribute":
+            return owner is not None and (id(owner), "attribute", key) in self._writes and not is_slot(owner, key)
+        if kind != "attribute" or is_slot(target, key):
             return False
         own = getattr(target, "__dict__", None)
         return own.__class__ is dict and ((id(own), "item", key) in self._writes or id(own) in self._containers)
@@ -102,6 +102,7 @@ class Journal:
             for w in self._writes.values()
             if w.before is MISSING
             and (w.target is container and w.kind == "item" or w.target is owner and w.kind == "attribute")
+            and not (w.kind == "attribute" and is_slot(w.target, w.key))
         )
 
     def writes(self) -> list[Write]:
@@ -144,8 +145,14 @@ def contents_of(cell: Any) -> Any:
         return MISSING
 
 
+def is_slot(target: Any, name: Any) -> bool:
+    """Whether an attribute of an object is kept in a slot, whatever the object's ``__dict__`` has by that name."""
+    found = next((owner.__dict__[name] for owner in type(target).__mro__ if name in owner.__dict__), None)
+    return isinstance(found, types.MemberDescriptorType)
+
+
 def _plain(write: Write) -> bool:
-    return write.key in getattr(write.target, "__dict__", {})
+    return write.key in getattr(write.target, "__dict__", {}) and not is_slot(write.target, write.key)
 
 
 def _plain_setters(target: Any) -> type:

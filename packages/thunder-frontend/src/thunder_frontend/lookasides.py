@@ -29,9 +29,8 @@ from thunder_frontend.other_transforms import (
 )
 from thunder_frontend.seeds import Seeds
 from thunder_frontend.sources import held
-from thunder_frontend.traced_tensor import TracedTensor
 from thunder_interpreter import Interpreted
-from thunder_ir import NumberProxy, Symbol
+from thunder_ir import Symbol
 
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
@@ -122,17 +121,6 @@ def lookasides(acquisition: Any) -> list[Any]:
                 world.empty_at(OF_ALL_MODULES, OF_ALL_MODULES.held, name)
         return True
 
-    def type_of(*args: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], TracedTensor):
-            return args[0]._stands_for
-        if len(args) == 1 and isinstance(args[0], NumberProxy):
-            return args[0].python_type
-        if len(args) == 1:
-            return type(*args)
-        made = type(*args)
-        world.classes.made(made)
-        return made
-
     def number_of_steps(step: Any) -> Any:
         """Return the number of steps of an optimizer in the precision of Python's numbers, which eager makes of it."""
         if not isinstance(step, torch.Tensor):
@@ -183,7 +171,6 @@ def lookasides(acquisition: Any) -> list[Any]:
         CHECKPOINT: Interpreted(module_calls.checkpoint),
         module_calls.enter_checkpoint: acquisition.enter_checkpoint,
         module_calls.leave_checkpoint: acquisition.leave_checkpoint,
-        type: type_of,
         logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
         FUNCTION_APPLY: acquisition.custom_functions.apply,
         AUTOGRAD_GRAD: acquisition.inner_gradients,

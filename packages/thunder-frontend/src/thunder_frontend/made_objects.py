@@ -62,12 +62,12 @@ def _state(value: Any, cls: type) -> Parts:
             f"the program returns or keeps a {cls.__name__}, which cannot be made again by every call, since it has "
             "state that only code in C knows; make it outside"
         )
-    state = dict(getattr(value, "__dict__", {}))
+    slots: dict[str, Any] = {}
     for owner in cls.__mro__:
         names = owner.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
             if hasattr(value, name) and name not in ("__dict__", "__weakref__"):
-                state[name] = getattr(value, name)
+                slots[name] = getattr(value, name)
     items: Any = None
     if isinstance(value, dict):
         items = dict(value.items())
@@ -75,7 +75,8 @@ def _state(value: Any, cls: type) -> Parts:
         items = list(value)
     elif isinstance(value, BaseException):
         items = value.args
-    return Like(new_object, cls, f"new_{cls.__name__}"), (state, items)
+    attributes = dict(getattr(value, "__dict__", {}))
+    return Like(new_object, cls, f"new_{cls.__name__}"), (attributes, slots, items)
 
 
 def _code(value: Any) -> Parts | None:
@@ -118,12 +119,13 @@ class Like:
         return self.make(self.pattern, *parts)
 
 
-def new_object(cls: type, state: dict[str, Any], items: Any) -> Any:
+def new_object(cls: type, attributes: dict[str, Any], slots: dict[str, Any], items: Any) -> Any:
     """Return an object of a class with a given state, without running its ``__init__``.
 
     Args:
         cls: of the object.
-        state: its attributes.
+        attributes: its ``__dict__``.
+        slots: what is in its slots.
         items: what it holds as a container, if it is one; the arguments of an exception.
     """
     if issubclass(cls, (tuple, frozenset)):
@@ -137,7 +139,9 @@ def new_object(cls: type, state: dict[str, Any], items: Any) -> Any:
         list.extend(made, items)
     elif isinstance(made, set):
         set.update(made, items)
-    for key, value in state.items():
+    if attributes:
+        made.__dict__.update(attributes)
+    for key, value in slots.items():
         object.__setattr__(made, key, value)
     return made
 

@@ -100,6 +100,9 @@ class ThunderModule(torch.nn.Module):
     compiled module: a ``generate`` or ``training_step`` that calls ``self(...)`` or ``self.forward(...)`` runs
     compiled. The original stays usable.
 
+    What is called as its class, as in ``type(self)(config)``, is the original's, and makes modules that are not
+    compiled. Classes are derived from the original's, and their instances compiled.
+
     Args:
         module: what is compiled.
         options: how.
@@ -112,10 +115,20 @@ class ThunderModule(torch.nn.Module):
     _thunder_options: Options
     _thunder_original: torch.nn.Module
 
-    def __new__(cls, module: torch.nn.Module, options: Options) -> ThunderModule:
-        """Return an instance of a class derived from this one and the module's."""
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return an instance of a class derived from this one and the module's; of the latter, if this is derived."""
+        original = cls.__dict__.get("_thunder_class")
+        return cls._derived(*args, **kwargs) if original is None else original(*args, **kwargs)
+
+    @classmethod
+    def _derived(cls, module: torch.nn.Module, options: Options) -> ThunderModule:
         original = type(module)
-        names = {"__module__": original.__module__, "__qualname__": original.__qualname__, "__doc__": original.__doc__}
+        names = {
+            "__module__": original.__module__,
+            "__qualname__": original.__qualname__,
+            "__doc__": original.__doc__,
+            "_thunder_class": original,
+        }
         derived = types.new_class(original.__name__, (cls, original), exec_body=lambda body: body.update(names))
         return object.__new__(derived)
 
@@ -130,7 +143,18 @@ class ThunderModule(torch.nn.Module):
             transform.transform_module(self)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Nothing that classes do when others are derived from them is meant for those of compiled modules."""
+        """Nothing that classes do when others are derived from them is meant for those of compiled modules.
+
+        Raises:
+            TypeError: the class is the user's.
+        """
+        if "_thunder_class" not in cls.__dict__:
+            original = next((vars(c)["_thunder_class"] for c in cls.__mro__ if "_thunder_class" in vars(c)), None)
+            base = torch.nn.Module if original is None else original
+            raise TypeError(
+                f"the class {cls.__qualname__} cannot be derived from that of compiled modules; derive it from "
+                f"{base.__qualname__}, and compile its instances with thunder.jit"
+            )
 
     @left_alone_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

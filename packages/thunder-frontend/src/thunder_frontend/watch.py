@@ -18,7 +18,7 @@ import torch
 
 from thunder_frontend.class_reads import SPECIAL_METHODS, class_of
 from thunder_frontend.guards import IdentityGuard
-from thunder_frontend.journal import MISSING, contents_of
+from thunder_frontend.journal import MISSING, contents_of, is_slot
 from thunder_frontend.kinds import DICTS, LISTS, SETS, is_buffer
 from thunder_frontend.queries import (
     ASKED_AGAIN,
@@ -106,7 +106,7 @@ class Watch(Callbacks):
                 return self.world.attribute_of_tensor(obj, name, value)
             return self.world.given_by_class_of_tensor(obj, name, value)
         if name == "__class__" and isinstance(obj, NumberProxy):
-            return obj.python_type
+            return type_of(obj, value)
         return self.world.attribute(obj, name, value)
 
     def missing_attribute(self, obj: Any, name: str) -> None:
@@ -154,7 +154,7 @@ class Watch(Callbacks):
             self.store_item(obj, name, value)
         elif self.world.source_of(obj) is not None:
             own = getattr(obj, "__dict__", None)
-            plain = isinstance(own, (dict, types.MappingProxyType))
+            plain = isinstance(own, (dict, types.MappingProxyType)) and not is_slot(obj, name)
             before = own.get(name, MISSING) if plain else getattr(obj, name, MISSING)
             self.world.journal.note("attribute", obj, name, before)
 
@@ -275,9 +275,10 @@ class Watch(Callbacks):
             self.world.answers.registered(cls, abstract, answer)
 
     def opaque_result(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
+        if fn is type and len(args) == 1:
+            return type_of(args[0], result)
         if isinstance(result, type) and (fn is type.__new__ or isinstance(fn, type) and issubclass(fn, type)):
-            if fn is not type or len(args) == 3:
-                self.world.classes.made(result)
+            self.world.classes.made(result)
         if fn is globals:
             self.world.know(result, held(result, f"globals of {result.get('__name__', '?')}"))
         elif fn is builtins.__import__:
@@ -309,6 +310,13 @@ class Watch(Callbacks):
 
 def _hashable_in(fn: Any, table: Container[Any]) -> bool:
     return hashable(fn) and fn in table
+
+
+def type_of(value: Any, cls: type) -> type:
+    """Return what the type of a value is to the program: of what it stands for, where it is a stand-in."""
+    if isinstance(value, TracedTensor):
+        return value._stands_for
+    return value.python_type if isinstance(value, NumberProxy) else cls
 
 
 def is_container(value: Any) -> bool:

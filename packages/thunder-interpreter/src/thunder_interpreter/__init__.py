@@ -3,6 +3,7 @@
 from thunder_interpreter._callbacks import Callbacks, Interpreted
 from thunder_interpreter._interpretation import Interpretation, Location, interpret
 from thunder_interpreter._log import Log
+from thunder_interpreter._pristine import replaced_builtins
 from thunder_interpreter._provenance import Provenance
 from thunder_interpreter._raising import truth_that_raises
 from thunder_interpreter._registry import UnsupportedOpcode, UnsupportedPython, opcode
@@ -20,5 +21,6 @@ __all__ = [
     "__version__",
     "interpret",
     "opcode",
+    "replaced_builtins",
     "truth_that_raises",
 ]

@@ -177,6 +177,8 @@ def special_type(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
     """``type``; an interpreted frame is a frame."""
     if len(args) == 1 and not kwargs:
         cls = type(args[0])
+        if frame.machine.opaque_result is not None:
+            cls = frame.machine.opaque_result(type, args, kwargs, cls)
         return push(frame, types.FrameType if cls is Frame else cls)
     if len(args) == 3:
         args[2] = with_module(frame, args[2])
