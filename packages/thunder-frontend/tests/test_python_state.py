@@ -163,6 +163,9 @@ def test_builtins_that_others_replaced_are_named_if_they_break_what_relies_on_th
         assert torch.equal(compiled(x), x * 2)
     with monkeypatch.context() as patch:
         patch.setattr("builtins.len", lambda value: 42)
-        with pytest.raises(AcquisitionError, match=r"builtins\.len is replaced.*put it back"):
+        try:
             compiled(x)
+        except AcquisitionError as error:
+            refusal = error
+    assert "builtins.len is replaced" in str(refusal) and "put it back" in str(refusal)
     assert torch.equal(compiled(x), x * 2)
