@@ -426,6 +426,7 @@ def compare_tensors(a: torch.Tensor, b: torch.Tensor, place: str) -> None:
     assert close(a, b), place
     for flag in ("requires_grad", "is_leaf"):
         assert getattr(a, flag) == getattr(b, flag), f"{flag}: {place}"
+    assert a.is_inference() == b.is_inference() or b.requires_grad, f"is_inference: {place}"
     if b.is_leaf:
         assert (a.grad is None) == (b.grad is None), f"grad: eager {b.grad}, compiled {a.grad}: {place}"
         assert a.grad is None or close(a.grad, b.grad), f"grad: eager {b.grad}, compiled {a.grad}: {place}"

@@ -49,7 +49,7 @@ from thunder_frontend.program import Input, Program
 from thunder_frontend.repeats import Repeats, Run
 from thunder_frontend.shared_memory import SharedMemory
 from thunder_frontend.sources import Source
-from thunder_frontend.storage import own_storage
+from thunder_frontend.storage import is_out_of_reach, own_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, Sizes, opened
 from thunder_frontend.tensor_classes import asks_for_functions, check_tensor
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
@@ -174,7 +174,7 @@ class Acquisition(WriteCalls):
             if tensor.is_contiguous():
                 self.world.require(ContiguousGuard(source), str(source), "contiguous")
         traced = self.new_traced(proxy, type(tensor))
-        own_storage(traced, outside=True)
+        own_storage(traced, tensor)
         traced._input = Input(proxy, source, slot, metadata_of(tensor, dims), tensor)
         self.inputs.append(traced._input)
         return traced
@@ -198,6 +198,8 @@ class Acquisition(WriteCalls):
 
     def begin_leaf(self, tensor: TracedTensor) -> None:
         """Make a tensor a leaf that requires grad."""
+        if is_out_of_reach(tensor):
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         leaf: Leaf | None = self._leaves.get(id(tensor), (None, None))[1]
         if tensor.source is not None:
             leaf = leaf or leaf_outside(self.builder, tensor)

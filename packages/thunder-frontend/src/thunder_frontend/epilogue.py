@@ -140,7 +140,15 @@ def copy_uncounted(target: torch.Tensor, value: torch.Tensor) -> None:
         target.data.copy_(value)
 
 
-COPIES = {"seen": copy_with_history, "unseen": copy_unseen, "uncounted": copy_uncounted}
+def copy_in_inference(target: torch.Tensor, value: torch.Tensor) -> None:
+    """Make ``value`` what ``target``, which only inference mode may write to, holds."""
+    with torch.inference_mode():
+        target.copy_(value)
+
+
+COPIES = {
+    "seen": copy_with_history, "unseen": copy_unseen, "uncounted": copy_uncounted, "inference": copy_in_inference,
+}  # fmt: skip
 
 
 def remove(target: Any, kind: str, key: Any) -> None:

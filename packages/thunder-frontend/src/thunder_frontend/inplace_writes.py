@@ -66,7 +66,7 @@ def written_in_place(program: Program, trace: Trace) -> Trace:
     for effect in program.effects:
         if effect.kind != "tensor" or not isinstance(effect.target, TensorProxy) or effect.target.name in several:
             continue
-        if isinstance(effect.value, TensorProxy):
+        if isinstance(effect.value, TensorProxy) and effect.key != "inference":
             value = computed.get(effect.value.name)
             if value is not None and uses[effect.value.name] == 1:
                 targets[value.name] = effect.target

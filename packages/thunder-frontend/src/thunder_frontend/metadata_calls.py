@@ -130,6 +130,8 @@ def _version(calls: Any, tensor: T) -> Any:
     if not isinstance(tensor, TracedTensor):  # one that stands in for the layout of another
         with torch._C.DisableTorchFunction():
             return tensor._version
+    if calls.traced(tensor)._memory.inference:
+        raise RuntimeError("Inference tensors do not track version counter.")
     raise AcquisitionError(
         "_version counts the writes to a tensor, so that a program which reads it holds for one call"
     )
@@ -227,8 +229,7 @@ def _resolve(calls: Any, tensor: T) -> Any:
 
 @answers(T.is_inference, torch.is_inference)
 def _is_inference(calls: Any, tensor: T) -> bool:
-    outside = getattr(calls.traced(tensor), "_input", None)
-    return torch.is_inference_mode_enabled() if outside is None else outside.example.is_inference()
+    return calls.traced(tensor)._memory.inference  # type: ignore[no-any-return]
 
 
 @answers(T.is_shared)

@@ -45,7 +45,8 @@ class MetadataWrite:
     def __call__(self, tensor: torch.Tensor) -> None:
         """Call the method on ``tensor``."""
         tensor.grad_fn  # noqa: B018 - a view finds out that its base has a history
-        with torch.set_grad_enabled(self.tracked):
+        inference = torch.is_inference_mode_enabled() or tensor.is_inference()
+        with torch.inference_mode(inference), torch.set_grad_enabled(self.tracked):
             self.method(tensor, *self.args, **self.kwargs)
 
 

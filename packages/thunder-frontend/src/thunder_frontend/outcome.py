@@ -14,7 +14,7 @@ from thunder_frontend.journal import MISSING, Write
 from thunder_frontend.leaves import AsClass, as_leaf
 from thunder_frontend.outputs import Built, Outside, proxies_of, template
 from thunder_frontend.program import Effect
-from thunder_frontend.remade import RemadeView, with_attributes, with_gradient, with_history
+from thunder_frontend.remade import RemadeView, as_inference, as_normal, with_attributes, with_gradient, with_history
 from thunder_frontend.sources import held
 from thunder_frontend.storage import current_value
 from thunder_frontend.traced_tensor import TracedTensor
@@ -112,6 +112,8 @@ class Outcome:
             return Built(as_leaf, (self.calls.on_values(T.detach, (value,), {}),))
         if value.requires_grad and value.name in self.spent:
             return Built(spent, (self.calls.on_values(T.detach, (value,), {}),))
+        if traced._memory.inference is not torch.is_inference_mode_enabled() and not value.requires_grad:
+            return Built(as_inference if traced._memory.inference else as_normal, (value,))
         return value
 
     def _unwritten(self, proxy: Any) -> Any:
@@ -127,7 +129,8 @@ class Outcome:
                 if value.requires_grad and not traced._recorded:  # written behind autograd's back
                     value = self.calls.on_values(T.detach, (value,), {})
                 unseen = "unseen" if traced._memory.counted else "uncounted"
-                effects.append(Effect("tensor", traced._input.proxy, "seen" if traced._recorded else unseen, value))
+                kind = "inference" if traced._memory.inference else "seen" if traced._recorded else unseen
+                effects.append(Effect("tensor", traced._input.proxy, kind, value))
         return effects
 
     def _history_effects(self, traced: TracedTensor) -> list[Effect]:

@@ -41,6 +41,24 @@ def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.T
     return tensor
 
 
+def as_inference(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the same memory as if it had been made in inference mode."""
+    return _made_in_mode(tensor, True)
+
+
+def as_normal(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the same memory as if it had not been made in inference mode."""
+    return _made_in_mode(tensor, False)
+
+
+def _made_in_mode(tensor: torch.Tensor, inference: bool) -> torch.Tensor:
+    with torch.inference_mode(inference):
+        if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
+            return tensor.clone()
+        place = (tensor.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
+        return torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(*place)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RemadeView:
     """Makes a view of a tensor as the program did.

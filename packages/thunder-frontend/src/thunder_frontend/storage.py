@@ -26,6 +26,7 @@ class Storage:
         version: how many writes there were.
         counted: how many of them autograd's version counter of the root counts.
         outside: whether the caller can see it, because its root came from outside of the program.
+        inference: whether it was allocated in inference mode, which keeps the tensors in it out of autograd for good.
         views: the views of it that were made, in order.
     """
 
@@ -33,6 +34,7 @@ class Storage:
     version: int = 0
     counted: int = 0
     outside: bool = False
+    inference: bool = False
     views: list[TracedTensor] = field(default_factory=list)
 
 
@@ -75,11 +77,17 @@ class View:
         return self.apart or is_detach or not self.parent._proxy.dtype.is_inexact
 
 
-def own_storage(tensor: TracedTensor, outside: bool = False) -> None:
-    """Give the tensor a storage of its own."""
-    tensor._memory = Storage(tensor, outside=outside)
+def own_storage(tensor: TracedTensor, given: torch.Tensor | None = None) -> None:
+    """Give the tensor a storage of its own; that of ``given``, if it stands for a tensor of the outside world."""
+    inference = torch.is_inference_mode_enabled() if given is None else given.is_inference()
+    tensor._memory = Storage(tensor, outside=given is not None, inference=inference)
     tensor._seen = tensor._made = 0
     tensor._viewed_as = None
+
+
+def is_out_of_reach(tensor: TracedTensor) -> bool:
+    """Whether a tensor must not be changed here: it was allocated in inference mode, and this is none."""
+    return tensor._memory.inference and not torch.is_inference_mode_enabled()
 
 
 def share_storage(tensor: TracedTensor, view: View) -> None:

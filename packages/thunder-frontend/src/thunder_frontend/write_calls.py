@@ -18,6 +18,7 @@ from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.storage import (
     View,
     current_value,
+    is_out_of_reach,
     place_is_known,
     replace_in_storage,
     share_storage,
@@ -294,6 +295,10 @@ class WriteCalls(TorchCalls):
     def check_writable(self, target: TracedTensor, in_part: bool = False) -> None:
         """Refuse what autograd refuses: writes to leaves, and to views that it takes for leaves as nothing read them
         since their base got a history; not to new views of these (``in_part``)."""
+        if is_out_of_reach(target):
+            raise RuntimeError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed; write to a clone()"
+            )
         known = target._proxy.requires_grad or in_part
         if not torch.is_grad_enabled() or not self.requires_grad(target):
             return
