@@ -7,7 +7,7 @@ import math
 from collections import deque
 from collections.abc import Hashable
 
-SMALL = 20_000  # edges up to which the cut is found here; importing SciPy takes longer
+SMALL = 20_000  # edges up to which the cut is found here, where contracted; importing SciPy takes longer
 UNBOUNDED = 1 << 62  # more than all that can be cut
 
 
@@ -52,16 +52,46 @@ class Network:
     def sink_side(self) -> set[int]:
         """Return the nodes on the sink's side of a minimum cut, of the one with the most of them."""
         count = len(self._nodes) + 2
-        if len(self._tails) <= SMALL:
-            reached = _reached(count, self._tails, self._heads, self._weights)
+        place = _contracted(count, self._tails, self._heads, self._weights)
+        weights: dict[tuple[int, int], int] = {}
+        for tail, head, weight in zip(self._tails, self._heads, self._weights, strict=True):
+            if weight:
+                way = place[tail], place[head]
+                weights[way] = weights.get(way, 0) + weight
+        edges = [(t, h, w) for (t, h), w in weights.items() if t != h and t != self.sink and h != self.source]
+        if len(edges) <= SMALL:
+            reached = _reached(count, edges)
         else:
             large = importlib.import_module("thunder_autograd.large_flow")
-            reached = large.reached(count, self._tails, self._heads, self._weights, UNBOUNDED)
-        return {node for node in range(count) if node not in reached}
+            reached = large.reached(count, edges, UNBOUNDED)
+        return {node for node in range(count) if place[node] not in reached}
 
 
-def _reached(count: int, tails: list[int], heads: list[int], weights: list[int]) -> set[int]:
+def _contracted(count: int, tails: list[int], heads: list[int], weights: list[int]) -> list[int]:
+    """Return what stands for each node: source or sink for those that no cut can part from it, else itself."""
+    ahead: list[list[int]] = [[] for _ in range(count)]
+    behind: list[list[int]] = [[] for _ in range(count)]
+    for tail, head, weight in zip(tails, heads, weights, strict=True):
+        if weight >= UNBOUNDED:
+            ahead[tail].append(head)
+            behind[head].append(tail)
+    place = list(range(count))
+    for end, neighbours in ((0, ahead), (1, behind)):
+        stack = [end]
+        while stack:
+            for node in neighbours[stack.pop()]:
+                if node > 1 and place[node] == node:
+                    place[node] = end
+                    stack.append(node)
+    return place
+
+
+def _reached(count: int, ways: list[tuple[int, int, int]]) -> set[int]:
     """Return the nodes that the source, node 0, still reaches when a maximum flow to node 1 is taken away.
+
+    Args:
+        count: of nodes.
+        ways: edges as tail, head and capacity.
 
     Source:
         E. A. Dinic, "Algorithm for solution of a problem of maximum flow in networks with power estimation" (1970).
@@ -69,7 +99,7 @@ def _reached(count: int, tails: list[int], heads: list[int], weights: list[int])
     edges: list[list[int]] = [[] for _ in range(count)]
     to: list[int] = []
     left: list[int] = []  # capacity left; the edge back is the next one
-    for tail, head, weight in zip(tails, heads, weights, strict=True):
+    for tail, head, weight in ways:
         edges[tail].append(len(to))
         edges[head].append(len(to) + 1)
         to += (head, tail)

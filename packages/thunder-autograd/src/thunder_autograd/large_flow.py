@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,15 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow  # type: igno
 LARGEST = 2**31 - 1  # SciPy's capacities are 32-bit integers
 
 
-def reached(count: int, tails: list[int], heads: list[int], weights: list[int], unbounded: int) -> set[int]:
+def reached(count: int, ways: list[tuple[int, int, int]], unbounded: int) -> set[int]:
     """Return the nodes that the source, node 0, still reaches when a maximum flow to node 1 is taken away.
 
     Args:
         count: of nodes.
-        tails, heads, weights: of edges.
+        ways: edges as tail, head and capacity.
         unbounded: the weight of edges that cannot be cut.
     """
+    tails, heads, weights = zip(*ways, strict=True)
     graph: Any = csr_array(
         (_capacities(weights, unbounded), (np.array(tails, np.int32), np.array(heads, np.int32))), shape=(count, count)
     )
@@ -30,7 +32,7 @@ def reached(count: int, tails: list[int], heads: list[int], weights: list[int], 
     return set(breadth_first_order(residual.tocsr(), 0, return_predecessors=False).tolist())
 
 
-def _capacities(weights: list[int], unbounded: int) -> Any:
+def _capacities(weights: Sequence[int], unbounded: int) -> Any:
     """Scale weights so that all that can be cut together stay below what cannot."""
     exact = np.array(weights, np.float64)
     cuttable = exact < unbounded

@@ -53,10 +53,11 @@ UNDESCRIBED = InPlaceOf(Trait.UNKNOWN, 1.0)
 class Traits:
     """Classifies bound symbols; composites by their decomposition, which is recorded once per kind of call."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_of_calls")
 
     def __init__(self) -> None:
         self._known: dict[Any, InPlaceOf] = {}
+        self._of_calls: dict[BoundSymbol, InPlaceOf] = {}
 
     def of(self, bound: BoundSymbol) -> Trait:
         """Return the trait of a call."""
@@ -96,6 +97,12 @@ class Traits:
                 return tag
         if bound.symbol.is_prim:
             return UNDESCRIBED
+        known = self._of_calls.get(bound)
+        if known is None:
+            known = self._of_calls[bound] = self._of_kind(bound)
+        return known
+
+    def _of_kind(self, bound: BoundSymbol) -> InPlaceOf:
         key = (bound.symbol, _kind(bound.args), _kind(tuple(bound.kwargs.items())))
         try:
             known = self._known.get(key)
@@ -127,6 +134,8 @@ def _kind(value: Any) -> Any:
         return type(value)
     if isinstance(value, (tuple, list)):
         return tuple([_kind(item) for item in value])
+    if isinstance(value, slice):
+        return (slice, _kind(value.start), _kind(value.stop), _kind(value.step))
     return value
 
 
