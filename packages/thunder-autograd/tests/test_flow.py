@@ -52,3 +52,38 @@ def test_scipy_finds_the_same(seed, monkeypatch):
     monkeypatch.setattr(flow, "SMALL", 0)
 
     assert network.sink_side() == here
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_known_of_the_sides_changes_nothing(seed):
+    network, edges = networks(seed, 30, 90)
+    found = network.sink_side()
+    if cut(edges, found) == float("inf"):
+        return
+    generator = random.Random(seed)
+    nodes = range(2, 32)
+    least = {n for n in nodes if n in found and generator.random() < 0.5}
+    most = found | {n for n in nodes if generator.random() < 0.5}
+
+    assert network.sink_side(least, most) == found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cuts_of_growing_capacities_at_the_source_are_nested(seed):
+    generator = random.Random(seed)
+    network = Network()
+    prices = [(network.edge(network.source, network.node(n), 0.0), generator.randrange(1, 20)) for n in range(12)]
+    for _ in range(30):
+        tail, head = generator.sample(range(12), 2)
+        network.edge(network.node(tail), network.node(head), float(generator.randrange(1, 9)))
+    for n in generator.sample(range(12), 5):
+        network.edge(network.node(n), network.sink, float(generator.randrange(1, 40)))
+    sides = []
+    for rate in (0.5, 1.0, 2.0, 4.0):
+        for edge, price in prices:
+            network.change(edge, price * rate)
+        alone = network.sink_side()
+        assert not sides or network.sink_side(most=sides[-1]) == alone
+        sides.append(alone)
+
+    assert all(smaller <= larger for larger, smaller in itertools.pairwise(sides))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 
 SMALL = 20_000  # edges up to which the cut is found here, where contracted; importing SciPy takes longer
 UNBOUNDED = 1 << 62  # more than all that can be cut
@@ -49,10 +49,16 @@ class Network:
         """Give an edge another capacity."""
         self._weights[edge] = UNBOUNDED if math.isinf(capacity) else math.ceil(capacity)
 
-    def sink_side(self) -> set[int]:
-        """Return the nodes on the sink's side of a minimum cut, of the one with the most of them."""
+    def sink_side(self, least: Collection[int] = (), most: Collection[int] | None = None) -> set[int]:
+        """Return the nodes on the sink's side of a minimum cut, of the one with the most of them.
+
+        Args:
+            least: nodes that are known to be among them.
+            most: the only nodes that may be among them, where that is known.
+        """
         count = len(self._nodes) + 2
-        place = _contracted(count, self._tails, self._heads, self._weights)
+        there = [] if most is None else [node for node in range(2, count) if node not in most]
+        place = _contracted(count, self._tails, self._heads, self._weights, there, least)
         weights: dict[tuple[int, int], int] = {}
         for tail, head, weight in zip(self._tails, self._heads, self._weights, strict=True):
             if weight:
@@ -67,8 +73,18 @@ class Network:
         return {node for node in range(count) if place[node] not in reached}
 
 
-def _contracted(count: int, tails: list[int], heads: list[int], weights: list[int]) -> list[int]:
-    """Return what stands for each node: source or sink for those that no cut can part from it, else itself."""
+def _contracted(
+    count: int,
+    tails: list[int],
+    heads: list[int],
+    weights: list[int],
+    with_source: Collection[int],
+    with_sink: Collection[int],
+) -> list[int]:
+    """Return what stands for each node: source or sink for those known to be on its side, else itself.
+
+    Known are those given, and what no cut can part from them.
+    """
     ahead: list[list[int]] = [[] for _ in range(count)]
     behind: list[list[int]] = [[] for _ in range(count)]
     for tail, head, weight in zip(tails, heads, weights, strict=True):
@@ -76,8 +92,10 @@ def _contracted(count: int, tails: list[int], heads: list[int], weights: list[in
             ahead[tail].append(head)
             behind[head].append(tail)
     place = list(range(count))
-    for end, neighbours in ((0, ahead), (1, behind)):
-        stack = [end]
+    for end, known, neighbours in ((0, with_source, ahead), (1, with_sink, behind)):
+        stack = [end, *known]
+        for node in known:
+            place[node] = end
         while stack:
             for node in neighbours[stack.pop()]:
                 if node > 1 and place[node] == node:

@@ -83,11 +83,12 @@ def choose(parts: Joint, traits: Traits, partition: str, memory_budget: float | 
 
 @dataclass(frozen=True, slots=True)
 class _Solution:
-    """A cut: what is saved, its bytes, and the traffic of what is done again."""
+    """A cut: what is saved, its bytes, the traffic of what is done again, and the nodes on the sink's side."""
 
     saved: set[str]
     bytes: int
     again: float
+    side: set[int]
 
 
 class _Problem:
@@ -174,12 +175,18 @@ class _Problem:
                 if proxy.name in wanted:
                     network.edge(value, network.sink, math.inf)
 
-    def solve(self, eagerness: float, heavy: bool) -> _Solution:
+    def solve(
+        self, eagerness: float, heavy: bool, less: _Solution | None = None, more: _Solution | None = None
+    ) -> _Solution:
         """Return the least that bytes and time together can cost at one exchange rate.
+
+        The more eager, the more is done again: solutions for less and for more, where there are any, leave open only
+        what they differ in.
 
         Args:
             eagerness: bytes of traffic that a byte saved is worth; 0 computes nothing again that costs anything.
             heavy: whether matmuls and operations of unknown cost may be done again.
+            less, more: solutions for less and more eagerness, with the same ``heavy``.
         """
         prices = self.heavy_prices if heavy else self.prices
         for position, (edge, price) in enumerate(zip(self.edges, prices, strict=True)):
@@ -188,7 +195,8 @@ class _Problem:
                 price *= 1 + position / (4 * len(prices))
                 price = price / eagerness if eagerness else math.inf
             self.network.change(edge, price)
-        network, again = self.network, self.network.sink_side()
+        network = self.network
+        again = network.sink_side(less.side if less else (), more.side if more else None)
         saved = {
             p.name
             for b in self.candidates
@@ -196,7 +204,7 @@ class _Problem:
             for p in b.outputs
             if network.node(p.name) in again
         }
-        return _Solution(saved, sum([self.size[name] for name in saved]), self.time_again(saved, heavy))
+        return _Solution(saved, sum([self.size[name] for name in saved]), self.time_again(saved, heavy), again)
 
     def time_again(self, saved: set[str], heavy: bool) -> float:
         """Return what it costs to do again all that the backward program needs and that is not saved."""
@@ -213,32 +221,35 @@ class _Problem:
         """Return what to save so that doing the rest again takes little time beside the whole program."""
         solution = self.solve(EAGERNESS, heavy=False)
         limit = PATIENCE * sum([_time(b, self.traits) for b in [*self.parts.primal, *self.parts.pulled]])
+        if solution.again <= limit:
+            return solution.saved
         low, high = 0.0, EAGERNESS
-        for _ in range(HALVINGS if solution.again > limit else 0):
+        less, more = None, solution
+        for _ in range(HALVINGS):
             middle = (low + high) / 2
-            tried = self.solve(middle, heavy=False)
+            tried = self.solve(middle, False, less, more)
             if tried.again <= limit:
-                low, solution = middle, tried
+                low, less = middle, tried
             else:
-                high = middle
-        return solution.saved if solution.again <= limit else self.solve(0.0, heavy=False).saved
+                high, more = middle, tried
+        return (less or self.solve(0.0, False, None, more)).saved
 
     def within(self, limit: float) -> set[str]:
         """Return what to save in order to stay within so many bytes at the least cost; the least bytes if none does."""
         for heavy in (False, True):
-            least = self.solve(WIDEST, heavy)
-            if least.bytes <= limit or heavy:
+            best = self.solve(WIDEST, heavy)
+            if best.bytes <= limit or heavy:
                 break
         low, high = 0, FINEST  # the step ``high`` is within the limit, or the best there is
-        best = least.saved
+        less = None
         while low < high:
             middle = (low + high) // 2
-            tried = self.solve(WIDEST ** (2 * middle / FINEST - 1), heavy)
+            tried = self.solve(WIDEST ** (2 * middle / FINEST - 1), heavy, less, best)
             if tried.bytes <= limit:
-                high, best = middle, tried.saved
+                high, best = middle, tried
             else:
-                low = middle + 1
-        return best
+                low, less = middle + 1, tried
+        return best.saved
 
 
 def _time(bound: BoundSymbol, traits: Traits) -> float:
