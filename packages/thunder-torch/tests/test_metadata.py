@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from thunder_ir import DTypeError, IntegerProxy, Tensor, TensorProxy, dtypes, record, trace_of
-from thunder_torch import find_symbol, metadata_of, opaque, proxy_of, torch_language
+from thunder_torch import find_symbol, metadata, metadata_of, opaque, proxy_of, torch_language
 from thunder_torch.convert import fake_of, from_torch_device, from_torch_dtype, to_torch_device, to_torch_dtype
 from thunder_torch.errors import UnknownMetadataError
+from thunder_torch.places import setitem
 
 
 def test_tells_strides():
@@ -141,3 +142,44 @@ def test_opaque_names_say_where_a_function_is_from():
     assert opaque(torch.special.airy_ai).id == "ltorch.special_airy_ai"
     assert opaque(torch.nn.functional.unfold).id == "ltorch.unfold"
     assert opaque(torch.ops.aten.add.Tensor).id == "ltorch.aten_add_Tensor"
+
+
+INDICES = [
+    0, 3, -1, -4, slice(None), slice(1, 3), slice(3, 1), slice(-2, None), slice(1, None, 2), slice(0, 4, 3),
+    slice(9, 12), (1, 2), (slice(1, 2), -1), (..., 2), (2, ..., slice(1, 4, 2)), (None, 1, None),
+    (slice(None, -1), None, slice(2, 2)), (), ..., (slice(3, 4, 2), ..., 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", INDICES, ids=str)
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("grad", [False, True])
+def test_tells_the_same_of_an_index_wherever_it_points(key, transposed, grad):
+    a = torch.randn(4, 5, 6, requires_grad=grad)
+    a = a.permute(2, 0, 1)[:4] if transposed else a * 1
+    expected = a[key]
+    told = metadata_of(torch.Tensor.__getitem__, (proxy_of(a, "a"), key), {})
+
+    assert told.shape == expected.shape and told.strides == expected.stride()
+    assert told.requires_grad == expected.requires_grad
+    written = metadata_of(setitem, (proxy_of(a, "a"), key, 1.0), {})
+    assert written.shape == a.shape
+
+
+@pytest.mark.parametrize("key", [4, -5, (0, 0, 0, 0), (0, 7), slice(None, None, -1)], ids=str)
+def test_refuses_an_index_as_pytorch_does(key):
+    with pytest.raises((IndexError, ValueError)) as expected:
+        torch.ones(4, 5, 6)[key]
+    with pytest.raises((IndexError, ValueError)) as told:
+        metadata_of(torch.Tensor.__getitem__, (proxy_of(torch.ones(4, 5, 6), "a"), key), {})
+    assert str(told.value) == str(expected.value)
+
+
+def test_asks_pytorch_once_for_all_places_of_an_index(monkeypatch):
+    asked = []
+    run = metadata._run
+    monkeypatch.setattr(metadata, "_run", lambda *call: asked.append(call) or run(*call))
+    a = proxy_of(torch.ones(1009, 3), "a")
+    for i in range(1, 1009):
+        metadata_of(torch.Tensor.__getitem__, (a, (slice(i - 1, i), i % 3)), {})
+    assert len(asked) == 1

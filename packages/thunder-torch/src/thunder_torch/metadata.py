@@ -18,7 +18,7 @@ from thunder_torch.convert import fake_mode, fake_of
 from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
 from thunder_torch.names import name_of, path_of
 from thunder_torch.open_sizes import OpenSizes
-from thunder_torch.places import at_first_place
+from thunder_torch.places import as_from_the_first, at_first_place
 from thunder_torch.specs import (
     NUMBERS,
     PLAIN,
@@ -133,7 +133,7 @@ def metadata_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 
 def spec_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what ``function`` returns for these arguments, with a :class:`TensorSpec` for each tensor."""
-    args = at_first_place(function, args)
+    args = as_from_the_first(function, at_first_place(function, args))
     key = _arguments_key(function, args, kwargs)
     spec = _MEMO.get(key) if key is not None else None
     if spec is None:

@@ -1,4 +1,4 @@
-"""Indexing with tensors that hold a single integer: they say where, and nothing of what the result looks like.
+"""What an index says of where, and nothing of what the result looks like: single integers, and where slices begin.
 
 Eager takes ``x[i]`` for a view of ``x`` where ``i`` is a tensor of one integer and no dimension, like a plain integer.
 """
@@ -43,6 +43,54 @@ def at_first_place(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return (args[0], 0, *args[2:]) if is_place(key) else args
 
 
+def as_from_the_first(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments of a call with an index of the same metadata: 0 for an integer, slices that begin at 0.
+
+    What holds more than integers, slices, ``None`` and ``...`` stays as it is, and so does what is out of range.
+
+    Example:
+        >>> import torch
+        >>> from thunder_ir import Tensor
+        >>> from thunder_torch.places import as_from_the_first
+        >>> as_from_the_first(torch.Tensor.__getitem__, (Tensor((5, 6)), (-2, slice(1, None, 2))))[1]
+        (0, slice(0, 5, 2))
+    """
+    if function not in KEYED or len(args) < 2 or not isinstance(args[0], TensorProxy):
+        return args
+    key, shape = args[1], args[0].shape
+    keys = key if key.__class__ is tuple else (key,)
+    if not all([k.__class__ in _BASIC for k in keys]) or keys.count(...) > 1:
+        return args
+    omitted = len(shape) - sum([k.__class__ in (int, slice) for k in keys])
+    if omitted < 0:
+        return args
+    first, dim = [], 0
+    for k in keys:
+        if k is ...:
+            dim += omitted
+        elif k is not None:
+            k, dim = _from_the_first(k, shape[dim]), dim + 1
+        first.append(k)
+    return (args[0], tuple(first) if key.__class__ is tuple else first[0], *args[2:])
+
+
+_BASIC = frozenset({int, slice, type(None), type(...)})
+
+
+def _from_the_first(key: Any, size: Any) -> Any:
+    """Return the first of the integers or slices that select as many elements of a dimension, with the same step."""
+    if size.__class__ is not int:
+        return key
+    if key.__class__ is int:
+        return 0 if -size <= key < size else key
+    if any([part is not None and part.__class__ is not int for part in (key.start, key.stop, key.step)]):
+        return key
+    if key.step is not None and key.step < 1:
+        return key
+    chosen = range(*key.indices(size))
+    return slice(0, chosen[-1] - chosen[0] + 1 if chosen else 0, chosen.step)
+
+
 def is_place(key: Any) -> bool:
     """Whether a tensor stands for one integer in an index. Booleans and ``uint8`` are masks."""
     if isinstance(key, TensorProxy):
@@ -52,4 +100,4 @@ def is_place(key: Any) -> bool:
     return not (key.is_floating_point() or key.is_complex() or key.dtype in (torch.bool, torch.uint8))
 
 
-__all__ = ["KEYED", "at_first_place", "is_place", "setitem"]
+__all__ = ["KEYED", "as_from_the_first", "at_first_place", "is_place", "setitem"]
