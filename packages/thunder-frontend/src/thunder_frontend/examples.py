@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
 
 from thunder_frontend.program import Input
 from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, value_of
-from thunder_torch.convert import fake_mode, fake_of, to_torch_device, to_torch_dtype
+from thunder_torch.convert import fake_mode, fake_of, fake_views, to_torch_device, to_torch_dtype
 from thunder_torch.places import at_first_place
 from thunder_torch.unknown_sizes import has_unknown_sizes
+from thunder_torch.views import is_only_view, view_argument
 
 
 class Examples:
@@ -78,9 +79,12 @@ class Examples:
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a torch function on examples, given themselves or by proxies."""
-        args, kwargs = self._found(args), self._found(kwargs)
-        with torch._C.DisableTorchFunction(), fake_mode(), torch.no_grad():
-            return function(*at_first_place(function, args), **kwargs)
+        args, kwargs = at_first_place(function, self._found(args)), self._found(kwargs)
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if isinstance(args[0], FakeTensor) and is_only_view(function, args, kwargs):
+                return fake_views(function, args, kwargs)
+            with fake_mode():
+                return function(*args, **kwargs)
 
     def _found(self, tree: Any) -> Any:
         for proxy in flat_proxies(tree):
@@ -91,15 +95,18 @@ class Examples:
     def _run(self, bound: BoundSymbol) -> None:
         args, kwargs = self._filled(bound.args), self._filled(bound.kwargs)
         names = [p for p in flat_proxies(bound.output) if isinstance(p, TensorProxy)]
-        with torch._C.DisableTorchFunction(), fake_mode(), torch.no_grad():
-            if bound.has_tag(OpTags.MATMUL) and all([p.strides is not None for p in names]):
-                output = [fake_of(p) for p in names]  # new memory, and kernels do more than PyTorch's metadata allows
-            elif bound.symbol.origin is not None:
-                args = at_first_place(bound.symbol.origin, args)
+        origin = bound.symbol.origin
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if _makes_new_memory(bound) and all([p.strides is not None for p in names]):
+                output = [fake_of(p) for p in names]
+            elif origin is not None and is_only_view(origin, args, kwargs) and isinstance(args[0], FakeTensor):
+                output = fake_views(origin, at_first_place(origin, args), kwargs)
+            elif origin is not None:
                 given = [p for p in bound.inputs if isinstance(p, TensorProxy)]
-                output = self._called(bound.symbol.origin, args, kwargs, given, names)
+                output = self._called(origin, at_first_place(origin, args), kwargs, given, names)
             else:
-                output = [_like(p, args) for p in names]
+                with fake_mode():
+                    output = [_like(p, args) for p in names]
         values = [output] if isinstance(output, torch.Tensor) else [v for v in output if isinstance(v, torch.Tensor)]
         for proxy, value in zip(names, values, strict=False):
             self._made[proxy.name] = value
@@ -109,7 +116,8 @@ class Examples:
     ) -> Any:
         """Run a call; where sizes are known only when the program runs, estimated ones stand for those of results."""
         try:
-            made = function(*args, **kwargs)
+            with fake_mode():
+                made = function(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
             return [fake_of(p) for p in outputs]
         except Exception:
@@ -134,6 +142,14 @@ class Examples:
         if tree.__class__ is slice:
             return slice(self._filled(tree.start), self._filled(tree.stop), self._filled(tree.step))
         return tree
+
+
+def _makes_new_memory(bound: BoundSymbol) -> bool:
+    """Whether the results of a call share no memory, so that their metadata say all of how they are laid out.
+
+    Products need not be asked for: their kernels do more than PyTorch's metadata allow.
+    """
+    return bound.has_tag(OpTags.MATMUL) or (bound.symbol.origin is not None and view_argument(bound.symbol) is None)
 
 
 def _like(proxy: Any, args: Sequence[Any]) -> Any:

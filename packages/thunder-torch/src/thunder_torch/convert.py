@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from thunder_ir import Device, DType, DTypeError, TensorProxy, dtypes, value_of
 from thunder_ir import device as make_device
@@ -104,9 +105,31 @@ def fake_of(proxy: TensorProxy) -> torch.Tensor:
     shape = tuple(value_of(d) for d in proxy.shape)
     strides = contiguous_strides(shape) if proxy.strides is None else tuple(value_of(s) for s in proxy.strides)
     dtype, device = to_torch_dtype(proxy.dtype), to_torch_device(proxy.device)
-    with _MODES.mode:
-        fake = torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    if device.type == "meta":  # which is none that a fake tensor stands for
+        with _MODES.mode:
+            fake = torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    else:
+        with torch._C._DisableTorchDispatch():
+            fake = FakeTensor(_MODES.mode, torch.empty_strided(shape, strides, dtype=dtype, device="meta"), device)
     return fake.requires_grad_() if proxy.requires_grad else fake
+
+
+def fake_views(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the views that a call returns of a tensor without data.
+
+    A mode for fake tensors finds out by much Python code what the dispatcher knows of views.
+
+    Args:
+        function: one that only lays out the elements of its first argument, as
+            :func:`~thunder_torch.views.is_only_view` tells.
+        args, kwargs: of the call, the first one a fake tensor.
+    """
+    base = args[0]
+    with torch._C._DisableTorchDispatch():
+        made = function(*args, **kwargs)
+        if isinstance(made, torch.Tensor):
+            return made if made is base else FakeTensor(base.fake_mode, made, base.fake_device)
+        return [FakeTensor(base.fake_mode, view, base.fake_device) for view in made]
 
 
 def proxy_of(tensor: torch.Tensor, name: str = "") -> TensorProxy:
@@ -134,6 +157,6 @@ def proxy_of(tensor: torch.Tensor, name: str = "") -> TensorProxy:
 
 
 __all__ = [
-    "contiguous_strides", "fake_mode", "fake_of", "from_torch_device", "from_torch_dtype", "proxy_of",
+    "contiguous_strides", "fake_mode", "fake_of", "fake_views", "from_torch_device", "from_torch_dtype", "proxy_of",
     "to_torch_device", "to_torch_dtype",
 ]  # fmt: skip

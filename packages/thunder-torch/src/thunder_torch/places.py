@@ -59,7 +59,7 @@ def as_from_the_first(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return args
     key, shape = args[1], args[0].shape
     keys = key if key.__class__ is tuple else (key,)
-    if not all([k.__class__ in _BASIC for k in keys]) or keys.count(...) > 1:
+    if not is_basic(key) or keys.count(...) > 1:
         return args
     omitted = len(shape) - sum([k.__class__ in (int, slice) for k in keys])
     if omitted < 0:
@@ -75,6 +75,11 @@ def as_from_the_first(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 _BASIC = frozenset({int, slice, type(None), type(...)})
+
+
+def is_basic(key: Any) -> bool:
+    """Whether an index holds nothing but integers, slices, ``None`` and ``...``, so that it gives a view."""
+    return all([k.__class__ in _BASIC for k in (key if key.__class__ is tuple else (key,))])
 
 
 def _from_the_first(key: Any, size: Any) -> Any:
@@ -100,4 +105,4 @@ def is_place(key: Any) -> bool:
     return not (key.is_floating_point() or key.is_complex() or key.dtype in (torch.bool, torch.uint8))
 
 
-__all__ = ["KEYED", "as_from_the_first", "at_first_place", "is_place", "setitem"]
+__all__ = ["KEYED", "as_from_the_first", "at_first_place", "is_basic", "is_place", "setitem"]

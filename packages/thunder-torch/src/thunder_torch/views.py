@@ -11,6 +11,7 @@ import torch
 from thunder_ir import Symbol, TensorProxy
 from thunder_torch.metadata import TensorSpec, spec_of, tensors_of
 from thunder_torch.names import last_name, path_of, schemas_of
+from thunder_torch.places import is_basic
 
 OF_FIRST = frozenset({
     "T", "mT", "H", "mH", "real", "imag", "data", "__getitem__", "atleast_1d", "atleast_2d", "atleast_3d", "unflatten",
@@ -53,6 +54,21 @@ def view_argument(what: Symbol | Callable[..., Any]) -> int | None:
                 if argument.alias_info is not None and argument.alias_info.before_set & info.before_set:
                     return i
     return None
+
+
+def is_only_view(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call does nothing but lay out the elements of its first argument, and reads no other tensor.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.views import is_only_view
+        >>> x = torch.ones(2, 3)
+        >>> is_only_view(torch.transpose, (x, 0, 1), {}), is_only_view(torch.Tensor.to, (x, "cpu"), {})
+        (True, False)
+    """
+    if function is torch.Tensor.__getitem__:
+        return is_basic(args[1])
+    return view_argument(function) == 0 and last_name(function) not in OF_FIRST and not tensors_of(args[1:], kwargs)
 
 
 def viewed(
@@ -101,4 +117,4 @@ def is_view_of(tensor: torch.Tensor, base: torch.Tensor) -> bool:
     return tensor.untyped_storage()._cdata == base.untyped_storage()._cdata
 
 
-__all__ = ["OF_FIRST", "is_view_of", "view_argument", "viewed"]
+__all__ = ["OF_FIRST", "is_only_view", "is_view_of", "view_argument", "viewed"]
