@@ -49,3 +49,10 @@ case(
     "for a, b in itertools.product(A14, [1]):\n    y = y * a + b",
     "K14 = 3.0",
 )
+case(
+    "natively called: a method that a subclass takes back",
+    "class O15:\n    def __hash__(s):\n        return 1\n"
+    "class P15(O15):\n    def __eq__(s, o):\n        return K15\nK15 = True\nD15 = {'a': P15()}",
+    "y = y * (2 if dict(D15)['a'] == 1 else 3)",
+    "K15 = False",
+)

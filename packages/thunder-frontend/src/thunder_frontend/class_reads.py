@@ -240,8 +240,9 @@ class ClassReads:
             names = self._called[cls] = [n for n in CALLED_NATIVELY if any(_is_python(d.get(n)) for d in own)]
             for name in names:
                 function = self.lookup(cls, name)
-                self._world.made_of(function)
-                self._names_of(function)
+                if _is_python(function):  # a class may take back what another gave: __hash__ = None
+                    self._world.made_of(function)
+                    self._names_of(function)
         return bool(names)
 
     def _names_of(self, function: types.FunctionType) -> None:
