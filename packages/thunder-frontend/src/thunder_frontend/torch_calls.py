@@ -48,7 +48,7 @@ from thunder_torch import (
 )
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 from thunder_torch.metadata import MetaOf
-from thunder_torch.names import name_of
+from thunder_torch.names import name_of, tensors_by_position
 
 T = torch.Tensor
 LIKE_IN_SHAPE = frozenset({
@@ -120,6 +120,7 @@ class TorchCalls:
             raise unsupported from error
 
     def _do(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args, kwargs = tensors_by_position(function, args, kwargs)
         answer = ANSWERS.get(function)
         if answer is not None:
             return answer(self, *args, **kwargs)

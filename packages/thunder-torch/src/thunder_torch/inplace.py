@@ -17,7 +17,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch._ops import OpOverload, OpOverloadPacket
 
 from thunder_torch.errors import UnsupportedMutationError
-from thunder_torch.names import last_name, name_of, path_of, schemas_of
+from thunder_torch.names import last_name, name_of, path_of, schemas_of, tensors_by_position
 from thunder_torch.places import setitem
 
 
@@ -207,6 +207,9 @@ def copy(a: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> t
     return torch.empty_like(a).copy_(source, non_blocking=non_blocking)
 
 
+_CALLED_HERE = {(copy, "other"): "source", (torch.full_like, "value"): "fill_value"}
+"""What out-of-place counterparts call arguments that the functions which write call otherwise."""
+
 _UPDATING: dict[Any, tuple[Callable[..., Any], str]] = {
     F.batch_norm: (batch_norm_updating, "training"),
     F.instance_norm: (instance_norm_updating, "use_input_stats"),
@@ -258,6 +261,7 @@ def functionalise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         >>> mutation.targets[0] is x, mutation.function(*mutation.args)
         (True, tensor([3., 3.]))
     """
+    args, kwargs = tensors_by_position(function, args, kwargs)
     if kwargs.get("out") is not None:
         return _with_out(function, args, kwargs)
     if isinstance(function, (OpOverload, OpOverloadPacket)):
@@ -279,18 +283,12 @@ def functionalise(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     functional = functional_of(function)
     if functional is None:
         return None
+    kwargs = {_CALLED_HERE.get((functional, k), k): v for k, v in kwargs.items()}
     if functional is torch.full_like:
-        value = args[1] if len(args) > 1 else kwargs.get("value")
+        value = args[1] if len(args) > 1 else kwargs.get("fill_value")
         if isinstance(value, torch.Tensor) and not value.dim():  # through which gradients flow
             return Mutation(copy, (args[0], value), {}, (args[0],))
-    if not args:
-        for name in ("input", "self"):
-            if name in kwargs:
-                return Mutation(functional, (), kwargs, (kwargs[name],))
-        rest = dict(kwargs)
-        target = rest.pop("tensor")  # the functions of torch.nn.init hand on their arguments by name
-        return Mutation(functional, (target,), rest, (target,), tracked=False)
-    return Mutation(functional, args, kwargs, (args[0],))
+    return Mutation(functional, args, kwargs, (args[0],), tracked=not path_of(function).startswith("torch.nn.init."))
 
 
 def _with_inplace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], position: int) -> Mutation | None:
@@ -302,7 +300,7 @@ def _with_inplace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
         kwargs = {k: v for k, v in kwargs.items() if k != "inplace"}
     else:
         return None
-    return Mutation(function, args, kwargs, (args[0] if args else kwargs["input"],))
+    return Mutation(function, args, kwargs, (args[0],))
 
 
 def _with_out(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mutation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from types import GetSetDescriptorType
+from types import FunctionType, GetSetDescriptorType
 from typing import Any
 
 import torch
@@ -138,4 +138,47 @@ def schemas_of(function: Any) -> Iterator[Any]:
         yield getattr(packet, overload)._schema
 
 
-__all__ = ["LTORCH", "PLACES", "callable_named", "last_name", "name_of", "path_of", "schemas_of"]
+_OTHER_NAMES = {"self": ("self", "input", "x", "a", "x1"), "other": ("other", "x2")}
+"""How else PyTorch lets its callers name an argument, those who come from NumPy among them."""
+
+
+@cache
+def _argument_names(function: Any) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """Return for each form that a callable of PyTorch's has what its arguments may be called, in order."""
+    if isinstance(function, FunctionType):
+        code = function.__code__
+        return (tuple([(name,) for name in code.co_varnames[: code.co_argcount]]),)
+    return tuple(
+        [
+            tuple([_OTHER_NAMES.get(a.name, (a.name,)) for a in schema.arguments if not a.kwarg_only])
+            for schema in schemas_of(function)
+        ]
+    )
+
+
+def tensors_by_position(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call that names all of them such that the tensors that come first have no names.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.names import tensors_by_position
+        >>> tensors_by_position(torch.sum, (), {"input": torch.ones(()), "dim": 0})
+        ((tensor(1.),), {'dim': 0})
+    """
+    if args or not kwargs:
+        return args, kwargs
+    leading: list[str] = []
+    for arguments in _argument_names(function):
+        given = [next((name for name in names if name in kwargs), None) for names in arguments]
+        count = next((i for i, name in enumerate(given) if not _holds_tensors(kwargs.get(name))), len(given))
+        leading = max(leading, [name for name in given[:count] if name is not None], key=len)
+    return tuple([kwargs[name] for name in leading]), {k: v for k, v in kwargs.items() if k not in leading}
+
+
+def _holds_tensors(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) or isinstance(value, (list, tuple)) and any(map(_holds_tensors, value))
+
+
+__all__ = ["LTORCH", "PLACES", "callable_named", "last_name", "name_of", "path_of", "schemas_of", "tensors_by_position"]
