@@ -50,9 +50,122 @@ case(
     "K14 = 3.0",
 )
 case(
+    "natively called: factory of a dict made inside",
+    "K15 = 2.0",
+    "d = collections.defaultdict(lambda: K15)\ny = y * d['a'] + d['b']",
+    "K15 = 3.0",
+)
+case(
+    "natively called: factory of a dict",
+    "class C16:\n    k = 2.0\nF16 = [1.0]\nD16 = collections.defaultdict(lambda: C16.k + F16[0])",
+    "y = y * collections.defaultdict(D16.default_factory)['a']",
+    "C16.k = 3.0",
+    "F16[0] = 2.0",
+    "D16.default_factory = lambda: 5.0",
+)
+case(
+    "natively called: encoder of JSON",
+    "import json\nclass O17: pass\nA17 = O17()\nA17.k = 2\nK17 = [1.0]",
+    "y = y * float(json.dumps([A17], default=lambda o: o.k + K17[0])[1:-1])",
+    "A17.k = 3",
+    "K17[0] = 2.0",
+)
+case(
+    "natively called: property of a format",
+    "class O18:\n    @property\n    def k(s):\n        return s.p * K18\nA18 = O18()\nA18.p = 2\nK18 = 3",
+    "y = y * float('{0.k}'.format(A18))",
+    "A18.p = 3",
+    "K18 = 4",
+    "O18.k = 7",
+    "O18.k = property(lambda s: 8)",
+)
+operand(19, "__eq__(s, o)", "K19", "True", "y = y * len({A19, 1})", "False\nO19.__hash__ = lambda s: hash(1)")
+case(
+    "natively called: keys of sets and dicts",
+    "class O20:\n    def __hash__(s):\n        return 1\n    def __eq__(s, o):\n        return K20\nA20, B20, K20 = O20(), O20(), True",
+    "y = y * len({A20, B20}) + len({A20: 1, B20: 2}) + len({k for k in (A20, B20)}) + len({k: 1 for k in (A20, B20)})",
+    "K20 = False",
+)
+operand(21, "__index__(s)", "K21", "1", "y = y * [2.0, 3.0, 5.0][A21] + (7.0, 8.0, 9.0)[A21]", "2")
+operand(22, "__floor__(s)", "K22", "1", "y = y * math.floor(A22)", "2")
+operand(23, "__rmul__(s, o)", "o * K23", "2", "y = y * math.prod([A23])", "3")
+operand(24, "__divmod__(s, o)", "(K24, 1)", "2", "y = y * divmod(A24, 3)[0]", "3")
+operand(25, "__iter__(s)", "iter([K25])", "2.0", "y = y * sum(itertools.chain.from_iterable([A25]))", "3.0")
+case(
+    "natively called: functions and objects in arrays",
+    "import numpy as np\nclass O26:\n    def __add__(s, o):\n        return o * K26\nA26 = O26()\nK26 = 2.0",
+    "y = y * float(np.vectorize(lambda v: v * K26)(np.ones(2)).sum())\n"
+    "y = y * float((np.array([A26, A26], dtype=object) + 1.0)[0])",
+    "K26 = 3.0",
+)
+case(
+    "natively called: classes that are made",
+    "class B27:\n    def __init_subclass__(cls):\n        cls.k = K27\n"
+    "class D27:\n    def __set_name__(s, owner, name):\n        owner.j = K27\nK27 = 2.0",
+    "class M(B27):\n    d = D27()\ny = y * M.k + M.j",
+    "K27 = 3.0",
+)
+case(
+    "natively called: functions that call others",
+    "class O28:\n    def __init__(s):\n        s.parts = {'k': 2.0}\n    def get(s):\n        return s.parts['k']\n"
+    "A28 = O28()\ndef inner28(o, by=2.0):\n    return o.get() * by\ndef outer28():\n    return inner28(A28)",
+    "y = y * collections.defaultdict(lambda: outer28())['a']",
+    "A28.parts['k'] = 3.0",
+    "A28.parts = {'k': 4.0}",
+    "inner28.__defaults__ = (5.0,)",
+    "O28.get = lambda s: 6.0",
+    "def inner28(o):\n    return 7.0",
+)
+case(
+    "natively called: what it writes",
+    "class O29: n = 0\nA29, L29, N29 = O29(), [], 0\n"
+    "def factory29():\n    global N29\n    N29 += 1\n    A29.n += 1\n    L29.append(1)\n    return A29.n",
+    "d = collections.defaultdict(factory29)\ny = y * d['a'] + d['b'] + len(L29) + N29",
+    "A29.n = 5",
+    "L29.clear()",
+    "N29 = 7",
+)
+case(
+    "natively called: functions that read tensors",
+    "W30 = tensor(1, 2, 3)\nclass O30:\n    def __radd__(s, o):\n        return o + W30\nA30 = O30()",
+    "d = collections.defaultdict(lambda: W30 * 2)\ny = y + d['a'] + sum([A30])",
+    "W30.add_(1)",
+    "W30 = tensor(4, 5, 6)",
+)
+case(
+    "natively called: special methods that come later",
+    "class O31: pass\nA31, B31 = O31(), O31()",
+    "y = y * (2 if A31 in [B31] else 3) * len({A31: 1, B31: 2}) * len(str([A31]))",
+    "O31.__eq__ = lambda s, o: True",
+    "O31.__hash__ = lambda s: 1",
+    "O31.__repr__ = lambda s: 'A'",
+)
+case(
+    "natively called: codecs and time zones",
+    "import codecs, datetime\ncodecs.register_error('thunder', lambda e: (K32, e.end))\nK32 = '2'\n"
+    "class Z32(datetime.tzinfo):\n    def utcoffset(s, d):\n        return datetime.timedelta(hours=int(K32))\n"
+    "D32 = datetime.datetime(2020, 1, 1, tzinfo=Z32())",
+    "y = y * float('\u00e9'.encode('ascii', 'thunder')) + D32.utcoffset().seconds",
+    "K32 = '3'",
+)
+case(
+    "natively called: conversions and rows",
+    "import array, csv, json, struct\nclass O33:\n    def __float__(s):\n        return float(K33)\n"
+    "    def __index__(s):\n        return K33\n    def __iter__(s):\n        return iter([str(K33)])\nA33, K33 = O33(), 2",
+    "y = y * torch.tensor(A33, dtype=torch.float32) * struct.pack('b', A33)[0] * y.repeat(A33).sum()\n"
+    "y = y + float(list(csv.reader(A33))[0][0]) + json.loads('{}', object_hook=lambda d: K33)",
+    "K33 = 3",
+)
+case(
+    "natively called: a reference that dies",
+    "import weakref\nclass O34: pass\nA34 = O34()\nR34 = weakref.ref(A34)",
+    "y = y * (2.0 if collections.defaultdict(lambda: R34() is None)[1] else 3.0)",
+    "del A34",
+)
+case(
     "natively called: a method that a subclass takes back",
-    "class O15:\n    def __hash__(s):\n        return 1\n"
-    "class P15(O15):\n    def __eq__(s, o):\n        return K15\nK15 = True\nD15 = {'a': P15()}",
-    "y = y * (2 if dict(D15)['a'] == 1 else 3)",
-    "K15 = False",
+    "class O35:\n    def __hash__(s):\n        return 1\n"
+    "class P35(O35):\n    def __eq__(s, o):\n        return K35\nK35 = True\nD35 = {'a': P35()}",
+    "y = y * (2 if dict(D35)['a'] == 1 else 3)",
+    "K35 = False",
 )

@@ -18,7 +18,7 @@ import torch
 
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import HeldPartGuard, MembershipGuard
-from thunder_frontend.journal import MISSING, contents_of
+from thunder_frontend.journal import MISSING
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
 
@@ -75,13 +75,6 @@ DESCRIPTORS = ("__get__", "__set__", "__delete__")
 ARITHMETIC = frozenset(f for n in BINARY for f in (getattr(operator, n), getattr(operator, f"i{n.strip('_')}")))
 """Operators that do not ask their second operand if it is of the class of the first one."""
 
-CALLED_NATIVELY = (
-    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__repr__", "__str__", "__format__",
-    "__add__", "__radd__", "__getitem__", "__iter__", "__next__", "__len__", "__contains__", "__index__", "__float__",
-    "__int__", "__bool__", "keys",
-)  # fmt: skip
-"""Methods that builtins call of the objects that they are given, and of those in containers."""
-
 
 def is_ours(made: Any) -> bool:
     """Whether a class or a function belongs to the acquisition itself."""
@@ -111,7 +104,6 @@ class ClassReads:
         self._absent: dict[type, tuple[Source, set[str]]] = {}
         self._operands: set[Any] = set()
         self._plain: set[type] = set()
-        self._called: dict[type, list[str]] = {}
         self._own: set[type] = set()
         self._known: set[type] = set()
 
@@ -232,31 +224,6 @@ class ClassReads:
             self.lookup(cls, "__new__")
             self.lookup(cls, "__init__")
 
-    def called_natively(self, cls: type) -> bool:
-        """Whether code in C that works with objects of a class calls methods in Python; guard these."""
-        names = self._called.get(cls)
-        if names is None:
-            own = [vars(owner) for owner in cls.__mro__ if self.is_outside(owner)]
-            names = self._called[cls] = [n for n in CALLED_NATIVELY if any(_is_python(d.get(n)) for d in own)]
-            for name in names:
-                function = self.lookup(cls, name)
-                if _is_python(function):  # a class may take back what another gave: __hash__ = None
-                    self._world.made_of(function)
-                    self._names_of(function)
-        return bool(names)
-
-    def _names_of(self, function: types.FunctionType) -> None:
-        """Take in the globals and the variables of closures that a function names which code in C runs unseen."""
-        world, scope, code = self._world, function.__globals__, function.__code__
-        world.know(function, held(function, function.__qualname__))
-        for name in code.co_names:
-            if name in scope and not isinstance(scope[name], torch.Tensor):
-                world.contents(world.global_(scope, name, scope[name]))
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            contents = contents_of(cell)
-            if contents is not MISSING and not isinstance(contents, torch.Tensor):
-                world.contents(world.cell(function, name, contents))
-
     def checks(self, name: str, classes: Any) -> None:
         """Take in how classes tell what is an instance, or a subclass, of them.
 
@@ -346,10 +313,6 @@ def _asked(cls: type, name: str) -> Any:
     ):
         return MISSING
     return getattr(cls, name, MISSING)
-
-
-def _is_python(raw: Any) -> bool:
-    return isinstance(raw, types.FunctionType)
 
 
 def _raw(cls: type, name: str) -> Any:

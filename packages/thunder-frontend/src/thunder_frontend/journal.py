@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from collections import OrderedDict, deque
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Journal:
         self._dicts: dict[int, Any] = {}
         self._containers: set[int] = set()
         self._earlier: list[Write] = []
+        self._expected: dict[tuple[int, str, Any], Write] = {}
         self.version = 0
         self.consulted = 0
 
@@ -54,14 +56,38 @@ class Journal:
             if own.__class__ is dict:
                 self._dicts[id(own)] = target
 
-    def note_container(self, container: Any) -> None:
-        """Remember the contents of a container that is about to be changed."""
+    def note_container(self, container: Any, before: Any = None) -> None:
+        """Remember the contents of a container that is about to be changed; ``before``, if it was changed already."""
         self.version += 1
         if id(container) not in self._containers:
             self._containers.add(id(container))
             self._unwrite_items(container)
-            copy = container.copy() if hasattr(container, "copy") else type(container)(container)
+            copy = _copy(container) if before is None else before
             self._writes[(id(container), "container", None)] = Write("container", container, None, copy)
+
+    def expect(self, kind: str, target: Any, key: Any, before: Any) -> None:
+        """Remember what is at a place that code which nobody watches may write; see :meth:`settle`."""
+        place = (id(target), kind, key)
+        if place not in self._expected:
+            self._expected[place] = Write(kind, target, key, _copy(target) if kind == "container" else before)
+
+    def settle(self, is_over: bool = True) -> None:
+        """Note the places that were indeed written, of those where that was expected.
+
+        Args:
+            is_over: whether the code that nobody watches has ended.
+        """
+        expected = list(self._expected.values())
+        if is_over:
+            self._expected = {}
+        for write in expected:
+            if write.kind == "container":
+                if not _same_contents(write.target, write.before):
+                    self.note_container(write.target, write.before)
+                continue
+            there = write.target.__dict__ if write.kind == "attribute" else write.target
+            if there.get(write.key, MISSING) is not write.before:
+                self.note(write.kind, write.target, write.key, write.before)
 
     def _unwrite_items(self, container: Any) -> None:
         """Fold writes to single items into the write of the whole container, whose copy is of before them."""
@@ -131,10 +157,22 @@ class Journal:
 
     def undo(self) -> None:
         """Put everything back, last write first."""
+        self.settle()
         for write in reversed(self._writes.values()):
             _restore(write)
         for write in reversed(self._earlier):
             _restore(write)
+
+
+def _copy(container: Any) -> Any:
+    return container.copy() if hasattr(container, "copy") else type(container)(container)
+
+
+def _same_contents(container: Any, before: Any) -> bool:
+    """Whether a container holds the very same objects as its copy, in the same order."""
+    pairs = [(c.items() if isinstance(c, dict) else c) for c in (container, before)]
+    now, then = ([x for pair in p for x in pair] if isinstance(container, dict) else list(p) for p in pairs)
+    return len(now) == len(then) and all(map(operator.is_, now, then))
 
 
 def contents_of(cell: Any) -> Any:

@@ -61,10 +61,15 @@ NUMBERS_A_HOOK = torch.utils.hooks.RemovableHandle.__init__
 def runs_natively(function: Any) -> bool:
     """Whether a Python function is called as it is: Thunder's own, and what of PyTorch ends in its dispatcher."""
     module = function.__globals__.get("__name__") or ""
-    if function is call_module or function is module_calls.checkpoint or module in INTERPRETED_OWN:
+    if function is call_module or function is module_calls.checkpoint:
         return False
-    if function is NUMBERS_A_HOOK:
-        return True
+    return function is NUMBERS_A_HOOK or module_runs_natively(module)
+
+
+def module_runs_natively(module: str) -> bool:
+    """Whether the functions of a module are called as they are."""
+    if module in INTERPRETED_OWN:
+        return False
     if module.startswith("thunder"):
         return module.startswith("thunder_") and not module.startswith("thunder_benchmarks")
     if module == "torch" or module.startswith("torch."):

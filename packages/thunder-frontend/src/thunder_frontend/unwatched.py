@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copyreg
 import types
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from thunder_frontend.class_reads import is_mutable
 from thunder_frontend.guards import IdentityGuard, SnapshotGuard
 from thunder_frontend.kinds import (
     CODE,
@@ -65,10 +67,13 @@ class Unwatched:
         elif not isinstance(value, (*CODE, torch.nn.Module)):
             self._object(value, source, watched)
 
-    def looked_into(self, value: Any, depth: int = 2) -> None:
-        """Take in an object, and those in a container, whose methods code in C may call, so that nobody sees it.
+    def looked_into(self, value: Any, methods: Sequence[str] = (), depth: int = 2) -> None:
+        """Take in an object, and those in a container, at which code in C looks.
 
-        What these methods read is taken to be the object's own attributes.
+        Args:
+            value: what that code gets.
+            methods: special methods that it calls, of such objects as well whose classes do not have them.
+            depth: how many containers within others are looked into.
         """
         if type(value) in NOTHING_INSIDE:
             return
@@ -76,15 +81,16 @@ class Unwatched:
             if depth and length_of(value):
                 self._world.contents(value)
                 for part in [*value, *value.values()] if isinstance(value, DICTS) else items_of(value):
-                    self.looked_into(part, depth - 1)
+                    self.looked_into(part, methods, depth - 1)
             return
-        source = self._world.source_of(value)
-        if source is not None and not isinstance(value, (torch.Tensor, *VALUES, *CODE, torch.nn.Module)):
-            if isinstance(value, SHOWN_BY_C):
-                self.copied(value)
-                self._world.contents(value.__dict__)
-            elif self._world.classes.called_natively(type(value)):
-                self._object(value, source, watched=False)
+        if isinstance(value, (torch.Tensor, *VALUES, *CODE)):
+            return
+        if is_mutable(type(value)):
+            for name in methods:
+                self._world.classes.lookup(type(value), name)
+        if self._world.source_of(value) is not None and isinstance(value, SHOWN_BY_C):
+            self.copied(value)
+            self._world.contents(value.__dict__)
 
     def copied(self, value: Any) -> None:
         """Take in the attributes of an object of which a copy is made."""

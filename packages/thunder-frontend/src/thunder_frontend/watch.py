@@ -10,8 +10,8 @@ import operator
 import re
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Container, Mapping
-from types import CodeType, GetSetDescriptorType
+from collections.abc import Callable, Container, Mapping, Sequence
+from types import CodeType, FrameType, GetSetDescriptorType
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from thunder_frontend.class_reads import SPECIAL_METHODS, class_of
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of, is_slot
 from thunder_frontend.kinds import DICTS, LISTS, SETS, is_buffer
+from thunder_frontend.lookasides import NUMBERS_A_HOOK, module_runs_natively
 from thunder_frontend.queries import (
     ASKED_AGAIN,
     as_positional,
@@ -202,6 +203,16 @@ class Watch(Callbacks):
         if fn is operator.getitem:
             _found(self.world, *operands)
 
+    def native_frame(self, frame: FrameType, call: tuple[Any, Sequence[Any], Mapping[str, Any]]) -> None:
+        if not _is_of_no_concern(frame):
+            fn, args, kwargs = call
+            if _makes_class(fn, args):
+                for made in frame.f_locals.values():
+                    if isinstance(made, type) and made.__name__ in args and self.world.source_of(made) is None:
+                        self.world.classes.made(made)
+            for name in self.world.native_frames.entered(frame, [fn, *args, *kwargs.values()]):
+                self._varies(name)
+
     def opaque_call(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         known = hashable(fn)
         if known and fn in SPECIAL_METHODS:
@@ -215,10 +226,11 @@ class Watch(Callbacks):
             self._context_variable(fn.__self__, fn.__name__, args)
         if known and fn in BEFORE:
             BEFORE[fn](self.world, *args)
-        if _looks_inside(fn, known):
+        methods = _asked_inside(fn, known)
+        if methods is not None:
             for value in (*args, *kwargs.values()):
                 if fn not in SEARCHING or not is_container(value) or isinstance(value, LISTS):
-                    self.world.unwatched.looked_into(value)
+                    self.world.unwatched.looked_into(value, methods)
         if args and isinstance(args[0], contextvars.Context):
             refuse(getattr(fn, "__name__", ""))
         if known and fn in PRECISE or fn is super:
@@ -239,12 +251,15 @@ class Watch(Callbacks):
         if reads_stream(name, owner) and self.world.source_of(owner) is not None:
             refuse(name)
         if known and varies(fn, owner, args):
-            self.sharp(f"it calls {name}(), which happens while it is compiled and not on later calls", True)
+            self._varies(name)
         if known and fn in ASKED_AGAIN:
             self.world.answers.asked(fn, args, kwargs)
         if any([isinstance(a, decimal.Decimal) for a in (bound, *args)]):
             self.world.answers.computes_decimals()
         self._passed(fn, owner, [*args, *kwargs.values()])
+
+    def _varies(self, name: str) -> None:
+        self.sharp(f"it calls {name}(), which happens while it is compiled and not on later calls", True)
 
     def _context_variable(self, variable: contextvars.ContextVar[Any], name: str, args: tuple[Any, ...]) -> None:
         if name != "get":
@@ -275,9 +290,10 @@ class Watch(Callbacks):
             self.world.answers.registered(cls, abstract, answer)
 
     def opaque_result(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
+        self.world.journal.settle()
         if fn is type and len(args) == 1:
             return type_of(args[0], result)
-        if isinstance(result, type) and (fn is type.__new__ or isinstance(fn, type) and issubclass(fn, type)):
+        if isinstance(result, type) and _makes_class(fn, args):
             self.world.classes.made(result)
         if fn is globals:
             self.world.know(result, held(result, f"globals of {result.get('__name__', '?')}"))
@@ -308,6 +324,34 @@ class Watch(Callbacks):
         return result
 
 
+def _module_of(frame: FrameType) -> str:
+    return frame.f_globals.get("__name__") or ""
+
+
+def _is_native(frame: FrameType) -> bool:
+    return frame.f_code is NUMBERS_A_HOOK.__code__ or module_runs_natively(_module_of(frame))
+
+
+def _is_of_no_concern(frame: FrameType) -> bool:
+    """Whether a function runs for the acquisition, or for a function of PyTorch's, of all of which nothing is seen."""
+    if _is_native(frame):
+        return True
+    of_torch = _module_of(frame).startswith("torch.")
+    caller = frame.f_back
+    while caller is not None and not _module_of(caller).startswith("thunder_interpreter"):
+        module = _module_of(caller)
+        if module.startswith("thunder_") or of_torch and module.startswith("torch.") and _is_native(caller):
+            return True
+        caller = caller.f_back
+    return False
+
+
+def _makes_class(fn: Any, args: Sequence[Any]) -> bool:
+    if fn is type.__new__:
+        return True
+    return isinstance(fn, type) and issubclass(fn, type) and (fn is not type or len(args) == 3)
+
+
 def _hashable_in(fn: Any, table: Container[Any]) -> bool:
     return hashable(fn) and fn in table
 
@@ -324,12 +368,14 @@ def is_container(value: Any) -> bool:
     return type(value) in CONTAINERS or isinstance(value, (*LISTS, *DICTS, *SETS)) and not isinstance(value, torch.Size)
 
 
-def _looks_inside(fn: Any, known: bool) -> bool:
-    """Whether a function calls methods of the objects that it is given, or that containers hold which it is given."""
-    if known and fn in LOOKING_INSIDE or getattr(fn, "__module__", None) == "math":
-        return True
+def _asked_inside(fn: Any, known: bool) -> tuple[str, ...] | None:
+    """Which methods a function calls of the objects that containers hold which it gets; ``None`` if it has none."""
+    if known and fn in LOOKING_INSIDE:
+        return LOOKING_INSIDE[fn]
+    if getattr(fn, "__module__", None) == "math":
+        return ()
     owner = getattr(fn, "__self__", None)
-    return isinstance(owner, (*LISTS, *DICTS, *SETS, str)) and fn.__name__ in ASKING_METHODS
+    return ASKING_METHODS.get(fn.__name__) if isinstance(owner, (*LISTS, *DICTS, *SETS, str)) else None
 
 
 def _contains(world: World, container: Any, key: Any, *rest: Any) -> None:
@@ -423,21 +469,33 @@ TAKE_STATE = frozenset({"__reduce_ex__", "__reduce__", "__getstate__"})
 TAKE_ARRAYS = frozenset({torch.from_numpy})
 """Functions that make a tensor of an array, which becomes an input of the program."""
 
-LOOKING_INSIDE = frozenset({
-    min, max, sorted, sum, repr, str, format, print, hash, dict, set, frozenset, float, int, complex, range, divmod,
-    pow, round, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.contains,
-    operator.getitem, operator.mod, operator.index, operator.indexOf, operator.countOf, operator.add, operator.mul,
-    iter, next, list, tuple, any, all, filter,
-})  # fmt: skip
-"""Builtins that call special methods of the objects that they are given, or that containers hold."""
+EQUAL = ("__eq__",)
+ORDER = ("__lt__", "__gt__")
+KEYS = ("__eq__", "__hash__")
+TEXT = ("__str__", "__repr__", "__format__")
+
+LOOKING_INSIDE: dict[Any, tuple[str, ...]] = {
+    **dict.fromkeys((operator.contains, operator.indexOf, operator.countOf, operator.eq, operator.ne), EQUAL),
+    **dict.fromkeys((min, max, sorted, operator.lt, operator.le, operator.gt, operator.ge), ORDER),
+    **dict.fromkeys((hash, dict, set, frozenset), KEYS),
+    **dict.fromkeys((repr, str, format, print, operator.mod), TEXT),
+    **dict.fromkeys((any, all, filter), ("__bool__", "__len__")),
+    **dict.fromkeys((float, int, complex, range, divmod, pow, round, operator.getitem, operator.index), ()),
+    **dict.fromkeys((operator.add, operator.mul, iter, next, list, tuple), ()),
+    sum: ("__radd__", "__add__"),
+}
+"""Builtins that look at what containers hold, and the special methods that they call of these objects."""
 
 SEARCHING = (operator.getitem, operator.contains, iter, next, list, tuple)
 """Those of them that need not look at all that a dict or a set holds."""
 
-ASKING_METHODS = frozenset(
-    "index count remove sort get pop setdefault __contains__ __getitem__ __eq__ __ne__ __lt__ __gt__ add discard "
-    "format join update issubset issuperset isdisjoint union intersection difference".split()
-)
+ASKING_METHODS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys("index count remove __contains__ __eq__ __ne__".split(), EQUAL),
+    **dict.fromkeys("sort __lt__ __gt__".split(), ORDER),
+    **dict.fromkeys("format join".split(), TEXT),
+    **dict.fromkeys("get pop setdefault __getitem__ add discard update issubset issuperset isdisjoint".split(), KEYS),
+    **dict.fromkeys("union intersection difference".split(), KEYS),
+}
 """Methods of containers and strings that do the same."""
 
 BUILTIN = frozenset(

@@ -50,6 +50,7 @@ from thunder_frontend.kinds import (
     length_of,
     refuse_iterators,
 )
+from thunder_frontend.native_frames import NativeFrames
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.unwatched import Unwatched
@@ -77,6 +78,7 @@ class World:
         self._codes: set[int] = set()
         self.classes = ClassReads(self)
         self.unwatched = Unwatched(self)
+        self.native_frames = NativeFrames(self)
         self.answers = Answers(self)
         self._facts: set[Any] = set()
         self.guards: list[Guard] = []

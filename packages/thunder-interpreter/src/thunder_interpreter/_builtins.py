@@ -8,6 +8,7 @@ from typing import Any
 from thunder_interpreter import (
     _attributes,
     _classes,
+    _formatting,
     _handing_over,
     _introspection,
     _iteration,
@@ -30,6 +31,7 @@ SPECIALS: dict[Any, Special] = {
     **_introspection.SPECIALS,
     **_source.SPECIALS,
     **_special_methods.SPECIALS,
+    **_formatting.SPECIALS,
     **_handing_over.SPECIALS,
     containers.GET_ITEM: lambda frame, args, kwargs: _operators.subscript(frame, *args),
     _classes.RUN: _classes.run_in_namespace,

@@ -1,7 +1,7 @@
 """What a tracer may be told while code runs, and the replacements of callables."""
 
-from collections.abc import Callable
-from types import CodeType
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, FrameType
 from typing import Any
 
 
@@ -71,6 +71,12 @@ class Callbacks:
     def opaque_result(self, fn: Any, args: list[Any], kwargs: dict[str, Any], result: Any) -> Any:
         """Something that is not interpreted has returned."""
         return result
+
+    def native_frame(self, frame: FrameType, call: tuple[Any, Sequence[Any], Mapping[str, Any]]) -> None:
+        """C code is about to run a Python function, which is not interpreted then.
+
+        ``frame`` is where it starts; ``call`` is the callable that was called natively, and its arguments.
+        """
 
     def special_methods(self, fn: Any, operands: list[Any]) -> None:
         """Special methods of the operands, some of them in Python, are about to do what ``fn`` does.

@@ -13,13 +13,17 @@ from types import (
     MethodWrapperType,
     ModuleType,
 )
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from thunder_interpreter._decode import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, Program
 from thunder_interpreter._frame import AnyFrame, Call, Frame, InitFrame, Protocol, start
 from thunder_interpreter._null import NULL
+from thunder_interpreter._observing import run_natively
 from thunder_interpreter._pristine import keep_builtins
-from thunder_interpreter._types import python_function, raw_attribute
+from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
+
+if TYPE_CHECKING:
+    from thunder_interpreter._machine import Machine
 
 keep_builtins(globals())
 
@@ -93,15 +97,18 @@ def call_native(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any
     machine = frame.machine
     if machine.key is not None and args and isinstance(owner := getattr(fn, "__self__", None), dict):
         args = [machine.key(owner, args[0]), *args[1:]]  # get, pop, setdefault, __getitem__
-    if machine.opaque_call is not None:
-        machine.opaque_call(fn, args, kwargs)
     if machine.log is not None:
         machine.log.called(frame, fn)
-    result = fn(*args, **kwargs) if kwargs else fn(*args)
-    if machine.opaque_result is not None:
-        result = machine.opaque_result(fn, args, kwargs, result)
-    frame.stack.append(result)
+    frame.stack.append(reported(machine, fn, args, kwargs))
     return None
+
+
+def reported(machine: "Machine", fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The result of something that is not interpreted, which is reported before and after."""
+    if machine.opaque_call is not None:
+        machine.opaque_call(fn, args, kwargs)
+    result = run_natively(machine, fn, args, kwargs)
+    return result if machine.opaque_result is None else machine.opaque_result(fn, args, kwargs, result)
 
 
 def bind(program: Program, fn: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> list[Any]:
@@ -234,7 +241,6 @@ def construct(frame: AnyFrame, cls: type, args: list[Any], kwargs: dict[str, Any
     return start(frame, constructing(cls, new if interpreted_new else cls.__new__, args, kwargs))
 
 
-HEAP_TYPE = 1 << 9
 ABSTRACT = 1 << 20
 
 

@@ -17,6 +17,7 @@ from thunder_interpreter import _traceback
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE, Program
 from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame, user_frames
 from thunder_interpreter._machine import execute, unwind
+from thunder_interpreter._observing import pause, report_again
 from thunder_interpreter._pristine import keep_builtins
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ def resume(frame: Frame, sent: Any, thrown: BaseException | None) -> Any:
         raise ValueError(f"{kind_of(frame)} already executing")
     base = BaseFrame(machine)
     previous, machine.frame = machine.frame, base
+    trace = pause(machine) if machine.observing else None
     try:
         if thrown is None and frame.finished is False:
             return execute(machine, go_on(frame, base, sent, None))
@@ -197,6 +199,8 @@ def resume(frame: Frame, sent: Any, thrown: BaseException | None) -> Any:
     finally:
         machine.frame = previous
         base.native = None
+        if trace is not None:
+            report_again(machine, trace)
 
 
 ENTRY_CODES.add(resume.__code__)

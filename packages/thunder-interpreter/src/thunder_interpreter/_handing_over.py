@@ -8,9 +8,10 @@ import operator
 from typing import Any
 
 from thunder_interpreter import _iteration
-from thunder_interpreter._calls import HEAP_TYPE, Outcome, Special, call_native
+from thunder_interpreter._calls import Outcome, Special, call_native
 from thunder_interpreter._frame import AnyFrame
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._types import HEAP_TYPE
 
 keep_builtins(globals())
 

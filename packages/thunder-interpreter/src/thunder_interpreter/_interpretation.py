@@ -4,7 +4,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import BuiltinFunctionType, CodeType, MethodType, MethodWrapperType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, MethodWrapperType
 from typing import Any, TypeAlias
 
 from thunder_interpreter import _generators, _provenance, _traceback
@@ -121,6 +121,7 @@ class Interpretation:
         self.log: Log | None = Log() if log else None
         self.programs: dict[int, Any] = {}
         self.types: dict[Any, Any] = {}
+        self.python_classes: dict[type, bool | None] = {}
         self.plain: set[type] = set()
         self.peculiar: set[type] = set()
         self.constructors: dict[type, Any] = {}
@@ -161,9 +162,16 @@ class Interpretation:
     def forget_types(self) -> None:
         """Drop what is known about classes, since one may have changed."""
         self.types.clear()
+        self.python_classes.clear()
         self.plain.clear()
         self.peculiar.clear()
         self.constructors.clear()
+
+    def is_opaque(self, function: FunctionType) -> bool:
+        """Whether a Python function is called natively: our own, and those that the user of this package names."""
+        module = function.__globals__.get("__name__")
+        own = type(module) is str and module.startswith("thunder_interpreter.")
+        return own or (self.opaque is not None and self.opaque(function))
 
     def bridge(self, fn: Any) -> Any:
         """``fn`` as C code should get it to call it interpreted; what is not Python stays as it is."""

@@ -23,6 +23,7 @@ from thunder_interpreter._frame import (
     RaiseFrame,
     advance,
 )
+from thunder_interpreter._observing import pause, report_again
 from thunder_interpreter._pristine import keep_builtins
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Machine:
         self.roots = False
         self.cells: dict[int, tuple[Any, Any]] = {}
         self.result: Any = None
+        self.observing = False
         self.quick = self.consults is None and self.on_call is None and self.log is None
 
     load_global: Any
@@ -97,6 +99,7 @@ class Machine:
     opaque_call: Any
     special_methods: Any
     opaque_result: Any
+    native_frame: Any
     truth: Any
     constant: Any
     raised: Any
@@ -113,14 +116,8 @@ class Machine:
     def program(self, function: FunctionType) -> Program | Opaque:
         """Decode the code of ``function``, unless it is to be called natively."""
         code = function.__code__
-        opaque = self.run.opaque
         found: Program | Opaque
-        module = function.__globals__.get("__name__")
-        own = type(module) is str and module.startswith("thunder_interpreter.")
-        if own or (opaque is not None and opaque(function)):
-            found = Opaque(code)
-        else:
-            found = decoded(code, self.run.features)
+        found = Opaque(code) if self.run.is_opaque(function) else decoded(code, self.run.features)
         self.programs[id(code)] = found
         return found
 
@@ -132,6 +129,7 @@ class Machine:
             self.roots = self.provenance
             self.limit = sys.getrecursionlimit()
         previous, self.frame = self.frame, base
+        trace = pause(self) if self.observing else None
         try:
             outcome = call(base, fn, args, kwargs)
             if outcome is None:
@@ -140,6 +138,8 @@ class Machine:
         finally:
             self.frame = previous
             base.native = None
+            if trace is not None:
+                report_again(self, trace)
 
 
 def decoded(code: CodeType, features: frozenset[str]) -> Program:

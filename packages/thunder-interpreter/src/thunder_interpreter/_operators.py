@@ -5,11 +5,12 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from thunder_interpreter._calls import HEAP_TYPE, Outcome
+from thunder_interpreter._calls import Outcome, reported
 from thunder_interpreter._frame import AnswerFrame, AnyFrame, Call, Frame, Protocol, calling, start, steer
 from thunder_interpreter._null import NOTHING, NULL
+from thunder_interpreter._observing import run_natively, with_keys
 from thunder_interpreter._pristine import keep_builtins
-from thunder_interpreter._types import python_function, raw_attribute
+from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
@@ -99,13 +100,7 @@ def is_plain(machine: "Machine", cls: type) -> bool:
 
 def native_binary(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: Any, b: Any) -> Outcome:
     """Push ``fn(a, b)``, and report the call."""
-    machine = frame.machine
-    if machine.opaque_call is not None:
-        machine.opaque_call(fn, [a, b], {})
-    result = fn(a, b)
-    if machine.opaque_result is not None:
-        result = machine.opaque_result(fn, [a, b], {}, result)
-    frame.stack.append(result)
+    frame.stack.append(reported(frame.machine, fn, [a, b], {}))
     return None
 
 
@@ -237,12 +232,7 @@ def unary(frame: AnyFrame, symbol: str, value: Any) -> Outcome:
         if machine.special_methods is not None:
             machine.special_methods(native, [value])
         return machine.call(frame, method, [value], {})
-    if machine.opaque_call is not None:
-        machine.opaque_call(native, [value], {})
-    result = native(value)
-    if machine.opaque_result is not None:
-        result = machine.opaque_result(native, [value], {}, result)
-    frame.stack.append(result)
+    frame.stack.append(reported(machine, native, [value], {}))
     return None
 
 
@@ -324,11 +314,7 @@ def contains(frame: AnyFrame, item: Any, container: Any, invert: bool) -> Outcom
         iterate = raw_attribute(type(container), "__iter__")
         if python_function(machine, iterate):
             return start(frame, searching(machine, container, item, invert))
-    if machine.opaque_call is not None:
-        machine.opaque_call(operator.contains, [container, item], {})
-    result = item in container
-    if machine.opaque_result is not None:
-        result = machine.opaque_result(operator.contains, [container, item], {}, result)
+    result = reported(machine, operator.contains, [container, item], {})
     frame.stack.append(not result if invert else result)
     return None
 
@@ -386,7 +372,7 @@ def native_subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
         key = machine.key(container, key)
     if type(container) in CONTAINERS:
         try:
-            value = container[key]
+            value = with_keys(machine, operator.getitem, [container, key], [key])
         except LookupError:
             if machine.missing_item is not None:
                 machine.missing_item(container, key)
@@ -411,9 +397,11 @@ def store_item(frame: AnyFrame, container: Any, key: Any, value: Any) -> Outcome
     if type(container) in MUTABLE:
         if machine.store_item is not None:
             machine.store_item(container, key, value)
-    elif machine.opaque_call is not None:
-        machine.opaque_call(operator.setitem, [container, key, value], {})
-    container[key] = value
+        with_keys(machine, operator.setitem, [container, key, value], [key])
+    else:
+        if machine.opaque_call is not None:
+            machine.opaque_call(operator.setitem, [container, key, value], {})
+        run_natively(machine, operator.setitem, [container, key, value], {})
     frame.stack.append(None)
     return None
 
@@ -436,7 +424,7 @@ def delete_item(frame: AnyFrame, container: Any, key: Any) -> Outcome:
             machine.delete_item(container, key)
     elif machine.opaque_call is not None:
         machine.opaque_call(operator.delitem, [container, key], {})
-    del container[key]
+    with_keys(machine, operator.delitem, [container, key], [key])
     frame.stack.append(None)
     return None
 

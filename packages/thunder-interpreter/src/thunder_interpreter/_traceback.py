@@ -26,19 +26,31 @@ def entry(frame: Frame, rest: TracebackType | None, error: BaseException) -> Tra
     return TracebackType(rest, made, offset, program.line(index) or program.code.co_firstlineno)
 
 
+class Meant:
+    """The trace function of a frame that stands for an interpreted one; a debugger may have it called."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> "Meant":
+        return self
+
+
 def stand_in(frame: Frame) -> FrameType:
     """A real frame object of the user's code, for traceback objects, which take no other.
 
     Python creates frames only by running code; a generator that never starts has a frame with the code's file, name
-    and line table, and nothing of it runs. Its trace function, which is never called, leads back to the interpreted
-    frame with its variables.
+    and line table, and nothing of it runs. Its trace function, which does nothing, leads back to the interpreted frame
+    with its variables.
     """
     program = frame.program
     if program.frame_code is None:
         program.frame_code = frame_code(program.code)
     made: Any = FunctionType(program.frame_code, frame.globals)()
     found: FrameType = made.gi_frame
-    found.f_trace = frame  # type: ignore[assignment]
+    found.f_trace = Meant(frame)
     return found
 
 
@@ -48,14 +60,14 @@ def stand_in_with_variables(frame: Frame) -> FrameType:
     names = tuple(name for name in variables if isinstance(name, str))
     made: Any = FunctionType(frame_code(frame.program.code, names), frame.globals)(*(variables[n] for n in names))
     found: FrameType = made.gi_frame
-    found.f_trace = frame  # type: ignore[assignment]
+    found.f_trace = Meant(frame)
     return found
 
 
 def interpreted_frame(found: FrameType) -> Any:
     """The interpreted frame that a frame of a traceback stands for, or the frame itself."""
     meant: Any = found.f_trace
-    return meant if type(meant) is Frame else found
+    return meant.frame if type(meant) is Meant else found
 
 
 def frame_code(code: CodeType, names: tuple[str, ...] = ()) -> CodeType:

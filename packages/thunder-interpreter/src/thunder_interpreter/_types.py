@@ -13,6 +13,8 @@ keep_builtins(globals())
 
 MRO = type.__dict__["__mro__"].__get__
 DICT = type.__dict__["__dict__"].__get__
+HEAP_TYPE = 1 << 9
+"""Flag of classes made by a ``class`` statement, and of some made in C."""
 
 
 def raw_attribute(cls: type, name: str, default: Any = None) -> Any:

@@ -1,5 +1,6 @@
 """Building, extending and unpacking containers; formatting."""
 
+import operator
 from typing import Any
 
 from thunder_interpreter import _iteration
@@ -7,6 +8,7 @@ from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Call, Frame, Protocol, start, steer
 from thunder_interpreter._null import NOTHING
+from thunder_interpreter._observing import with_keys
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
 from thunder_interpreter.opcodes.calls import callable_name
@@ -38,14 +40,16 @@ def build_list(frame: Frame, stack: list[Any], count: int) -> None:
 @opcode("BUILD_SET")
 def build_set(frame: Frame, stack: list[Any], count: int) -> None:
     """``*values -> set``."""
-    stack.append(set(pop_many(stack, count)))
+    values = pop_many(stack, count)
+    stack.append(with_keys(frame.machine, set, [values], values))
 
 
 @opcode("BUILD_MAP")
 def build_map(frame: Frame, stack: list[Any], count: int) -> None:
     """``key, value, key, value, ... -> dict``."""
     values = pop_many(stack, 2 * count)
-    stack.append(dict(zip(values[::2], values[1::2], strict=True)))
+    pairs = zip(values[::2], values[1::2], strict=True)
+    stack.append(with_keys(frame.machine, dict, [pairs], values[::2]))
 
 
 @opcode("BUILD_CONST_KEY_MAP")
@@ -84,7 +88,7 @@ def list_append(frame: Frame, stack: list[Any], depth: int) -> None:
 def set_add(frame: Frame, stack: list[Any], depth: int) -> None:
     """Add the top to the set ``depth`` below."""
     value = stack.pop()
-    stack[-depth].add(value)
+    with_keys(frame.machine, set.add, [stack[-depth], value], [value])
 
 
 @opcode("MAP_ADD")
@@ -92,7 +96,7 @@ def map_add(frame: Frame, stack: list[Any], depth: int) -> None:
     """``key, value ->``, into the dict ``depth`` below."""
     value = stack.pop()
     key = stack.pop()
-    stack[-depth][key] = value
+    with_keys(frame.machine, operator.setitem, [stack[-depth], key, value], [key])
 
 
 @opcode("LIST_EXTEND")
@@ -106,19 +110,20 @@ def list_extend(frame: Frame, stack: list[Any], depth: int) -> Outcome:
         return None
     if kind.__dict__.get("__iter__") is None and not hasattr(kind, "__iter__") and not hasattr(kind, "__getitem__"):
         raise TypeError(f"Value after * must be an iterable, not {kind.__name__}")
-    return steer(frame, extending(frame, target.extend, iterable))
+    return steer(frame, extending(frame, list.extend, target, iterable))
 
 
 @opcode("SET_UPDATE")
 def set_update(frame: Frame, stack: list[Any], depth: int) -> Outcome:
     """Add the elements of the top to the set ``depth`` below."""
     iterable = stack.pop()
-    return steer(frame, extending(frame, stack[-depth].update, iterable))
+    return steer(frame, extending(frame, set.update, stack[-depth], iterable))
 
 
-def extending(frame: Frame, extend: Any, iterable: Any) -> Protocol:
+def extending(frame: Frame, extend: Any, target: Any, iterable: Any) -> Protocol:
     """Extend a container by all elements of ``iterable``."""
-    extend((yield from _iteration.elements(frame, iterable)))
+    elements = yield from _iteration.elements(frame, iterable)
+    with_keys(frame.machine, extend, [target, elements], elements if extend is set.update else ())
     return NOTHING
 
 

@@ -1,0 +1,207 @@
+"""C code that runs Python functions: nothing interprets these, so that a tracer is told of them.
+
+Which functions C code calls cannot be known beforehand. So, wherever something goes to C code that may be, or hold, a
+Python function, CPython itself reports the frames that are entered until the call returns.
+"""
+
+import gc
+import operator
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    ModuleType,
+    NoneType,
+    WrapperDescriptorType,
+)
+from typing import TYPE_CHECKING, Any
+
+from thunder_interpreter._frame import own
+from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._types import DICT, HEAP_TYPE, MRO
+
+if TYPE_CHECKING:
+    from thunder_interpreter._machine import Machine
+
+keep_builtins(globals())
+
+
+INERT = frozenset({
+    bool, int, float, complex, str, bytes, NoneType, type(...), range, slice, ModuleType, CodeType,
+    MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType,
+})  # fmt: skip
+"""Types of what runs no Python function, whatever C code does with it."""
+DEPTH = 4
+"""How deep objects are looked into."""
+CONTAINERS = (list, tuple, dict, set, frozenset)
+NEVER_CALL = frozenset({
+    isinstance, issubclass, id, callable, super, list.append, list.extend, list.insert, list.clear, list.reverse,
+    list.copy, dict.keys, dict.values, dict.items, dict.clear, dict.copy,
+})  # fmt: skip
+"""C functions that call nothing of what they get, or nothing that would not be interpreted."""
+KINDS_OF_THOSE = frozenset({BuiltinFunctionType, MethodDescriptorType, type})
+QUIET_METHODS = frozenset("append extend insert clear reverse keys values items copy".split())
+"""Methods of builtin containers that call nothing of what these hold."""
+KEYED_METHODS = frozenset("get pop setdefault add discard __getitem__ __setitem__ __delitem__ __contains__".split())
+"""Methods of dicts and sets that compare keys."""
+
+CODECS = frozenset({"encode", "decode"})
+"""Methods of strings that may run functions which were registered for them."""
+
+
+def run_natively(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """``fn(*args, **kwargs)``; the Python functions that it runs are reported."""
+    if machine.native_frame is not None and calls_python(machine, fn, args, kwargs):
+        return observed(machine, fn, args, kwargs)
+    return fn(*args, **kwargs) if kwargs else fn(*args)
+
+
+def calls_python(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether C code may call a Python function that is among, or held by, what it is given."""
+    if type(fn) in KINDS_OF_THOSE and fn in NEVER_CALL:
+        return False
+    if type(fn) is BuiltinFunctionType:
+        owner = fn.__self__
+        if fn.__name__ in CODECS and isinstance(owner, (str, bytes)):
+            return True
+        if isinstance(owner, CONTAINERS):
+            if fn.__name__ in QUIET_METHODS:
+                return False
+            if fn.__name__ in KEYED_METHODS and isinstance(owner, (dict, set)):
+                return any([compares_keys(machine, owner, value) for value in args])
+        if type(owner) is not ModuleType and may_run_python(machine, owner):
+            return True
+    elif may_run_python(machine, fn):
+        return True
+    return any([may_run_python(machine, value) for value in (*args, *kwargs.values())])
+
+
+def with_keys(machine: "Machine", fn: Any, args: Sequence[Any], keys: Sequence[Any]) -> Any:
+    """``fn(*args)``, which hashes and compares keys of its first argument, and calls nothing else.
+
+    Args:
+        machine: where it runs.
+        fn: such as ``operator.setitem``.
+        args: a container, and what else ``fn`` takes.
+        keys: the keys that it is asked for, or gets.
+    """
+    odd = [key for key in keys if type(key) not in INERT]
+    if odd and machine.special_methods is not None:
+        for key in odd:
+            machine.special_methods(hash, [key])
+            machine.special_methods(operator.eq, [key, key])
+    if machine.native_frame is not None and any([compares_keys(machine, args[0], key) for key in odd or keys[:1]]):
+        return observed(machine, fn, args, {})
+    return fn(*args)
+
+
+def compares_keys(machine: "Machine", container: Any, key: Any) -> bool:
+    """Whether looking for a key in a container may run Python; keys of one container are taken to be alike."""
+    if type(key) not in INERT and may_run_python(machine, key):
+        return True
+    if isinstance(container, (dict, set)):
+        for first in container:
+            return type(first) not in INERT and may_run_python(machine, first)
+    return False
+
+
+def may_run_python(machine: "Machine", value: Any, depth: int = DEPTH) -> bool:
+    """Whether C code may run a Python function that would be interpreted by means of an object.
+
+    Args:
+        machine: knows which functions are interpreted.
+        value: any object.
+        depth: how many objects within others are looked into.
+    """
+    kind = type(value)
+    if kind in INERT:
+        return False
+    if kind is FunctionType:
+        return not machine.run.is_opaque(value)
+    if kind is GeneratorType:
+        return id(value) not in machine.generators
+    runs = class_runs_python(machine, kind)
+    if runs is not None:
+        return runs
+    if isinstance(value, type):
+        return class_runs_python(machine, value) is True
+    if depth == 0:
+        return False
+    if getattr(getattr(value, "dtype", None), "hasobject", False):  # of arrays, which do not say what they hold
+        return True
+    return any([may_run_python(machine, part, depth - 1) for part in parts_of(value)])
+
+
+def parts_of(value: Any) -> list[Any]:
+    """What an object holds that is not of a class in Python."""
+    zone = getattr(value, "tzinfo", None)  # of dates, which do not tell it to the garbage collector
+    return gc.get_referents(value) if zone is None else [zone]
+
+
+def class_runs_python(machine: "Machine", cls: type) -> bool | None:
+    """Whether a class, or one that it is derived from, holds Python functions that would be interpreted.
+
+    It is ``None`` for a class without any Python function: what its objects hold decides then.
+    """
+    known = machine.run.python_classes
+    if cls in known:
+        return known[cls]
+    known[cls] = None  # while it is looked at: it may hold objects of itself
+    found: bool | None = None
+    for base in MRO(cls) or ():
+        if base.__flags__ & HEAP_TYPE:
+            for raw in DICT(base).values():
+                if type(raw) not in INERT and may_run_python(machine, raw, 2):
+                    known[cls] = True
+                    return True
+                if type(raw) is FunctionType:
+                    found = False
+    known[cls] = found
+    return found
+
+
+def observed(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """``fn(*args, **kwargs)``, while CPython tells which Python functions are entered.
+
+    Raises:
+        Exception: what the tracer raised when it was told, once the call is over.
+    """
+    errors: list[Exception] = []
+
+    def entered(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and not own(frame):
+            try:
+                machine.native_frame(frame, (fn, args, kwargs))
+            except Exception as error:
+                errors.append(error)
+
+    before = sys.gettrace()
+    outer, machine.observing = machine.observing, True
+    sys.settrace(entered)
+    try:
+        return fn(*args, **kwargs)
+    finally:
+        sys.settrace(before)
+        machine.observing = outer
+        if errors:
+            raise errors[0]
+
+
+def pause(machine: "Machine") -> Callable[..., Any] | None:
+    """Stop reporting, as long as C code runs the interpreter; return what :func:`report_again` takes."""
+    trace = sys.gettrace()
+    sys.settrace(None)
+    machine.observing = False
+    return trace
+
+
+def report_again(machine: "Machine", trace: Callable[..., Any] | None) -> None:
+    """Report again."""
+    machine.observing = True
+    sys.settrace(trace)
