@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from wider_programs import OUTSIDE, Refused, agrees_with_eager, random_program, state
+from wider_programs import OUTSIDE, Program, Refused, agrees_with_eager, random_program, state, text_of
 
 from thunder_frontend import AcquisitionError, cache_misses, jit, mark_dynamic
 
@@ -14,6 +14,31 @@ def test_random_programs_agree_with_eager(seed):
         agrees_with_eager(random_program(seed))
     except Refused:
         pass  # said so, which is not wrong; the sweep in tools counts these
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (
+            "v = torch.meshgrid(y.flatten(), x.flatten(), indexing='ij')[0]\ny.add_(v.sum())\nreturn [v, y]",
+            "a scalar that requires grad",
+        ),
+        ("v = torch.meshgrid(x.flatten(), y.flatten(), indexing='xy')\ny.add_(1)\nreturn [*v, y]", "a parameter"),
+        ("y.grad = torch.ones_like(y)\ny.unsqueeze_(0)\nreturn [y]", "scalars"),
+        ("v = y[y.long()]\nx.t_()\nreturn [v]", "a parameter"),
+        ("x[..., 0] = y.mean()\nreturn [x]", "a scalar that requires grad"),
+        ("x[torch.tensor([0])] = 2\nreturn [x]", "a scalar that requires grad"),
+        ("v = torch.nn.Parameter(y.nonzero().detach())\nreturn [v]", "half"),
+        ("torch.nn.functional.gelu(x)\nreturn [x]", "integers alone"),
+        ("x.index_add_(0, torch.tensor([0]), x[:1])\nreturn [x]", "one element"),
+        ("x[[0]] = x[:1]\nreturn [x]", "one element"),
+        ("with torch.inference_mode():\n    v = x * 2\nreturn [v, v[0], v.clone(), x[:1]]", "a parameter"),
+    ],
+)
+def test_what_random_programs_found_stays_found(body, kind, symbolic):
+    agrees_with_eager(Program(text_of(body.splitlines()), (kind,), "list", symbolic))
 
 
 def matrix():
@@ -128,8 +153,9 @@ def test_a_write_to_an_expanded_argument_is_refused():
         x[0] = x[-1]
         return x
 
-    with pytest.raises(AcquisitionError, match="expanded tensor"):
-        jit(program)(torch.arange(3.0).expand(2, 3))
+    for cache in (None, "symbolic values"):
+        with pytest.raises(AcquisitionError, match="expanded tensor"):
+            jit(program, cache=cache)(mark_dynamic(torch.arange(3.0).expand(2, 3), 1))
 
 
 def test_what_passes_compare_of_open_sizes_is_guarded():

@@ -53,6 +53,7 @@ from thunder_frontend.storage import is_out_of_reach, own_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, Sizes, opened
 from thunder_frontend.tensor_classes import asks_for_functions, check_tensor
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
+from thunder_frontend.view_writes import overlaps
 from thunder_frontend.watch import Watch
 from thunder_frontend.world import World
 from thunder_frontend.write_calls import WriteCalls
@@ -68,7 +69,7 @@ from thunder_ir import (
     number_proxy,
     recording,
 )
-from thunder_ir.passes import keep_failures
+from thunder_ir.passes import dead_code_elimination, keep_failures
 from thunder_torch import opaque_call, torch_language, viewed
 from thunder_torch.convert import fake_of, proxy_of
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
@@ -168,7 +169,8 @@ class Acquisition(WriteCalls):
     def root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         """Make a tensor of the outside world an input, with memory of its own."""
         proxy = proxy_of(tensor, self.builder.names.take(_input_name(source)))
-        dims = frozenset() if self.sizes is None else self.sizes.open(tensor, source)
+        # of several elements in one place, PyTorch allows what depends on strides, which are not known of open sizes
+        dims = frozenset() if self.sizes is None or overlaps(proxy) else self.sizes.open(tensor, source)
         if dims:
             self.numbers += opened(proxy, dims, self.builder.names.fresh, source)
             if tensor.is_contiguous():
@@ -198,6 +200,8 @@ class Acquisition(WriteCalls):
 
     def begin_leaf(self, tensor: TracedTensor) -> None:
         """Make a tensor a leaf that requires grad."""
+        if not tensor._proxy.dtype.is_inexact:
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         if is_out_of_reach(tensor):
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         leaf: Leaf | None = self._leaves.get(id(tensor), (None, None))[1]
@@ -465,7 +469,8 @@ class Acquisition(WriteCalls):
                 if self.known is not None and (seen := self.known.guard()) is not None:
                     self.world.require(seen, "values that Python has seen")
                 program = self._program(now, result, run.log if self._log else None)
-            if raised is not None and not program.effects and not any(state):
+            runs = program.effects or any(state) or dead_code_elimination(program.computation).bound_symbols
+            if raised is not None and not runs:  # nothing that comes before
                 raise raised
             return replace(program, raises=raised)
 

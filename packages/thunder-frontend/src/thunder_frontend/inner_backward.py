@@ -188,7 +188,10 @@ def spent(value: T) -> T:
 
 
 def as_gradient(gradient: T, leaf: T) -> T:
-    """Return a gradient laid out in memory as its leaf is, as PyTorch's accumulation does."""
-    if gradient.stride() == leaf.stride() or not is_dense(leaf):
+    """Return a gradient laid out in memory as its leaf is, as PyTorch's accumulation does.
+
+    One of another shape, of a leaf that was transposed in place since, stays as it is.
+    """
+    if gradient.shape != leaf.shape or gradient.stride() == leaf.stride() or not is_dense(leaf):
         return gradient
     return torch.empty_like(leaf, requires_grad=False).copy_(gradient)

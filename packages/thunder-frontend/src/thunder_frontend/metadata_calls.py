@@ -266,13 +266,33 @@ def _output_nr(calls: Any, tensor: T) -> int:
 @answers(torch.broadcast_tensors)
 def _broadcast_tensors(calls: Any, *tensors: Any) -> Any:
     """Each itself or, of another shape, a view of it: the call, which nobody reads, tells of what shape."""
-    given = tuple(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], T) else tensors
+    given, shapes = _given_and_shapes(calls, torch.broadcast_tensors, tensors, {})
     values = calls.values(given)
-    shapes = [tuple(p.shape) for p in calls.on_values(torch.broadcast_tensors, values, {})]
     return tuple([
         tensor if shape == tuple(value.shape) else calls(T.expand, (tensor, shape), {})
         for tensor, value, shape in zip(given, values, shapes, strict=True)
     ])  # fmt: skip
+
+
+def _given_and_shapes(calls: Any, function: Any, tensors: Any, kwargs: Any) -> tuple[Any, list[tuple[Any, ...]]]:
+    """Return the tensors that are given one by one, or as a sequence, and the shape of what each of them becomes."""
+    given = tuple(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], T) else tensors
+    return given, [tuple(p.shape) for p in calls.on_values(function, calls.values(given), kwargs)]
+
+
+@answers(torch.meshgrid)
+def _meshgrid(calls: Any, *tensors: Any, indexing: Any = None) -> Any:
+    """Each as a view of its own: along one dimension, the same along all others."""
+    given, shapes = _given_and_shapes(calls, torch.meshgrid, tensors, {"indexing": indexing or "ij"})
+    places = list(range(len(given)))
+    if indexing == "xy":
+        places[:2] = places[1::-1]
+    return tuple([_along(calls, *each) for each in zip(given, places, shapes, strict=True)])
+
+
+def _along(calls: Any, tensor: Any, place: int, shape: tuple[Any, ...]) -> Any:
+    line = tuple([length if d == place else 1 for d, length in enumerate(shape)])
+    return calls(T.expand, (calls(T.view, (tensor, line), {}), shape), {})
 
 
 @answers(torch.einsum)

@@ -39,13 +39,16 @@ class Outcome:
         self._leaves: list[Effect] = []
         tensor = self._tensor_template
         self.result = template(result, tensor, calls.world)
-        others = [e for write in calls.world.journal.writes() for e in self._object_effect(write, tensor)]
+        earlier: list[Effect] = []
+        others: list[Effect] = []
+        for write in calls.world.journal.writes():
+            (earlier if self._fits_no_more(write) else others).extend(self._object_effect(write, tensor))
         changes = calls.stages.effects(tensor, self._history_effects)
         changed = {id(stage.target) for stage in calls.stages}
         histories: dict[bool, list[Effect]] = {False: [], True: []}
         for traced in calls.from_outside():
             histories[id(traced) in changed] += self._history_effects(traced)
-        written = [*self._tensor_effects(), *histories[False], *changes, *histories[True]]
+        written = [*self._tensor_effects(), *histories[False], *earlier, *changes, *histories[True]]
         self.effects = [*written, *self._leaves, *others]
         self.effects += calls.prints.effects
 
@@ -144,6 +147,13 @@ class Outcome:
                 "which is not supported; use detach() and another name"
             )
         return [Effect("tensor", self._tensor_template(traced), "seen", current_value(traced, self.calls))]
+
+    def _fits_no_more(self, write: Write) -> bool:
+        """Whether a write gives a tensor a gradient of the shape that it had before its metadata were changed."""
+        if not isinstance(write.target, TracedTensor) or write.key != "_gradient":
+            return False
+        now = self.calls.world.journal.now(write)
+        return isinstance(now, T) and self.calls.value(now).shape != self.calls.value(write.target).shape
 
     def _object_effect(self, write: Write, tensor: Callable[[torch.Tensor], Any]) -> list[Effect]:
         now = self.calls.world.journal.now(write)

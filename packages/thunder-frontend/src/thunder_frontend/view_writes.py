@@ -150,13 +150,26 @@ def _part(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> Te
     return _by_position(call, view, parent, value)
 
 
-def overlap_in_part(written: torch.Tensor, read: torch.Tensor) -> bool:
-    """Whether PyTorch finds that two tensors of one memory share some of their elements, but not all in order."""
+APART = frozenset({
+    torch.Tensor.index_add, torch.Tensor.index_copy, torch.Tensor.index_put, torch.Tensor.index_reduce,
+    torch.Tensor.scatter, torch.Tensor.scatter_add, torch.Tensor.scatter_reduce, torch.Tensor.put,
+    torch.gather, torch.take, torch.index_select, torch.index_add, torch.index_copy, torch.scatter, torch.scatter_add,
+})  # fmt: skip
+"""Functions that may read nothing of what they write to; others may, if it is all of it."""
+
+
+def overlap_wrongly(written: torch.Tensor, read: torch.Tensor, apart: bool) -> bool:
+    """Whether PyTorch finds that two tensors of one memory share some of their elements, but not all in order.
+
+    Args:
+        written, read: the tensors.
+        apart: whether they may not share all in order, either.
+    """
     if not written.numel() or not read.numel() or not (is_dense(written) and is_dense(read)):
         return False
     (a, b), (c, d) = [(t.storage_offset(), t.storage_offset() + t.numel()) for t in (written, read)]
     if (a, b) == (c, d):
-        return written.stride() != read.stride()
+        return apart or written.stride() != read.stride()
     return a < d and c < b
 
 

@@ -27,13 +27,14 @@ from thunder_frontend.storage import (
 from thunder_frontend.torch_calls import TorchCalls
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.view_writes import (
+    APART,
     EXPANDING,
     OVERLAPPING,
     TOLERANT,
     Chain,
     check_laid_apart,
     check_overlap,
-    overlap_in_part,
+    overlap_wrongly,
     overlaps,
     scatter_into_parent,
 )
@@ -60,7 +61,12 @@ class WriteCalls(TorchCalls):
             self.check_out(mutation)
         in_part = mutation.function is setitem and not _looks_up(mutation.args[1])
         for target in targets:
-            self.check_writable(target, in_part)
+            try:
+                self.check_writable(target, in_part)
+            except RuntimeError:
+                if mutation.function is setitem:  # what the index is refused for comes first
+                    self.record(T.__getitem__, mutation.args[:2], {})
+                raise
             if not overlaps(self.value(target)):
                 continue
             if mutation.function is copy and mutation.args[1] is target:
@@ -217,16 +223,21 @@ class WriteCalls(TorchCalls):
     def check_sources(self, mutation: Mutation, target: TracedTensor) -> None:
         """Refuse, as PyTorch does, to compute what is written from a part of the memory that is written to."""
         read = [a for a in (*mutation.args, *mutation.kwargs.values()) if isinstance(a, TracedTensor)]
-        shared = [a for a in read if a is not target and a._memory is target._memory]
+        looks_up = mutation.function is setitem and _looks_up(mutation.args[1])
+        apart = mutation.function in APART or looks_up
+        if read and read[0] is target and not mutation.resizes:
+            del read[0]
+        read = [a for a in read if not looks_up or a is not mutation.args[1] or a._proxy.dtype.is_integer]  # no mask
+        shared = [a for a in read if a._memory is target._memory and (apart or a is not target)]
         if not shared or not all(map(place_is_known, (target, *shared))):
             return
         written = self.example(target)
-        if mutation.function is setitem:
+        if mutation.function is setitem and not looks_up:
             part = self.record(T.__getitem__, mutation.args[:2], {})
             if part._memory is not target._memory or not place_is_known(part):
                 return
             written = self.example(part)
-        if any([overlap_in_part(written, self.example(a)) for a in shared]):
+        if any([overlap_wrongly(written, self.example(a), apart) for a in shared]):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
                 "memory location. Please clone() the tensor before performing the operation."

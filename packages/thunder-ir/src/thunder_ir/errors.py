@@ -11,8 +11,8 @@ class ShapeError(ThunderError, RuntimeError):
     """A shape, dimension or number of elements does not fit the operation."""
 
 
-class DTypeError(ThunderError, RuntimeError):
-    """A dtype does not fit the operation."""
+class DTypeError(ThunderError, NotImplementedError):
+    """A dtype does not fit the operation: a ``RuntimeError``, and of the kind that PyTorch's kernels raise."""
 
 
 class DeviceError(ThunderError, RuntimeError):

@@ -10,7 +10,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 import thunder_lang as lang
-from thunder_ir import OpTags, TensorProxy, dtypes
+from thunder_ir import DTypeError, OpTags, TensorProxy, dtypes
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.symbol import torchsymbol
@@ -19,6 +19,17 @@ from thunder_torch.symbol import torchsymbol
 def wide(a: TensorProxy) -> TensorProxy:
     """Return ``a`` in the dtype in which PyTorch computes: float32 for the half precisions."""
     return lang.to(a, dtypes.float32) if a.dtype in (dtypes.float16, dtypes.bfloat16) else a
+
+
+def floating(operation: str, a: TensorProxy) -> TensorProxy:
+    """Return ``a`` in the dtype in which PyTorch computes what it has for floating-point numbers alone.
+
+    Raises:
+        DTypeError: ``a`` has others.
+    """
+    if not a.dtype.is_floating:
+        raise DTypeError(f"{operation} of {a.type_string} needs a floating-point dtype; convert it first")
+    return wide(a)
 
 
 def narrow_to(a: TensorProxy, dtype: Any) -> TensorProxy:
@@ -53,7 +64,7 @@ def hardtanh(a: TensorProxy, min_val: float = -1.0, max_val: float = 1.0, inplac
 @torchsymbol(F.gelu, torch._C._nn.gelu, tags=POINTWISE)
 def gelu(a: TensorProxy, *, approximate: str = "none") -> TensorProxy:
     """``a`` times the normal distribution function of ``a``, or its approximation by a hyperbolic tangent."""
-    x = wide(a)
+    x = floating("gelu", a)
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
         return narrow_to(0.5 * x * (1 + lang.tanh(inner)), a.dtype)
@@ -63,14 +74,14 @@ def gelu(a: TensorProxy, *, approximate: str = "none") -> TensorProxy:
 @torchsymbol(F.silu, torch._C._nn.silu, tags=POINTWISE)
 def silu(a: TensorProxy, inplace: bool = False) -> TensorProxy:
     """``a * sigmoid(a)``."""
-    x = wide(a)
+    x = wide(a) if a.dtype.is_complex else floating("silu", a)
     return narrow_to(x * lang.sigmoid(x), a.dtype)
 
 
 @torchsymbol(F.mish, torch._C._nn.mish, tags=POINTWISE)
 def mish(a: TensorProxy, inplace: bool = False) -> TensorProxy:
     """``a * tanh(softplus(a))``."""
-    x = wide(a)
+    x = floating("mish", a)
     return narrow_to(x * lang.tanh(_softplus(x, 1.0, 20.0)), a.dtype)
 
 
@@ -85,7 +96,7 @@ def _softplus(a: TensorProxy, beta: Any, threshold: Any) -> TensorProxy:
 @torchsymbol(F.softplus, torch._C._nn.softplus, tags=POINTWISE)
 def softplus(a: TensorProxy, beta: float = 1, threshold: float = 20) -> TensorProxy:
     """``log(1 + exp(beta * a)) / beta``; ``a`` itself above the threshold."""
-    return narrow_to(_softplus(wide(a), beta, threshold), a.dtype)
+    return narrow_to(_softplus(floating("softplus", a), beta, threshold), a.dtype)
 
 
 def _elu(a: TensorProxy, alpha: Any, scale: Any, input_scale: Any) -> TensorProxy:
@@ -117,13 +128,13 @@ def torch_selu(a: TensorProxy) -> TensorProxy:
 @torchsymbol(F.celu, tags=POINTWISE)
 def celu(a: TensorProxy, alpha: float = 1.0, inplace: bool = False) -> TensorProxy:
     """``a`` where positive, ``alpha * (exp(a / alpha) - 1)`` elsewhere."""
-    return _elu(a, alpha, 1.0, 1.0 / alpha)
+    return narrow_to(_elu(floating("celu", a), alpha, 1.0, 1.0 / alpha), a.dtype)
 
 
 @torchsymbol(torch.celu, tags=POINTWISE, name="torch_celu")
 def torch_celu(a: TensorProxy, alpha: float = 1.0) -> TensorProxy:
     """``a`` where positive, ``alpha * (exp(a / alpha) - 1)`` elsewhere."""
-    return _elu(a, alpha, 1.0, 1.0 / alpha)
+    return narrow_to(_elu(floating("celu", a), alpha, 1.0, 1.0 / alpha), a.dtype)
 
 
 @torchsymbol(F.leaky_relu, tags=POINTWISE)
@@ -155,21 +166,21 @@ def prelu(a: TensorProxy, weight: TensorProxy) -> TensorProxy:
 @torchsymbol(F.hardsigmoid, tags=POINTWISE)
 def hardsigmoid(a: TensorProxy, inplace: bool = False) -> TensorProxy:
     """``clamp(a + 3, 0, 6) / 6``."""
-    x = wide(a)
+    x = floating("hardsigmoid", a)
     return narrow_to(lang.clamp(x + 3, 0, 6) / 6, a.dtype)
 
 
 @torchsymbol(F.hardswish, tags=POINTWISE)
 def hardswish(a: TensorProxy, inplace: bool = False) -> TensorProxy:
     """``a * clamp(a + 3, 0, 6) / 6``."""
-    x = wide(a)
+    x = floating("hardswish", a)
     return narrow_to(x * lang.clamp(x + 3, 0, 6) / 6, a.dtype)
 
 
 @torchsymbol(F.logsigmoid, torch._C._nn.log_sigmoid, tags=POINTWISE)
 def logsigmoid(a: TensorProxy) -> TensorProxy:
     """``log(sigmoid(a))``, without overflow on the way."""
-    x = wide(a)
+    x = floating("logsigmoid", a)
     return narrow_to(lang.minimum(x, lang.zeros_like(x)) - lang.log1p(lang.exp(-lang.abs(x))), a.dtype)
 
 
@@ -188,6 +199,7 @@ def tanhshrink(a: TensorProxy) -> TensorProxy:
 @torchsymbol(F.hardshrink, torch.hardshrink, Tensor.hardshrink, tags=POINTWISE)
 def hardshrink(a: TensorProxy, lambd: float = 0.5) -> TensorProxy:
     """``a`` where it is farther than ``lambd`` from zero, zero elsewhere."""
+    floating("hardshrink", a)
     inside = lang.logical_and(a >= -lambd, a <= lambd)
     return lang.where(inside, lang.zeros_like(a), a)
 
@@ -223,9 +235,7 @@ def glu(a: TensorProxy, dim: int = -1) -> TensorProxy:
 def softmax_of(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
     """Return the softmax along ``dim``, computed in the dtype in which PyTorch does."""
     out = a.dtype if dtype is None else from_torch_dtype(dtype)
-    if a.dtype.is_exact and dtype is None:
-        raise RuntimeError(f'"softmax_kernel_impl" not implemented for {a.dtype}')
-    x = wide(a if dtype is None else lang.to(a, out))
+    x = floating("softmax", a if dtype is None else lang.to(a, out))
     if x.ndim == 0:
         return narrow_to(lang.exp(x - x), out)
     shifted = lang.exp(x - lang.amax(x, dim, True)) if x.shape[dim] != 0 else lang.exp(x)
@@ -235,7 +245,7 @@ def softmax_of(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
 def log_softmax_of(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
     """Return the logarithm of the softmax along ``dim``."""
     out = a.dtype if dtype is None else from_torch_dtype(dtype)
-    x = wide(a if dtype is None else lang.to(a, out))
+    x = floating("log_softmax", a if dtype is None else lang.to(a, out))
     if x.ndim == 0:
         return narrow_to(x - x, out)
     shifted = x - lang.amax(x, dim, True) if x.shape[dim] != 0 else x
