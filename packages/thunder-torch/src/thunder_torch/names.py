@@ -117,6 +117,10 @@ def last_name(function: Any) -> str:
     return path.rpartition(".")[2] if path else getattr(function, "__name__", "")
 
 
+_OPERATORS = {"torch.nn.functional.unfold": "im2col", "torch.nn.functional.fold": "col2im"}
+"""The operators of functions whose names others have."""
+
+
 def schemas_of(function: Any) -> Iterator[Any]:
     """Yield the schemas of PyTorch's operators that a callable of PyTorch's stands for."""
     if isinstance(function, OpOverload):
@@ -130,7 +134,7 @@ def schemas_of(function: Any) -> Iterator[Any]:
             return
         place, _, name = path.rpartition(".")
         prefix = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}.get(place, "")
-        found = getattr(torch.ops.aten, prefix + name, None)
+        found = getattr(torch.ops.aten, _OPERATORS.get(path, prefix + name), None)
         if not isinstance(found, OpOverloadPacket):
             return
         packet = found
