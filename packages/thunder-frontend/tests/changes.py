@@ -6,13 +6,21 @@ executed in the globals of the program, so that a compiled and an eager copy of 
 
 from __future__ import annotations
 
+import builtins
 import collections
 import contextlib
+import csv
 import decimal
 import enum
+import functools
+import gc
+import locale
 import math
 import os
+import resource
+import socket
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,8 +135,32 @@ def restore() -> None:
     decimal.setcontext(decimal.Context())
     os.chdir(DIRECTORY)
     sys.modules.pop("thunder_scene", None)
-    for name in ("THUNDER_SCENE", "THUNDER_SCENE2"):
+    vars(builtins).pop("thunder_scene", None)
+    for name in ("THUNDER_SCENE", "THUNDER_SCENE2", "TZ"):
         os.environ.pop(name, None)
+    restore_settings()
+
+
+SETTINGS = (
+    (sys.setrecursionlimit, (sys.getrecursionlimit(),)),
+    (gc.set_threshold, gc.get_threshold()),
+    (csv.field_size_limit, (csv.field_size_limit(),)),
+    (socket.setdefaulttimeout, (None,)),
+    (resource.setrlimit, (resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))),
+    (locale.setlocale, (locale.LC_NUMERIC, "C")),
+    (time.tzset, ()),
+    (functools.partial(torch.set_printoptions, profile="default"), ()),
+)
+"""What the process had set, by the functions that set it."""
+
+
+def restore_settings() -> None:
+    """Put back what cases set in modules written in C."""
+    for function, args in SETTINGS:
+        function(*args)
+    if numpy := sys.modules.get("numpy"):
+        numpy.seterr(divide="warn")
+        numpy.set_printoptions(precision=8)
 
 
 def same(ours: Any, eagers: Any) -> bool:

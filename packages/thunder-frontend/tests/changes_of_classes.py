@@ -94,3 +94,92 @@ case(
     "y = f12_(y)",
     "K12 = 3.0",
 )
+case(
+    "subclasses",
+    "class A_sub:\n    pass",
+    "y = y * (1 + len(A_sub.__subclasses__()))",
+    "class B_sub(A_sub): pass",
+    "class C_sub(A_sub): k = 2.0",
+)
+METACLASSES = """
+class M_a(type):
+    k = 2.0
+    def __call__(c):
+        return super().__call__()
+    def __instancecheck__(c, o):
+        return False
+    def __len__(c):
+        return 2
+class M_b(type):
+    k = 3.0
+    def __call__(c):
+        return 5.0
+    def __instancecheck__(c, o):
+        return True
+    def __len__(c):
+        return 0
+class M_c(type):
+    def __getattribute__(c, n):
+        return 5.0 if n == "k" else type.__getattribute__(c, n)
+class A_m(metaclass=M_a):
+    h = 7.0
+"""
+for name, body in (
+    ("read", "y = y * A_m.k"),
+    ("called", "v = A_m()\ny = y * (v if isinstance(v, float) else v.h)"),
+    ("asked for instances", "y = y * (2 if isinstance(3, A_m) else 3)"),
+    ("asked for", "y = y * (2 if type(A_m) is M_a else 3)"),
+    ("an instance", "y = y * (2 if isinstance(A_m, M_a) else 3)"),
+    ("true or not", "y = y * (2 if A_m else 3)"),
+):
+    case(f"metaclass: {name}", METACLASSES, body, "A_m.__class__ = M_b", "A_m.__class__ = M_c", "A_m.__class__ = M_a")
+case(
+    "class that an object claims to have",
+    "class A_cl:\n    c = int\n    __class__ = property(lambda s: s.c)\na_cl = A_cl()",
+    "y = y * (2 if isinstance(a_cl, int) else 3) * (5 if isinstance(a_cl, (str, A_cl)) else 7)",
+    "a_cl.c = str",
+    "del a_cl.c",
+    "A_cl.c = float",
+    "A_cl.__class__ = property(lambda s: s.none)",
+)
+case(
+    "class that stops being abstract",
+    "import abc\nclass A_ab(abc.ABC):\n    @abc.abstractmethod\n    def f(s): pass\nclass B_ab(A_ab): pass",
+    "try:\n    B_ab()\n    y = y * 2\nexcept TypeError:\n    y = y * 3",
+    "B_ab.f = lambda s: 1; abc.update_abstractmethods(B_ab)",
+)
+case(
+    "dict of a class",
+    "class A_di:\n    k = 2.0",
+    "y = y * A_di.__dict__['k'] * (2 if 'z' in vars(A_di) else 3)",
+    "A_di.k = 3.0",
+    "A_di.z = 1",
+    "del A_di.z",
+)
+case(
+    "names of a class",
+    "class A_na:\n    k = 2.0\na_na = A_na()",
+    "y = y * len([n for n in vars(A_na) if n[0] != '_']) * len(dir(A_na)) * len(dir(a_na))",
+    "A_na.z = 3.0",
+    "a_na.z = 3.0",
+    "del A_na.z",
+)
+case(
+    "static attribute",
+    "import inspect\nclass A_st:\n    k = 2.0\na_st = A_st()",
+    "y = y * inspect.getattr_static(a_st, 'k') * len(inspect.getmembers(a_st))",
+    "A_st.k = 3.0",
+    "a_st.k = 4.0",
+)
+case(
+    "hints of types",
+    "import typing\nclass A_th:\n    k: float",
+    "y = y * len(typing.get_type_hints(A_th))",
+    "A_th.__annotations__['b'] = int",
+)
+case(
+    "dispatch by abstract classes",
+    "import abc\n@functools.singledispatch\ndef f_da(a): return 2.0\nclass I_da(abc.ABC): pass\nclass A_da: pass\nf_da.register(I_da, lambda a: 3.0)\na_da = A_da()",
+    "y = y * f_da(a_da)",
+    "I_da.register(A_da)",
+)

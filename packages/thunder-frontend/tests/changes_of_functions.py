@@ -97,3 +97,47 @@ case(
     "K11 = 3.0",
     "F11.cache_clear()",
 )
+case(
+    "name that nothing defines",
+    "",
+    "try:\n    y = y * thunder_scene\nexcept NameError:\n    y = y * 7",
+    "import builtins; builtins.thunder_scene = 2.0",
+    "thunder_scene = 3.0",
+    "del thunder_scene",
+    "del builtins.thunder_scene",
+)
+case(
+    "variable of a closure without a value",
+    "def make_vc():\n    def f():\n        return v\n    def s(k):\n        nonlocal v\n        v = k\n    def d():\n        nonlocal v\n        del v\n    v = 1\n    d()\n    return f, s, d\nf_vc, s_vc, d_vc = make_vc()",
+    "try:\n    y = y * f_vc()\nexcept NameError:\n    y = y * 7",
+    "s_vc(3.0)",
+    "d_vc()",
+    "s_vc(5.0)",
+)
+case(
+    "defaults that come",
+    "def f_dc(a):\n    return a\ndef g_dc(*, a):\n    return a",
+    "for f in (f_dc, g_dc):\n    try:\n        y = y * f()\n    except TypeError:\n        y = y * 9",
+    "f_dc.__defaults__ = (3.0,)",
+    "g_dc.__kwdefaults__ = {'a': 5.0}",
+    "f_dc.__defaults__ = None",
+)
+case(
+    "global that is deleted",
+    "K_gd = 2.0",
+    "global K_gd\nv = K_gd\ndel K_gd\nK_gd = v + 1\ny = y * v",
+    "K_gd = 7.0",
+)
+case(
+    "attribute that comes and goes",
+    "class A_cg: pass\na_cg = A_cg()",
+    "y = y * (2 if hasattr(a_cg, 'z') else 3)\na_cg.z = 1.0\ndel a_cg.z",
+    "a_cg.z = 3.0",
+    "pass",
+)
+case(
+    "attribute that is left behind or not",
+    "class A_lb: pass\na_lb = A_lb()\ndef f_lb():\n    a_lb.z = 1.0\n    del a_lb.z",
+    "f_lb()\ny = y * (2 if 'z' in vars(a_lb) else 3)",
+    "a_lb.z = 3.0",
+)

@@ -192,3 +192,19 @@ case(
     "a71.a = 3.0",
     "A71 = dataclasses.make_dataclass('A71', [('a', float, 1.0), ('b', float, 2.0)]); a71 = A71()",
 )
+MODULE = "m{0} = types.ModuleType('m{0}')\nm{0}.k = 2.0\nm{0}.f = lambda v: v * 2\nclass A{0}(types.ModuleType):\n    k = property(lambda s: 5.0)\n    f = property(lambda s: lambda v: v * 3)\n    z = property(lambda s: 7.0)\nclass B{0}(types.ModuleType):\n    def __getattribute__(s, n):\n        return 9.0 if n in 'kz' else object.__getattribute__(s, n)\nclass C{0}(types.ModuleType):\n    def __getattr__(s, n):\n        return 4.0"
+for number, body in ((74, "y = y * m74.k"), (75, "y = m75.f(y)"), (76, "y = y * getattr(m76, 'z', 2.0)")):
+    case(
+        f"calls: class of a module {number}",
+        MODULE.format(number),
+        body,
+        *(f"m{number}.__class__ = {name}{number}" for name in "ABC"),
+        f"m{number}.__class__ = types.ModuleType",
+    )
+case(
+    "calls: module of PyTorch that computes attributes",
+    "",
+    "y = y * (2 if torch.backends.opt_einsum.enabled else 3)",
+    "torch.backends.opt_einsum.enabled = False",
+    "torch.backends.opt_einsum.enabled = True",
+)

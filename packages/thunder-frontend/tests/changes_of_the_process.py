@@ -35,6 +35,75 @@ case(
     "del sys.modules['thunder_scene']",
 )
 case(
+    "limit of recursion",
+    "import sys",
+    "y = y * sys.getrecursionlimit()",
+    "sys.setrecursionlimit(sys.getrecursionlimit() + 10)",
+)
+case(
+    "errors of NumPy",
+    "import numpy as np",
+    "y = y * (2 if np.geterr()['divide'] == 'warn' else 3)",
+    "np.seterr(divide='ignore')",
+    "np.seterr(divide='warn')",
+)
+case(
+    "how NumPy and PyTorch print",
+    "import numpy as np",
+    "y = y * np.get_printoptions()['precision'] * torch._tensor_str.get_printoptions()['precision']",
+    "np.set_printoptions(precision=3)",
+    "torch.set_printoptions(precision=7)",
+)
+case(
+    "warning that is caught",
+    "import warnings",
+    "try:\n    warnings.warn('thunder scene')\n    y = y * 2\nexcept UserWarning:\n    y = y * 3",
+    "warnings.filterwarnings('error', 'thunder scene')",
+    "warnings.filterwarnings('ignore', 'thunder scene')",
+)
+case(
+    "warning that is raised",
+    "import warnings",
+    "warnings.warn('thunder scene')\ny = y * 2",
+    "warnings.filterwarnings('error', 'thunder scene')",
+    "warnings.filterwarnings('ignore', 'thunder scene')",
+)
+case(
+    "locale",
+    "import locale",
+    "y = y * len(locale.setlocale(locale.LC_NUMERIC)) * len(str(locale.getlocale(locale.LC_NUMERIC)))",
+    "locale.setlocale(locale.LC_NUMERIC, 'C.UTF-8')",
+    "locale.setlocale(locale.LC_NUMERIC, 'C')",
+)
+case(
+    "time zone",
+    "import datetime, os, time\nD27 = datetime.datetime(2020, 1, 1)",
+    "y = y * (1 + time.localtime(0).tm_hour) + datetime.datetime.fromtimestamp(0).hour + D27.timestamp()",
+    "os.environ['TZ'] = 'EST+5'; time.tzset()",
+    "os.environ['TZ'] = 'UTC'; time.tzset()",
+)
+case(
+    "settings of the collector",
+    "import gc",
+    "y = y * gc.get_threshold()[0] * (1 + gc.get_debug())",
+    "gc.set_threshold(500)",
+    "gc.set_threshold(700)",
+)
+case(
+    "settings of modules in C",
+    "import csv, faulthandler, socket, sys",
+    "y = y * csv.field_size_limit() * (2 if faulthandler.is_enabled() else 3) * (socket.getdefaulttimeout() or 5)",
+    "csv.field_size_limit(1000)",
+    "socket.setdefaulttimeout(3)",
+    "socket.setdefaulttimeout(None)",
+)
+case(
+    "limit of resources",
+    "import resource",
+    "y = y * resource.getrlimit(resource.RLIMIT_NOFILE)[0]",
+    "resource.setrlimit(resource.RLIMIT_NOFILE, (1000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))",
+)
+case(
     "class that super begins after",
     "class A10:\n    f = lambda s: 2.0\nclass B10(A10):\n    def f(s):\n        return super().f() * 3\nclass C10:\n    f = lambda s: 5.0\nclass E10(C10, A10):\n    pass\nclass F10(B10, E10):\n    pass\nO10 = F10()",
     "y = y * O10.f()",

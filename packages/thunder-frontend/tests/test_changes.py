@@ -7,6 +7,7 @@ import changes_of_functions  # noqa: F401
 import changes_of_libraries  # noqa: F401
 import changes_of_library_calls  # noqa: F401
 import changes_of_modules  # noqa: F401
+import changes_of_native_state  # noqa: F401
 import changes_of_natively_called  # noqa: F401
 import changes_of_objects  # noqa: F401
 import changes_of_parts_of_modules  # noqa: F401
@@ -61,6 +62,7 @@ def test_changes_to_programs_that_read_several_things_are_seen(scene):
         ("B2 = (v for v in [2.0, 3.0])", "for v in B2:\n    y = y * v"),
         ("B3 = itertools.count(2)", "y = y * next(B3)"),
         ("NAMED['b4'] = iter([2.0])", "y = y * sum(b4)"),
+        ("import csv\nB5 = csv.reader(['1', '2'])", "y = y * float(next(B5)[0])"),
     ],
 )
 def test_iterators_begun_outside_are_refused_before_they_are_advanced(setup, body):
@@ -84,6 +86,19 @@ def test_iterators_begun_outside_are_refused_before_they_are_advanced(setup, bod
         ("import io\nB10 = io.StringIO()", "y = y * len(B10.getvalue())"),
         ("import time", "y = y * time.localtime().tm_sec"),
         ("import numpy as np", "y = y * np.random.rand()"),
+        ("import gc", "y = y * gc.get_freeze_count()"),
+        ("import sys", "y = y * sys.getallocatedblocks()"),
+        ("import time", "y = y * time.thread_time()"),
+        ("import threading", "y = y * (2 if threading.stack_size() else 3)"),
+        ("import resource", "y = y * resource.getrusage(0).ru_maxrss"),
+        ("import sqlite3\nC13 = sqlite3.connect(':memory:')", "y = y * C13.execute('select 3').fetchone()[0]"),
+        ("import zlib\nC14 = zlib.compressobj()", "y = y * len(C14.flush())"),
+        ("import mmap\nM15 = mmap.mmap(-1, 16)", "y = y * M15.tell()"),
+        ("import threading\nL16 = threading.RLock()", "y = y * (2 if L16.acquire(False) else 3)"),
+        ("import multiprocessing as mp\nE17 = mp.Event()", "y = y * (2 if E17.is_set() else 3)"),
+        ("import queue\nQ18 = queue.SimpleQueue()\nQ18.put(2.0)", "y = y * Q18.get()"),
+        ("@functools.lru_cache\ndef f19(n):\n    return n", "y = y * (1 + f19.cache_info().hits)"),
+        ("@functools.lru_cache\ndef f20(n):\n    return n", "f20.cache_clear()"),
         ("import numpy as np\nG12 = np.random.default_rng()", "y = y * G12.random()"),
     ],
 )

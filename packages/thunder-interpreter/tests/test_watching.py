@@ -97,6 +97,26 @@ def test_missing_attributes_are_reported():
     assert callbacks.log == [("missing_attribute", thing, "no"), ("missing_attribute", thing, "nope")]
 
 
+def test_missing_variables_are_reported():
+    callbacks = recorder("load_global", "load_closure", "missing_global", "missing_closure")
+    free = 1
+    del free
+
+    def program():
+        for read in (lambda: free, lambda: NOWHERE):  # noqa: F821
+            try:
+                read()
+            except NameError:
+                continue
+            return False
+        return True
+
+    assert interpret(program, callbacks=callbacks)()
+    kinds = [entry for entry in callbacks.log if entry[0].startswith("missing")]
+    assert [entry[0] for entry in kinds] == ["missing_closure", "missing_global"]
+    assert kinds[1][1] is globals() and kinds[1][2] == "NOWHERE" and kinds[0][2] == "free"
+
+
 def test_effects_are_reported_before_they_happen():
     seen = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import decimal
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import MembershipGuard
 from thunder_frontend.journal import MISSING
 from thunder_frontend.kinds import VALUES
-from thunder_frontend.queries import as_positional, decimal_context, failing
+from thunder_frontend.queries import as_positional, decimal_context, failing, warning_filters
 from thunder_frontend.sources import held
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ class Answers:
                 "the program computes with decimal numbers in a context that it changes itself; change it before"
             )
         self.result_of(decimal_context, (), decimal_context())
+
+    def warns(self) -> None:
+        """Take in what becomes of a warning that is about to be given, which may be an error."""
+        journal = self._world.journal
+        if not journal.written_at(warnings, "attribute", "filters") and not journal.wrote(warnings.filters):
+            self.result_of(warning_filters, (), warning_filters())
 
     def registered(self, cls: type, other: type, answer: bool) -> None:
         """Take in whether a class counts as derived from an abstract one."""

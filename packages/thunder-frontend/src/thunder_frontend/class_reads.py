@@ -19,6 +19,7 @@ import torch
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import HeldPartGuard, MembershipGuard
 from thunder_frontend.journal import MISSING
+from thunder_frontend.kinds import is_of_library
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 HEAP_TYPE = 1 << 9
 IMMUTABLE_TYPE = 1 << 8
+ABSTRACT = 1 << 20
 BINARY = "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split()
 COMPARISONS = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "gt": "lt", "ge": "le"}
 """Flag of classes whose attributes cannot be set."""
@@ -123,8 +125,14 @@ class ClassReads:
             if cls not in self._known:
                 self._known.add(cls)
                 self._world.know_classes(filter(self.is_outside, cls.__mro__))
+                self.metaclass(cls)
             self._found[place] = self._first(cls, name)
         return self._found[place]
+
+    def metaclass(self, cls: type) -> None:
+        """Guard the class of a class of the user's, which may be given another one if it is not ``type``."""
+        if type(cls) is not type and self.is_outside(cls) and not is_of_library(cls.__module__ or ""):
+            self._world.part(cls, cls.__qualname__, "type")
 
     def _first(self, cls: type, name: str) -> Any:
         order = cls.__mro__
@@ -207,6 +215,8 @@ class ClassReads:
         first = class_of(args[0])
         for value, names in zip(args, SPECIAL_METHODS.get(function, ()), strict=False):
             cls = class_of(value)
+            if isinstance(value, type):
+                self.metaclass(value)
             if not is_mutable(cls) or value is not args[0] and cls is first and function in ARITHMETIC:
                 continue
             if with_tensors and not isinstance(value, TracedTensor):
@@ -218,7 +228,11 @@ class ClassReads:
 
     def _constructed(self, cls: type) -> None:
         """Take in what a call of a class runs."""
+        if cls.__flags__ & ABSTRACT:
+            names, source = cls.__abstractmethods__, held(cls, cls.__qualname__)  # type: ignore[attr-defined]
+            self._world.contents(self._world.read(source, "attribute", "__abstractmethods__", names))
         if type(cls) is not type:
+            self.metaclass(cls)
             self.lookup(type(cls), "__call__")
         if is_mutable(cls):
             self.lookup(cls, "__new__")
@@ -235,6 +249,7 @@ class ClassReads:
             if isinstance(cls, tuple):
                 self.checks(name, cls)
             elif type(cls) is not type:
+                self.metaclass(cls)
                 self.lookup(type(cls), name)
 
     def derives(self, cls: Any) -> None:

@@ -189,6 +189,11 @@ def is_slot(target: Any, name: Any) -> bool:
     return isinstance(found, types.MemberDescriptorType)
 
 
+def is_empty(cell: Any) -> bool:
+    """Return whether a cell of a closure holds nothing."""
+    return contents_of(cell) is MISSING
+
+
 def _plain(write: Write) -> bool:
     return write.key in getattr(write.target, "__dict__", {}) and not is_slot(write.target, write.key)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import _io
 import datetime
 import enum
 import functools
 import numbers
 import pathlib
+import sys
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -41,7 +43,8 @@ VALUES = (*SCALARS, numbers.Number, datetime.date, datetime.time, datetime.timed
 """What is compared by value: what cannot change, and says by ``==`` whether it is the same."""
 CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, type,
-    types.ModuleType, types.MethodWrapperType, types.GetSetDescriptorType, property, classmethod, staticmethod,
+    types.ModuleType, types.MethodWrapperType, types.GetSetDescriptorType, types.ClassMethodDescriptorType, property,
+    classmethod, staticmethod,
 )  # fmt: skip
 MAY_DIE = (torch.nn.Module, types.FunctionType)
 """What is guarded to be the very same, but not kept alive, where it is an argument."""
@@ -55,23 +58,55 @@ VIEWS = frozenset(type(view) for d in ({}, OrderedDict()) for view in (d.keys(),
 LARGEST_BUFFER = 1 << 20
 
 
+BUFFERS = frozenset({
+    ("builtins", "bytearray"), ("builtins", "memoryview"), ("array", "array"), ("mmap", "mmap"), ("numpy", "ndarray"),
+    ("_ctypes", "Array"), ("_ctypes", "Structure"), ("_ctypes", "Union"), ("_ctypes", "_SimpleCData"),
+})  # fmt: skip
+"""Classes, by module and name, of memory that code in C reads, and that may be read as a whole."""
+
+
 def is_buffer(value: Any) -> bool:
-    """Whether something is memory that is read natively: an array of NumPy or of Python, a ``bytearray``."""
-    cls = type(value)
-    return cls.__name__ in ("ndarray", "bytearray", "array", "memoryview") and cls.__module__ in (
-        "numpy",
-        "builtins",
-        "array",
-    )
+    """Whether something is memory that is read natively: an array of NumPy, of ctypes or of Python, a ``bytearray``."""
+    return not BUFFERS.isdisjoint(_names_of_class(type(value)))
+
+
+def is_of_library(module: str) -> bool:
+    """Whether a module, by its name, belongs to Python, PyTorch or NumPy, which give their own classes no others."""
+    top = module.partition(".")[0]
+    return top in LIBRARIES or top in sys.stdlib_module_names and top != "__main__"
+
+
+LIBRARIES = frozenset({"torch", "numpy", "functorch"})
+
+
+def is_array(value: Any) -> bool:
+    """Whether something is an array of NumPy, which shows not all of its dtypes as others can read them."""
+    return ("numpy", "ndarray") in _names_of_class(type(value))
+
+
+@functools.cache
+def _names_of_class(cls: type) -> frozenset[tuple[str, str]]:
+    return frozenset((base.__module__, base.__name__) for base in cls.__mro__)
+
+
+def size_of(buffer: Any) -> int:
+    """Return how many bytes there are in a buffer."""
+    return int(buffer.nbytes) if is_array(buffer) else memoryview(buffer).nbytes
 
 
 def refuse_large(source: Source, value: Any) -> None:
     """Refuse a buffer that is too large to be compared on every call."""
-    if memoryview(value).nbytes > LARGEST_BUFFER:
+    if size_of(value) > LARGEST_BUFFER:
         raise AcquisitionError(
-            f"the program reads {source}, {memoryview(value).nbytes} bytes which would have to be compared on "
+            f"the program reads {source}, {size_of(value)} bytes which would have to be compared on "
             "every call; make a tensor of it before, and pass that"
         )
+
+
+def refuse_objects(source: Source, value: Any) -> None:
+    """Refuse an array of Python objects that may change unseen."""
+    if is_array(value) and value.dtype.hasobject and not all([isinstance(item, VALUES) for item in value.flat]):
+        raise AcquisitionError(f"the program reads {source}, an array of objects which may change; make a list of it")
 
 
 def refuse_iterators(source: Source, value: Any) -> None:
@@ -86,7 +121,7 @@ def refuse_iterators(source: Source, value: Any) -> None:
             f"the program reads {source}, a weakref.proxy, through which nothing can be watched; pass the object "
             "itself, or a weakref.ref"
         )
-    if cls.__module__ in ("builtins", "itertools") and hasattr(cls, "__next__"):
+    if not isinstance(value, _io._IOBase) and isinstance(getattr(cls, "__next__", None), types.WrapperDescriptorType):
         raise AcquisitionError(
             f"the program reads {source}, a {cls.__name__} that was begun outside of it: how far it is advanced "
             "cannot be checked, nor undone; pass a list, or the next item itself"

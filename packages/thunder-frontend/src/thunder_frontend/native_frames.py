@@ -128,7 +128,7 @@ class NativeFrames:
         for function in self._of(frame, [*local, *given]):
             if world.source_of(function) is None:
                 world.know(function, held(function, function.__qualname__))
-            world.entered(function, [*local] or [None], dict.fromkeys(code.co_varnames))
+            world.functions.entered(function, [*local] or [None], dict.fromkeys(code.co_varnames))
             reached += self._closure(function)
         for name in names.globals:
             if name in scope:
@@ -157,7 +157,7 @@ class NativeFrames:
             contents = contents_of(cell)
             if contents is not MISSING:
                 yield contents
-                world.cell(function, name, contents)
+                world.functions.cell(function, name, contents)
 
     def _follow(self, reached: list[Any], names: Names) -> list[str]:
         """Take in the attributes of those names, of what the function gets at, and of what these are."""

@@ -16,9 +16,9 @@ import gc
 import os
 import random
 import sys
-import threading
 import time
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -33,28 +33,49 @@ OF_THE_SYSTEM = os.stat.__module__
 
 
 def _of_system(names: str) -> frozenset[Any]:
-    return frozenset(getattr(os, name) for name in names.split() if hasattr(os, name))
+    system = sys.modules[OF_THE_SYSTEM]
+    return frozenset(getattr(system, name) for name in names.split() if hasattr(system, name))
 
 
-PURE = _of_system("fspath strerror WIFEXITED WEXITSTATUS WIFSIGNALED WTERMSIG major minor makedev _exit")
+PURE = _of_system(
+    "fspath _path_normpath _path_splitroot_ex strerror WIFEXITED WEXITSTATUS WIFSIGNALED WTERMSIG major minor makedev "
+    "_exit"
+)
 """Functions of the system that answer by their arguments alone."""
 
 ASKED_AGAIN = _of_system(
     "stat lstat access readlink listdir getcwd getcwdb cpu_count getpid getppid getuid geteuid getgid getegid getlogin "
     "get_terminal_size isatty statvfs uname sched_getaffinity pathconf sysconf confstr"
-) | {
-    decimal.getcontext,
-    _signal.getsignal,
-    sys.get_int_max_str_digits,
-    sys.getswitchinterval,
-    threading.get_ident,
-    threading.get_native_id,
-}
+) | {decimal.getcontext, _signal.getsignal, datetime.datetime.fromtimestamp, datetime.date.fromtimestamp}
 """Functions without effects, whose answers programs are compiled for."""
+
+ASKED_BY_NAME = {
+    "sys": "getrecursionlimit gettrace getprofile getdlopenflags get_asyncgen_hooks getswitchinterval "
+    "get_coroutine_origin_tracking_depth get_int_max_str_digits",
+    "gc": "get_threshold get_debug",
+    "_abc": "get_cache_token",
+    "_thread": "get_ident get_native_id",
+    "_locale": "setlocale localeconv strcoll strxfrm",
+    "_socket": "getdefaulttimeout gethostname",
+    "_csv": "field_size_limit list_dialects",
+    "_tracemalloc": "is_tracing get_traceback_limit",
+    "faulthandler": "is_enabled",
+    "resource": "getrlimit getpagesize",
+    "time": "localtime mktime strftime ctime",
+    "numpy": "geterr geterrcall getbufsize get_printoptions",
+    "torch._tensor_str": "get_printoptions",
+}
+"""More of them by their modules, which need not be there."""
+
+SETTING_WITH = {("_locale", "setlocale"): 2, ("_csv", "field_size_limit"): 1}
+"""Those of them that set what they are asked for, if they get that many arguments."""
 
 VARYING = frozenset({
     os.urandom, os.times, datetime.datetime.now, datetime.datetime.utcnow, datetime.date.today,
-    *(getattr(time, n + ns) for n in ("time", "perf_counter", "monotonic", "process_time") for ns in ("", "_ns")),
+    *(
+        getattr(time, n + ns)
+        for n in ("time", "perf_counter", "monotonic", "process_time", "thread_time") for ns in ("", "_ns")
+    ),
 })  # fmt: skip
 """Functions whose answer is another one on each call."""
 
@@ -63,9 +84,16 @@ VARYING_WITHOUT = {time.localtime: 1, time.gmtime: 1, time.ctime: 1, time.asctim
 
 UNWATCHABLE = frozenset({
     open, input, contextvars.copy_context, decimal.localcontext, decimal.setcontext, sys.getrefcount, gc.isenabled,
-    gc.get_objects, gc.get_referrers, gc.get_count, weakref.getweakrefcount, weakref.getweakrefs,
+    gc.get_objects, gc.get_referrers, gc.get_count, gc.get_stats, gc.get_freeze_count, sys.getallocatedblocks,
+    sys._current_frames, weakref.getweakrefcount, weakref.getweakrefs,
 })  # fmt: skip
 """What no guard could tell the state of before a call, or what the compiler itself has a part in."""
+
+UNWATCHABLE_BY_NAME = {
+    "resource": "getrusage", "_tracemalloc": "get_traced_memory get_tracemalloc_memory _get_traces",
+    "_thread": "stack_size _count", "atexit": "_ncallbacks",
+}  # fmt: skip
+"""More of them by their modules. What looks like a question about the size of stacks sets it."""
 
 OF_STREAMS = frozenset(
     "read read1 readline readlines readinto readinto1 peek getvalue getbuffer tell seek truncate __next__".split()
@@ -100,16 +128,34 @@ def is_unwatchable(fn: Any, owner: Any) -> bool:
         fn: what is called; can be looked up.
         owner: what it is a method of, or its first argument.
     """
-    if fn in UNWATCHABLE or isinstance(owner, contextvars.Context):
+    module = getattr(fn, "__module__", None)
+    if type(owner) is functools._lru_cache_wrapper and getattr(fn, "__name__", "").startswith("cache_"):
+        return fn.__name__ != "cache_parameters"
+    if fn in UNWATCHABLE or isinstance(owner, contextvars.Context) or _is_named(UNWATCHABLE_BY_NAME, module, fn):
         return True
-    if getattr(fn, "__module__", None) != OF_THE_SYSTEM or not isinstance(fn, types.BuiltinFunctionType):
+    if module != OF_THE_SYSTEM or not isinstance(fn, types.BuiltinFunctionType):
         return False
-    return fn not in PURE and fn not in ASKED_AGAIN and fn not in VARYING
+    return fn not in PURE and not is_asked_again(fn) and fn not in VARYING
+
+
+def _is_named(table: Mapping[str, str], module: Any, fn: Any) -> bool:
+    return isinstance(module, str) and module in table and getattr(fn, "__name__", "") in table[module].split()
+
+
+def is_asked_again(fn: Any, args: Sequence[Any] = ()) -> bool:
+    """Whether a call of a function that can be looked up asks for what somebody else may change, and does nothing."""
+    if fn in ASKED_AGAIN:
+        return True
+    module = getattr(fn, "__module__", None)
+    if not _is_named(ASKED_BY_NAME, module, fn) or len(args) < VARYING_WITHOUT.get(fn, 0):
+        return False
+    given = SETTING_WITH.get((module, fn.__name__))
+    return given is None or len(args) < given or args[given - 1] is None
 
 
 def reads_stream(name: str, owner: Any) -> bool:
     """Whether a call of a method depends on what is in a file, or on how far it is read."""
-    return name in OF_STREAMS and isinstance(owner, _io._IOBase)
+    return name in OF_STREAMS and (isinstance(owner, _io._IOBase) or type(owner).__module__ == "mmap")
 
 
 def varies(fn: Any, owner: Any, args: Sequence[Any]) -> bool:
@@ -119,7 +165,7 @@ def varies(fn: Any, owner: Any, args: Sequence[Any]) -> bool:
 
 def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:
     """Whether a call asks for state that may change from call to call, and does nothing else."""
-    if hashable(fn) and fn in ASKED_AGAIN:
+    if hashable(fn) and is_asked_again(fn, args):
         return True
     if kwargs:
         return False
@@ -128,7 +174,11 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
         return True
     if isinstance(owner, contextvars.ContextVar):
         return bool(name == "get")
+    if isinstance(owner, type) and name == "__subclasses__":
+        return True
     if fn is torch.from_numpy:
+        return True
+    if isinstance(owner, datetime.datetime) and name in ("timestamp", "astimezone"):
         return True
     if name == "initial_seed":
         return fn is torch.initial_seed or isinstance(owner, torch.Generator)
@@ -147,6 +197,11 @@ def decimal_context() -> str:
     now = decimal.getcontext()
     traps = [trap.__name__ for trap, on in now.traps.items() if on]
     return f"{now.prec} {now.rounding} {now.Emin} {now.Emax} {now.capitals} {now.clamp} {' '.join(traps)}"
+
+
+def warning_filters() -> str:
+    """Return what says which warnings are shown, and which are errors."""
+    return str(warnings.filters)
 
 
 @functools.cache
@@ -177,6 +232,6 @@ def refuse(name: str) -> None:
 
 
 __all__ = [
-    "ASKED_AGAIN", "as_positional", "decimal_context", "failing", "hashable", "is_generator", "is_query",
-    "is_unwatchable", "reads_stream", "refuse", "varies",
+    "as_positional", "decimal_context", "failing", "hashable", "is_asked_again", "is_generator", "is_query",
+    "is_unwatchable", "reads_stream", "refuse", "varies", "warning_filters",
 ]  # fmt: skip

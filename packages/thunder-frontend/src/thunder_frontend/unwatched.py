@@ -21,6 +21,7 @@ from thunder_frontend.kinds import (
     items_of,
     length_of,
     refuse_large,
+    refuse_objects,
 )
 from thunder_frontend.sources import Source
 
@@ -63,7 +64,10 @@ class Unwatched:
             if id(value) not in self._taken:
                 self._taken[id(value)] = value
                 refuse_large(source, value)
+                refuse_objects(source, value)
                 self._world.require(SnapshotGuard(source, value), id(value), "snapshot")
+                for name, item in getattr(value, "__dict__", {}).items():  # the mask of a masked array
+                    self.escapes(self._world.attribute(value, name, item))
         elif not isinstance(value, (*CODE, torch.nn.Module)):
             self._object(value, source, watched)
 

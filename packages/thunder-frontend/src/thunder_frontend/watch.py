@@ -9,6 +9,7 @@ import decimal
 import operator
 import re
 import types
+import warnings
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import CodeType, FrameType, GetSetDescriptorType
@@ -19,12 +20,12 @@ import torch
 from thunder_frontend.class_reads import SPECIAL_METHODS, class_of
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of, is_slot
-from thunder_frontend.kinds import DICTS, LISTS, SETS, is_buffer
+from thunder_frontend.kinds import CODE, DICTS, LISTS, SETS, VALUES, is_buffer
 from thunder_frontend.lookasides import NUMBERS_A_HOOK, module_runs_natively
 from thunder_frontend.queries import (
-    ASKED_AGAIN,
     as_positional,
     hashable,
+    is_asked_again,
     is_query,
     is_unwatchable,
     reads_stream,
@@ -99,7 +100,13 @@ class Watch(Callbacks):
         return self.world.global_(globals_dict, name, value)
 
     def load_closure(self, function: Any, name: str, value: Any) -> Any:
-        return self.world.cell(function, name, value)
+        return self.world.functions.cell(function, name, value)
+
+    def missing_global(self, globals_dict: dict[str, Any], name: str) -> None:
+        self.world.missing_global(globals_dict, name)
+
+    def missing_closure(self, function: Any, name: str) -> None:
+        self.world.functions.missing(function, name)
 
     def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
         if isinstance(obj, TracedTensor):
@@ -187,14 +194,17 @@ class Watch(Callbacks):
         self.sharp(f"it writes the global {name!r}, which each call does when it has computed everything")
         self.world.journal.note("item", globals_dict, name, globals_dict.get(name, MISSING))
 
+    def delete_global(self, globals_dict: dict[str, Any], name: str) -> None:
+        self.store_global(globals_dict, name, None)
+
     def store_closure(self, cell: Any, name: str, value: Any) -> None:
-        if self.world.is_outside_cell(cell):
+        if self.world.functions.is_outside(cell):
             self.world.journal.note("cell", cell, None, contents_of(cell))
 
     # --- calls -----------------------------------------------------------------------------------------------------
 
     def call(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-        self.world.entered(fn, args, kwargs)
+        self.world.functions.entered(fn, args, kwargs)
         if fn.__name__ == "__missing__" and len(args) == 2:
             self.missing_item(*args)
 
@@ -215,15 +225,22 @@ class Watch(Callbacks):
 
     def opaque_call(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         known = hashable(fn)
+        if fn is warnings.warn_explicit:
+            self.world.answers.warns()
         if known and fn in SPECIAL_METHODS:
             self.world.classes.operands(fn, args)
         elif fn.__class__ is types.FunctionType:
-            self.world.made_of(fn)
+            self.world.functions.made_of(fn)
         if fn is isinstance or fn is issubclass:
             self.world.classes.checks("__instancecheck__" if fn is isinstance else "__subclasscheck__", args[1])
             self.world.classes.derives(class_of(args[0]) if fn is isinstance else args[0])
+            if fn is isinstance and isinstance(args[0], type):
+                self.world.classes.metaclass(args[0])
         if isinstance(getattr(fn, "__self__", None), contextvars.ContextVar):
             self._context_variable(fn.__self__, fn.__name__, args)
+        for value in (getattr(fn, "__self__", None), *args):
+            if is_buffer(value) and not (known and fn in TAKE_ARRAYS):
+                self.world.unwatched.escapes(value)
         if known and fn in BEFORE:
             BEFORE[fn](self.world, *args)
         methods = _asked_inside(fn, known)
@@ -250,12 +267,15 @@ class Watch(Callbacks):
             refuse(name)
         if reads_stream(name, owner) and self.world.source_of(owner) is not None:
             refuse(name)
+        self.world.states.called(fn, owner, args, kwargs)
         if known and varies(fn, owner, args):
             self._varies(name)
-        if known and fn in ASKED_AGAIN:
+        if known and is_asked_again(fn, args):
             self.world.answers.asked(fn, args, kwargs)
         if any([isinstance(a, decimal.Decimal) for a in (bound, *args)]):
             self.world.answers.computes_decimals()
+        if isinstance(getattr(type(fn), "__call__", None), types.FunctionType):  # noqa: B004
+            self.world.unwatched.escapes(fn, watched=False)
         self._passed(fn, owner, [*args, *kwargs.values()])
 
     def _varies(self, name: str) -> None:
@@ -292,6 +312,8 @@ class Watch(Callbacks):
     def opaque_result(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
         self.world.journal.settle()
         if fn is type and len(args) == 1:
+            if isinstance(args[0], type):
+                self.world.classes.metaclass(args[0])
             return type_of(args[0], result)
         if isinstance(result, type) and _makes_class(fn, args):
             self.world.classes.made(result)
@@ -299,11 +321,15 @@ class Watch(Callbacks):
             self.world.know(result, held(result, f"globals of {result.get('__name__', '?')}"))
         elif fn is builtins.__import__:
             self.world.answers.imported(result, args[0])
+        if type(result) is types.MappingProxyType and args and isinstance(args[0], type):
+            return self.world.attribute(args[0], "__dict__", result)
         if fn is operator.getitem and is_container(args[0]):
             return self.world.item(args[0], args[1], result)
         if fn is _abc._abc_instancecheck or fn is _abc._abc_subclasscheck:
             self._checked(args[0], class_of(args[1]) if fn is _abc._abc_instancecheck else args[1], result)
         precise = PRECISE.get(fn) if hashable(fn) else None
+        if precise is not None and fn in ASKED_OF_OBJECTS and self._is_foreign(args[0]):
+            return self.world.answers.result_of(fn, tuple(args), result)
         if precise is not None:
             precise(self.world, *args)
             return result
@@ -311,17 +337,24 @@ class Watch(Callbacks):
             if self.world.journal.written_at(getattr(fn, "__self__", None), "context", None):
                 return result
             return self.world.answers.result_of(as_positional(fn, kwargs), tuple(args), result)
-        name = getattr(fn, "__name__", "")
+        name, owner = getattr(fn, "__name__", ""), getattr(fn, "__self__", None)
+        if self.world.states.answers(fn, owner):
+            return self.world.states.answered(owner, name, tuple(args), result)
         reader = READS.get(name)
         if reader is None:
             return result
-        owner = getattr(fn, "__self__", None)
         if is_container(owner):
             if self.world.source_of(owner) is not None:
                 reader(self.world, owner, *args)
         elif args and is_container(args[0]) and self.world.source_of(args[0]) is not None:
             reader(self.world, *args)
         return result
+
+    def _is_foreign(self, value: Any) -> bool:
+        """Whether an outside object answers operators by code in C, and is of no kind that is read in another way."""
+        if self.world.source_of(value) is None or isinstance(value, (*VALUES, *CODE, torch.Tensor, torch.nn.Module)):
+            return False
+        return not is_container(value) and not is_buffer(value) and any([hasattr(value, n) for n in OF_CONTAINERS])
 
 
 def _module_of(frame: FrameType) -> str:
@@ -387,9 +420,7 @@ def _contains(world: World, container: Any, key: Any, *rest: Any) -> None:
 
 
 def _found(world: World, container: Any, key: Any) -> None:
-    """What subscription finds in an array, or a dict of a class of its own, before it runs."""
-    if is_buffer(container):
-        world.unwatched.escapes(container)
+    """What subscription finds in a dict of a class of its own, before it runs."""
     if not isinstance(container, DICTS) or world.source_of(container) is None or key in container:
         return
     world.membership(container, key, False)
@@ -442,11 +473,16 @@ def _bool(world: World, value: Any = None) -> None:
 
 
 def _names(world: World, value: Any = None) -> None:
-    """What ``dir`` looks at of an object: the attributes of its own."""
+    """What ``dir`` looks at of an object: the attributes of its own and those of its classes."""
     source, own = world.source_of(value), getattr(value, "__dict__", None)
     if source is not None and isinstance(own, dict):
         world.attribute(value, "__dict__", own)
         world.keys(own)
+    classes = value.__mro__ if isinstance(value, type) else class_of(value).__mro__
+    for cls in filter(world.classes.is_outside, classes):
+        names = cls.__dict__
+        world.attribute(cls, "__dict__", names)
+        world.keys(names)
 
 
 def _nothing(world: World, *args: Any) -> None:
@@ -509,6 +545,11 @@ PRECISE: dict[Any, Callable[..., None]] = {
     issubclass: _nothing, operator.getitem: _nothing, iter: _nothing, next: _nothing, type: _nothing,
 }  # fmt: skip
 """Functions whose reads of outside containers are known: what each takes in, once it has run."""
+
+ASKED_OF_OBJECTS = (len, bool, operator.truth, operator.not_, operator.contains, operator.getitem)
+"""Those of them that are asked again of objects of other kinds."""
+
+OF_CONTAINERS = ("__len__", "__bool__", "__contains__", "__getitem__")
 
 READS: dict[str, Callable[..., None]] = {
     "get": _get, "__contains__": _contains, "items": _all_items, "values": _all_items, "keys": _keys, "__len__": _len,

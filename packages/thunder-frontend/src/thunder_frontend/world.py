@@ -6,7 +6,6 @@ of them is outside too. Tensors are replaced by traced tensors at that moment; e
 
 from __future__ import annotations
 
-import builtins
 import enum
 import functools
 import operator
@@ -17,9 +16,9 @@ from typing import Any
 
 import torch
 
-from thunder_frontend import module_calls
 from thunder_frontend.answers import Answers
-from thunder_frontend.class_reads import GIVEN_AS_THEY_ARE, HEAP_TYPE, ClassReads, class_of, is_mutable, is_ours
+from thunder_frontend.class_reads import GIVEN_AS_THEY_ARE, HEAP_TYPE, ClassReads, class_of, is_mutable
+from thunder_frontend.function_reads import BUILTINS, OWN, FunctionReads
 from thunder_frontend.guards import (
     AttributeAbsentGuard,
     DistinctObjectsGuard,
@@ -36,7 +35,7 @@ from thunder_frontend.guards import (
     TypeGuard,
     ValueGuard,
 )
-from thunder_frontend.journal import MISSING, Journal
+from thunder_frontend.journal import MISSING, Journal, Write
 from thunder_frontend.kinds import (
     CODE,
     DICTS,
@@ -46,11 +45,13 @@ from thunder_frontend.kinds import (
     SETS,
     VALUES,
     is_buffer,
+    is_of_library,
     items_of,
     length_of,
     refuse_iterators,
 )
 from thunder_frontend.native_frames import NativeFrames
+from thunder_frontend.native_state import NativeState
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.unwatched import Unwatched
@@ -73,13 +74,13 @@ class World:
         self._number = number
         self._numbers: dict[Any, Any] = {}
         self._sources: dict[int, Source] = {}
-        self._cells: set[int] = set()  # of outside functions: functions that the program makes may read them, too
         self._alive: list[Any] = []
-        self._codes: set[int] = set()
         self.classes = ClassReads(self)
+        self.functions = FunctionReads(self)
         self.unwatched = Unwatched(self)
         self.native_frames = NativeFrames(self)
         self.answers = Answers(self)
+        self.states = NativeState(self)
         self._facts: set[Any] = set()
         self.guards: list[Guard] = []
         self.log: list[tuple[Any, ...]] = []
@@ -220,14 +221,18 @@ class World:
             self.require(IdentityGuard(known, value), id(value), "identity")
         self._sources[id(value)] = Source(source.base, source.kind, source.key, value, True)
         self._alive.append(value)
+        if isinstance(value, type):
+            self.classes.metaclass(value)
+        if isinstance(value, types.ModuleType) and type(value) is not types.ModuleType:
+            self._class_of_module(value)
         if isinstance(value, property):
             for function in (value.fget, value.fset, value.fdel):
                 if function is not None:
                     self.know(function, held(function, str(source)))
         elif isinstance(value, (classmethod, staticmethod)):
             self.hold(value.__func__, str(source))
-        elif not isinstance(value, CODE):
-            self.hold(value, str(source))
+        elif not isinstance(value, CODE) or _is_bound(value):
+            self.hold(value.__self__ if _is_bound(value) else value, str(source))
 
     def argument(self, value: Any, source: Source) -> Any:
         """Take in an argument of the call; return what the program shall see."""
@@ -254,6 +259,8 @@ class World:
         if self.journal.written_at(obj, "attribute", name):
             return value
         if isinstance(obj, types.ModuleType):
+            self._class_of_module(obj)
+        if type(obj) is types.ModuleType or isinstance(obj, types.ModuleType) and is_of_library(obj.__name__):
             if name not in obj.__dict__:
                 return self.read(source, "attribute", name, value)
             return self.read(source, "attribute", name, value, (obj.__dict__, name))
@@ -270,8 +277,16 @@ class World:
             return self.read(source, "attribute", name, value, slot)
         return self._found_on_class(obj, source, own, name, value)
 
+    def _class_of_module(self, module: types.ModuleType) -> None:
+        """Guard the class of a module of the user's, which may be given another one."""
+        if not is_of_library(module.__name__):
+            self.part(module, module.__name__, "type")
+
     def _attribute_of_class(self, cls: type, name: str, value: Any = None) -> Any:
         if self.journal.written_at(cls, "attribute", name) or not is_mutable(cls):
+            return value
+        if name == "__dict__":
+            self.know(value, held(value, f"{cls.__qualname__}.__dict__"))
             return value
         if name in OF_TYPES and isinstance(value, str) and self.classes.is_outside(cls):
             return self.read(held(cls, cls.__qualname__), "attribute", name, value)
@@ -295,7 +310,7 @@ class World:
         raw = self.classes.lookup(type(obj), name)
         if raw is MISSING:
             getter = self.classes.lookup(type(obj), "__getattr__")
-            if getter is MISSING or isinstance(getter, types.FunctionType):
+            if getter is MISSING or isinstance(getter, types.FunctionType) and not isinstance(obj, types.ModuleType):
                 return value
             if getter is dict.__getitem__:
                 return self.item(obj, name, value)
@@ -308,6 +323,15 @@ class World:
             # a slot, or another descriptor written in C, computed the value
             return self.read(source, "attribute", name, value)
         return value
+
+    def deleted(self, write: Write) -> None:
+        """Take in whether something was there that the program deleted in the end."""
+        container = write.target if write.kind == "item" else getattr(write.target, "__dict__", None)
+        source = self._sources.get(id(write.target))
+        if isinstance(container, dict) and source is not None:
+            inside = source if container is write.target else Source(source, "attribute", "__dict__")
+            present = write.before is not MISSING
+            self.require(MembershipGuard(inside, write.key, present), str(inside), write.key, "deleted")
 
     def not_shadowed(self, obj: Any, name: str) -> None:
         """Take in that an outside object has no attribute of its own of that name."""
@@ -374,6 +398,8 @@ class World:
             self.classes.lookup(type(obj), "__getattr__")
         if source is None or self.journal.written_at(obj, "attribute", name):
             return
+        if isinstance(obj, types.ModuleType):
+            self._class_of_module(obj)
         self.classes.finds_attributes(type(obj))
         on_class = self.classes.lookup(type(obj), name)
         self.classes.lookup(type(obj), "__getattr__")
@@ -398,66 +424,11 @@ class World:
             return value
         return self.read(source, "item", name, value, (scope, name))
 
-    def cell(self, function: Any, name: str, value: Any) -> Any:
-        """Take in what a closure of an outside function holds."""
-        index = function.__code__.co_freevars.index(name)
-        cell = function.__closure__[index]
-        if self._sources.get(id(function)) is None and id(cell) not in self._cells:
-            return value
-        if self.journal.written_at(cell, "cell", None):
-            return value
-        return self.read(held(cell, name), "cell", name, value)
-
-    def is_outside_cell(self, cell: Any) -> bool:
-        """Whether a cell is in the closure of an outside function."""
-        return id(cell) in self._cells
-
-    def entered(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """Take in what a function that is about to run is made of; pass it the tensors among its defaults."""
-        code = function.__code__
-        if id(code) not in self._codes:
-            self._codes.add(id(code))
-            self._alive.append(code)
-            self._unshadowed_builtins(function)
-        if args:
-            self.classes.entered(function, args)
-        if id(function) in self._sources:
-            self._cells.update([id(cell) for cell in function.__closure__ or ()])
-        if id(function) in self._sources and not is_ours(function):
-            self.made_of(function)
-            if function.__defaults__ is not None or function.__kwdefaults__ is not None:
-                self._defaults(function, args, kwargs)
-
-    def made_of(self, function: Any) -> None:
-        """Guard the code of a function, and what its parameters are by default."""
-        self.part(function, function.__qualname__, "__code__")
-        if function.__defaults__ is not None or function.__kwdefaults__ is not None:
-            self.part(function, function.__qualname__, "__defaults__")
-            self.part(function, function.__qualname__, "__kwdefaults__")
-
-    def _unshadowed_builtins(self, function: Any) -> None:
-        scope = function.__globals__
-        if scope is OWN or is_ours(function):
-            return
-        source = held(scope, f"globals of {scope.get('__name__', '?')}")
-        for name in function.__code__.co_names:
-            if name in BUILTINS and name not in scope:
-                self.require(MembershipGuard(source, name, False), id(scope), name, "absent")
-
-    def _defaults(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-        code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__ or {}
-        self.know(defaults, held(defaults, f"{function.__qualname__}.__defaults__"))
-        self.know(named, held(named, f"{function.__qualname__}.__kwdefaults__"))
-        first = code.co_argcount - len(defaults)
-        for index in range(max(len(args), first), code.co_argcount):
-            name = code.co_varnames[index]
-            if index < code.co_posonlyargcount:
-                args.append(self.item(defaults, index - first, defaults[index - first]))
-            elif name not in kwargs:
-                kwargs[name] = self.item(defaults, index - first, defaults[index - first])
-        for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
-            if name in named and name not in kwargs:
-                kwargs[name] = self.item(named, name, named[name])
+    def missing_global(self, scope: dict[str, Any], name: str) -> None:
+        """Take in that neither the globals of an interpreted function nor the builtins have a name."""
+        for names, what in ((scope, f"globals of {scope.get('__name__', '?')}"), (BUILTINS, "builtins")):
+            if names is not OWN and not self.journal.written_at(names, "item", name):
+                self.require(MembershipGuard(held(names, what), name, False), id(names), name, "absent")
 
     def item(self, container: Any, key: Any, value: Any) -> Any:
         """Take in ``container[key]``."""
@@ -542,6 +513,8 @@ class World:
         """Take in all that an outside container holds, nested ones included: it goes to code that cannot be watched."""
         if self._sources.get(id(container)) is None or self.journal.wrote(container):
             return
+        if is_buffer(container):
+            self.unwatched.escapes(container)
         self.structure(container)
         if isinstance(container, DICTS):
             for key, value in list(container.items()):
@@ -569,10 +542,15 @@ class World:
                 self.guards.append(DistinctObjectsGuard(tuple(sources)))
 
 
-BUILTINS = builtins.__dict__
 OF_TYPES = frozenset({"__name__", "__qualname__"})
 """What classes say of themselves, wherever it is kept."""
-OWN = module_calls.__dict__
+
+
+def _is_bound(value: Any) -> bool:
+    """Whether something is a method, written in C, of an object."""
+    if not isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
+        return False
+    return value.__self__ is not None and not isinstance(value.__self__, (types.ModuleType, type))
 
 
 def _hashable(key: Any) -> Any:

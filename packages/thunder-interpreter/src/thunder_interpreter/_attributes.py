@@ -179,7 +179,9 @@ def find_getter(machine: "Machine", obj: Any, cls: type, name: str, get: Any) ->
         return instance_getter(machine, obj, cls, name)
     if get is TYPE_GET:
         return class_getter(machine, obj, cls, name)
-    if get is MODULE_GET and name not in obj.__dict__ and raw_attribute(cls, name) is None:
+    if get is MODULE_GET and raw_attribute(cls, name) is not None:
+        return instance_getter(machine, obj, cls, name)
+    if get is MODULE_GET and name not in obj.__dict__:
         hook = obj.__dict__.get("__getattr__")
         if python_function(machine, hook):
             if machine.missing_attribute is not None:

@@ -19,6 +19,12 @@ class Callbacks:
         """A free variable of ``function`` was read."""
         return value
 
+    def missing_global(self, globals: dict[str, Any], name: str) -> None:
+        """Reading a name that neither the globals nor the builtins have raised ``NameError``."""
+
+    def missing_closure(self, function: Any, name: str) -> None:
+        """Reading a free variable of ``function`` that has no value raised ``NameError``."""
+
     def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
         """An attribute was read without running Python code."""
         return value

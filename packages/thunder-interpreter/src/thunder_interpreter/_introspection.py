@@ -125,6 +125,8 @@ def special_setrecursionlimit(frame: AnyFrame, args: list[Any], kwargs: dict[str
 
 def special_getrecursionlimit(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``sys.getrecursionlimit``."""
+    if frame.machine.limit == sys.getrecursionlimit():
+        return call_native(frame, sys.getrecursionlimit, args, kwargs)
     return push(frame, frame.machine.limit)
 
 

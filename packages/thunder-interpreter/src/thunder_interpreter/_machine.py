@@ -82,6 +82,8 @@ class Machine:
 
     load_global: Any
     load_closure: Any
+    missing_global: Any
+    missing_closure: Any
     load_attribute: Any
     missing_attribute: Any
     key: Any

@@ -3,14 +3,17 @@
 import abc
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter import _operators
 from thunder_interpreter._calls import Outcome, Special, call, call_native
 from thunder_interpreter._frame import AnyFrame, Call, Protocol, start
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
 from thunder_interpreter._pristine import keep_builtins
-from thunder_interpreter._types import python_function, raw_attribute
+from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
+
+if TYPE_CHECKING:
+    from thunder_interpreter._machine import Machine
 
 keep_builtins(globals())
 
@@ -127,8 +130,10 @@ def special_issubclass(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any])
 
 
 def checking(frame: AnyFrame, native: Any, name: str, obj: Any, cls: Any) -> Outcome:
-    """Ask the metaclass' hook if it is Python."""
+    """Ask the metaclass' hook if it is Python, and an object whose class says so in Python what its class is."""
     machine = frame.machine
+    if native is isinstance and type(obj).__flags__ & HEAP_TYPE and claims_a_class(machine, type(obj)):
+        return start(frame, checking_claim(machine, obj, cls))
     if type(cls) is tuple:
         if any(type(part) is not type for part in cls):
             return start(frame, checking_each(native, obj, cls))
@@ -137,6 +142,23 @@ def checking(frame: AnyFrame, native: Any, name: str, obj: Any, cls: Any) -> Out
         if python_function(machine, hook):
             return start(frame, checking_by_hook(hook, cls, obj))
     return call_native(frame, native, [obj, cls], {})
+
+
+def claims_a_class(machine: "Machine", cls: type) -> bool:
+    """Whether instances of a class compute what their ``__class__`` is."""
+    found = raw_attribute(cls, "__class__")
+    return type(found) is property and python_function(machine, found.fget)
+
+
+def checking_claim(machine: "Machine", obj: Any, cls: Any) -> Protocol:
+    """Ask an object what its class is, for those to see who watch, before the check does."""
+    try:
+        yield Call(getattr, obj, "__class__")
+    except AttributeError:  # then it has the class that it has
+        pass
+    if machine.opaque_call is not None:
+        machine.opaque_call(isinstance, [obj, cls], {})
+    return isinstance(obj, cls)
 
 
 def checking_each(native: Any, obj: Any, classes: tuple[Any, ...]) -> Protocol:

@@ -12,6 +12,7 @@ from operator import attrgetter, is_
 from typing import Any
 
 from thunder_frontend.guards.base import GONE, Guard, shown
+from thunder_frontend.kinds import is_array
 from thunder_frontend.sources import Source, held
 from thunder_ir import Context
 
@@ -157,5 +158,8 @@ class SnapshotGuard(Guard):
 
 def snapshot(value: Any) -> tuple[Any, ...]:
     """Return the contents of a buffer, with all that says how to read them."""
+    if is_array(value):
+        items = [(type(v), v) for v in value.flat] if value.dtype.hasobject else value.tobytes()
+        return type(value), value.dtype, value.shape, items
     view = memoryview(value)
     return type(value), view.format, view.shape, view.tobytes()

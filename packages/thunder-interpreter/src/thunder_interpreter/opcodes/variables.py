@@ -114,6 +114,8 @@ def global_value(frame: Frame, name: str) -> Any:
     if value is NULL:
         value = find_global(frame, name)
         if value is NULL:
+            if machine.missing_global is not None:
+                machine.missing_global(frame.globals, name)
             raise undefined(name)
         if machine.load_global is not None:
             return machine.load_global(builtins_of(frame.function), name, value)
@@ -209,6 +211,8 @@ def cell_value(frame: Frame, variable: tuple[int, str]) -> Any:
     except ValueError:
         value = NULL
     if value is NULL:
+        if frame.machine.missing_closure is not None and index >= frame.program.free:
+            frame.machine.missing_closure(frame.function, name)
         raise unbound_cell(frame, index, name)
     watch = frame.machine.load_closure
     if watch is not None and index >= frame.program.free:
