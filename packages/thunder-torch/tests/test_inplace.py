@@ -6,9 +6,10 @@ import torch.nn.functional as F  # noqa: N812
 
 from thunder_ir import trace_of
 from thunder_torch import find_symbol, functional_of, functionalise, opaque, proxy_of
+from thunder_torch.convert import fake_of, fake_views
 from thunder_torch.errors import UnsupportedMutationError
 from thunder_torch.names import PLACES
-from thunder_torch.views import view_argument, viewed
+from thunder_torch.views import is_only_view, is_view_of, view_argument, viewed
 
 
 def agree(function, *args, seed=None, **kwargs):
@@ -122,6 +123,46 @@ def test_tells_views_from_copies_by_strides():
     assert viewed(torch.Tensor.contiguous, (t,), {})[0] is None
     assert viewed(torch.Tensor.__getitem__, (a, 0), {})[0] is a
     assert viewed(torch.Tensor.__getitem__, (a, [0, 1]), {})[0] is None
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "kwargs"),
+    [
+        (torch.transpose, (0, 2), {}),
+        (torch.Tensor.__getitem__, ((slice(1, None, 2), ..., -1),), {}),
+        (torch.Tensor.__getitem__, (..., ), {}),
+        (torch.as_strided, ((2, 2), (3, 1), 5), {}),
+        (torch.split, (2,), {"dim": 1}),
+        (torch.Tensor.chunk, (2,), {}),
+        (torch.unbind, (1,), {}),
+        (torch.Tensor.unfold, (2, 3, 2), {}),
+        (torch.Tensor.view, (torch.int32,), {}),
+        (torch.Tensor.expand, (2, 4, 5, 6), {}),
+        (torch.detach, (), {}),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)  # fmt: skip
+def test_views_of_tensors_without_data_are_those_that_pytorch_makes(function, args, kwargs):
+    base = torch.ones(4, 5, 6)
+    fake = fake_of(proxy_of(base, "a"))
+    assert is_only_view(function, (fake, *args), kwargs)
+    expected, made = function(base, *args, **kwargs), fake_views(function, (fake, *args), kwargs)
+
+    expected, made = ([t] if isinstance(t, torch.Tensor) else list(t) for t in (expected, made))
+    assert len(made) == len(expected)
+    for view, like in zip(made, expected, strict=True):
+        assert (view.shape, view.stride(), view.dtype) == (like.shape, like.stride(), like.dtype)
+        assert view.storage_offset() == like.storage_offset() and view.device == like.device
+        assert is_view_of(view, fake)
+
+
+def test_what_may_compute_is_not_taken_for_a_view():
+    a = torch.ones(1, 1, 4, 4)
+    for function, args in [
+        (F.unfold, (2,)), (torch.reshape, (16,)), (torch.Tensor.to, ("cpu",)), (torch.Tensor.contiguous, ()),
+        (torch.Tensor.resolve_conj, ()), (torch.Tensor.__getitem__, ([0],)), (torch.Tensor.expand, (a,)),
+    ]:  # fmt: skip
+        assert not is_only_view(function, (a, *args), {}), function
 
 
 def test_names_of_the_language_are_found():

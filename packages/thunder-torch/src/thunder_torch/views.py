@@ -23,6 +23,21 @@ OF_FIRST = frozenset({
 """Names of those that may return a view of their first argument but whose schema does not say so, or that have none."""
 
 
+ONLY_VIEWS = frozenset(
+    [
+        getattr(place, name)
+        for place in (torch, torch.Tensor)
+        for name in (
+            "as_strided", "chunk", "detach", "diagonal", "expand", "movedim", "narrow", "permute", "select", "split",
+            "squeeze", "swapaxes", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as_complex",
+            "view_as_real",
+        )
+        if hasattr(place, name)
+    ]
+)  # fmt: skip
+"""What returns views without ever reading an element."""
+
+
 @cache
 def view_argument(what: Symbol | Callable[..., Any]) -> int | None:
     """Return which positional argument the result of an operation may be a view of, or ``None``.
@@ -57,18 +72,18 @@ def view_argument(what: Symbol | Callable[..., Any]) -> int | None:
 
 
 def is_only_view(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call does nothing but lay out the elements of its first argument, and reads no other tensor.
+    """Whether a call lays out the elements of its first argument, whatever they are, and reads no other tensor.
 
     Example:
         >>> import torch
         >>> from thunder_torch.views import is_only_view
         >>> x = torch.ones(2, 3)
-        >>> is_only_view(torch.transpose, (x, 0, 1), {}), is_only_view(torch.Tensor.to, (x, "cpu"), {})
+        >>> is_only_view(torch.transpose, (x, 0, 1), {}), is_only_view(torch.reshape, (x, (6,)), {})
         (True, False)
     """
     if function is torch.Tensor.__getitem__:
         return is_basic(args[1])
-    return view_argument(function) == 0 and last_name(function) not in OF_FIRST and not tensors_of(args[1:], kwargs)
+    return function in ONLY_VIEWS and not tensors_of(args[1:], kwargs)
 
 
 def viewed(
@@ -117,4 +132,4 @@ def is_view_of(tensor: torch.Tensor, base: torch.Tensor) -> bool:
     return tensor.untyped_storage()._cdata == base.untyped_storage()._cdata
 
 
-__all__ = ["OF_FIRST", "is_only_view", "is_view_of", "view_argument", "viewed"]
+__all__ = ["OF_FIRST", "ONLY_VIEWS", "is_only_view", "is_view_of", "view_argument", "viewed"]
