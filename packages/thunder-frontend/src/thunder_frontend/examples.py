@@ -81,10 +81,7 @@ class Examples:
         """Call a torch function on examples, given themselves or by proxies."""
         args, kwargs = at_first_place(function, self._found(args)), self._found(kwargs)
         with torch._C.DisableTorchFunction(), torch.no_grad():
-            if isinstance(args[0], FakeTensor) and is_only_view(function, args, kwargs):
-                return fake_views(function, args, kwargs)
-            with fake_mode():
-                return function(*args, **kwargs)
+            return _call(function, args, kwargs)
 
     def _found(self, tree: Any) -> Any:
         for proxy in flat_proxies(tree):
@@ -99,8 +96,6 @@ class Examples:
         with torch._C.DisableTorchFunction(), torch.no_grad():
             if _makes_new_memory(bound) and all([p.strides is not None for p in names]):
                 output = [fake_of(p) for p in names]
-            elif origin is not None and is_only_view(origin, args, kwargs) and isinstance(args[0], FakeTensor):
-                output = fake_views(origin, at_first_place(origin, args), kwargs)
             elif origin is not None:
                 given = [p for p in bound.inputs if isinstance(p, TensorProxy)]
                 output = self._called(origin, at_first_place(origin, args), kwargs, given, names)
@@ -116,8 +111,7 @@ class Examples:
     ) -> Any:
         """Run a call; where sizes are known only when the program runs, estimated ones stand for those of results."""
         try:
-            with fake_mode():
-                made = function(*args, **kwargs)
+            made = _call(function, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
             return [fake_of(p) for p in outputs]
         except Exception:
@@ -142,6 +136,14 @@ class Examples:
         if tree.__class__ is slice:
             return slice(self._filled(tree.start), self._filled(tree.stop), self._filled(tree.step))
         return tree
+
+
+def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a torch function on tensors without data."""
+    if args and isinstance(args[0], FakeTensor) and is_only_view(function, args, kwargs):
+        return fake_views(function, args, kwargs)
+    with fake_mode():
+        return function(*args, **kwargs)
 
 
 def _makes_new_memory(bound: BoundSymbol) -> bool:
