@@ -1,8 +1,9 @@
 """Finding the specialisation for a call without trying them in turn.
 
-A call is first sorted by the types of its arguments. For each combination of types a key function is generated, which
-takes from the arguments what tells specialisations apart most of the time: shapes, dtypes, numbers, strings. What they
-differ in besides is looked at as :mod:`thunder_frontend.choice` says.
+A call is first sorted by the types of its arguments. Where there is one specialisation for a combination of types, its
+guards are asked. Where there are more, a function that was generated for the combination takes a key from the
+arguments, of what tells specialisations apart most of the time: shapes, dtypes, numbers, strings. What they differ in
+besides is looked at as :mod:`thunder_frontend.choice` says.
 """
 
 from __future__ import annotations
@@ -22,11 +23,18 @@ _BY_VALUE = (bool, int, str, bytes, type(None), torch.dtype, torch.device)
 class Family:
     """The specialisations for arguments of one combination of types."""
 
-    __slots__ = ("entries", "key")
+    __slots__ = ("entries", "key", "only")
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> None:
         self.key = key_function(args, kwargs, symbolic)
         self.entries: dict[Any, Node] = {}
+        self.only: Specialisation | None = None
+        """The one that there is, where there is one only."""
+
+    def settle(self) -> None:
+        """Find out whether there is one specialisation only."""
+        nodes = list(self.entries.values())
+        self.only = nodes[0] if len(nodes) == 1 and isinstance(nodes[0], Specialisation) else None
 
 
 def key_function(args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool = False) -> Callable[..., Any]:
@@ -76,6 +84,9 @@ class Dispatcher:
         family = self._families.get((types, tuple(kwargs), *map(type, kwargs.values())) if kwargs else types)
         if family is None:
             return self._miss(args, kwargs)
+        only = family.only
+        if only is not None:
+            return only.call(args, kwargs, self._miss)
         try:
             found = family.entries.get(family.key(args, kwargs))
         except RuntimeError:  # a tensor that has no shape
@@ -100,6 +111,7 @@ class Dispatcher:
             family = self._families[types] = Family(args, kwargs, self._symbolic)
         key = family.key(args, kwargs)
         family.entries[key] = added(family.entries.get(key), specialisation)
+        family.settle()
         self.specialisations.append(specialisation)
 
     def drop(self, specialisation: Specialisation) -> None:
@@ -118,6 +130,7 @@ class Dispatcher:
                     del family.entries[key]
                 else:
                     family.entries[key] = rest
+            family.settle()
 
 
 _MISSED = object()
