@@ -183,3 +183,14 @@ case(
     "y = y * f_da(a_da)",
     "I_da.register(A_da)",
 )
+case(
+    "what the dict of a class holds",
+    "class DC1:\n    a: int\n    b = [1.0]",
+    "y = y * len(DC1.__dict__['__annotations__']) * len(DC1.__dict__.get('b'))\n"
+    "for name, value in vars(DC1).items():\n    y = y * (len(value) if name == 'b' else 1)\n"
+    "DC1.c = 3.0\ny = y * DC1.__dict__['c']",
+    "DC1.__annotations__['q'] = int",
+    "DC1.b.append(2.0)",
+    "DC1.b = []",
+    "DC1.c = 5.0",
+)

@@ -73,6 +73,7 @@ class World:
         self._tensor = tensor
         self._number = number
         self._numbers: dict[Any, Any] = {}
+        self._class_dicts: dict[int, type] = {}
         self._sources: dict[int, Source] = {}
         self._alive: list[Any] = []
         self.classes = ClassReads(self)
@@ -285,8 +286,9 @@ class World:
     def _attribute_of_class(self, cls: type, name: str, value: Any = None) -> Any:
         if self.journal.written_at(cls, "attribute", name) or not is_mutable(cls):
             return value
-        if name == "__dict__":
+        if name == "__dict__" and self.classes.is_outside(cls):
             self.know(value, held(value, f"{cls.__qualname__}.__dict__"))
+            self._class_dicts[id(value)] = cls
             return value
         if name in OF_TYPES and isinstance(value, str) and self.classes.is_outside(cls):
             return self.read(held(cls, cls.__qualname__), "attribute", name, value)
@@ -452,6 +454,8 @@ class World:
         return self.read(source, "item", key, value, (container, key) if source.is_held else None)
 
     def _was_written(self, container: Any, key: Any) -> bool:
+        if id(container) in self._class_dicts:
+            return self.journal.written_at(self._class_dicts[id(container)], "attribute", key)
         return self.journal.wrote(container) or self.journal.written_at(container, "item", key)
 
     def length(self, container: Any) -> None:
