@@ -95,6 +95,13 @@ case(
     "K12 = 3.0",
 )
 case(
+    "union of classes",
+    "U_un = int | str\nv_un = 3",
+    "y = y * (2 if isinstance(v_un, U_un) else 3) * (5 if isinstance(v_un, list | dict) else 7)",
+    "v_un = 2.5",
+    "U_un = float | str",
+)
+case(
     "subclasses",
     "class A_sub:\n    pass",
     "y = y * (1 + len(A_sub.__subclasses__()))",

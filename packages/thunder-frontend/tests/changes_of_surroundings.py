@@ -83,6 +83,12 @@ case(
     "c12.reset(T12)",
 )
 case(
+    "around: contextvar put back",
+    "import contextvars\nc13 = contextvars.ContextVar('c13', default=2.0)",
+    "t = c13.set(5.0)\ny = y * c13.get()\nc13.reset(t)\ny = y * c13.get()",
+    "c13.set(3.0)",
+)
+case(
     "around: thread local",
     "import threading\nl14 = threading.local()\nl14.k = 2.0",
     "y = y * l14.k",

@@ -98,7 +98,6 @@ def test_iterators_begun_outside_are_refused_before_they_are_advanced(setup, bod
         ("import multiprocessing as mp\nE17 = mp.Event()", "y = y * (2 if E17.is_set() else 3)"),
         ("import queue\nQ18 = queue.SimpleQueue()\nQ18.put(2.0)", "y = y * Q18.get()"),
         ("@functools.lru_cache\ndef f19(n):\n    return n", "y = y * (1 + f19.cache_info().hits)"),
-        ("@functools.lru_cache\ndef f20(n):\n    return n", "f20.cache_clear()"),
         ("import numpy as np\nG12 = np.random.default_rng()", "y = y * G12.random()"),
     ],
 )

@@ -131,7 +131,12 @@ class ClassReads:
 
     def metaclass(self, cls: type) -> None:
         """Guard the class of a class of the user's, which may be given another one if it is not ``type``."""
-        if type(cls) is not type and self.is_outside(cls) and not is_of_library(cls.__module__ or ""):
+        if (
+            type(cls) is not type
+            and isinstance(cls, type)
+            and self.is_outside(cls)
+            and not is_of_library(cls.__module__ or "")
+        ):
             self._world.part(cls, cls.__qualname__, "type")
 
     def _first(self, cls: type, name: str) -> Any:

@@ -196,7 +196,8 @@ class CompiledFunction:
     def _refused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         reason = self.compiled[-1].specialisation.failure(args, kwargs) if self.compiled else "of an exception"
         raise RuntimeError(
-            f"a specialisation does not accept the call that it was compiled for: {reason}; this is an error in Thunder"
+            f"a specialisation does not accept the call that it was compiled for: {reason}; if the program sets that "
+            "itself while it runs, set it before the call; if not, this is an error in Thunder"
         )
 
     def _report(self, reasons: list[str]) -> None:

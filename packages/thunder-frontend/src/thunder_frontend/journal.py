@@ -56,6 +56,13 @@ class Journal:
             if own.__class__ is dict:
                 self._dicts[id(own)] = target
 
+    def take_back(self, kind: str, target: Any, key: Any) -> None:
+        """Forget a write if the program has put back what was there."""
+        write = self._writes.get((id(target), kind, key))
+        if write is not None and self.now(write) is write.before:
+            self.version += 1
+            del self._writes[(id(target), kind, key)]
+
     def note_container(self, container: Any, before: Any = None) -> None:
         """Remember the contents of a container that is about to be changed; ``before``, if it was changed already."""
         self.version += 1

@@ -129,8 +129,8 @@ def is_unwatchable(fn: Any, owner: Any) -> bool:
         owner: what it is a method of, or its first argument.
     """
     module = getattr(fn, "__module__", None)
-    if type(owner) is functools._lru_cache_wrapper and getattr(fn, "__name__", "").startswith("cache_"):
-        return fn.__name__ != "cache_parameters"
+    if type(owner) is functools._lru_cache_wrapper and getattr(fn, "__name__", "") == "cache_info":
+        return True
     if fn in UNWATCHABLE or isinstance(owner, contextvars.Context) or _is_named(UNWATCHABLE_BY_NAME, module, fn):
         return True
     if module != OF_THE_SYSTEM or not isinstance(fn, types.BuiltinFunctionType):

@@ -315,6 +315,8 @@ class Watch(Callbacks):
             if isinstance(args[0], type):
                 self.world.classes.metaclass(args[0])
             return type_of(args[0], result)
+        if isinstance(getattr(fn, "__self__", None), contextvars.ContextVar) and fn.__name__ == "reset":
+            self.world.journal.take_back("context", fn.__self__, None)
         if isinstance(result, type) and _makes_class(fn, args):
             self.world.classes.made(result)
         if fn is globals:
