@@ -95,7 +95,7 @@ WRITES = (
     "{a}.index_put_((torch.tensor([0, 0]),), {b}.sum(), accumulate=True)",
     "{a}.masked_scatter_({a} > 0, torch.arange(20.0))", "{a}.masked_fill_({a} > 0, {b}.sum())",
     "{a}.view(-1).scatter_(0, torch.tensor([0]), 3.0)", "{a}.mT.scatter_add_(-1, torch.zeros(1, 1, dtype=torch.int64), {b}.sum().reshape(1, 1)) if {a}.ndim == 2 else None",
-    "{a}.t().copy_({b}.mean()) if {a}.ndim < 3 else None", "{a}.unfold(0, 1, 1)[0] = 1", "{a}.copy_({b})", "{a}.copy_({b}.double())",
+    "{a}.t().copy_({b}.mean()) if {a}.ndim < 3 else None", "{a}.unfold(0, 1, 1)[0] = 1", "{a}.copy_({b}.clone())", "{a}.copy_({b}.double())",
     "for part in {a}.chunk(2):\n    part.mul_(2)", "a0, *_ = {a}.split(1)\na0.add_(1)", "{a}.unbind()[0].zero_()",
     "torch.view_as_real({a}.to(torch.complex64)).zero_()", "{a}.as_strided((1,), (1,)).add_(1)", "{a}.diagonal(0, -1, 0).add_({b}.sum()) if {a}.ndim > 1 else None",
     "{a}.mT[0] = 1", "{a}[...] = {a} * 2", "{a}[None].squeeze().neg_()", "{a}.expand(2, *{a}.shape)[0].add_(1)",

@@ -78,6 +78,13 @@ def test_views_writes_and_aliases_agree_with_eager(program):
         ("v = y.expand(2, *y.shape)\nv.copy_(v)\nreturn [v, y]", "overlapping"),
         ("x, y = y, x\nx.mul_(2)\nreturn [x, y.view_as(y)]", "matrix and row"),
         ("v = list(x.split(2, -1))[0]\ny.mul_(0.5)\nv.is_leaf\nreturn [x]", "a parameter over a part"),
+        ("x.requires_grad = not x.requires_grad\nreturn [y + x, x, y]", "matrix and transpose"),
+        (
+            "v = y.as_strided(y.shape, y.stride())\ny.requires_grad = not y.requires_grad\nreturn [v.unfold(-1, 2, 1)]",
+            "both views of a parameter",
+        ),
+        ("v = torch.nn.Parameter(x.data)\nw = v.diagonal()\nv.detach_()\nreturn [v, w]", "larger"),
+        ("v = x.unbind(-1)[0]\nx.mul_(2)\nreturn [torch.stack([v, v])]", "both require grad"),
         ("x.grad = torch.ones_like(x)\nx.mul_(2)\nx.transpose_(0, -1)\nreturn [x]", "one tensor twice"),
         (
             "v, w = x[:, 0], x * 1\nx.mul_(2)\nx.detach_()\nx[0] += v.sum()\nreturn [w + x.sum()]",

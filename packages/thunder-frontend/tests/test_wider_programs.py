@@ -220,3 +220,13 @@ def test_broadcasting_returns_what_has_the_shape_already():
 
     results, expected = [run(torch.ones(2, 3), torch.ones(3)) for run in (jit(program), program)]
     assert [[a is b for a in results] for b in results] == [[a is b for a in expected] for b in expected]
+
+
+@pytest.mark.parametrize("part", [lambda w: w[0], lambda w: w.expand(2, *w.shape)[0], lambda w: w])
+def test_a_write_to_a_part_of_overlapping_windows_is_refused(part):
+    def program(x):
+        part(x.unfold(-1, 2, 1)).add_(1)
+        return x
+
+    with pytest.raises(AcquisitionError, match="several elements lie in one place"):
+        jit(program)(torch.zeros(2, 3))

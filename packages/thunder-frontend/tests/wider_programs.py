@@ -108,7 +108,7 @@ VALUES = (
     "{a} * (2 if {a}.is_leaf else 3)", "{a} * (2 if {a}.is_floating_point() else 3)", "{a} + {a}.dim()",
 )  # fmt: skip
 WRITES = (
-    "{a}.add_(1)", "{a}.mul_(2)", "{a}.zero_()", "{a}.copy_({b})", "{a}[0] = 1", "{a}[...] = {b}.sum()", "{a} += 1",
+    "{a}.add_(1)", "{a}.mul_(2)", "{a}.zero_()", "{a}.copy_({b}.clone())", "{a}[0] = 1", "{a}[...] = {b}.sum()", "{a} += 1",
     "{a} *= {b}.mean()", "{a} -= {b}", "{a} /= 2", "{a} //= 2", "{a} **= 2", "{a} |= True", "{a} &= {a}",
     "{a}[{a} > 0] = 0", "{a}[{a} > 0] *= 2", "{a}[torch.tensor([0])] = 2", "{a}[[0, 0]] += 1", "{a}.detach_()",
     "{a}.requires_grad_()", "{a}.requires_grad_(False)", "{a}.data.mul_(2)", "{a}.data = {a}.data * 2", "{a}.grad = None",
@@ -358,6 +358,11 @@ def contents(tree: Any, seen: set[int] | None = None) -> list[Any]:
     return [type(tree).__name__, *[p for value in parts for p in contents(value, seen)]]
 
 
+ALLOWED = ("nference", "derivative for aten::floor_divide")
+"""What is in messages of eager's about what compiled programs may do: tensors made in inference mode take part in
+more, and derivatives are zero of what is constant."""
+
+
 def agrees_with_eager(program: Program, calls: int = 2) -> None:
     """Compare a program with eager.
 
@@ -381,8 +386,8 @@ def agrees_with_eager(program: Program, calls: int = 2) -> None:
                 if isinstance(expected, Exception):
                     break
                 raise Refused(f"{result}\n{where}")
-            if "nference" in str(expected) and isinstance(expected, Exception):
-                break  # eager lets tensors made in inference mode take part in less
+            if isinstance(expected, Exception) and any(what in str(expected) for what in ALLOWED):
+                break
             (_, eager_args), (_, our_args) = runs
             if isinstance(expected, Exception) or isinstance(result, Exception):
                 same = type(expected) is type(result) or isinstance(result, type(expected))

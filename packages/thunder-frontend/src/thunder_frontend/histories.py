@@ -84,9 +84,10 @@ def check_reads(function: Any, output: Any, arguments: Iterable[Any]) -> None:
     if not torch.is_grad_enabled() or getattr(function, "__name__", "") == "detach":
         return
     if any([isinstance(p, TensorProxy) and p.dtype.is_inexact for p in flat_proxies(output)]):
-        for tensor in arguments:
-            if isinstance(tensor, TracedTensor):
-                check_history(tensor)
+        for argument in arguments:
+            for tensor in argument if isinstance(argument, (tuple, list)) else (argument,):
+                if isinstance(tensor, TracedTensor):
+                    check_history(tensor)
 
 
 def check_history(tensor: TracedTensor) -> None:

@@ -107,7 +107,8 @@ class Outcome:
             made = Built(remade, (parent, *map(self._unwritten, given)))
             self.calls.stages.note_view(view.parent, made)
             history = current_value(traced, self.calls)
-            if with_gradient and view.cuts and history.requires_grad:
+            detached = not self.calls.requires_grad(view.parent)  # in place, after the view was made
+            if with_gradient and (view.cuts or detached) and history.requires_grad:
                 return Built(with_history, (made, history))
             return made
         value = current_value(traced, self.calls)

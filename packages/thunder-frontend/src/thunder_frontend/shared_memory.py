@@ -139,9 +139,13 @@ class SharedMemory:
             made = self._of_memory(tensor, storage_key(tensor), source, None)
             self._loose += [(made, base)] if same_dtype else []
             return made
-        proxy = self.calls.on_values(part_of, (self.calls.value(base), *args), {})
+        connected = not (tensor.requires_grad and tensor.is_leaf)  # or it was made where autograd recorded nothing
+        with torch.set_grad_enabled(torch.is_grad_enabled() and connected):
+            proxy = self.calls.on_values(part_of, (self.calls.value(base), *args), {})
         traced = self._guarded(tensor, proxy, source)
-        share_storage(traced, View(base, part_of, args, {}, None))
+        share_storage(traced, View(base, part_of, args, {}, None, tracked=connected))
+        if tensor.requires_grad:
+            self.calls.ask(traced, "is_leaf", not connected)
         return traced
 
     def _guarded(self, tensor: T, proxy: Any, source: Source) -> TracedTensor:

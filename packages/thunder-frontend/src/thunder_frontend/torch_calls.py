@@ -204,20 +204,27 @@ class TorchCalls:
         base, here = tensor, self.example(tensor)
         if not self.symbolic:
             check_in_bounds(here, size, stride, storage_offset)
+        start = here.storage_offset() if storage_offset is None else storage_offset
+        fits = self._offset_within(base, size, stride, start) is not None
         while (
             base._viewed_as is not None
             and base._viewed_as.parent._proxy.dtype is tensor._proxy.dtype  # type: ignore[attr-defined]
-            and (not base._viewed_as.detaches or self.lies_within(base))
+            and (not base._viewed_as.detaches or not fits and self.lies_within(base))
         ):
             base = base._viewed_as.parent
+            fits = self._offset_within(base, size, stride, start) is not None
         whole = self.example(base)
-        offset = (here.storage_offset() if storage_offset is None else storage_offset) - whole.storage_offset()
-        fits = is_dense(whole) and covers(whole.numel(), size, stride, offset)
         if not fits and base.given is not None and not self.symbolic:
             self.reached.add(storage_key(base.given))  # elements beside those of the tensor
         if base is tensor and whole.is_contiguous() and whole.storage_offset() == 0 or not fits:
             return (T.as_strided, tensor, size, stride, storage_offset)
-        return (part_of, base, size, stride, offset)
+        return (part_of, base, size, stride, self._offset_within(base, size, stride, start))
+
+    def _offset_within(self, base: TracedTensor, size: Any, stride: Any, start: int) -> int | None:
+        """Return where in the elements of ``base`` a view by strides starts; ``None`` if it reaches beyond them."""
+        whole = self.example(base)
+        offset = start - whole.storage_offset()
+        return offset if is_dense(whole) and covers(whole.numel(), size, stride, offset) else None
 
     def lies_within(self, tensor: TracedTensor) -> bool:
         """Whether an input without a history is a part of memory that the program has as a whole."""

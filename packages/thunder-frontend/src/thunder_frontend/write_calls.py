@@ -351,9 +351,10 @@ def _looks_up(key: Any) -> bool:
 
 def functions_of(tensor: TracedTensor) -> list[Any]:
     """Return the functions through which a tensor is a view."""
-    found, view = [], tensor._viewed_as
+    found: list[Any] = []
+    view = tensor._viewed_as
     while view is not None:
-        found.append(view.function)
+        found += [s[0] for s in view.function.steps] if isinstance(view.function, Chain) else [view.function]
         view = view.parent._viewed_as
     return found
 
