@@ -1,10 +1,12 @@
 """Functions and modules that ``thunder.jit`` made, under the compilers of PyTorch."""
 
+import warnings
+
 import pytest
 import torch
 from torch import nn
 
-from thunder_frontend import cache_misses, jit
+from thunder_frontend import AcquisitionError, cache_misses, jit
 
 
 @pytest.fixture
@@ -56,3 +58,29 @@ def test_torch_jit_trace_sees_the_operations(warm):
     if warm:
         module(x)
     torch.testing.assert_close(torch.jit.trace(module, (x,))(other), module(other))
+
+
+def clamped_softly(x, bound: float = 2.0):
+    return (x / bound).tanh() * bound
+
+
+with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+    softclamp = torch.jit.script(clamped_softly)
+
+
+def test_scripted_functions_run_in_programs():
+    def program(x):
+        return softclamp(x) + softclamp(x, bound=3.0)
+
+    x = torch.randn(3, requires_grad=True)
+    compiled = jit(program)
+    torch.testing.assert_close(compiled(x), program(x))
+    ours, eagers = (torch.autograd.grad(f(x).sum(), x)[0] for f in (compiled, program))
+    torch.testing.assert_close(ours, eagers)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_traced_functions_are_refused():
+    traced = torch.jit.trace(torch.sin, (torch.ones(2),))
+    with pytest.raises(AcquisitionError, match="call the function itself"):
+        jit(lambda x: traced(x) + 1)(torch.ones(2))

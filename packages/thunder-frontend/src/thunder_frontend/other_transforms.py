@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from thunder_frontend import transform_calls
 from thunder_frontend.derivative_levels import Derivatives
+from thunder_frontend.errors import AcquisitionError
 from thunder_interpreter import Interpreted
 
 OF_LEVELS = tuple([
@@ -37,7 +38,17 @@ INTERPRETED_TRANSFORMS = (
 
 
 def compiled_by_torch(function: Any) -> Any:
-    """Return what ``torch.compile`` was given to make ``function``, or ``None`` if that did not make it."""
+    """Return what ``torch.compile`` or ``torch.jit.script`` was given to make ``function``, or ``None`` if none did.
+
+    Raises:
+        AcquisitionError: ``torch.jit.trace`` made it, which kept of its function what one call of it did.
+    """
+    if type(function) is torch.jit.ScriptFunction:
+        if hasattr(function, "__name__"):
+            return function._torchdynamo_inline
+        raise AcquisitionError(
+            "what torch.jit.trace made of a function cannot be called in a program; call the function itself"
+        )
     if type(function).__module__ == "torch._dynamo.eval_frame":
         return getattr(function, "_orig_mod", None)
     return getattr(function, "__dict__", {}).get("_torchdynamo_orig_callable")
