@@ -58,6 +58,7 @@ CALLS = [
     (F.rms_norm, (leaf(4, 8), (8,), leaf(8)), {"eps": 1e-5}, "rms_norm_backward_by_hand"),
     (F.rms_norm, (leaf(2, 4, 8), (4, 8)), {}, "rms_norm_backward_by_hand"),
     (F.group_norm, (leaf(3, 4, 5, 5), 2, leaf(4), leaf(4)), {}, "native_group_norm_backward"),
+    (F.group_norm, (leaf(3, 4, 5, 5).to(memory_format=torch.channels_last).detach().requires_grad_(), 2, leaf(4)), {}, "native_group_norm_backward"),
     (F.group_norm, (leaf(3, 5, 5, 4).permute(0, 3, 1, 2).detach().requires_grad_(), 2), {}, "native_group_norm_backward"),
     (F.batch_norm, (leaf(3, 4, 5), torch.zeros(4), torch.ones(4), leaf(4), leaf(4)), {}, "native_batch_norm_backward"),
     (F.batch_norm, (leaf(3, 4, 5), None, None, leaf(4), leaf(4), True), {}, "native_batch_norm_backward"),
@@ -114,7 +115,7 @@ def test_values_and_gradients_are_those_of_eager_pytorch(function, args, kwargs,
         output, saved = forward(*tensors)
     torch.manual_seed(0)
     expected = function(*args, **kwargs)
-    torch.testing.assert_close(output, expected)
+    torch.testing.assert_close(output, expected, check_stride=True)
     y = expected[-1] if isinstance(expected, tuple) else expected
     dy = torch.randn_like(y)
     wanted = [t for t in tensors if t.requires_grad]
@@ -126,6 +127,17 @@ def test_values_and_gradients_are_those_of_eager_pytorch(function, args, kwargs,
     assert len(cotangents) == 1
     assert any(path.endswith((kernel, f"{kernel}.default")) for path in paths(runnable[1]))
     torch.testing.assert_close(gradients, list(torch.autograd.grad(y, wanted, dy)))
+
+
+def test_attention_is_laid_out_as_eagers():
+    for transposed in ((1, 2), (2, 3)):
+        shape = [2, 4, 8, 16]
+        shape[transposed[0]], shape[transposed[1]] = shape[transposed[1]], shape[transposed[0]]
+        args = [leaf(*shape).transpose(*transposed).detach().requires_grad_() for _ in range(3)]
+        run = transform_for_execution(split(F.scaled_dot_product_attention, args, {}).forward).python_callable()
+        with torch.no_grad():
+            output, _ = run(*args)
+        torch.testing.assert_close(output, F.scaled_dot_product_attention(*args), check_stride=True)
 
 
 def backward_inputs(made):

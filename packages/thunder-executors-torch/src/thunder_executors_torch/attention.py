@@ -149,8 +149,9 @@ def _kernel(
         return None
     if query.device.type == "cpu":
         same_width = query.shape[3] == key.shape[3] == value.shape[3]
+        dense_rows = all([t.strides is None or t.strides[-1] == 1 for t in tensors])
         on = torch.backends.cuda.flash_sdp_enabled()
-        return _flash_on_cpu if on and same_width and dropout_p == 0 else None
+        return _flash_on_cpu if on and same_width and dense_rows and dropout_p == 0 else None
     if query.device.type == "cuda" and torch.cuda.is_available():
         return _ON_CUDA.get(_choice_on_cuda(query, key, value, mask, dropout_p, is_causal, scale))
     return None

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch._prims_common import suggest_memory_format
 
-from thunder_executors_torch.calls import contiguous
 from thunder_executors_torch.executor import executor, gradients
-from thunder_ir import DType, TensorProxy, dtypes
+from thunder_ir import DType, OpTags, TensorProxy, dtypes
 
 Shape = Sequence[Any]
 Rule = tuple[Any, Any]
@@ -148,6 +148,17 @@ def with_channels(a: Any, *rest: Any, **kwargs: Any) -> bool:
     return floating(a) and a.ndim > 1
 
 
+def format_of_groups(a: torch.Tensor) -> torch.memory_format:
+    """Return the memory format in which PyTorch's kernels for groups take a tensor."""
+    return suggest_memory_format(a) if a.device.type == "cpu" else torch.contiguous_format
+
+
+def dense_for_groups(a: torch.Tensor) -> torch.Tensor:
+    """Return ``a`` as the kernels take it."""
+    return a.contiguous(memory_format=format_of_groups(a))
+
+
+dense = executor.function(dense_for_groups, lambda a: a.like(), OpTags.VIEW)
 native_group_norm = executor.call("torch.native_group_norm", _group_norm)
 
 
@@ -168,22 +179,27 @@ def group_norm_gradients(
     return tuple([next(found) if is_given else None for is_given in given])
 
 
-group_norm_backward = executor.call(
-    "torch.ops.aten.native_group_norm_backward.default", _group_norm_backward, differentiable=group_norm_gradients
+def native_group_norm_backward(dy: torch.Tensor, a: torch.Tensor, *rest: Any) -> Any:
+    """Call the kernel with the gradient laid out as the input is."""
+    return torch.ops.aten.native_group_norm_backward(dy.contiguous(memory_format=format_of_groups(a)), a, *rest)
+
+
+group_norm_backward = executor.function(
+    native_group_norm_backward, _group_norm_backward, differentiable=group_norm_gradients
 )
 
 
 @executor.differentiates_torch(torch.nn.functional.group_norm, when=with_channels)
 def group_norm(input: TensorProxy, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Rule:
     """Save the input, and mean and inverse deviation of each group."""
-    a = contiguous(input)
+    a = dense(input)
     n, c = a.shape[:2]
     sizes = (n, c, math.prod(a.shape[2:]), num_groups)
     y, mean, rstd = native_group_norm(a, weight, bias, *sizes, eps)
 
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
         mask = (True, weight is not None, bias is not None)
-        da, dweight, dbias = group_norm_backward(contiguous(dy), a, mean, rstd, weight, *sizes, mask)
+        da, dweight, dbias = group_norm_backward(dy, a, mean, rstd, weight, *sizes, mask)
         return da, None, dweight, dbias
 
     return y, pullback
