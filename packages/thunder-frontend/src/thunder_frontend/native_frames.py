@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 import functools
 import gc
+import sys
 import types
 import weakref
 from collections.abc import Iterator, Sequence
@@ -179,6 +180,8 @@ class NativeFrames:
         return varying
 
     def _within(self, container: Any, names: Names) -> list[Any]:
+        if container is sys.modules:  # each import changes it, and hardly ever what a function looks up there
+            return []
         if self._world.source_of(container) is not None:
             self._world.contents(container)
             if names.changes_containers and not isinstance(container, (tuple, frozenset, types.MappingProxyType)):
