@@ -359,3 +359,40 @@ def leaf(*shape):
 )
 def test_as_strided_of_a_view_of_another_dtype_has_the_dtype_of_the_view(view):
     same_as_eager(lambda x: torch.as_strided(view(x), (2,), (1,)), torch.randn(3, 4))
+
+
+def after_a_product(x, w):
+    y = x * w
+    w.data.mul_(2)
+    return y
+
+
+def after_a_product_of_views(x, w):
+    y = x @ w.t()
+    w[0].data.mul_(2)
+    return y
+
+
+def to_what_was_computed(x, w):
+    y = x.exp()
+    y.data.mul_(2)
+    return y * w
+
+
+@pytest.mark.parametrize("program", [after_a_product, after_a_product_of_views, to_what_was_computed])
+def test_a_write_through_data_to_what_autograd_saved_is_refused(program):
+    with pytest.raises(AcquisitionError, match=r"writes through \.data to a tensor that autograd has saved"):
+        jit(program)(randn(3, 3).requires_grad_(), randn(3, 3).requires_grad_())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, w: (w.data.mul_(2), x * w)[1],
+        lambda x, w: (x + w, w.data.mul_(2))[0],
+        lambda x, w: (x * 2 + (x.detach() @ w.detach().t()).argmax(-1), w.data.mul_(2))[0],
+        lambda x, w: (lambda y: (y.data.mul_(2), y * w)[1])(x[0]),
+    ],
+)
+def test_other_writes_through_data_are_done(program):
+    same_as_eager(program, randn(3, 3).requires_grad_(), randn(3, 3).requires_grad_())

@@ -497,6 +497,7 @@ class Acquisition(WriteCalls):
             self.custom_functions.rules,
             tuple(self.numbers),
             log,
+            rewritten=frozenset(self.rewritten),
         )
 
 

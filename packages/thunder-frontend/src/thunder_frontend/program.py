@@ -69,6 +69,7 @@ class Program:
         numbers: the open numbers that it reads, after the tensors.
         log: what the interpreter saw, if asked for.
         raises: what it ends with, where that is an exception: its result is that one's state.
+        rewritten: names of values in whose memory others were written later, behind autograd's back.
     """
 
     inputs: tuple[Input, ...]
@@ -81,3 +82,4 @@ class Program:
     numbers: tuple[Any, ...] = ()
     log: Any = None
     raises: Exception | None = None
+    rewritten: frozenset[str] = frozenset()

@@ -111,7 +111,12 @@ def replace_in_storage(tensor: TracedTensor, other: TracedTensor) -> None:
 
 
 class Recorder(Protocol):
-    """What records the calls that views and writes amount to."""
+    """What records the calls that views and writes amount to.
+
+    ``rewritten`` are the names of values in whose memory others were written later, behind autograd's back.
+    """
+
+    rewritten: set[str]
 
     def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call of a torch function on proxies."""
@@ -177,6 +182,8 @@ def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked:
     if view is None or view.cuts:
         tensor._recorded |= tracked and value.requires_grad
     if view is None:
+        if not counted:
+            recorder.rewritten.update([t._proxy.name for t in (tensor, *tensor._memory.views)])
         tensor._memory.version += 1
         tensor._memory.counted += counted
     else:

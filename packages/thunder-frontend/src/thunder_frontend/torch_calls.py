@@ -95,6 +95,7 @@ class TorchCalls:
         self.changes = 0
         self.stages = Stages()
         self.reached: set[int] = set()
+        self.rewritten: set[str] = set()
         self.places = Places(builder, lambda mask: self.on_values(torch.where, (mask,), {}))
 
     # --- the way in ------------------------------------------------------------------------------------------------
