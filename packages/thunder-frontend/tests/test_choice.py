@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from thunder_frontend import cache_hits, cache_misses, jit
+from thunder_frontend import cache_hits, cache_misses, explain_misses, jit
 from thunder_frontend.choice import candidates
 from thunder_frontend.jit import compiled_function
 
@@ -105,3 +105,12 @@ def test_a_call_with_nothing_where_the_others_differ_is_compiled_anew():
         else:
             assert torch.equal(compiled(x, options), x * options.get("factor", 1))
     assert cache_misses(compiled) == 3
+
+
+def test_what_a_miss_is_told_does_not_grow_with_the_specialisations():
+    compiled = jit(lambda x, n: x + n)
+    for n in range(40):
+        compiled(torch.ones(2), n)
+    told = explain_misses(compiled)
+    assert len(told) == 39 and told[0] == ["args[1] is 1, compiled for 0"]
+    assert max(map(len, told)) < 10 and told[-1][-1] == "args[1] is 39, compiled for 38"

@@ -33,6 +33,8 @@ from thunder_ir import ThunderError, Trace, collector_paused
 from thunder_torch.convert import fake_mode
 
 LOGGER = logging.getLogger("thunder")
+EXPLAINED = 8
+"""Why how many specialisations do not serve is told of a miss: asking all would make each miss dearer than the last."""
 
 
 def watched_from_outside() -> bool:
@@ -114,7 +116,8 @@ class CompiledFunction:
                     self.stats.unserved -= 1
                     return other.specialisation.call(args, kwargs, self._miss)
             self._drop_dead()
-            reasons = [r for c in self.compiled if (r := c.specialisation.failure(args, kwargs)) is not None]
+            newest = self.compiled[-EXPLAINED:]
+            reasons = [r for c in newest if (r := c.specialisation.failure(args, kwargs)) is not None]
             with collector_paused():
                 compiled = self._compile(args, kwargs)
             if compiled.program.raises is not None:  # nothing that another call could use

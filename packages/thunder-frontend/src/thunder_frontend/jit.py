@@ -208,7 +208,10 @@ def get_auto_registered_torch_op_names(fn: Any, /) -> set[str]:
 
 
 def explain_misses(fn: Any) -> list[list[str]]:
-    """Return for each miss after the first which guard of which specialisation failed, with old and new value."""
+    """Return for each miss after the first which guard of which specialisation failed, with old and new value.
+
+    It tells of the newest few specialisations.
+    """
     return compiled_function(fn).stats.reasons
 
 

@@ -34,7 +34,7 @@ class CompileStats:
         cache_misses: how many calls compiled a specialisation.
         unserved: how many calls found no specialisation: those that compiled one, that failed, that ran as eager.
         phases: for each specialisation, CPU seconds by phase.
-        reasons: for each miss after the first, why no specialisation served.
+        reasons: for each miss after the first, why the newest specialisations did not serve.
     """
 
     count_calls: Callable[[], int] = field(repr=False)
