@@ -296,3 +296,21 @@ def test_parts_of_sizes_that_only_the_run_tells_are_put_where_a_known_number_of_
         result = compiled(x, torch.tensor(scores))
         assert torch.equal(result, experts(x, torch.tensor(scores)))
     assert cache_misses(compiled) == 1
+
+
+def test_parts_of_written_tensors_have_sizes_that_only_the_run_tells():
+    def program(x):
+        kept = x[x > 0]
+        kept.mul_(2)
+        parts = kept.split((x > 0).sum(1).tolist())
+        parts[0].zero_()
+        parts[1].add_(1)
+        return kept, parts[0], torch.cat([part * 2 for part in parts])
+
+    compiled = jit(program)
+    for seed in range(3):
+        x = torch.randn(3, 5, generator=torch.Generator().manual_seed(seed))
+        kept, first, joined = compiled(x)
+        torch.testing.assert_close((kept, first, joined), program(x))
+        assert first.untyped_storage().data_ptr() == kept.untyped_storage().data_ptr()
+    assert cache_misses(compiled) == 1

@@ -72,9 +72,11 @@ from thunder_ir import (
 from thunder_ir.passes import dead_code_elimination, keep_failures
 from thunder_torch import opaque_call, torch_language, viewed
 from thunder_torch.convert import fake_of, proxy_of
+from thunder_torch.unknown_sizes import rests_on_unknown
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 
 T = torch.Tensor
+UNKNOWN = (DynamicOutputShapeException, DataDependentOutputException)
 ARGS = Source(None, "root", "args")
 KWARGS = Source(None, "root", "kwargs")
 
@@ -320,8 +322,14 @@ class Acquisition(WriteCalls):
             return self._examples.of(tensor._first)
         known = self._layouts.get(id(tensor))
         if known is None or known[1] is not view:
-            made = self._examples.run(view.function, (self.example(view.parent), *view.args), view.kwargs)
-            known = self._layouts[id(tensor)] = (tensor, view, made if view.index is None else made[view.index])
+            try:
+                made = self._examples.run(view.function, (self.example(view.parent), *view.args), view.kwargs)
+                made = made if view.index is None else made[view.index]
+            except Exception:
+                if not rests_on_unknown((view.parent._proxy, view.args, view.kwargs)):
+                    raise
+                made = fake_of(tensor._proxy)  # estimated sizes need not fit together
+            known = self._layouts[id(tensor)] = (tensor, view, made)
         return known[2]
 
     def assume_layout(self, proxy: TensorProxy) -> None:
@@ -333,10 +341,13 @@ class Acquisition(WriteCalls):
         """Return for each result of a call whether it shares the memory of ``parent``, and whether it is ``parent``."""
         unwritten = not parent._memory.version and parent._proxy.strides is not None and not self.symbolic
         base = fake_of(parent._proxy) if unwritten else self.example(parent)
+        given, named = self.values(args), self.values(kwargs)
         try:
-            made = self._examples.run(function, (base, *self.values(args[1:])), self.values(kwargs))
-        except (DynamicOutputShapeException, DataDependentOutputException):
-            return [(v is not None, False) for v in viewed(function, self.values(args), self.values(kwargs))]
+            made = self._examples.run(function, (base, *given[1:]), named)
+        except Exception as error:
+            if not isinstance(error, UNKNOWN) and not rests_on_unknown((given, named)):
+                raise
+            return [(v is not None, False) for v in viewed(function, given, named)]
         results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
         return [(storage_key(t) == storage_key(base), t is base) for t in results]
 

@@ -7,7 +7,16 @@ from typing import Any
 
 import torch
 
-from thunder_ir import IntegerProxy, NumberProxy, TensorProxy, Unknown, is_unknown, number_proxy, value_of
+from thunder_ir import (
+    IntegerProxy,
+    NumberProxy,
+    TensorProxy,
+    Unknown,
+    flat_proxies,
+    is_unknown,
+    number_proxy,
+    value_of,
+)
 from thunder_ir.unknown import Terms, bounds_of, product, terms_of, total
 from thunder_torch.late import symbolic_shapes
 from thunder_torch.stand_ins import StandIns
@@ -33,6 +42,12 @@ def has_unknown_sizes(tensors: list[Any]) -> bool:
     """Whether a dimension of one of these tensors is known only when the program runs."""
     proxies = [t for t in tensors if isinstance(t, TensorProxy)]
     return any([d.__class__ is not int and is_unknown(d) for p in proxies for d in p.shape])
+
+
+def rests_on_unknown(tree: Any) -> bool:
+    """Whether a number, or a dimension of a tensor, in a tree is known only when the program runs."""
+    found = flat_proxies(tree)
+    return any([isinstance(p, NumberProxy) and is_unknown(p) for p in found]) or has_unknown_sizes(found)
 
 
 class UnknownSizes(StandIns):
