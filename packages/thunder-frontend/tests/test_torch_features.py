@@ -4,9 +4,11 @@ import pytest
 import torch
 from against_eager import copied, same_as_eager
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
 
-from thunder_frontend import jit
+from thunder_frontend import AcquisitionError, jit
 
 
 def quiet_inside(x):
@@ -250,3 +252,37 @@ def test_masks_in_a_checkpointed_region_are_not_saved():
     assert [type(p).__name__ for p in split.saved if p.name not in {q.name for q in split.forward.inputs}] == [
         "AnyProxy", "AnyProxy",
     ]  # fmt: skip
+
+
+class Doubles(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {})) * 2
+
+
+def test_dispatch_modes_see_the_operations_around_a_call_and_are_refused_inside():
+    def program(x):
+        with Doubles():
+            return x + 1
+
+    with pytest.raises(AcquisitionError, match="Doubles, a TorchDispatchMode"):
+        jit(program)(torch.ones(2))
+    compiled = jit(lambda x: x + 1)
+    compiled(torch.ones(2))
+    given = torch.ones(2)
+    with Doubles():
+        result = compiled(given)
+    assert result.tolist() == [4.0, 4.0]
+    assert compiled(given).tolist() == [2.0, 2.0]
+    assert len(compiled.compiled) == 1
+
+
+def test_operations_of_compiled_modules_are_counted():
+    module = nn.Linear(3, 4)
+    compiled = jit(module)
+    counts = []
+    for called in (module, compiled, compiled):
+        called(torch.ones(2, 3))
+        with FlopCounterMode(display=False) as counter:
+            called(torch.ones(2, 3))
+        counts.append(counter.get_total_flops())
+    assert counts == [2 * 2 * 3 * 4] * 3

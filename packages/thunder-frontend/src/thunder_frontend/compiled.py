@@ -39,12 +39,14 @@ EXPLAINED = 8
 
 def watched_from_outside() -> bool:
     """Whether each operation must be seen by somebody: a functorch transform, ``torch.jit.trace``, or a mode for torch
-    functions.
+    functions or for what these dispatch to.
 
     A program would hide its operations from them, so under them the callable runs as it is. The mode that
     ``torch.device`` and ``torch.set_default_device`` put in place is part of what programs are compiled for.
     """
     if torch._C._are_functorch_transforms_active() or torch._C._get_tracing_state() is not None:
+        return True
+    if torch._C._len_torch_dispatch_stack():
         return True
     modes = range(torch._C._len_torch_function_stack())
     return any(not isinstance(torch._C._get_function_stack_at(i), DeviceContext) for i in modes)

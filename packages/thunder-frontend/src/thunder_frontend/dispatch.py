@@ -49,8 +49,7 @@ def key_function(args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool =
         (f"kwargs[{k!r}]", v) for k, v in kwargs.items()
     ]:
         if isinstance(value, torch.Tensor):
-            sizes = [f"{place}.dim()", f"{place}.is_nested"] if symbolic else [f"{place}.shape"]
-            parts += [*sizes, f"{place}.dtype", f"{place}.requires_grad"]
+            parts += [f"{place}.dim()" if symbolic else f"{place}.shape", f"{place}.dtype", f"{place}.requires_grad"]
         elif symbolic and type(value) in (int, float):
             continue
         elif type(value) in _BY_VALUE:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 from torch.optim.optimizer import _get_value
+from torch.utils._python_dispatch import _push_mode
 
 from thunder_frontend import module_calls, transformer_encoders
 from thunder_frontend.branches import Branches
@@ -151,6 +152,12 @@ def lookasides(acquisition: Any) -> list[Any]:
             "save; enter them around the call of the compiled function"
         )
 
+    def no_dispatch_modes(mode: Any) -> None:
+        raise AcquisitionError(
+            f"{type(mode).__name__}, a TorchDispatchMode, inside of a compiled program would not see the "
+            "operations that its calls run; enter it around the call of the compiled function"
+        )
+
     def compiling() -> bool:
         """Answer libraries that ask whether their program is being captured as a whole."""
         acquisition.asked_about_capture = True
@@ -181,6 +188,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         AUTOGRAD_GRAD: acquisition.inner_gradients,
         torch.autograd.graph.saved_tensors_hooks.__enter__: no_saved_tensors_hooks,
         torch.autograd.graph.saved_tensors_hooks.__exit__: no_saved_tensors_hooks,
+        _push_mode: no_dispatch_modes,
         BACKWARD_HOOK: acquisition.module_hooks,
         RECORD_FUNCTION.__enter__: lambda self: self,  # what happens when a program is acquired is not its profile
         RECORD_FUNCTION.__exit__: lambda self, *exception: None,

@@ -267,15 +267,17 @@ def _prologue(program: Program, guarded: bool) -> _Lines:
 def _without_nested(inputs: Sequence[Input], context: Context) -> list[str]:
     """Return the line that looks for nested tensors of the old kind, at which PyTorch's check ends the process.
 
-    Those that are arguments are found out before, when they are asked for their shape. Nobody looks at parameters and
-    buffers of modules: there are many, and PyTorch has no modules that compute with nested ones.
+    Nobody looks at parameters and buffers of modules: there are many, and PyTorch has no modules that compute with
+    nested ones. The classes of arguments are known before.
     """
     slotted = {id(i): f"held[{k}]" for k, i in enumerate([i for i in inputs if i.slot is not None])}
     plain = []
     for i in inputs:
-        if i.metadata.type in (torch.Tensor, torch.nn.Parameter) and not _is_argument(i.source) and not _in_table(i):
-            name, kind = slotted.get(id(i), i.proxy.name), context.object(i.metadata.type, i.metadata.type.__name__)
-            plain.append(f"{name}.__class__ is {kind} and not {name}.is_nested")
+        if i.metadata.type in (torch.Tensor, torch.nn.Parameter) and not _in_table(i):
+            name, kind = slotted.get(id(i), i.proxy.name), i.metadata.type
+            if not _is_argument(i.source):
+                plain.append(f"{name}.__class__ is {context.object(kind, kind.__name__)}")
+            plain.append(f"not {name}.is_nested")
     return [f"holds = {' and '.join(plain)}"] if plain else []
 
 
