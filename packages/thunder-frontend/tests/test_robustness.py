@@ -11,11 +11,14 @@ import sys
 import threading
 import time
 import traceback
+import types
+from pathlib import Path
 
 import pytest
 import torch
 
 from thunder_frontend import AcquisitionError, DataDependentError, SharpEdgeError, SharpEdgeWarning, cache_misses, jit
+from thunder_frontend.own_code import PACKAGES
 
 
 class Holder:
@@ -364,3 +367,21 @@ assert cache_misses(compiled) == 2, cache_misses(compiled)
 def test_the_precision_of_products_may_be_set_by_backend():
     run = subprocess.run([sys.executable, "-c", BY_BACKEND], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["thunder_models", "thunder_executors_of_mine", "numpyro", "tokenizers", "torch_models"]
+)
+def test_modules_whose_names_begin_like_those_of_libraries_are_the_users(name, monkeypatch):
+    module = types.ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, module)
+    exec("scale = 2.0\ndef scaled(x):\n    return x * scale\ndef function(x):\n    return scaled(x) + 1", vars(module))
+    compiled, x = jit(module.function), torch.ones(2)
+    for module.scale in (2.0, 5.0):
+        assert torch.equal(compiled(x), module.function(x))
+    assert cache_misses(compiled) == 2
+
+
+def test_every_package_is_known_to_be_our_own():
+    root = Path(__file__).parents[2]
+    assert {p.name for p in root.glob("*/src/*")} == PACKAGES | {"thunder", "thunder_benchmarks"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.own_code import PACKAGES, package_of
 from thunder_interpreter import replaced_builtins
 from thunder_ir import NumberProxy, ThunderError
 
@@ -41,7 +42,7 @@ def in_users_code(error: AcquisitionError) -> AcquisitionError:
     traceback = error.__traceback__
     while traceback is not None:
         module = traceback.tb_frame.f_globals.get("__name__") or ""
-        if module.partition(".")[0] not in _NOT_THE_USERS:
+        if package_of(module) not in _NOT_THE_USERS:
             frames.append(traceback)
         elif module.startswith(_LIBRARY):
             library.append(traceback)
@@ -59,10 +60,7 @@ def in_users_code(error: AcquisitionError) -> AcquisitionError:
 
 
 _LIBRARY = ("torch.nn.modules", "torch.nn.utils", "torch.optim", "torch.distributions")
-_NOT_THE_USERS = frozenset({
-    "torch", "thunder", "thunder_frontend", "thunder_interpreter", "thunder_ir", "thunder_torch", "thunder_lang",
-    "thunder_prims", "thunder_autograd",
-})  # fmt: skip
+_NOT_THE_USERS = PACKAGES | {"torch", "thunder"}
 
 
 def because_of_builtins(error: Exception) -> AcquisitionError | None:

@@ -28,6 +28,7 @@ from thunder_frontend.other_transforms import (
     leave_uncompiled,
     transforms,
 )
+from thunder_frontend.own_code import PACKAGES, package_of
 from thunder_frontend.seeds import Seeds
 from thunder_frontend.sources import held
 from thunder_interpreter import Interpreted
@@ -55,6 +56,9 @@ INTERPRETED_OWN = (
 )
 """Modules of ours that say in terms of PyTorch what happens in place of something else."""
 
+NATIVE_PACKAGES = PACKAGES | {"optree", "numpy", "linecache", "tokenize"}
+"""Packages whose functions are called as they are."""
+
 NUMBERS_A_HOOK = torch.utils.hooks.RemovableHandle.__init__
 """Counts all hooks there ever were. The count is no state that a program depends on, and is not to be taken back."""
 
@@ -71,11 +75,10 @@ def module_runs_natively(module: str) -> bool:
     """Whether the functions of a module are called as they are."""
     if module in INTERPRETED_OWN:
         return False
-    if module.startswith("thunder"):
-        return module.startswith("thunder_") and not module.startswith("thunder_benchmarks")
-    if module == "torch" or module.startswith("torch."):
+    package = package_of(module)
+    if package == "torch":
         return not module.startswith(INTERPRETED_TORCH)
-    return module.startswith(("optree", "numpy", "linecache", "tokenize"))
+    return package in NATIVE_PACKAGES
 
 
 def lookasides(acquisition: Any) -> list[Any]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from types import TracebackType
 
+from thunder_frontend.own_code import PACKAGES
 from thunder_ir import Trace
 
 GENERATED = "<thunder "
@@ -64,7 +65,7 @@ def _users_frames(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _is_ours(package: str) -> bool:
-    return package == "thunder" or package.startswith("thunder_") and package != "thunder_benchmarks"
+    return package == "thunder" or package in PACKAGES
 
 
 def _dispatches(traceback: TracebackType) -> bool:
