@@ -104,6 +104,22 @@ case(
     "NAMED['d2']['b'] = 4.0",
 )
 case(
+    "getters",
+    "s_ge = types.SimpleNamespace(a=2.0, b=3.0, c=lambda k: k)\nNAMED['i_ge'] = operator.itemgetter(0)\nNAMED['a_ge'] = operator.attrgetter('a')\nNAMED['m_ge'] = operator.methodcaller('c', 5.0)",
+    "y = y * i_ge([2.0, 3.0]) * a_ge(s_ge) * m_ge(s_ge)",
+    "NAMED['i_ge'] = operator.itemgetter(1)",
+    "NAMED['a_ge'] = operator.attrgetter('b')",
+    "NAMED['m_ge'] = operator.methodcaller('c', k=7.0)",
+    "NAMED['i_ge'] = operator.itemgetter(0)",
+)
+case(
+    "pattern",
+    "import re\nNAMED['p_pa'] = re.compile('a')",
+    "y = y * len(p_pa.findall('aabA'))",
+    "NAMED['p_pa'] = re.compile('b')",
+    "NAMED['p_pa'] = re.compile('a', re.I)",
+)
+case(
     "nested argument",
     "NAMED['e'] = [{'a': (tensor(1, 2, 3), [2.0])}]",
     "y = y * e[0]['a'][0] + e[0]['a'][1][0]",

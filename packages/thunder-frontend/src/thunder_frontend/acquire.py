@@ -72,8 +72,8 @@ from thunder_ir import (
 from thunder_ir.passes import dead_code_elimination, keep_failures
 from thunder_torch import opaque_call, torch_language, viewed
 from thunder_torch.convert import fake_of, proxy_of
-from thunder_torch.unknown_sizes import rests_on_unknown
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
+from thunder_torch.unknown_sizes import rests_on_unknown
 
 T = torch.Tensor
 UNKNOWN = (DynamicOutputShapeException, DataDependentOutputException)

@@ -7,6 +7,7 @@ import datetime
 import enum
 import functools
 import numbers
+import operator
 import pathlib
 import sys
 import types
@@ -39,7 +40,10 @@ SCALARS = (
     bool, int, float, complex, str, bytes, type(None), type(...), torch.dtype, torch.device, torch.layout,
     torch.memory_format, torch.Size, enum.Enum, range, slice,
 )  # fmt: skip
-VALUES = (*SCALARS, numbers.Number, datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath, NumPyScalar)
+VALUES = (
+    *SCALARS, numbers.Number, datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath, NumPyScalar,
+    operator.itemgetter, operator.attrgetter, operator.methodcaller,
+)  # fmt: skip
 """What is compared by value: what cannot change, and says by ``==`` whether it is the same."""
 CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, type,
