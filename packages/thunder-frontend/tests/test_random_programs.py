@@ -85,6 +85,8 @@ def test_views_writes_and_aliases_agree_with_eager(program):
         ),
         ("v = torch.nn.Parameter(x.data)\nw = v.diagonal()\nv.detach_()\nreturn [v, w]", "larger"),
         ("v = x.unbind(-1)[0]\nx.mul_(2)\nreturn [torch.stack([v, v])]", "both require grad"),
+        ("v = x.t()\nw = v[None]\nv.requires_grad_()\nreturn [w, v, x]", "apart, transposed"),
+        ("torch.as_strided(y[..., torch.tensor(-1)], (2,), (1,))\nreturn [y]", "larger"),
         ("x.grad = torch.ones_like(x)\nx.mul_(2)\nx.transpose_(0, -1)\nreturn [x]", "one tensor twice"),
         (
             "v, w = x[:, 0], x * 1\nx.mul_(2)\nx.detach_()\nx[0] += v.sum()\nreturn [w + x.sum()]",

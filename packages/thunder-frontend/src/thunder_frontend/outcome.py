@@ -36,6 +36,7 @@ class Outcome:
         self._result = result
         self.spent = descendants(calls.builder.bound_symbols, calls.spent) if calls.spent else calls.spent
         self._templates: dict[int, Any] = {}
+        self._owners: dict[str, TracedTensor] = {}
         self._leaves: list[Effect] = []
         tensor = self._tensor_template
         self.result = template(result, tensor, calls.world)
@@ -107,11 +108,12 @@ class Outcome:
             made = Built(remade, (parent, *map(self._unwritten, given)))
             self.calls.stages.note_view(view.parent, made)
             history = current_value(traced, self.calls)
-            detached = not self.calls.requires_grad(view.parent)  # in place, after the view was made
+            # in place, after the view was made
+            detached = traced._leaf is None and not self.calls.requires_grad(view.parent)
             if with_gradient and (view.cuts or detached) and history.requires_grad:
                 return Built(with_history, (made, history))
             return made
-        value = current_value(traced, self.calls)
+        value = self._own(traced, current_value(traced, self.calls))
         if with_gradient and is_unconnected(traced):
             return Built(as_leaf, (self.calls.on_values(T.detach, (value,), {}),))
         if value.requires_grad and value.name in self.spent:
@@ -119,6 +121,13 @@ class Outcome:
         if traced._memory.inference is not torch.is_inference_mode_enabled() and not value.requires_grad:
             return Built(as_inference if traced._memory.inference else as_normal, (value,))
         return value
+
+    def _own(self, traced: TracedTensor, value: TensorProxy) -> TensorProxy:
+        """Return the value of a tensor as one that no other tensor leaves the program as."""
+        if self._owners.setdefault(value.name, traced) is traced:
+            return value
+        alias: TensorProxy = self.calls.on_values(torch.ops.aten.alias.default, (value,), {})
+        return alias
 
     def _unwritten(self, proxy: Any) -> Any:
         """Return a proxy of the same value, apart from inputs that the epilogue writes to before it is read."""

@@ -162,11 +162,17 @@ class TorchCalls:
         values, named = self.values(args), self.values(kwargs)
         if function in SELECTIONS and not named and len(values) == 2:
             function, values = selected_by_places(function, *values, self.places)
-        output = self.on_values(function, values, named)
+        if function in AS_STRIDED and not place_is_known(self.traced(args[0])):
+            with self.builder.tagged(OpTags.MAY_FAIL):
+                output = self.on_values(function, values, named)
+        else:
+            output = self.on_values(function, values, named)
         index = view_argument(function) if function is not part_of else 0
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
             if function not in LIKE_IN_SHAPE:
                 check_reads(function, output, read)
+            if any([output is v for v in values]):  # of some sizes it computes nothing, and yet returns another tensor
+                output = self.on_values(torch.clone, (output,), {})
             return self._wrap_all(output, args)
         parent = self.traced(args[index])
         known_layout = parent._proxy.strides is not None and function is not part_of

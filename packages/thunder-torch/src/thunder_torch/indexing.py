@@ -11,6 +11,7 @@ from torch import Tensor
 import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import OpTags, TensorProxy, dtypes
+from thunder_torch.convert import contiguous_strides
 from thunder_torch.inplace import setitem as setitem_by_torch
 from thunder_torch.symbol import torchsymbol
 
@@ -149,7 +150,17 @@ def index_fill(a: TensorProxy, dim: Any, index: TensorProxy, value: Any) -> Any:
     return prims.index_copy(a, _long(index), filled, dim % a.ndim)
 
 
-@torchsymbol(F.one_hot, torch._C._nn.one_hot, tags=(OpTags.CONSTANT_FOR_DERIVATIVE,))
+def _one_hot_meta(a: TensorProxy, num_classes: int = -1) -> Any:
+    """Laid out in order, whatever the layout of the indices: PyTorch's fake kernel says otherwise."""
+    shape = (*a.shape, num_classes)
+    if a.dtype is not dtypes.int64 or num_classes <= 0 or any([d.__class__ is not int for d in shape]):
+        return NotImplemented
+    made = a.like(shape=shape)
+    made.strides = contiguous_strides(shape)
+    return made
+
+
+@torchsymbol(F.one_hot, torch._C._nn.one_hot, tags=(OpTags.CONSTANT_FOR_DERIVATIVE,), meta=_one_hot_meta)
 def one_hot(a: TensorProxy, num_classes: int = -1) -> Any:
     """Vectors of zeros with a one at each place."""
     return NotImplemented if num_classes <= 0 else prims.one_hot(a, num_classes)
