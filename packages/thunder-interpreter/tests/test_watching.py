@@ -11,7 +11,7 @@ import types
 
 import pytest
 
-from thunder_interpreter import Callbacks, Interpreted, Provenance, interpret, truth_that_raises
+from thunder_interpreter import Callbacks, Interpreted, Provenance, _observing, interpret, truth_that_raises
 
 SCALE = 3
 
@@ -516,6 +516,22 @@ def test_functions_that_c_code_runs_are_reported_unless_they_are_interpreted():
     assert interpret(program, callbacks=Watch())() == program()
     assert seen == [("__lt__", "heapify"), ("smaller", "heapify"), ("<lambda>", "getitem")]
     assert sys.gettrace() is None
+
+
+def test_where_a_key_is_looked_for_in_a_dict_its_contents_are_not_looked_through(monkeypatch):
+    through, parts_of = [], _observing.parts_of
+    monkeypatch.setattr(_observing, "parts_of", lambda value: through.append(value) or parts_of(value))
+    held = {index: [index] for index in range(9)}
+
+    def program():
+        return 2 in held, 7.5 in held, (1, 2) not in held
+
+    class Watch(Callbacks):
+        def native_frame(self, frame, call):
+            pass
+
+    assert interpret(program, callbacks=Watch())() == (True, False, True)
+    assert not any(value is held for value in through)
 
 
 def test_what_a_tracer_raises_of_a_native_frame_is_raised_by_the_call_and_others_trace_on():

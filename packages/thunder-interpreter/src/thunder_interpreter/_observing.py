@@ -68,6 +68,8 @@ def calls_python(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mappi
         return False
     if type(fn) is BuiltinFunctionType:
         owner = fn.__self__
+        if fn is operator.contains and isinstance(args[0], (dict, set)):  # however much they hold
+            return compares_keys(machine, args[0], args[1])
         if fn.__name__ in CODECS and isinstance(owner, (str, bytes)):
             return True
         if isinstance(owner, CONTAINERS):
