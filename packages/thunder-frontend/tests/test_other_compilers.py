@@ -5,6 +5,8 @@ import warnings
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
+from torch.utils.flop_counter import FlopCounterMode
 
 from thunder_frontend import AcquisitionError, cache_misses, jit
 
@@ -84,3 +86,47 @@ def test_traced_functions_are_refused():
     traced = torch.jit.trace(torch.sin, (torch.ones(2),))
     with pytest.raises(AcquisitionError, match="call the function itself"):
         jit(lambda x: traced(x) + 1)(torch.ones(2))
+
+
+def test_modes_that_operators_are_dispatched_to_see_them():
+    module = jit(nn.Linear(3, 3))
+    with FlopCounterMode(display=False) as counter:
+        module(torch.ones(2, 3)).sum().backward()
+    assert counter.get_total_flops() == 2 * (2 * 2 * 3 * 3)
+
+
+def test_tangents_of_forward_mode_go_through():
+    module, x = jit(nn.Linear(3, 3)), torch.ones(2, 3)
+    with forward_ad.dual_level():
+        tangent = forward_ad.unpack_dual(module(forward_ad.make_dual(x, x * 2))).tangent
+    torch.testing.assert_close(tangent, nn.functional.linear(x * 2, module.weight))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_training_aware_of_quantisation_is_eagers():
+    def made():
+        torch.manual_seed(0)
+        module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        module.qconfig = torch.ao.quantization.get_default_qat_qconfig("fbgemm")
+        return torch.ao.quantization.prepare_qat(module.train())
+
+    eager, compiled = made(), jit(made())
+    for _ in range(2):
+        x = torch.randn(5, 4)
+        for module in (eager, compiled):
+            module.zero_grad()
+            module(x).square().sum().backward()
+        torch.testing.assert_close([p.grad for p in compiled.parameters()], [p.grad for p in eager.parameters()])
+    torch.testing.assert_close(dict(compiled.state_dict()), dict(eager.state_dict()))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif("x86" not in torch.backends.quantized.supported_engines, reason="PyTorch has no such kernels here")
+def test_operators_that_nobody_called_before_are_called():
+    """PyTorch notes down at an operator which of its overloads were asked for."""
+    packed = torch.ops.quantized.linear_prepack(torch.quantize_per_tensor(torch.randn(2, 3), 0.1, 0, torch.qint8), None)
+    compiled = jit(lambda x, weight: torch.ops.quantized.linear_dynamic(x, weight))
+    for _ in range(2):
+        x = torch.randn(2, 3)
+        torch.testing.assert_close(compiled(x, packed), torch.ops.quantized.linear_dynamic(x, packed))
+    assert cache_misses(compiled) == 1

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.utils._device import DeviceContext
 
 from thunder_executors import replacements
@@ -38,15 +39,15 @@ EXPLAINED = 8
 
 
 def watched_from_outside() -> bool:
-    """Whether each operation must be seen by somebody: a functorch transform, ``torch.jit.trace``, or a mode for torch
-    functions or for what these dispatch to.
+    """Whether each operation must be seen by somebody: a functorch transform, ``torch.jit.trace``, derivatives in
+    forward mode, or a mode that functions or operators are dispatched to.
 
     A program would hide its operations from them, so under them the callable runs as it is. The mode that
     ``torch.device`` and ``torch.set_default_device`` put in place is part of what programs are compiled for.
     """
     if torch._C._are_functorch_transforms_active() or torch._C._get_tracing_state() is not None:
         return True
-    if torch._C._len_torch_dispatch_stack():
+    if torch._C._len_torch_dispatch_stack() or forward_ad._current_level >= 0:
         return True
     modes = range(torch._C._len_torch_function_stack())
     return any(not isinstance(torch._C._get_function_stack_at(i), DeviceContext) for i in modes)

@@ -16,6 +16,7 @@ from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 import torch
+from torch._ops import OpOverload, OpOverloadPacket
 
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.sources import Source
@@ -48,7 +49,7 @@ VALUES = (
 CODE = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, type,
     types.ModuleType, types.MethodWrapperType, types.GetSetDescriptorType, types.ClassMethodDescriptorType, property,
-    classmethod, staticmethod,
+    classmethod, staticmethod, OpOverload, OpOverloadPacket,
 )  # fmt: skip
 MAY_DIE = (torch.nn.Module, types.FunctionType)
 """What is guarded to be the very same, but not kept alive, where it is an argument."""
