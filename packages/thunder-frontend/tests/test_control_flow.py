@@ -25,7 +25,7 @@ def data():
     [
         lambda x, y, w: map_slices(lambda t, s: {"a": (t["x"] @ w).sin() + s, "b": (t["x"] * s).sum()}, {"x": x}, y),
         lambda x, y, w: scan(lambda c, t: (c + t @ w, (c * t, c.sum())), y * 1, x),
-        lambda x, y, w: scan(lambda c, t: (c + t, c * t), torch.zeros(4), x * y, dim=1, reverse=True),
+        lambda x, y, w: scan(lambda c, t: (c + t, c * t), torch.zeros(4), x * y.detach(), dim=1, reverse=True),
         lambda x, y, w: associative_scan(lambda a, b: a * b + a, x * y, 0, combine_mode="generic"),
         lambda x, y, w: associative_scan(
             lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (x, x * y), 0, reverse=True, combine_mode="generic"

@@ -188,3 +188,24 @@ def test_what_is_refused_is_the_first_value_that_cannot_be_known():
 
     with pytest.raises(DataDependentError, match=r"x.sum\(\) > 0"):
         frontend.jit(function)(X)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, n: x.diagonal(n),
+        lambda x, n: x.clone().diagonal(n).fill_(1),
+        lambda x, n: x.unsqueeze(n) + torch.transpose(x, n, 0),
+        lambda x, n: x.chunk(n + 1, dim=n)[0],
+        lambda x, n: torch.nn.functional.one_hot(torch.tensor([0, 1]), n + 3),
+        lambda x, n: torch.nn.functional.layer_norm(x, (n * 4,)),
+        lambda x, n: x.diagonal(torch.tensor([0, 1]).cumsum(0)[n]),
+    ],
+)
+@pytest.mark.parametrize("made_inside", [False, True])
+def test_tensors_of_one_integer_are_taken_for_integers(program, made_inside):
+    x, n = torch.randn(4, 4), torch.tensor(1)
+    if made_inside:
+        torch.testing.assert_close(frontend.jit(lambda x: program(x, torch.tensor(1)))(x), program(x, n))
+    else:
+        torch.testing.assert_close(frontend.jit(program)(x, n), program(x, n))

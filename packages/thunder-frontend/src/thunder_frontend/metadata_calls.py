@@ -25,7 +25,7 @@ def getter(name: str) -> Any:
 
 NATIVE = frozenset(
     [getter(n) for n in ("dtype", "device", "layout", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_mps",
-                          "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "names", "is_sparse_csr")
+                          "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "is_sparse_csr")
      if hasattr(T, n)]
     + [T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.__repr__,
        T.__hash__, T.is_same_size,
@@ -97,6 +97,12 @@ def _size(calls: Any, tensor: T, dim: int | None = None) -> Any:
 @answers(getter("ndim"), T.dim, T.ndimension)
 def _ndim(calls: Any, tensor: T) -> int:
     return len(calls.traced(tensor)._proxy.shape)
+
+
+@answers(*[getter(name) for name in ("names",) if hasattr(T, name)])
+def _names(calls: Any, tensor: T) -> Any:
+    traced = calls.traced(tensor)
+    return (None,) * tensor.dim() if traced.given is None else calls.ask(traced, "names", traced.given.names)
 
 
 @answers(T.numel, T.nelement, torch.numel)

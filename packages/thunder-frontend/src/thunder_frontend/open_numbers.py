@@ -33,17 +33,25 @@ def functions_in_c() -> tuple[Any, ...]:
 
 
 T = torch.Tensor
-NAMED_INTEGERS = frozenset({"size", "pad", "output_size", "shape", "stride"})
+F = torch.nn.functional
+NAMED_INTEGERS = frozenset({
+    "size", "pad", "output_size", "shape", "stride", "dim", "dim0", "dim1", "offset", "num_classes", "chunks",
+    "normalized_shape",
+})  # fmt: skip
 """Names of arguments that are integers, even where all of them are given as tensors."""
 
-INTEGERS: dict[Any, int] = {
-    **dict.fromkeys((torch.zeros, torch.ones, torch.empty, torch.rand, torch.randn), 0),
-    **dict.fromkeys((T.view, T.reshape, T.expand, T.repeat, T.tile, T.permute, T.as_strided, T.narrow), 1),
-    **dict.fromkeys((T.new_zeros, T.new_ones, T.new_empty), 1),
-    **dict.fromkeys((torch.reshape, torch.tile, torch.permute, torch.as_strided, torch.narrow), 1),
-    **dict.fromkeys((torch.nn.functional.pad, torch.nn.functional.interpolate, torch.split, T.split), 1),
+ALL, REST = range(99), range(1, 99)
+INTEGERS: dict[Any, range] = {
+    **dict.fromkeys((torch.zeros, torch.ones, torch.empty, torch.rand, torch.randn), ALL),
+    **dict.fromkeys((T.view, T.reshape, T.expand, T.repeat, T.tile, T.permute, T.as_strided, T.narrow), REST),
+    **dict.fromkeys((T.new_zeros, T.new_ones, T.new_empty), REST),
+    **dict.fromkeys((torch.reshape, torch.tile, torch.permute, torch.as_strided, torch.narrow), REST),
+    **dict.fromkeys((F.pad, F.interpolate, F.one_hot, torch.split, T.split, torch.chunk, T.chunk), REST),
+    **dict.fromkeys((torch.diagonal, T.diagonal, torch.unsqueeze, T.unsqueeze, torch.transpose, T.transpose), REST),
+    F.layer_norm: range(1, 2),
 }  # fmt: skip
-"""Functions whose arguments are integers from one on, even where all of them are given as tensors."""
+"""At which positions arguments of functions are integers, even where all of them are given as tensors."""
+NOWHERE = range(0)
 
 
 def with_numbers(
@@ -57,7 +65,7 @@ def with_numbers(
         function, args, kwargs: the call.
         number_of: makes a number of a tensor.
     """
-    first = INTEGERS.get(function, len(args))
+    positions = INTEGERS.get(function, NOWHERE)
 
     def numbers(given: Any, integers: bool) -> Any:
         if isinstance(given, T):
@@ -68,9 +76,9 @@ def with_numbers(
             return given
         return given.__class__([numbers(item, True) for item in given])
 
-    if first == len(args) and not any([a.__class__ in (tuple, list) for a in args]) and not kwargs:
+    if positions is NOWHERE and not any([a.__class__ in (tuple, list) for a in args]) and not kwargs:
         return args, kwargs
-    args = tuple([numbers(a, i >= first) for i, a in enumerate(args)])
+    args = tuple([numbers(a, i in positions) for i, a in enumerate(args)])
     return args, {k: numbers(v, k in NAMED_INTEGERS) for k, v in kwargs.items()}
 
 
