@@ -72,6 +72,12 @@ def takes_memory(x):
     return x.is_inference(), x
 
 
+def writes_data_outside(x):
+    y = doubled(x)
+    y.data.copy_(x.sum())
+    return y
+
+
 def goes_on(x):
     return doubled(x) + x
 
@@ -112,7 +118,7 @@ def told(function, make, mode):
     "program",
     [
         makes, decorated, writes_to_argument, turns_argument, writes_to_made, writes_outside, turns_outside, begins_leaf, asks_version,
-        leaves_mode, takes_memory, goes_on,
+        leaves_mode, takes_memory, writes_data_outside, goes_on,
     ],
 )  # fmt: skip
 def test_results_are_inference_tensors_where_eagers_are(program, make, mode):

@@ -184,3 +184,17 @@ def test_sizes_that_a_backward_of_the_users_compares_are_checked_before_a_call()
         expected = torch.autograd.grad(HalfOfTheRows.apply(x), x, y)
         torch.testing.assert_close(torch.autograd.grad(compiled(mark_dynamic(x, 0)), x, y), expected)
     assert cache_misses(compiled) == 2
+
+
+def test_functions_on_lists_of_tensors_take_open_sizes():
+    def program(x):
+        torch._foreach_mul_([x, x], 2)
+        torch.nn.utils.clip_grad_norm_([x], 1.0)
+        return torch._foreach_add([x], x.shape[0])[0]
+
+    compiled = symbolic(program)
+    for n in (2, 3, 5):
+        ours, eagers = [torch.ones(n, 2, requires_grad=True).detach() for _ in range(2)]
+        ours.grad, eagers.grad = torch.ones(n, 2), torch.ones(n, 2)
+        torch.testing.assert_close(compiled(mark_dynamic(ours, 0)), program(eagers))
+        torch.testing.assert_close((ours, ours.grad), (eagers, eagers.grad))

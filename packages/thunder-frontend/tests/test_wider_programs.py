@@ -36,6 +36,7 @@ def test_random_programs_agree_with_eager(seed):
         ("v = y[y > 0]\nw = v.nan_to_num()\nw.add_(1)\nreturn [v, w]", "integers alone"),
         ("v = torch.nn.functional.one_hot(x.long().abs(), 20)[()]\nv.view(-1)[0] = 5\nreturn [v]", "channels last"),
         ("v = x > 0\nreturn [v, v[: v.shape[0]], v[: v.shape[0]]]", "a parameter"),
+        ("v = torch.asarray(x)\nv.add_(1)\nreturn [v, torch.positive(v), torch.nan_to_num(v)]", "uint8"),
         ("x[[0]] = x[:1]\nreturn [x]", "one element"),
         ("with torch.inference_mode():\n    v = x * 2\nreturn [v, v[0], v.clone(), x[:1]]", "a parameter"),
     ],

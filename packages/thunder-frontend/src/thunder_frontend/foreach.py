@@ -12,6 +12,9 @@ from thunder_frontend.errors import AcquisitionError
 
 T = torch.Tensor
 PREFIX = "_foreach_"
+OF_LISTS = (PREFIX, "_fused_", "_amp_foreach_")
+"""How the names of functions on lists begin."""
+
 WITH_VALUE = frozenset({"addcmul", "addcdiv"})
 """Functions whose last argument is the keyword argument ``value`` of the function of single tensors."""
 

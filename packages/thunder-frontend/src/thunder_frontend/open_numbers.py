@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.foreach import OF_LISTS
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown
 from thunder_torch.places import KEYED
@@ -20,13 +21,13 @@ class NumbersMet(BaseException):  # noqa: N818  (a signal, which no handler of t
 
 @functools.cache
 def functions_in_c() -> tuple[Any, ...]:
-    """Return PyTorch's functions and methods that are written in C."""
+    """Return PyTorch's functions and methods that are written in C, but for those of lists of tensors."""
     places = (torch.Tensor, torch, torch.nn.functional, torch._C._nn, torch.special, torch.linalg, torch.fft)
     found = {
         id(f): f
         for place in places
         for f in map(place.__dict__.get, dir(place))
-        if isinstance(f, types.BuiltinFunctionType)
+        if isinstance(f, types.BuiltinFunctionType) and not f.__name__.startswith(OF_LISTS)
     }
     methods = [m for m in vars(torch._C.TensorBase).values() if isinstance(m, types.MethodDescriptorType)]
     return (*found.values(), *methods)

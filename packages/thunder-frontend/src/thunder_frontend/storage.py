@@ -86,8 +86,14 @@ def own_storage(tensor: TracedTensor, given: torch.Tensor | None = None) -> None
 
 
 def is_out_of_reach(tensor: TracedTensor) -> bool:
-    """Whether a tensor must not be changed here: it was allocated in inference mode, and this is none."""
-    return tensor._memory.inference and not torch.is_inference_mode_enabled()
+    """Whether a tensor must not be changed here: it was allocated in inference mode, and this is none.
+
+    What ``.data`` returns counts versions of its own, and so may be.
+    """
+    view: View | None = tensor._viewed_as
+    while view is not None and not view.uncounted:
+        view = view.parent._viewed_as
+    return tensor._memory.inference and view is None and not torch.is_inference_mode_enabled()
 
 
 def share_storage(tensor: TracedTensor, view: View) -> None:

@@ -171,7 +171,7 @@ class TorchCalls:
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
             if function not in LIKE_IN_SHAPE:
                 check_reads(function, output, read)
-            if any([output is v for v in values]):  # of some sizes it computes nothing, and yet returns another tensor
+            if values and output is values[0] and not self.returns_argument(function, args, kwargs):
                 output = self.on_values(torch.clone, (output,), {})
             return self._wrap_all(output, args)
         parent = self.traced(args[index])
@@ -187,6 +187,11 @@ class TorchCalls:
         check_reads(function, output, read)
         view = View(parent, function, values[1:], named, None, torch.is_grad_enabled(), fixed=fixed)
         return self._wrap_views(output, shares, parent, view)
+
+    def returns_argument(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a call that computes nothing returns its first argument, and no copy of it."""
+        ((_, same), *_) = self.shared_layout(function, args, kwargs, self.traced(args[0]))
+        return bool(same)
 
     def without_model(self, function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """Return a call that reads only the metadata of its second argument as one that is given these."""
