@@ -72,14 +72,15 @@ class _Writing:
     def reads(self, name: str) -> tuple[int, set[str]]:
         """Return the last call that reads the memory of an input, and the names of what may be views of it."""
         views: set[str] = set()
-        last = -1
-        for index, bound in enumerate(self.bounds):
-            if not any([p.name == name or p.name in views for p in bound.inputs]):
-                continue
-            last = index
-            executor = bound.symbol.executor
-            if executor is None or not executor.makes_new(bound):
-                views.update([p.name for p in bound.outputs])
+        last, waiting = -1, [name]
+        while waiting:
+            for index in self.readers.get(waiting.pop(), ()):
+                last, bound = max(last, index), self.bounds[index]
+                executor = bound.symbol.executor
+                if executor is None or not executor.makes_new(bound):
+                    found = {p.name for p in bound.outputs} - views
+                    views |= found
+                    waiting += found
         return last, views
 
 
