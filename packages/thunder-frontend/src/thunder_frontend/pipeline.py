@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +21,7 @@ from thunder_frontend.program import Program
 from thunder_frontend.specialise import Specialisation, around, ordered, specialise
 from thunder_frontend.stats import Timer
 from thunder_frontend.transforms import Transform
-from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording, substitute
+from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, TensorProxy, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import replay, tidy
 from thunder_torch import symbol_of
@@ -154,18 +154,18 @@ def written_inputs(program: Program, split: Split) -> list[TensorProxy]:
     names = {t.name for t in targets if isinstance(t, TensorProxy)}
     targets += [i.proxy for i in program.inputs if i.memory is not None and i.memory.name in names]
     written = {t.name: t for t in targets if isinstance(t, TensorProxy)}
-    saved = {p.name for p in split.saved}
-    return [t for t in written.values() if not saved.isdisjoint(_perhaps_sharing(t.name, split.forward))]
+    shared = _perhaps_sharing(split.saved, split.forward)
+    return [t for t in written.values() if t.name in shared]
 
 
-def _perhaps_sharing(name: str, trace: Trace) -> set[str]:
-    """Return the names of values that may share memory with an input: not what an executor's operator computes."""
-    found = {name}
-    for bound in trace.bound_symbols:
+def _perhaps_sharing(values: Iterable[Proxy], trace: Trace) -> set[str]:
+    """Return the names of what values may share memory with: all that no executor's operator computed them from."""
+    found = {p.name for p in values}
+    for bound in reversed(trace.bound_symbols):
         computes = bound.symbol.executor is not None and not bound.has_tag(OpTags.VIEW)
         fresh = computes and all([isinstance(p, TensorProxy) for p in bound.outputs])
-        if not fresh and not found.isdisjoint([p.name for p in bound.inputs]):
-            found.update([p.name for p in bound.outputs])
+        if not fresh and not found.isdisjoint([p.name for p in bound.outputs]):
+            found.update([p.name for p in bound.inputs])
     return found
 
 
