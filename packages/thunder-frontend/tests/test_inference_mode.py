@@ -78,6 +78,13 @@ def writes_data_outside(x):
     return y
 
 
+def returns_argument(x):
+    with torch.inference_mode():
+        y = torch.nn.functional.dropout(x, 0.3, False)
+        z = x.contiguous().to(x.dtype)
+    return y is x, z is x
+
+
 def goes_on(x):
     return doubled(x) + x
 
@@ -118,7 +125,7 @@ def told(function, make, mode):
     "program",
     [
         makes, decorated, writes_to_argument, turns_argument, writes_to_made, writes_outside, turns_outside, begins_leaf, asks_version,
-        leaves_mode, takes_memory, writes_data_outside, goes_on,
+        leaves_mode, takes_memory, writes_data_outside, returns_argument, goes_on,
     ],
 )  # fmt: skip
 def test_results_are_inference_tensors_where_eagers_are(program, make, mode):

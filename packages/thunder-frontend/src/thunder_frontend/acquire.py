@@ -23,7 +23,7 @@ from thunder_frontend.errors import (
     in_users_code,
     state_of,
 )
-from thunder_frontend.examples import Examples
+from thunder_frontend.examples import Examples, outside_inference_mode
 from thunder_frontend.guards import (
     EnvironmentGuard,
     SameTensorGuard,
@@ -340,7 +340,7 @@ class Acquisition(WriteCalls):
     def shared_layout(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: TracedTensor) -> Any:
         """Return for each result of a call whether it shares the memory of ``parent``, and whether it is ``parent``."""
         unwritten = not parent._memory.version and parent._proxy.strides is not None and not self.symbolic
-        base = fake_of(parent._proxy) if unwritten else self.example(parent)
+        base = outside_inference_mode(fake_of)(parent._proxy) if unwritten else self.example(parent)
         given, named = self.values(args), self.values(kwargs)
         try:
             made = self._examples.run(function, (base, *given[1:]), named)

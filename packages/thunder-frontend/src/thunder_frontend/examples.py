@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,19 @@ from thunder_torch.convert import fake_mode, fake_of, fake_views, to_torch_devic
 from thunder_torch.places import at_first_place
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_torch.views import is_only_view, view_argument
+
+
+def outside_inference_mode(method: Any) -> Any:
+    """Run a method outside of inference mode, in which PyTorch does not take operations on fake tensors apart."""
+
+    @functools.wraps(method)
+    def run(*args: Any) -> Any:
+        if not torch.is_inference_mode_enabled():
+            return method(*args)
+        with torch.inference_mode(False):
+            return method(*args)
+
+    return run
 
 
 class Examples:
@@ -34,6 +48,7 @@ class Examples:
         self._seen = 0
         self._last: BoundSymbol | None = None
 
+    @outside_inference_mode
     def of(self, proxy: TensorProxy) -> torch.Tensor:
         """Return the example of ``proxy``."""
         if proxy.name not in self._made:
@@ -42,6 +57,7 @@ class Examples:
                 self._compute(proxy.name)
         return self._made[proxy.name]  # type: ignore[no-any-return]
 
+    @outside_inference_mode
     def assume(self, proxy: TensorProxy) -> None:
         """Let a value that nothing in the trace computes be laid out as its proxy says, else without gaps."""
         self._made[proxy.name] = fake_of(proxy)
@@ -77,6 +93,7 @@ class Examples:
             todo.pop()
             self._run(bound)
 
+    @outside_inference_mode
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a torch function on examples, given themselves or by proxies."""
         args, kwargs = at_first_place(function, self._found(args)), self._found(kwargs)

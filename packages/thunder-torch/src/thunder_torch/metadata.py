@@ -404,7 +404,13 @@ def _without_autocast() -> Iterator[None]:
     for kind in kinds:
         torch.set_autocast_enabled(kind, False)
     try:
-        yield
+        if (
+            torch.is_inference_mode_enabled()
+        ):  # in which PyTorch does not take operations apart for tensors without data
+            with torch.inference_mode(False), torch.no_grad():
+                yield
+        else:
+            yield
     finally:
         for kind in kinds:
             torch.set_autocast_enabled(kind, True)
