@@ -53,6 +53,13 @@ case(
     "f10.cache_clear()",
 )
 case(
+    "calls: cache by names",
+    "k10b = 2.0\n@functools.cache\ndef f10b(a, b=1):\n    return a * b * k10b",
+    "y = y * f10b(3, b=2) * f10b(2)",
+    "k10b = 3.0",
+    "f10b.cache_clear()",
+)
+case(
     "calls: cache method",
     "class A11:\n    k = 2.0\n    @functools.lru_cache(None)\n    def f(s):\n        return s.k\na11_ = A11()",
     "y = y * a11_.f()",

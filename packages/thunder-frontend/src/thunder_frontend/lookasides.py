@@ -29,6 +29,7 @@ from thunder_frontend.other_transforms import (
     transforms,
 )
 from thunder_frontend.own_code import PACKAGES, package_of
+from thunder_frontend.queries import as_positional
 from thunder_frontend.seeds import Seeds
 from thunder_frontend.sources import held
 from thunder_interpreter import Interpreted
@@ -242,11 +243,11 @@ def lookasides(acquisition: Any) -> list[Any]:
         """A function with a cache answers from its cache, by tensors that are none of this program's."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
-            if kwargs or not all(isinstance(a, VALUES) or world.is_held(a) for a in args):
+            if not all(isinstance(a, VALUES) or world.is_held(a) for a in (*args, *kwargs.values())):
                 return acquisition.interpreted(function.__wrapped__)(*args, **kwargs)
             with torch._C.DisableTorchFunction():
-                answer = function(*args)
-            return world.answers.result_of(function, args, answer)
+                answer = function(*args, **kwargs)
+            return world.answers.result_of(as_positional(function, kwargs), args, answer)
 
         return called
 
