@@ -103,10 +103,10 @@ case(
 )
 case(
     "subclasses",
-    "class A_sub:\n    pass",
+    "class A_sub:\n    pass\nKEPT_sub = []",
     "y = y * (1 + len(A_sub.__subclasses__()))",
-    "class B_sub(A_sub): pass",
-    "class C_sub(A_sub): k = 2.0",
+    "KEPT_sub.append(type('B_sub', (A_sub,), {}))",
+    "KEPT_sub.append(type('C_sub', (A_sub,), {}))",
 )
 METACLASSES = """
 class M_a(type):

@@ -65,6 +65,30 @@ def test_a_compiled_function_calls_itself_and_others():
     assert torch.equal(outer(x), x * 4 + 1)
 
 
+def test_what_changes_while_a_program_is_compiled_is_compiled_for_anew():
+    world = types.SimpleNamespace(factor=2.0)
+    compiled = jit(lambda x: x * world.factor)
+    compile_ = compiled._compile
+
+    def slowly(args, kwargs):
+        made = compile_(args, kwargs)
+        world.factor = 3.0  # as another thread would
+        return made
+
+    compiled._compile = slowly
+    assert compiled(torch.ones(2)).tolist() == [3.0, 3.0]
+    assert len(compiled.compiled) == 2
+
+
+def test_programs_that_set_what_they_depend_on_are_refused():
+    def program(x):
+        with torch.autograd.set_detect_anomaly(True, check_nan=False):
+            return x * (2 if torch.is_anomaly_enabled() else 3)
+
+    with pytest.raises(RuntimeError, match="if the program sets that itself while it runs"):
+        jit(program)(torch.ones(2))
+
+
 def test_a_compiled_function_is_called_while_another_is_compiled_by_the_same_thread():
     inner = jit(torch.sin)
 

@@ -107,8 +107,9 @@ class CompiledFunction:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Compile a specialisation for this call, and call it."""
+    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Callable[..., Any] | None = None) -> Any:
+        """Compile a specialisation for this call, and call it; ``refused`` is called if it is not good for it."""
+        refused = refused or self._once_more
         self.stats.unserved += 1
         if watched_from_outside():
             return self.function(*args, **kwargs)
@@ -124,7 +125,7 @@ class CompiledFunction:
             with collector_paused():
                 compiled = self._compile(args, kwargs)
             if compiled.program.raises is not None:  # nothing that another call could use
-                state = compiled.specialisation.call(args, kwargs, self._refused)
+                state = compiled.specialisation.call(args, kwargs, refused)
                 raise with_state(compiled.program.raises, state)
             if self.options.cache == "no caching":
                 self.compiled.clear()
@@ -138,7 +139,11 @@ class CompiledFunction:
             self.stats.cache_misses += 1
         if self.options.extra.get("check") == "first-call":
             return self._checked(compiled, args, kwargs)
-        return compiled.specialisation.call(args, kwargs, self._refused)
+        return compiled.specialisation.call(args, kwargs, refused)
+
+    def _once_more(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Compile for what is now, since another thread, or the collector, changed something meanwhile."""
+        return self._miss(args, kwargs, self._refused)
 
     def _watch_over(self, specialisation: Specialisation) -> None:
         """Drop a specialisation when something dies that it was compiled for: a module among the arguments."""
