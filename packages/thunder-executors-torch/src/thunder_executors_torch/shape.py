@@ -69,14 +69,18 @@ def _slices(a: TensorProxy, starts: Sequence[Any], ends: Sequence[Any], strides:
 executor.runs(prims.slice, getitem, _slices)
 
 
-def between_elements(bound: BoundSymbol) -> bool:
-    """Whether padding goes between elements, which PyTorch cannot do in one call."""
-    return any(between for _, _, between in bound.args[2])
+def takes_several_calls(bound: BoundSymbol) -> bool:
+    """Whether padding goes between elements, or there are none, which PyTorch, or an older one, cannot do in one."""
+    a, _, config = bound.args
+    return any(between for _, _, between in config) or any(isinstance(n, int) and n == 0 for n in a.shape)
 
 
-@executor.implements(prims.pad, when=between_elements)
+@executor.implements(prims.pad, when=takes_several_calls)
 def pad_between(a: torch.Tensor, value: Any, config: Sequence[tuple[int, int, int]]) -> torch.Tensor:
     inner = [n + max(n - 1, 0) * between for n, (_, _, between) in zip(a.shape, config, strict=True)]
+    if not a.numel():
+        shape = [n + before + behind for n, (before, behind, _) in zip(inner, config, strict=True)]
+        return torch.full(shape, value, dtype=a.dtype, device=a.device)
     spread = torch.full(inner, value, dtype=a.dtype, device=a.device)
     spread[tuple(slice(None, None, between + 1) for _, _, between in config)] = a
     return torch.constant_pad_nd(spread, _flat(config), value)
