@@ -1,7 +1,9 @@
 """Threads, recursion, programs inside of programs, exceptions, and errors that say where."""
 
+import collections
 import contextlib
 import copy
+import importlib
 import logging
 import math
 import pickle
@@ -247,6 +249,20 @@ def asks_the_time(x):
 def test_values_that_vary_from_call_to_call_are_not_kept_unless_that_is_allowed(program):
     with pytest.raises(AcquisitionError, match="another value on each call"):
         jit(program)(torch.ones(1))
+
+
+def test_modules_that_a_program_imports_may_ask_for_what_varies(tmp_path, monkeypatch):
+    name = "imported_late"
+    (tmp_path / f"{name}.py").write_text("import os\nSEED = os.urandom(4)\nscale = 2.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def program(x):
+        late = collections.defaultdict(lambda: importlib.import_module(name))
+        return x * late["module"].scale  # code in C runs what imports
+
+    compiled, x = jit(program), torch.ones(2)
+    for _ in range(2):
+        assert torch.equal(compiled(x), x * 2)
 
 
 @pytest.mark.parametrize("program", [prints, draws, asks_the_time, writes_a_global])

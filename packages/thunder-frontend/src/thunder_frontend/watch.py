@@ -367,6 +367,9 @@ def _is_native(frame: FrameType) -> bool:
     return frame.f_code is NUMBERS_A_HOOK.__code__ or module_runs_natively(_module_of(frame))
 
 
+IMPORTS = "importlib._bootstrap"
+
+
 def _is_of_no_concern(frame: FrameType) -> bool:
     """Whether a function runs for the acquisition, or for a function of PyTorch's, of all of which nothing is seen."""
     if _is_native(frame):
@@ -375,6 +378,8 @@ def _is_of_no_concern(frame: FrameType) -> bool:
     caller = frame.f_back
     while caller is not None and not _module_of(caller).startswith("thunder_interpreter"):
         module = _module_of(caller)
+        if module == IMPORTS:  # a module that is imported now is there on later calls, as it would be in eager
+            return True
         if module.startswith("thunder_") or of_torch and module.startswith("torch.") and _is_native(caller):
             return True
         caller = caller.f_back
