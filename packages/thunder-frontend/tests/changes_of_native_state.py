@@ -7,21 +7,21 @@ case(
     "lock",
     "import threading\nL1 = threading.Lock()",
     "y = y * (2 if L1.locked() else 3)",
-    "L1.acquire()",
+    "L1.acquire(blocking=False)",
     "L1.release()",
 )
 case(
     "lock that is an argument",
     "import threading\nNAMED['l2'] = threading.Lock()",
     "y = y * (2 if l2.locked() else 3)",
-    "NAMED['l2'].acquire()",
+    "NAMED['l2'].acquire(blocking=False)",
     "NAMED['l2'] = threading.Lock()",
 )
 case(
     "lock that is tried",
     "import threading\nL3 = threading.Lock()",
     "if L3.acquire(blocking=False):\n    L3.release()\n    y = y * 2",
-    "L3.acquire()",
+    "L3.acquire(blocking=False)",
     "L3.release()",
 )
 case(
@@ -33,7 +33,7 @@ case(
     "owned lock",
     "import threading\nL5 = threading.RLock()",
     "y = y * (2 if L5._is_owned() else 3)",
-    "L5.acquire()",
+    "L5.acquire(blocking=False)",
     "L5.release()",
 )
 case(
@@ -42,7 +42,7 @@ case(
     "y = y * (2 + Q6.qsize()) * (2 if Q6.empty() else 3)",
     "Q6.put(1)",
     "Q6.put(1)",
-    "Q6.get()",
+    "Q6.get_nowait()",
 )
 case("queue", "import queue\nQ7 = queue.Queue()", "y = y * (2 + Q7.qsize())", "Q7.put(1)", "Q7.get()")
 case(
