@@ -396,3 +396,41 @@ def test_a_write_through_data_to_what_autograd_saved_is_refused(program):
 )
 def test_other_writes_through_data_are_done(program):
     same_as_eager(program, randn(3, 3).requires_grad_(), randn(3, 3).requires_grad_())
+
+
+SAME = [
+    lambda x: torch.nn.functional.dropout(x, 0.5, False),
+    lambda x: torch.nn.functional.dropout(x, 0.0),
+    torch.nn.Dropout1d(0.5).eval(),
+    torch.nn.Dropout2d(0.5).eval(),
+    torch.nn.Dropout2d(0.0),
+    torch.nn.Dropout3d(0.5).eval(),
+    torch.nn.AlphaDropout(0.5).eval(),
+    torch.nn.FeatureAlphaDropout(0.5).eval(),
+    lambda x: torch.feature_dropout(x, 0.5, False),
+    lambda x: +x,
+    torch.conj_physical,
+    lambda x: x.sum_to_size(x.shape),
+    lambda x: x.to_dense(),
+    lambda x: torch.cartesian_prod(x[0, 0]),
+    lambda x: torch.atleast_1d([x, x])[1],
+    torch.asarray,
+]
+UNSAFE = [lambda x: torch.unsafe_chunk(x, 2)[0], lambda x: x.unsafe_split(1)[1]]
+"""Parts of which PyTorch's autograd knows nothing."""
+
+
+@pytest.mark.filterwarnings("ignore:dropout3d:UserWarning")
+@pytest.mark.parametrize(
+    ("function", "gradients"), [*[(f, g) for f in SAME for g in (False, True)], *[(f, False) for f in UNSAFE]]
+)
+def test_what_functions_return_of_their_argument_is_written_with_it(function, gradients):
+    def program(x):
+        y = x * 2
+        part = function(y)
+        part.mul_(3)
+        before = part + 0
+        y.add_(1)
+        return y, before, function(x)
+
+    same_as_eager(program, randn(2, 4, 4, requires_grad=gradients))

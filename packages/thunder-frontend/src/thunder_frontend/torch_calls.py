@@ -146,8 +146,10 @@ class TorchCalls:
         """Record a call that writes nothing; return traced tensors for its results."""
         args, kwargs = with_numbers(function, args, kwargs, self.number_of)
         function, args = self.without_model(function, args)
-        if function in ONE_BY_ONE and len(args) > 1:
-            return tuple([self.record(function, (a,), kwargs) for a in args])
+        if function in ONE_BY_ONE:
+            several = args[0] if isinstance(args[0], (tuple, list)) else args
+            if several is not args or len(args) > 1:
+                return tuple([self.record(function, (a,), kwargs) for a in several])
         read = (*args, *kwargs.values())
         fixed = None
         if function in AS_STRIDED:

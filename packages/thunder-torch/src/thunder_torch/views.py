@@ -18,7 +18,9 @@ OF_FIRST = frozenset({
     "split", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "broadcast_tensors", "meshgrid", "pixel_shuffle",
     "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cdouble", "cfloat", "cpu",
     "cuda", "type", "type_as", "to", "contiguous", "reshape", "reshape_as", "flatten", "ravel", "dropout",
-    "requires_grad_",
+    "requires_grad_", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout",
+    "feature_alpha_dropout", "__pos__", "conj_physical", "sum_to_size", "to_dense", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "asarray", "cartesian_prod",
 })  # fmt: skip
 """Names of those that may return a view of their first argument but whose schema does not say so, or that have none."""
 
