@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.autograd.graph import increment_version
 
 from thunder_frontend.journal import MISSING, refill
 from thunder_frontend.leaves import fill
@@ -130,6 +131,9 @@ def copy_with_history(target: torch.Tensor, value: torch.Tensor) -> None:
 
 def copy_unseen(target: torch.Tensor, value: torch.Tensor) -> None:
     """Make ``value`` what ``target`` holds, behind autograd's back."""
+    if value is target:  # it was computed there
+        increment_version(target)
+        return
     with torch.no_grad():
         target.copy_(value)
 
