@@ -44,7 +44,7 @@ case(
     "Q6.put(1)",
     "Q6.get_nowait()",
 )
-case("queue", "import queue\nQ7 = queue.Queue()", "y = y * (2 + Q7.qsize())", "Q7.put(1)", "Q7.get()")
+case("queue", "import queue\nQ7 = queue.Queue()", "y = y * (2 + Q7.qsize())", "Q7.put(1)", "Q7.get_nowait()")
 case(
     "array of ctypes",
     "import ctypes\nA8 = (ctypes.c_float * 3)(1, 2, 3)",
