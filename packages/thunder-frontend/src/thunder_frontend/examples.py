@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from thunder_frontend.program import Input
 from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, value_of
 from thunder_torch.convert import fake_mode, fake_of, fake_views, to_torch_device, to_torch_dtype
+from thunder_torch.metadata import unlogged
 from thunder_torch.places import at_first_place
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_torch.views import is_only_view, view_argument
@@ -128,7 +129,8 @@ class Examples:
     ) -> Any:
         """Run a call; where sizes are known only when the program runs, estimated ones stand for those of results."""
         try:
-            made = _call(function, args, kwargs)
+            with unlogged():
+                made = _call(function, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
             return [fake_of(p) for p in outputs]
         except Exception:

@@ -14,7 +14,7 @@ from thunder_frontend.overwrites import WRITTEN, WRITTEN_UNSEEN
 from thunder_frontend.program import Program
 from thunder_ir import OpTags, TensorProxy, Trace, substitute
 from thunder_ir.passes import trace_pass
-from thunder_torch import symbol_of
+from thunder_torch import sized, symbol_of
 
 PASSES_ON = {symbol_of(torch.Tensor.detach): 0, WRITTEN: 1, WRITTEN_UNSEEN: 1}
 """Operations that pass on one of their arguments and concern derivatives alone, with the place of the argument."""
@@ -27,6 +27,9 @@ def without_detaching(trace: Trace) -> Trace:
     A value that is returned itself keeps the result apart from it.
     """
     inputs, returned = {p.name for p in trace.inputs}, {p.name for p in trace.outputs}
+    for bound in reversed(trace.bound_symbols):
+        if bound.symbol is sized and bound.outputs[0].name in returned:  # which is that very tensor
+            returned.add(bound.args[0].name)
     known: dict[str, Any] = {}
     kept = []
     for bound in trace.bound_symbols:

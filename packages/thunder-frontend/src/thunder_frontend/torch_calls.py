@@ -48,7 +48,7 @@ from thunder_torch import (
 )
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 from thunder_torch.metadata import MetaOf
-from thunder_torch.names import name_of, tensors_by_position
+from thunder_torch.names import last_name, name_of, tensors_by_position
 
 T = torch.Tensor
 LIKE_IN_SHAPE = frozenset({
@@ -63,6 +63,12 @@ SELECTS = frozenset({T.select, torch.select})
 
 ONE_BY_ONE = frozenset({torch.atleast_1d, torch.atleast_2d, torch.atleast_3d})
 """Functions that return a view of each of their arguments."""
+
+RETURN_ARGUMENT = frozenset({
+    "alpha_dropout", "asarray", "as_tensor", "cartesian_prod", "conj_physical", "dequantize", "dropout1d", "dropout2d",
+    "dropout3d", "feature_alpha_dropout", "feature_dropout", "positive", "sum_to_size", "to_dense",
+})  # fmt: skip
+"""Names of functions that return their argument itself where there is nothing to do; others return a copy."""
 
 LIKE_ANOTHER = {T.view_as: T.view, T.reshape_as: T.reshape, T.expand_as: T.expand}
 """Views that take their shape from another tensor, of which they read nothing else."""
@@ -173,7 +179,7 @@ class TorchCalls:
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
             if function not in LIKE_IN_SHAPE:
                 check_reads(function, output, read)
-            if values and output is values[0] and not self.returns_argument(function, args, kwargs):
+            if values and output is values[0] and last_name(function) not in RETURN_ARGUMENT:
                 output = self.on_values(torch.clone, (output,), {})
             return self._wrap_all(output, args)
         parent = self.traced(args[index])
@@ -189,11 +195,6 @@ class TorchCalls:
         check_reads(function, output, read)
         view = View(parent, function, values[1:], named, None, torch.is_grad_enabled(), fixed=fixed)
         return self._wrap_views(output, shares, parent, view)
-
-    def returns_argument(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call that computes nothing returns its first argument, and no copy of it."""
-        ((_, same), *_) = self.shared_layout(function, args, kwargs, self.traced(args[0]))
-        return bool(same)
 
     def without_model(self, function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """Return a call that reads only the metadata of its second argument as one that is given these."""

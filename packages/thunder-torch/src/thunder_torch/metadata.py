@@ -182,7 +182,7 @@ def _connected(
             try:
                 given, named = (with_numbers(fakes.number, v) for v in (args, kwargs))
                 given, named = (map_tensors(partial(fake, fakes), v) for v in (given, named))
-                with fakes.mode, _unlogged():
+                with fakes.mode, unlogged():
                     output = function(*given, **named)
                 break
             except Exception:  # as for the metadata: values decide, or there is no kernel
@@ -315,7 +315,7 @@ def _faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     with _without_autocast():
         fake_args, fake_kwargs = map_tensors(fake, args), map_tensors(fake, kwargs)
         versions = _versions(inputs)
-        with fakes.mode, _unlogged(), _watching(function):
+        with fakes.mode, unlogged(), _watching(function):
             output = function(*fake_args, **fake_kwargs)
         if _versions(inputs) != versions:
             raise UnsupportedMutationError(
@@ -471,7 +471,7 @@ def drew(function: Any) -> bool:
 
 
 @contextmanager
-def _unlogged() -> Iterator[None]:
+def unlogged() -> Iterator[None]:
     """Keep what fake kernels refuse out of the log: the error is raised, in PyTorch's own words."""
     before = _FAKE_LOG.disabled
     _FAKE_LOG.disabled = True
@@ -502,5 +502,5 @@ class MetaOf:
 
 __all__ = [
     "MetaOf", "TensorSpec", "connected_to", "data_dependent", "drew", "map_tensors", "metadata_of", "spec_of",
-    "tensors_of",
+    "tensors_of", "unlogged",
 ]  # fmt: skip
