@@ -8,7 +8,7 @@ from against_eager import tensors
 from torch import nn
 from torch.nn.utils import parametrizations, parametrize, prune
 
-from thunder_frontend import jit
+from thunder_frontend import AcquisitionError, jit
 
 
 def pruned():
@@ -139,3 +139,21 @@ def test_functions_that_torch_compiled_are_part_of_the_program():
     torch.testing.assert_close(outer(x), (x * scale.bias).sin())
     scale.bias = nn.Parameter(torch.ones(3))
     torch.testing.assert_close(outer(x), x.sin())
+
+
+def test_compiled_modules_are_what_distributed_data_parallel_wraps(tmp_path):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        module, x = torch.nn.Linear(3, 3), torch.ones(2, 3)
+        torch.nn.parallel.DistributedDataParallel(jit(module))(x).sum().backward()
+        torch.testing.assert_close(module.weight.grad, torch.full((3, 3), 2.0))
+        with pytest.raises(AcquisitionError, match="compile the module that it wraps"):
+            jit(torch.nn.parallel.DistributedDataParallel(module))(x)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_modules_that_would_be_replicated_run_where_there_is_one_device():
+    module, x = torch.nn.Linear(3, 3), torch.ones(2, 3)
+    for compiled in (jit(torch.nn.DataParallel(module)), torch.nn.DataParallel(jit(module))):
+        torch.testing.assert_close(compiled(x), module(x))

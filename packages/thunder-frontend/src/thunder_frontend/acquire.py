@@ -356,6 +356,11 @@ class Acquisition(WriteCalls):
     ) -> Run | Again | None:
         """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
         self.world.classes.lookup(type(module), "__call__")
+        if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+            raise AcquisitionError(
+                "DistributedDataParallel synchronises gradients outside of what is compiled; compile the module that "
+                "it wraps: DistributedDataParallel(thunder.jit(module))"
+            )
         if self.symbolic or self._log or self.levels.stack or self.looks is Looks.AT_ALL:
             return None
         with torch._C.DisableTorchFunction():

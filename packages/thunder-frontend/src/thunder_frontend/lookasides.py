@@ -38,7 +38,7 @@ from thunder_ir import Symbol
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
     "torch.nn.attention", "torch.autograd.function", "torch.distributions", "torch.random", "torch.fx.graph_module",
-    "torch.ao.nn.qat", "torch.ao.nn.intrinsic.qat", "torch.ao.quantization",
+    "torch.ao.nn.qat", "torch.ao.nn.intrinsic.qat", "torch.ao.quantization", "torch.nn.parallel.data_parallel",
     *INTERPRETED_TRANSFORMS, *INTERPRETED_OPERATORS,
 )  # fmt: skip
 
