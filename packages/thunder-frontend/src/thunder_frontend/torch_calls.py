@@ -48,7 +48,7 @@ from thunder_torch import (
 )
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 from thunder_torch.metadata import MetaOf
-from thunder_torch.names import last_name, name_of, tensors_by_position
+from thunder_torch.names import name_of, tensors_by_position
 
 T = torch.Tensor
 LIKE_IN_SHAPE = frozenset({
@@ -63,12 +63,6 @@ SELECTS = frozenset({T.select, torch.select})
 
 ONE_BY_ONE = frozenset({torch.atleast_1d, torch.atleast_2d, torch.atleast_3d})
 """Functions that return a view of each of their arguments."""
-
-RETURN_ARGUMENT = frozenset({
-    "alpha_dropout", "asarray", "as_tensor", "cartesian_prod", "conj_physical", "dequantize", "dropout1d", "dropout2d",
-    "dropout3d", "feature_alpha_dropout", "feature_dropout", "positive", "sum_to_size", "to_dense",
-})  # fmt: skip
-"""Names of functions that return their argument itself where there is nothing to do; others return a copy."""
 
 LIKE_ANOTHER = {T.view_as: T.view, T.reshape_as: T.reshape, T.expand_as: T.expand}
 """Views that take their shape from another tensor, of which they read nothing else."""
@@ -179,7 +173,7 @@ class TorchCalls:
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
             if function not in LIKE_IN_SHAPE:
                 check_reads(function, output, read)
-            if values and output is values[0] and last_name(function) not in RETURN_ARGUMENT:
+            if values and output is values[0]:  # of some sizes it computes nothing, and yet returns another tensor
                 output = self.on_values(torch.clone, (output,), {})
             return self._wrap_all(output, args)
         parent = self.traced(args[index])

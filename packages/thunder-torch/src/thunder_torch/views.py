@@ -20,7 +20,7 @@ OF_FIRST = frozenset({
     "cuda", "type", "type_as", "to", "contiguous", "reshape", "reshape_as", "flatten", "ravel", "dropout",
     "requires_grad_", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout",
     "feature_alpha_dropout", "__pos__", "conj_physical", "sum_to_size", "to_dense", "unsafe_chunk", "unsafe_split",
-    "unsafe_split_with_sizes", "asarray", "cartesian_prod",
+    "unsafe_split_with_sizes", "asarray", "as_tensor", "cartesian_prod", "dequantize",
 })  # fmt: skip
 """Names of those that may return a view of their first argument but whose schema does not say so, or that have none."""
 
