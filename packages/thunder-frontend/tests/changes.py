@@ -173,16 +173,17 @@ def same(ours: Any, eagers: Any) -> bool:
     return ours.is_inference() == eagers.is_inference() and torch.allclose(ours, eagers, rtol=1e-5, equal_nan=True)
 
 
-def never_stale(cases: Sequence[Case], steps: Iterable[str], calls: int = 2) -> None:
+def never_stale(cases: Sequence[Case], steps: Iterable[str], calls: int = 2, **options: Any) -> None:
     """Compare a compiled program with an eager twin, each in a world of its own, after each of some changes.
 
     Args:
         cases: what the program reads.
         steps: statements, executed in both worlds.
         calls: how many calls follow each step.
+        options: how the program is compiled.
     """
     eager, ours = Scene(cases), Scene(cases)
-    compiled = jit(ours.program)
+    compiled = jit(ours.program, **options)
     for step in ("pass", *steps):
         for scene in (eager, ours):
             with contextlib.suppress(Exception):  # a change that makes no sense now makes none in either world

@@ -37,6 +37,19 @@ def test_each_change_is_seen(case):
     never_stale([case], case.changes)
 
 
+ASKED_OF_BUILTINS = {
+    "dict argument", "set argument", "class that an object claims to have", "list: stack", "dict: len", "nested unseen",
+    "mapping proxy", "calls: typing protocol", "parameter list", "queue", "instancecheck gained", "subclasshook",
+    "repr object", "around: userdict", "files of a directory", "attributes through the dict",
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", [c for c in CASES if c.name in ASKED_OF_BUILTINS], ids=lambda c: c.name)
+def test_changes_are_seen_by_programs_that_leave_numbers_open(case):
+    never_stale([case], case.changes, cache="symbolic values")
+
+
 @st.composite
 def scenes(draw):
     """Some cases, and changes to them in any order."""

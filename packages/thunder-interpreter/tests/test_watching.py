@@ -11,7 +11,7 @@ import types
 
 import pytest
 
-from thunder_interpreter import Callbacks, Interpreted, Provenance, _observing, interpret, truth_that_raises
+from thunder_interpreter import DECLINED, Callbacks, Interpreted, Provenance, _observing, interpret, truth_that_raises
 
 SCALE = 3
 
@@ -592,3 +592,19 @@ def test_format_strings_are_looked_into(template):
 
     assert text(interpret(program, callbacks=Watch())()) == text(program())
     assert ("rank" in read) == (".rank" in template)
+
+
+def test_a_lookaside_that_declines_leaves_what_it_replaces_to_be_done():
+    callbacks = recorder("opaque_call")
+
+    class Long:
+        def __len__(self):
+            return 7
+
+    replaced = interpret(
+        lambda *values: [len(v) for v in values],
+        lookasides={len: lambda value: 3 if value == "three" else DECLINED},
+        callbacks=callbacks,
+    )
+    assert replaced("three", [1, 2], Long()) == [3, 2, 7]
+    assert [entry[2] for entry in callbacks.log if entry[1] is len] == [[[1, 2]]]

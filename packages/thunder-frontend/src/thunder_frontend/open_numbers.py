@@ -11,6 +11,7 @@ import torch
 
 from thunder_frontend.foreach import OF_LISTS
 from thunder_frontend.traced_tensor import TracedTensor
+from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown
 from thunder_torch.places import KEYED
 
@@ -101,10 +102,10 @@ def at_hand(tree: Any) -> Any:
 def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
     """Return what is run in place of which callables in a program that leaves numbers open."""
 
-    def is_instance(value: Any, classes: Any) -> bool:
+    def is_instance(value: Any, classes: Any) -> Any:
         if isinstance(value, NumberProxy):
             return isinstance(value.value, classes)
-        return isinstance(value, classes)
+        return DECLINED
 
     def with_open_numbers(function: Any) -> Any:
         """PyTorch's functions written in C fix open numbers when they take their arguments apart: go round that."""
@@ -113,7 +114,7 @@ def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
             if any(isinstance(p, NumberProxy) for p in flat_proxies((args, kwargs))):
                 with torch._C.DisableTorchFunction():
                     return acquisition(function, args, kwargs)
-            return function(*args, **kwargs)
+            return DECLINED
 
         return called
 
@@ -128,7 +129,7 @@ def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
         if number is None:
             number = args[0] if len(args) == 1 and isinstance(args[0], (IntegerProxy, FloatProxy)) else None
         if number is None:
-            return float(*args)
+            return DECLINED
         return number / 1 if isinstance(number, (IntegerProxy, BoolProxy)) else number
 
     def to_int(*args: Any, **kwargs: Any) -> Any:
@@ -140,15 +141,15 @@ def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
                 return acquisition.on_values(torch.Tensor.__int__, (acquisition.value(args[0]),), {})
         if len(args) == 1 and isinstance(args[0], IntegerProxy):
             return args[0]
-        return int(*args, **kwargs)
+        return DECLINED
 
     def length(value: Any) -> Any:
         if isinstance(value, TracedTensor) and value._proxy.shape and isinstance(value._proxy.shape[0], NumberProxy):
             return value._proxy.shape[0]
-        return len(value)
+        return DECLINED
 
-    def shown(value: Any) -> str:
-        return repr(value.fixed() if isinstance(value, NumberProxy) else value)
+    def shown(value: Any) -> Any:
+        return repr(value.fixed()) if isinstance(value, NumberProxy) else DECLINED
 
     table: dict[Any, Any] = {isinstance: is_instance, float: to_float, int: to_int, len: length, repr: shown}
     table.update({function: with_open_numbers(function) for function in functions_in_c()})

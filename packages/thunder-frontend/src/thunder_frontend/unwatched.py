@@ -119,9 +119,10 @@ class Unwatched:
         self._taken[id(value)] = value
         if not source.is_held:
             self._world.require(IdentityGuard(source, value), id(value), "identity")
-        for name, item in list((own or {}).items()):
-            self._world.attribute(value, name, item)
-            self._world.contents(item)
+        with self._world.fixing():
+            for name, item in list((own or {}).items()):
+                self._world.attribute(value, name, item)
+                self._world.contents(item)
 
 
 __all__ = ["Unwatched"]

@@ -346,10 +346,10 @@ class Watch(Callbacks):
         if reader is None:
             return result
         if is_container(owner):
-            if self.world.source_of(owner) is not None:
-                reader(self.world, owner, *args)
-        elif args and is_container(args[0]) and self.world.source_of(args[0]) is not None:
-            reader(self.world, *args)
+            args = (owner, *args)
+        if args and is_container(args[0]) and self.world.source_of(args[0]) is not None:
+            with self.world.fixing():
+                reader(self.world, *args)
         return result
 
     def _is_foreign(self, value: Any) -> bool:

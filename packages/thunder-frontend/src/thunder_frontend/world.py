@@ -11,7 +11,8 @@ import functools
 import operator
 import types
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -513,8 +514,21 @@ class World:
         elif isinstance(container, LISTS):
             self.length(container)
 
+    @contextmanager
+    def fixing(self) -> Iterator[None]:
+        """Within, numbers that are read are fixed: they go to code that does not know open ones."""
+        number, self._number = self._number, None
+        try:
+            yield
+        finally:
+            self._number = number
+
     def contents(self, container: Any) -> None:
         """Take in all that an outside container holds, nested ones included: it goes to code that cannot be watched."""
+        with self.fixing():
+            self._contents(container)
+
+    def _contents(self, container: Any) -> None:
         if self._sources.get(id(container)) is None or self.journal.wrote(container):
             return
         if is_buffer(container):
@@ -523,11 +537,11 @@ class World:
         if isinstance(container, DICTS):
             for key, value in list(container.items()):
                 self.item(container, key, value)
-                self.contents(value)
+                self._contents(value)
         elif isinstance(container, LISTS):
             for index, value in enumerate(items_of(container)):
                 self.item(container, index, value)
-                self.contents(value)
+                self._contents(value)
 
     def objects_apart(self) -> None:
         """Guard that mutable objects which are not held, and reached by different ways, stay different objects."""

@@ -1,6 +1,6 @@
 """Runs CPython bytecode in Python. Knows nothing of tensors or traces."""
 
-from thunder_interpreter._callbacks import Callbacks, Interpreted
+from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted
 from thunder_interpreter._interpretation import Interpretation, Location, interpret
 from thunder_interpreter._log import Log
 from thunder_interpreter._pristine import replaced_builtins
@@ -10,6 +10,7 @@ from thunder_interpreter._registry import UnsupportedOpcode, UnsupportedPython, 
 from thunder_interpreter._version import __version__
 
 __all__ = [
+    "DECLINED",
     "Callbacks",
     "Interpretation",
     "Interpreted",

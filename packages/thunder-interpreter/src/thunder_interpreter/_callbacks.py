@@ -131,6 +131,13 @@ def overridden(callbacks: Callbacks | None) -> dict[str, Callable[..., Any]]:
     return found
 
 
+class Declined:
+    """What a lookaside's replacement returns to have done what is done without it."""
+
+
+DECLINED = Declined()
+
+
 class Interpreted:
     """A lookaside's replacement that is itself interpreted.
 

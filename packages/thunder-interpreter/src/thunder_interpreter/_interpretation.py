@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from thunder_interpreter import _generators, _provenance, _traceback
 from thunder_interpreter._builtins import SPECIALS
-from thunder_interpreter._callbacks import Callbacks, Interpreted, overridden
-from thunder_interpreter._calls import MethodOfClassType, Special, call
+from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted, overridden
+from thunder_interpreter._calls import MethodOfClassType, Special, call, call_native, call_type
 from thunder_interpreter._decode import PROVENANCE
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
 from thunder_interpreter._log import Log
@@ -243,7 +243,7 @@ class Interpretation:
             raise TypeError(f"the lookaside for {key!r} is no callable: {replacement!r}")
         self._kept.append(key)
         self._explicit.add(id(key))
-        self.table[id(key)] = replacing(replacement)
+        self.table[id(key)] = replacing(replacement, self.table.get(id(key), calling(key)))
 
     def _consult(self, fn: Any) -> Special | None:
         """What is done for a callable: what the user gave for it, what a predicate says (asked once), or our own."""
@@ -260,7 +260,7 @@ class Interpretation:
         for predicate in self._predicates:
             replacement = predicate(fn)
             if replacement is not None:
-                special = replacing(replacement)
+                special = replacing(replacement, special or calling(fn))
                 break
         if len(self._answers) > KEPT_ANSWERS:
             self._answers.clear()
@@ -272,14 +272,25 @@ MODULE = type(threading)
 NATIVE_CALLABLES = (BuiltinFunctionType, MethodWrapperType, type(list.append), type(object.__init__), Bridge)
 
 
-def replacing(replacement: Any) -> Special:
-    """What is done for a callable that is looked aside."""
+def calling(fn: Any) -> Special:
+    """What is done for a callable by itself."""
+    if isinstance(fn, type):
+        return lambda frame, args, kwargs: call_type(frame, fn, args, kwargs)
+    return lambda frame, args, kwargs: call_native(frame, fn, args, kwargs)
+
+
+def replacing(replacement: Any, otherwise: Special) -> Special:
+    """What is done for a callable that is looked aside; ``otherwise``, what is done if the replacement declines."""
     if isinstance(replacement, Interpreted):
         fn = replacement.fn
         return lambda frame, args, kwargs: call(frame, fn, args, kwargs)
 
     def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        frame.stack.append(replacement(*args, **kwargs))
+        result = replacement(*args, **kwargs)
+        if result is DECLINED:
+            return otherwise(frame, args, kwargs)
+        frame.stack.append(result)
+        return None
 
     return special
 
@@ -299,7 +310,8 @@ def interpret(
         fn: any callable.
         lookasides: replacements of callables: a mapping ``{callable: replacement}``, a function that returns the
             replacement of a callable or ``None``, or a sequence of these and of ``(callable, replacement)`` pairs.
-            A replacement is called natively with the same arguments; in :class:`Interpreted` it is interpreted.
+            A replacement is called natively with the same arguments; in :class:`Interpreted` it is interpreted. It may
+            return ``DECLINED`` to have done what is done without it.
         callbacks: is told what happens, see :class:`Callbacks`.
         provenance: keep a record of where every value came from.
         opaque: tells which Python functions are called natively; asked once for each code object.
