@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -32,6 +33,7 @@ from thunder_ir import (
     BoundSymbol,
     Builder,
     OpTags,
+    Proxy,
     Symbol,
     TensorProxy,
     UnknownNumberError,
@@ -323,6 +325,8 @@ class TorchCalls:
         if cls is slice:
             ends = (tree.start, tree.stop, tree.step)
             return slice(*[self.number_of(end) if isinstance(end, torch.Tensor) else end for end in ends])
+        if hasattr(cls, "__index__") and not isinstance(tree, (int, Proxy)):
+            return operator.index(tree)  # as PyTorch took it, and was watched to take it, before it asked for this
         return tree
 
     def value(self, tensor: torch.Tensor) -> TensorProxy:

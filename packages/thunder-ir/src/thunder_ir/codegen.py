@@ -159,6 +159,5 @@ def callee(symbol: Symbol, context: Context) -> str:
         module = sys.modules.get(namespace.module) or importlib.import_module(namespace.module)
         return f"{context.imported(namespace.alias, namespace.import_line, module)}.{symbol.name}"
     if symbol.path:
-        root, dot, rest = symbol.path.partition(".")
-        return f"{context.imported(root, f'import {root}', sys.modules[root])}{dot}{rest}"
+        return context.member(symbol.path, symbol.implementation)
     return context.object(symbol.implementation, f"{symbol.module}_{symbol.name}")

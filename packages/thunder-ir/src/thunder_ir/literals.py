@@ -21,6 +21,13 @@ from thunder_ir.trees import can_construct, flat_proxies, rebuild
 LARGEST_DECIMAL = 10**4000  # Python refuses to read longer decimal literals
 
 
+class Members:
+    """Stands for a module in a program that uses some of what it holds: just that, whatever becomes of the module."""
+
+    def __repr__(self) -> str:
+        return f"<{', '.join(vars(self))}>"
+
+
 class Context:
     """The names that a generated program uses, and what they stand for.
 
@@ -56,6 +63,28 @@ class Context:
             self.globals[name] = module
         return name
 
+    def member(self, path: str, value: Any) -> str:
+        """Refer to what a module holds by the way to it, and to this very object, should the module be patched later.
+
+        Args:
+            path: such as ``"torch.nn.functional.linear"``.
+            value: what is there.
+        """
+        root, *steps, last = path.split(".")
+        name = self._aliases.get(root)
+        if name is None:
+            name = self.imported(root, f"import {root}", Members())
+        here = self.globals[name]
+        for step in steps:
+            there = vars(here).get(step)
+            if there is None:
+                there = Members()
+                setattr(here, step, there)
+            here = there
+        if isinstance(here, Members):  # not what a part of it was asked for, too, such as a class and its method
+            setattr(here, last, value)
+        return f"{name}{path[len(root) :]}"
+
     def builtin(self, name: str) -> str:
         """Refer to a builtin of Python, which needs an import only where a value of the program has its name."""
         if name not in self.names:
@@ -78,7 +107,7 @@ def register_literal(cls: type, printer: Callable[[Any, Context], str]) -> None:
     Args:
         cls: the class, not its subclasses.
         printer: takes a value and the context; returns source. What it refers to by name it must get from the context:
-            ``f"{context.imported('torch', 'import torch', torch)}.float32"``.
+            ``context.member("torch.float32", value)``.
 
     Raises:
         DuplicateRuleError: the class has another printer already.

@@ -11,15 +11,15 @@ from thunder_ir import Context, register_literal
 
 def _constant(value: Any, context: Context) -> str:
     """PyTorch's constants print as the code that they are."""
-    return f"{context.imported('torch', 'import torch', torch)}.{str(value).removeprefix('torch.')}"
+    return context.member(str(value), value)
 
 
 def _device(value: torch.device, context: Context) -> str:
-    return f"{context.imported('torch', 'import torch', torch)}.device({str(value)!r})"
+    return f"{context.member('torch.device', torch.device)}({str(value)!r})"
 
 
 def _size(value: torch.Size, context: Context) -> str:
-    return f"{context.imported('torch', 'import torch', torch)}.Size({list(value)!r})"
+    return f"{context.member('torch.Size', torch.Size)}({list(value)!r})"
 
 
 for _class, _printer in (
