@@ -31,7 +31,6 @@ from thunder_frontend.stats import CompileStats, Timer
 from thunder_frontend.symbolic import Sizes
 from thunder_frontend.tracebacks import tell_the_user
 from thunder_ir import ThunderError, Trace, collector_paused
-from thunder_torch.convert import fake_mode
 
 LOGGER = logging.getLogger("thunder")
 EXPLAINED = 8
@@ -63,7 +62,6 @@ class CompiledFunction:
 
     def __init__(self, function: Callable[..., Any], options: Options) -> None:
         functools.update_wrapper(self, function, updated=())
-        fake_mode()  # PyTorch imports its compiler for the first one: here rather than within the first call
         self.function = function
         self.options = options
         self.compiled: list[Compiled] = []

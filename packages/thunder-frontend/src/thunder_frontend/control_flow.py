@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch._higher_order_ops.associative_scan import associative_scan_op, generic_associative_scan
 from torch._higher_order_ops.cond import cond_op
 from torch._higher_order_ops.flex_attention import flex_attention, math_attention
@@ -16,7 +17,6 @@ from torch._higher_order_ops.while_loop import while_loop_op
 from torch.utils import _pytree as pytree
 
 from thunder_interpreter import Interpreted
-from thunder_torch.late import wrapped_operators
 
 
 def scan(
@@ -69,18 +69,15 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
 
 WHILE_LOOP = while_loop_op
 
-
-def operators() -> dict[Any, Any]:
-    """Return what is run in place of which operators."""
-    return {
-        scan_op: Interpreted(scan),
-        cond_op: Interpreted(cond),
-        map_impl: Interpreted(map_slices),
-        associative_scan_op: Interpreted(associative_scan),
-        flex_attention: Interpreted(math_attention),
-        wrapped_operators.TransformGetItemToIndex: nullcontext,  # indexing by a tensor of one place needs no mode here
-    }
-
+OPERATORS: dict[Any, Any] = {
+    scan_op: Interpreted(scan),
+    cond_op: Interpreted(cond),
+    map_impl: Interpreted(map_slices),
+    associative_scan_op: Interpreted(associative_scan),
+    flex_attention: Interpreted(math_attention),
+    TransformGetItemToIndex: nullcontext,  # indexing by a tensor without dimensions needs no mode here
+}
+"""What is run in place of which operators."""
 
 INTERPRETED_OPERATORS = tuple(
     [
@@ -90,4 +87,4 @@ INTERPRETED_OPERATORS = tuple(
 )
 """Modules of PyTorch that check the arguments of these operators, and say in Python what they do."""
 
-__all__ = ["INTERPRETED_OPERATORS", "operators"]
+__all__ = ["INTERPRETED_OPERATORS", "OPERATORS"]

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import _push_mode
 
 from thunder_frontend import module_calls, transformer_encoders
 from thunder_frontend.branches import Branches
-from thunder_frontend.control_flow import INTERPRETED_OPERATORS, WHILE_LOOP, choose, operators
+from thunder_frontend.control_flow import INTERPRETED_OPERATORS, OPERATORS, WHILE_LOOP, choose
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
 from thunder_frontend.kinds import VALUES
@@ -213,7 +213,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         print: acquisition.prints,
         **transforms(acquisition),
         **seeds.lookasides(),
-        **operators(),
+        **OPERATORS,
         choose: branches.cond,
         WHILE_LOOP: branches.while_loop,
     }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from thunder_ir import Device, DType, DTypeError, TensorProxy, collector_paused, dtypes, value_of
+from thunder_ir import Device, DType, DTypeError, TensorProxy, dtypes, value_of
 from thunder_ir import device as make_device
 from thunder_torch.errors import UnknownMetadataError
 
@@ -88,10 +88,8 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 class _FakeModes(threading.local):
     """One fake-tensor mode per thread: tensors of different modes do not mix, and modes are not thread-safe."""
 
-    @cached_property
-    def mode(self) -> FakeTensorMode:
-        with collector_paused():  # the first one makes PyTorch import its compiler
-            return FakeTensorMode(allow_non_fake_inputs=True)
+    def __init__(self) -> None:
+        self.mode = FakeTensorMode(allow_non_fake_inputs=True)
 
 
 _MODES = _FakeModes()

@@ -39,7 +39,7 @@ from thunder_torch.trials import (
     succeeds,
     tried,
 )
-from thunder_torch.unknown_sizes import STAND_INS, UnknownSizes, fresh_number, has_unknown_sizes, undecided
+from thunder_torch.unknown_sizes import STAND_INS, UNDECIDED, UnknownSizes, fresh_number, has_unknown_sizes
 
 CAPACITY = 1 << 16  # calls remembered
 
@@ -335,7 +335,7 @@ def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwarg
     for least in (0, 2):
         try:
             return _for_stand_ins(function, args, kwargs, least)
-        except (DynamicOutputShapeException, DataDependentOutputException, *undecided()) as error:
+        except (DynamicOutputShapeException, DataDependentOutputException, *UNDECIDED) as error:
             problem = problem or error
         except (UnsupportedMutationError, DataDependentShapeError):
             raise

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 from torch._guards import Source
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
 
 from thunder_ir import IntegerProxy
-from thunder_torch.late import symbolic_shapes, sympy_functions
 from thunder_torch.stand_ins import StandIns
 
 RELATIONS: dict[str | None, Callable[[Any, Any], Any]] = {
@@ -39,7 +40,7 @@ class OpenSizes(StandIns):
 
     def __init__(self) -> None:
         super().__init__(
-            symbolic_shapes.ShapeEnv(
+            ShapeEnv(
                 allow_scalar_outputs=False,
                 allow_dynamic_output_shape_ops=False,
                 specialize_zero_one=False,
@@ -59,9 +60,7 @@ class OpenSizes(StandIns):
         known = self._symbols.get(key)
         if known is None:
             source = _Place(len(self._symbols))
-            symbol = self.env.create_symbol(
-                number.value, source, symbolic_shapes.DimDynamic.DYNAMIC, do_not_specialize_zero_one=True
-            )
+            symbol = self.env.create_symbol(number.value, source, DimDynamic.DYNAMIC, do_not_specialize_zero_one=True)
             self._proxies[symbol] = number
             known = self.env.create_symintnode(symbol, hint=number.value, source=source)
             self._symbols[key] = known
@@ -98,14 +97,12 @@ class OpenSizes(StandIns):
             return int(expression)
         if expression in self._proxies:
             return self._proxies[expression]
-        if isinstance(expression, sympy_functions.FloorDiv):
+        if isinstance(expression, FloorDiv):
             return self._number(expression.args[0]) // self._number(expression.args[1])
-        if isinstance(expression, (sympy_functions.Mod, sympy_functions.PythonMod)):
+        if isinstance(expression, (Mod, PythonMod)):
             return self._number(expression.args[0]) % self._number(expression.args[1])
-        if isinstance(expression, sympy_functions.Min):
-            return min(map(self._number, expression.args))
-        if isinstance(expression, sympy_functions.Max):
-            return max(map(self._number, expression.args))
+        if isinstance(expression, (Min, Max)):
+            return (min if isinstance(expression, Min) else max)(map(self._number, expression.args))
         if expression.is_Pow and expression.exp.is_Integer and expression.exp > 0:
             return self._number(expression.base) ** int(expression.exp)
         if not (expression.is_Add or expression.is_Mul) or not all([a.is_integer for a in expression.args]):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
 from thunder_torch.convert import contiguous_strides, to_torch_device, to_torch_dtype
-
-if TYPE_CHECKING:
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 
 class StandIns:

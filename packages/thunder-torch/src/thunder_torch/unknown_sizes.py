@@ -6,6 +6,11 @@ import math
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import (
+    GuardOnDataDependentSymNode,
+    PendingUnbackedSymbolNotFound,
+    ShapeEnv,
+)
 
 from thunder_ir import (
     IntegerProxy,
@@ -18,7 +23,6 @@ from thunder_ir import (
     value_of,
 )
 from thunder_ir.unknown import Terms, bounds_of, product, terms_of, total
-from thunder_torch.late import symbolic_shapes
 from thunder_torch.stand_ins import StandIns
 
 TYPICAL = 1021
@@ -31,11 +35,8 @@ STAND_INS: tuple[dict[type, Any], ...] = (
 """Values for numbers that are no integers, where an operation is asked what it would return."""
 
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
-
-
-def undecided() -> tuple[type[Exception], ...]:
-    """Return what PyTorch raises where an operation has to know an unknown size."""
-    return symbolic_shapes.GuardOnDataDependentSymNode, symbolic_shapes.PendingUnbackedSymbolNotFound
+UNDECIDED = (GuardOnDataDependentSymNode, PendingUnbackedSymbolNotFound)
+"""What PyTorch raises where an operation has to know an unknown size."""
 
 
 def has_unknown_sizes(tensors: list[Any]) -> bool:
@@ -60,7 +61,7 @@ class UnknownSizes(StandIns):
     """
 
     def __init__(self, operation: str, least: int = 0) -> None:
-        super().__init__(symbolic_shapes.ShapeEnv())
+        super().__init__(ShapeEnv())
         self.least = least
         self._operation = operation
         self._symbol_of: dict[Any, torch.SymInt] = {}
