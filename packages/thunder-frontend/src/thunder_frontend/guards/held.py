@@ -1,8 +1,8 @@
 """Guards of objects that the compiled function holds: their type, and what functions and classes are made of.
 
 A program relies on the types of as many objects as it has modules, and on what these keep their attributes in, so that
-the prologue checks these together. What
-functions and classes are made of is few, and is read fastest where it is written out.
+the prologue checks these together, unless they are few. What functions and classes are made of is few, and is read
+fastest where it is written out.
 """
 
 from __future__ import annotations
@@ -62,14 +62,18 @@ class HeldPartGuard(Guard):
 
 GATHERED = ("type", "__dict__")
 """Parts that a program relies on of as many objects as it has modules."""
+FEW = 4
+"""How many checks take less time where each is written out."""
 
 
 def gathered(guards: Sequence[HeldPartGuard], context: Context) -> list[str]:
-    """Return conditions that check these guards, one for each of :data:`GATHERED` that they are about."""
+    """Return conditions that check these guards: one for each of :data:`GATHERED` that many of them are about."""
     same, conditions = context.object(is_, "is_"), []
     for part in GATHERED:
         those = [g for g in guards if g.part == part]
-        if those:
+        if len(those) <= FEW:
+            conditions += [g.condition(context) for g in those]
+        else:
             name = part.strip("_")
             getter = "type" if part == "type" else context.object(GETTERS[part], f"{name}_of")
             objects = context.object([g.source.held for g in those], f"with_{name}")
