@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 from collections.abc import Iterator
 from traceback import walk_tb
@@ -66,7 +67,8 @@ _NOT_THE_USERS = PACKAGES | {"torch", "thunder"}
 def because_of_builtins(error: Exception) -> AcquisitionError | None:
     """Return what to raise for an error of Thunder's own code where somebody replaced builtins that it relies on."""
     replaced = sorted(set(replaced_builtins()) - _FOR_PEOPLE)
-    if not replaced or not any(name.startswith("thunder_torch") for name in _modules(error)):
+    within = itertools.dropwhile(lambda name: name.startswith("thunder_"), _modules(error))
+    if not replaced or not any(name.startswith("thunder_") for name in within):  # it is the user's own
         return None
     names = ", ".join([f"builtins.{name}" for name in replaced])
     found = AcquisitionError(
