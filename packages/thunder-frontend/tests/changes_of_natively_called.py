@@ -169,3 +169,15 @@ case(
     "y = y * (2 if dict(D35)['a'] == 1 else 3)",
     "K35 = False",
 )
+case(
+    "natively called: items of sequences that are iterated over",
+    "class S36:\n    def __init__(s):\n        s.d = [1.0, 2.0]\n    def __getitem__(s, i):\n        return s.d[i] * K36\n"
+    "K36, A36 = 2.0, S36()",
+    "def g():\n    yield from A36\n"
+    "for i, v in enumerate(A36):\n    y = y * v + i\nfor v in A36:\n    y = y + v\n"
+    "y = y * sum(g()) * max(*A36) * sum([v for v in A36]) + sum([*A36])",
+    "K36 = 3.0",
+    "A36.d[0] = 5.0",
+    "A36.d.append(1.0)",
+    "A36.d = [7.0]",
+)

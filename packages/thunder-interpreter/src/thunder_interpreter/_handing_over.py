@@ -27,7 +27,9 @@ class BridgedIterable:
 
     def __iter__(self) -> Any:
         iterator = self._run.bridge(ITER)(self._iterable)
-        return BridgedIterator(self._run, iterator) if type(iterator).__flags__ & HEAP_TYPE else iterator
+        cls = type(iterator)
+        calls = cls.__flags__ & HEAP_TYPE or cls in _iteration.CALLING_ITERATORS
+        return BridgedIterator(self._run, iterator) if calls else iterator
 
     def __length_hint__(self) -> int:
         return operator.length_hint(self._iterable)

@@ -1,5 +1,6 @@
 """Iteration: over builtin containers (reported), interpreted generators (resumed) and user-defined iterators."""
 
+import itertools
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ from thunder_interpreter import _generators
 from thunder_interpreter._calls import Outcome, Special, call_native
 from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, RaiseFrame, start, steer
 from thunder_interpreter._null import NOTHING, NULL
+from thunder_interpreter._observing import run_natively
 from thunder_interpreter._operators import is_plain
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import python_function, raw_attribute
@@ -110,7 +112,7 @@ def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
             return steer(frame, stepping(frame, Call(method, iterator), target))
         if method is None:
             raise TypeError(f"'{cls.__name__}' object is not an iterator")
-    value = next(iterator, NULL)
+    value = run_natively(machine, next, [iterator, NULL], {}) if cls in CALLING_ITERATORS else next(iterator, NULL)
     if value is NULL:
         machine.iterations.pop(id(iterator), None)
         stack.pop()
@@ -132,6 +134,17 @@ BUILTIN_ITERATORS: frozenset[Any] = frozenset(
         zip,
     }
 )
+
+
+class Sequence:
+    """What ``iter`` makes an iterator in C for, which calls ``__getitem__``."""
+
+    def __getitem__(self, index: int) -> Any:
+        raise IndexError(index)
+
+
+CALLING_ITERATORS: frozenset[Any] = frozenset({type(iter(Sequence())), itertools.chain, itertools.islice})
+"""Iterators in C that call special methods of what they are made of."""
 
 
 def finish_loop(back: Frame, _: Any) -> Outcome:
@@ -228,7 +241,7 @@ def elements(frame: AnyFrame, iterable: Any) -> Protocol:
     if not needs_interpreting(machine, iterable):
         if machine.opaque_call is not None:
             machine.opaque_call(iter, [iterable], {})
-        return list(iterable)
+        return run_natively(machine, list, [iterable], {})
     iterator = yield Call(iter, iterable)
     found = []
     while True:
@@ -250,11 +263,11 @@ def reported_elements(machine: "Machine", container: Any) -> list[Any]:
 
 
 def needs_interpreting(machine: "Machine", iterable: Any) -> bool:
-    """Whether iterating over ``iterable`` runs a Python ``__iter__`` or ``__next__`` that C would run natively."""
+    """Whether iterating over ``iterable`` runs a Python method that C would run natively."""
     cls = type(iterable)
     if cls in machine.plain:
         return False
     method = raw_attribute(cls, "__iter__")
-    return method is not None and (
-        python_function(machine, method) or python_function(machine, raw_attribute(cls, "__next__"))
-    )
+    if method is None:
+        return python_function(machine, raw_attribute(cls, "__getitem__"))
+    return python_function(machine, method) or python_function(machine, raw_attribute(cls, "__next__"))

@@ -3,12 +3,13 @@
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
-from thunder_interpreter import _generators
+from thunder_interpreter import _generators, _iteration
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import CO_COROUTINE, CO_ITERABLE_COROUTINE, Instruction, jump_forward
 from thunder_interpreter._frame import Call, Frame, Protocol, calling, start, steer
 from thunder_interpreter._generators import AsyncYield
 from thunder_interpreter._null import NOTHING
+from thunder_interpreter._observing import run_natively
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
 from thunder_interpreter._traceback import strip
@@ -86,7 +87,8 @@ def send(frame: Frame, stack: list[Any], argument: tuple[int, Any]) -> Outcome:
             return steer(frame, sending(frame, Call(method, receiver, *args), argument[1]))
     try:
         if value is None and raw_attribute(cls, "__next__") is not None:
-            result = receiver.__next__()
+            calls = cls in _iteration.CALLING_ITERATORS
+            result = run_natively(machine, next, [receiver], {}) if calls else receiver.__next__()
         else:
             result = receiver.send(value)
     except StopIteration as stop:
