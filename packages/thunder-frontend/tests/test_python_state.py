@@ -169,3 +169,18 @@ def test_builtins_that_others_replaced_are_named_if_they_break_what_relies_on_th
             refusal = error
     assert "builtins.len is replaced" in str(refusal) and "put it back" in str(refusal)
     assert torch.equal(compiled(x), x * 2)
+
+
+def test_builtins_that_others_replaced_are_named_if_they_break_what_compiles(monkeypatch):
+    def program(x):
+        return x * 2 + x
+
+    assert torch.equal(jit(program)(torch.ones(2)), torch.full((2,), 3.0))  # what PyTorch says of the calls is known
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.min", lambda *values, **options: [][0])
+        try:
+            jit(program)(torch.ones(2))
+            refusal = None
+        except AcquisitionError as error:
+            refusal = error
+    assert "builtins.min is replaced" in str(refusal)

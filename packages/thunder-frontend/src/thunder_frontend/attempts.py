@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from thunder_frontend.acquire import Acquisition
-from thunder_frontend.errors import DataDependentError, because_of_builtins
+from thunder_frontend.errors import DataDependentError, because_of_builtins, is_of_our_code
 from thunder_frontend.known_values import Looks
 from thunder_frontend.lazy_modules import LazyModuleSettled
 from thunder_frontend.open_numbers import NumbersMet
@@ -108,7 +108,9 @@ def _tried(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -
     except NumbersMet:
         return DataDependentError("the program holds numbers that are known only when it runs")
     except Exception as error:
-        return error if isinstance(error, ThunderError) else because_of_builtins(error) or error
+        if isinstance(error, ThunderError) or not is_of_our_code(error):
+            return error
+        return because_of_builtins(error) or error
 
 
 def _succeeded(found: Program | Exception) -> bool:

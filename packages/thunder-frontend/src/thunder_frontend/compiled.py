@@ -20,7 +20,7 @@ from thunder_frontend.attempts import acquire
 from thunder_frontend.check import FirstCallCheck
 from thunder_frontend.dispatch import Dispatcher
 from thunder_frontend.dynamo import left_alone_by_dynamo
-from thunder_frontend.errors import with_state
+from thunder_frontend.errors import because_of_builtins, with_state
 from thunder_frontend.lazy_modules import settle_lazy_parameters
 from thunder_frontend.one_way import OtherWay
 from thunder_frontend.options import Options
@@ -198,7 +198,13 @@ class CompiledFunction:
         with timer("acquisition"):
             program = self.acquired(args, kwargs, sizes)
         with torch.no_grad():
-            compiled = compile_program(program, self.options, timer)
+            try:
+                compiled = compile_program(program, self.options, timer)
+            except Exception as error:
+                refusal = because_of_builtins(error)
+                if refusal is None:
+                    raise
+                raise refusal from error
         self.stats.phases.append(timer.seconds)
         return compiled
 

@@ -64,11 +64,16 @@ _LIBRARY = ("torch.nn.modules", "torch.nn.utils", "torch.optim", "torch.distribu
 _NOT_THE_USERS = PACKAGES | {"torch", "thunder"}
 
 
+def is_of_our_code(error: Exception) -> bool:
+    """Whether an error was raised by code that user code had called Thunder for, and not by user code."""
+    within = itertools.dropwhile(lambda name: name.startswith("thunder_"), _modules(error))
+    return any(name.startswith("thunder_") for name in within)
+
+
 def because_of_builtins(error: Exception) -> AcquisitionError | None:
     """Return what to raise for an error of Thunder's own code where somebody replaced builtins that it relies on."""
     replaced = sorted(set(replaced_builtins()) - _FOR_PEOPLE)
-    within = itertools.dropwhile(lambda name: name.startswith("thunder_"), _modules(error))
-    if not replaced or not any(name.startswith("thunder_") for name in within):  # it is the user's own
+    if not replaced:
         return None
     names = ", ".join([f"builtins.{name}" for name in replaced])
     found = AcquisitionError(
