@@ -1,0 +1,119 @@
+"""Python functions that code in C runs, and format strings, are seen."""
+
+import collections
+import heapq
+import re
+import sys
+
+import pytest
+
+from thunder_interpreter import Callbacks, _observing, interpret
+
+
+class Priority:
+    """Compared by C code, by a method that reads a closure and calls a function."""
+
+    def __init__(self, rank):
+        self.rank = rank
+
+    def __lt__(self, other):
+        return smaller(self, other)
+
+
+def smaller(a, b):
+    return a.rank < b.rank
+
+
+def test_functions_that_c_code_runs_are_reported_unless_they_are_interpreted():
+    seen = []
+
+    class Watch(Callbacks):
+        def native_frame(self, frame, call):
+            seen.append((frame.f_code.co_name, getattr(call[0], "__name__", None)))
+
+    def program():
+        heap = [Priority(2), Priority(1)]
+        heapq.heapify(heap)
+        keyed = sorted(heap, key=lambda p: p.rank)
+        made = collections.defaultdict(lambda: 7)
+        return heap[0].rank, [p.rank for p in keyed], made["a"], {"a": 1}["a"], len({Priority, 1})
+
+    assert interpret(program, callbacks=Watch())() == program()
+    assert seen == [("__lt__", "heapify"), ("smaller", "heapify"), ("<lambda>", "getitem")]
+    assert sys.gettrace() is None
+
+
+def test_where_a_key_is_looked_for_in_a_dict_its_contents_are_not_looked_through(monkeypatch):
+    through, parts_of = [], _observing.parts_of
+    monkeypatch.setattr(_observing, "parts_of", lambda value: through.append(value) or parts_of(value))
+    held = {index: [index] for index in range(9)}
+
+    def program():
+        return 2 in held, 7.5 in held, (1, 2) not in held
+
+    class Watch(Callbacks):
+        def native_frame(self, frame, call):
+            pass
+
+    assert interpret(program, callbacks=Watch())() == (True, False, True)
+    assert not any(value is held for value in through)
+
+
+def test_what_a_tracer_raises_of_a_native_frame_is_raised_by_the_call_and_others_trace_on():
+    class Watch(Callbacks):
+        def native_frame(self, frame, call):
+            raise ValueError("not this one")
+
+    def trace(frame, event, argument):
+        return None
+
+    def program():
+        try:
+            return collections.defaultdict(lambda: 7)["a"]
+        except ValueError as error:
+            return str(error)
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        assert interpret(program, callbacks=Watch())() == "not this one"
+        assert sys.gettrace() is trace
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{}",
+        "{0.rank}",
+        "{.rank}{.rank:>{w}}",
+        "{p.rank!r:{w}}",
+        "{",
+        "{3}",
+        "{q}",
+        "{0}{}",
+        "{0.none}",
+        "{!z}",
+        "{:{:{}}}",
+    ],
+)
+def test_format_strings_are_looked_into(template):
+    def program():
+        try:
+            return template.format(Priority(3), Priority(4), p=Priority(5), w=9)
+        except Exception as error:
+            return type(error), str(error)
+
+    read = []
+
+    class Watch(Callbacks):
+        def load_attribute(self, obj, name, value):
+            read.append(name)
+            return value
+
+    def text(answer):
+        return re.sub("0x[0-9a-f]+", "0x", str(answer))
+
+    assert text(interpret(program, callbacks=Watch())()) == text(program())
+    assert ("rank" in read) == (".rank" in template)
