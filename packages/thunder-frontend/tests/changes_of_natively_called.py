@@ -181,3 +181,11 @@ case(
     "A36.d.append(1.0)",
     "A36.d = [7.0]",
 )
+case(
+    "natively called: variables that it shares and writes",
+    "def made37():\n    n = 0\n    def count():\n        nonlocal n\n        n += 1\n        return n\n    return count\n"
+    "C37 = made37()",
+    "y = y * collections.defaultdict(C37)['a'] + C37.__closure__[0].cell_contents",
+    "C37.__closure__[0].cell_contents = 5",
+    "C37 = made37()",
+)

@@ -346,7 +346,7 @@ class Acquisition(WriteCalls):
             made = self._examples.run(function, (base, *given[1:]), named)
         except Exception as error:
             if not isinstance(error, UNKNOWN) and not rests_on_unknown((given, named)):
-                raise
+                raise  # else estimated sizes need not fit together
             return [(v is not None, False) for v in viewed(function, given, named)]
         results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
         return [(storage_key(t) == storage_key(base), t is base) for t in results]

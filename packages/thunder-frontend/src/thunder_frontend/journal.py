@@ -92,8 +92,11 @@ class Journal:
                 if not _same_contents(write.target, write.before):
                     self.note_container(write.target, write.before)
                 continue
-            there = write.target.__dict__ if write.kind == "attribute" else write.target
-            if there.get(write.key, MISSING) is not write.before:
+            if write.kind == "cell":
+                now = contents_of(write.target)
+            else:
+                now = (write.target.__dict__ if write.kind == "attribute" else write.target).get(write.key, MISSING)
+            if now is not write.before:
                 self.note(write.kind, write.target, write.key, write.before)
 
     def _unwrite_items(self, container: Any) -> None:
@@ -114,10 +117,16 @@ class Journal:
         return found
 
     def _written_otherwise(self, target: Any, kind: str, key: Any) -> bool:
-        """Whether the program wrote to an attribute as an item of the object's ``__dict__``, or the other way round."""
+        """Whether the program wrote to a place in another way.
+
+        An attribute may be written as an item of the object's ``__dict__``, or the other way round; what a cell holds,
+        as a variable.
+        """
         if kind == "item":
             owner = self._dicts.get(id(target))
             return owner is not None and (id(owner), "attribute", key) in self._writes and not is_slot(owner, key)
+        if isinstance(target, types.CellType):
+            return (id(target), "cell", None) in self._writes
         if kind != "attribute" or is_slot(target, key):
             return False
         own = getattr(target, "__dict__", None)

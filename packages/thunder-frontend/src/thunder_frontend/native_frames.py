@@ -46,7 +46,7 @@ class Names:
         globals: that it reads.
         attributes: that it reads.
         written_globals: that it sets or deletes.
-        written_attributes: likewise.
+        written_attributes, written_variables: likewise; of the variables, those that functions share.
         changes_containers: whether it may change a container.
     """
 
@@ -54,18 +54,20 @@ class Names:
     attributes: frozenset[str]
     written_globals: frozenset[str]
     written_attributes: frozenset[str]
+    written_variables: frozenset[str]
     changes_containers: bool
 
     @property
     def writes(self) -> bool:
         """Whether the code may write anything."""
-        return bool(self.written_globals or self.written_attributes or self.changes_containers)
+        written = self.written_globals | self.written_attributes | self.written_variables
+        return bool(written) or self.changes_containers
 
 
 @functools.lru_cache(maxsize=1024)
 def names_of(code: types.CodeType) -> Names:
     """Return what code names, that of the functions within it included."""
-    found: dict[str, set[str]] = {"LOAD_GLOBAL": set(), "LOAD_ATTR": set(), "STORE_GLOBAL": set(), "STORE_ATTR": set()}
+    found: dict[str, set[str]] = {kind: set() for kind in KINDS.values()}
     stores = False
     for inner in _codes(code):
         for instruction in dis.get_instructions(inner):
@@ -73,18 +75,20 @@ def names_of(code: types.CodeType) -> Names:
             if kind is not None:
                 found[kind].add(instruction.argval)
             stores |= instruction.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
-        if LOOKING & found["LOAD_GLOBAL"]:
-            found["LOAD_ATTR"] |= {c for c in inner.co_consts if isinstance(c, str)}
-    read, written = found["LOAD_ATTR"], found["STORE_ATTR"]
-    parts = (found["LOAD_GLOBAL"], read, found["STORE_GLOBAL"], written)
-    return Names(*map(frozenset, parts), stores or bool(ADDED_TO & read))  # type: ignore[arg-type]
+        if LOOKING & found["globals"]:
+            found["attributes"] |= {c for c in inner.co_consts if isinstance(c, str)}
+    named = {kind: frozenset(names) for kind, names in found.items()}
+    return Names(**named, changes_containers=stores or bool(ADDED_TO & found["attributes"]))
 
 
 KINDS = {
-    "LOAD_GLOBAL": "LOAD_GLOBAL", "LOAD_NAME": "LOAD_GLOBAL", "LOAD_ATTR": "LOAD_ATTR", "LOAD_METHOD": "LOAD_ATTR",
-    "LOAD_SUPER_ATTR": "LOAD_ATTR", "STORE_GLOBAL": "STORE_GLOBAL", "DELETE_GLOBAL": "STORE_GLOBAL",
-    "STORE_ATTR": "STORE_ATTR", "DELETE_ATTR": "STORE_ATTR", "IMPORT_FROM": "LOAD_ATTR",
-}  # fmt: skip
+    **dict.fromkeys(("LOAD_GLOBAL", "LOAD_NAME"), "globals"),
+    **dict.fromkeys(("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"), "attributes"),
+    **dict.fromkeys(("STORE_GLOBAL", "DELETE_GLOBAL"), "written_globals"),
+    **dict.fromkeys(("STORE_ATTR", "DELETE_ATTR"), "written_attributes"),
+    **dict.fromkeys(("STORE_DEREF", "DELETE_DEREF"), "written_variables"),
+}
+"""Which names instructions give, by field of :class:`Names`."""
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -130,7 +134,7 @@ class NativeFrames:
             if world.source_of(function) is None:
                 world.know(function, held(function, function.__qualname__))
             world.functions.entered(function, [*local] or [None], dict.fromkeys(code.co_varnames))
-            reached += self._closure(function)
+            reached += self._closure(function, names)
         for name in names.globals:
             if name in scope:
                 reached.append(scope[name])
@@ -152,10 +156,12 @@ class NativeFrames:
             self._functions[code] = found
         return found
 
-    def _closure(self, function: types.FunctionType) -> Iterator[Any]:
+    def _closure(self, function: types.FunctionType, names: Names) -> Iterator[Any]:
         world = self._world
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             contents = contents_of(cell)
+            if name in names.written_variables:
+                world.journal.expect("cell", cell, None, contents)
             if contents is not MISSING:
                 yield contents
                 world.functions.cell(function, name, contents)
