@@ -36,10 +36,11 @@ from thunder_frontend.inner_gradients import inner_gradients
 from thunder_frontend.known_values import KnownValues, Looks
 from thunder_frontend.leaves import Leaf, leaf_for_nobody, leaf_outside, make_leaf
 from thunder_frontend.levels import Levels
-from thunder_frontend.lookasides import lookasides, runs_natively
+from thunder_frontend.lookasides import lookasides
 from thunder_frontend.memory import storage_key
 from thunder_frontend.metadata_writes import MetadataWrite
 from thunder_frontend.module_calls import Again
+from thunder_frontend.native_code import runs_natively
 from thunder_frontend.one_way import TAGS, Check, is_single_and_unknown
 from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.outcome import Outcome

@@ -57,6 +57,7 @@ LISTS = (list, tuple, deque)
 DICTS = (dict, OrderedDict, defaultdict, types.MappingProxyType)
 SETS = (set, frozenset)
 CONTAINERS = (*LISTS, *DICTS, *SETS)
+EXACT_CONTAINERS = frozenset(CONTAINERS)
 NOTHING_INSIDE = frozenset({bool, int, float, str, bytes, type(None), torch.dtype, torch.device, torch.Size, slice})
 IMMUTABLE = (tuple, frozenset, types.MethodType, types.CodeType, functools.partial)
 VIEWS = frozenset(type(view) for d in ({}, OrderedDict()) for view in (d.keys(), d.values(), d.items()))
@@ -68,6 +69,11 @@ BUFFERS = frozenset({
     ("_ctypes", "Array"), ("_ctypes", "Structure"), ("_ctypes", "Union"), ("_ctypes", "_SimpleCData"),
 })  # fmt: skip
 """Classes, by module and name, of memory that code in C reads, and that may be read as a whole."""
+
+
+def is_container(value: Any) -> bool:
+    """Whether something is a list, tuple, deque, dict or set, or of a class derived from one."""
+    return type(value) in EXACT_CONTAINERS or isinstance(value, CONTAINERS) and not isinstance(value, torch.Size)
 
 
 def is_buffer(value: Any) -> bool:

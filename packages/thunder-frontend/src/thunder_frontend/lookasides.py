@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import _push_mode
 
 from thunder_frontend import module_calls, transformer_encoders
 from thunder_frontend.branches import Branches
-from thunder_frontend.control_flow import INTERPRETED_OPERATORS, OPERATORS, WHILE_LOOP, choose
+from thunder_frontend.control_flow import OPERATORS, WHILE_LOOP, choose
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
 from thunder_frontend.kinds import VALUES
@@ -23,25 +23,15 @@ from thunder_frontend.metadata_calls import reduced
 from thunder_frontend.module_calls import GLOBAL_HOOKS, HOOKS, MODULES, call_module, has_hooks, runs_forward_alone
 from thunder_frontend.open_numbers import open_number_lookasides
 from thunder_frontend.other_transforms import (
-    INTERPRETED_TRANSFORMS,
     compiled_by_torch,
     leave_uncompiled,
     transforms,
 )
-from thunder_frontend.own_code import PACKAGES, package_of
 from thunder_frontend.queries import as_positional
 from thunder_frontend.seeds import Seeds
 from thunder_frontend.sources import held
 from thunder_interpreter import Interpreted
 from thunder_ir import Symbol
-
-INTERPRETED_TORCH = (
-    "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
-    "torch.nn.attention", "torch.autograd.function", "torch.distributions", "torch.random", "torch.fx.graph_module",
-    "torch.ao.nn.qat", "torch.ao.nn.intrinsic.qat", "torch.ao.quantization", "torch.nn.parallel.data_parallel",
-    *INTERPRETED_TRANSFORMS, *INTERPRETED_OPERATORS,
-)  # fmt: skip
-
 
 OF_ALL_MODULES = held(MODULES.__dict__, MODULES.__name__)
 MODULE_GETATTR, MODULE_CALL = torch.nn.Module.__getattr__, torch.nn.Module._wrapped_call_impl
@@ -50,37 +40,6 @@ CHECKPOINT, BACKWARD_HOOK = torch.utils.checkpoint.checkpoint, torch.utils.hooks
 RECORD_FUNCTION = torch.autograd.profiler.record_function
 AUTOGRAD_GRAD, AUTOGRAD_BACKWARD = torch.autograd.grad, torch.autograd.backward
 FUNCTION_APPLY, TORCH_COMPILE = torch.autograd.Function.apply.__func__, torch.compile
-INTERPRETED_OWN = (
-    "thunder_frontend.gradients",
-    "thunder_frontend.transform_calls",
-    "thunder_frontend.control_flow",
-    "thunder_frontend.transformer_encoders",
-)
-"""Modules of ours that say in terms of PyTorch what happens in place of something else."""
-
-NATIVE_PACKAGES = PACKAGES | {"optree", "numpy", "linecache", "tokenize"}
-"""Packages whose functions are called as they are."""
-
-NUMBERS_A_HOOK = torch.utils.hooks.RemovableHandle.__init__
-"""Counts all hooks there ever were. The count is no state that a program depends on, and is not to be taken back."""
-
-
-def runs_natively(function: Any) -> bool:
-    """Whether a Python function is called as it is: Thunder's own, and what of PyTorch ends in its dispatcher."""
-    module = function.__globals__.get("__name__") or ""
-    if function is call_module or function is module_calls.checkpoint:
-        return False
-    return function is NUMBERS_A_HOOK or module_runs_natively(module)
-
-
-def module_runs_natively(module: str) -> bool:
-    """Whether the functions of a module are called as they are."""
-    if module in INTERPRETED_OWN:
-        return False
-    package = package_of(module)
-    if package == "torch":
-        return not module.startswith(INTERPRETED_TORCH)
-    return package in NATIVE_PACKAGES
 
 
 def lookasides(acquisition: Any) -> list[Any]:

@@ -10,18 +10,33 @@ import operator
 import re
 import types
 import warnings
-from collections import OrderedDict, defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import CodeType, FrameType, GetSetDescriptorType
 from typing import Any
 
 import torch
 
+from thunder_frontend.builtin_reads import (
+    ASKED_OF_OBJECTS,
+    BEFORE,
+    BUILTIN,
+    INPLACE_OPERATORS,
+    MUTATORS,
+    OF_CONTAINERS,
+    PRECISE,
+    READS,
+    SEARCHING,
+    TAKE_ARRAYS,
+    TAKE_STATE,
+    asked_inside,
+    found_in_dict,
+)
 from thunder_frontend.class_reads import SPECIAL_METHODS, class_of
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of, is_slot
-from thunder_frontend.kinds import CODE, DICTS, LISTS, SETS, VALUES, is_buffer
-from thunder_frontend.lookasides import NUMBERS_A_HOOK, module_runs_natively
+from thunder_frontend.kinds import CODE, DICTS, LISTS, VALUES, is_buffer, is_container
+from thunder_frontend.native_code import is_of_no_concern
 from thunder_frontend.queries import (
     as_positional,
     hashable,
@@ -46,16 +61,6 @@ from thunder_ir import (
     UnknownNumberError,
 )
 
-CONTAINERS = frozenset({list, tuple, deque, dict, OrderedDict, defaultdict, types.MappingProxyType, set, frozenset})
-MUTATORS = frozenset(
-    "append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft "
-    "extendleft rotate move_to_end difference_update intersection_update symmetric_difference_update __setitem__ "
-    "__delitem__ __iadd__ __ior__ __iand__ __isub__ __ixor__ __imul__ "
-    "_count_elements heappush heappop heapify heappushpop heapreplace insort insort_left insort_right".split()
-)
-INPLACE_OPERATORS = frozenset(
-    getattr(operator, n) for n in ("iadd", "ior", "iand", "isub", "ixor", "imul", "setitem", "delitem")
-)
 NUMBERS = re.compile(r"\b(Integer|Float|Complex|Bool)Proxy\b")
 """How code in C calls a number that is open, where it refuses it."""
 
@@ -211,10 +216,10 @@ class Watch(Callbacks):
     def special_methods(self, fn: Any, operands: list[Any]) -> None:
         self.world.classes.operands(fn, operands)
         if fn is operator.getitem:
-            _found(self.world, *operands)
+            found_in_dict(self.world, *operands)
 
     def native_frame(self, frame: FrameType, call: tuple[Any, Sequence[Any], Mapping[str, Any]]) -> None:
-        if not _is_of_no_concern(frame):
+        if not is_of_no_concern(frame):
             fn, args, kwargs = call
             if _makes_class(fn, args):
                 for made in frame.f_locals.values():
@@ -243,7 +248,7 @@ class Watch(Callbacks):
                 self.world.unwatched.escapes(value)
         if known and fn in BEFORE:
             BEFORE[fn](self.world, *args)
-        methods = _asked_inside(fn, known)
+        methods = asked_inside(fn, known)
         if methods is not None:
             for value in (*args, *kwargs.values()):
                 if fn not in SEARCHING or not is_container(value) or isinstance(value, LISTS):
@@ -359,33 +364,6 @@ class Watch(Callbacks):
         return not is_container(value) and not is_buffer(value) and any([hasattr(value, n) for n in OF_CONTAINERS])
 
 
-def _module_of(frame: FrameType) -> str:
-    return frame.f_globals.get("__name__") or ""
-
-
-def _is_native(frame: FrameType) -> bool:
-    return frame.f_code is NUMBERS_A_HOOK.__code__ or module_runs_natively(_module_of(frame))
-
-
-IMPORTS = "importlib._bootstrap"
-
-
-def _is_of_no_concern(frame: FrameType) -> bool:
-    """Whether a function runs for the acquisition, or for a function of PyTorch's, of all of which nothing is seen."""
-    if _is_native(frame):
-        return True
-    of_torch = _module_of(frame).startswith("torch.")
-    caller = frame.f_back
-    while caller is not None and not _module_of(caller).startswith("thunder_interpreter"):
-        module = _module_of(caller)
-        if module == IMPORTS:  # a module that is imported now is there on later calls, as it would be in eager
-            return True
-        if module.startswith("thunder_") or of_torch and module.startswith("torch.") and _is_native(caller):
-            return True
-        caller = caller.f_back
-    return False
-
-
 def _makes_class(fn: Any, args: Sequence[Any]) -> bool:
     if fn is type.__new__:
         return True
@@ -402,166 +380,5 @@ def type_of(value: Any, cls: type) -> type:
         return value._stands_for
     return value.python_type if isinstance(value, NumberProxy) else cls
 
-
-def is_container(value: Any) -> bool:
-    """Whether something is a list, tuple, deque, dict or set, or of a class derived from one."""
-    return type(value) in CONTAINERS or isinstance(value, (*LISTS, *DICTS, *SETS)) and not isinstance(value, torch.Size)
-
-
-def _asked_inside(fn: Any, known: bool) -> tuple[str, ...] | None:
-    """Which methods a function calls of the objects that containers hold which it gets; ``None`` if it has none."""
-    if known and fn in LOOKING_INSIDE:
-        return LOOKING_INSIDE[fn]
-    if getattr(fn, "__module__", None) == "math":
-        return ()
-    owner = getattr(fn, "__self__", None)
-    return ASKING_METHODS.get(fn.__name__) if isinstance(owner, (*LISTS, *DICTS, *SETS, str)) else None
-
-
-def _contains(world: World, container: Any, key: Any, *rest: Any) -> None:
-    if is_container(container) and world.source_of(container) is not None:
-        if isinstance(container, LISTS):
-            world.contents(container)
-        else:
-            world.membership(container, key, key in container)
-
-
-def _found(world: World, container: Any, key: Any) -> None:
-    """What subscription finds in a dict of a class of its own, before it runs."""
-    if not isinstance(container, DICTS) or world.source_of(container) is None or key in container:
-        return
-    world.membership(container, key, False)
-    if isinstance(container, defaultdict) and container.default_factory is not None:
-        source = world.source_of(container)
-        assert source is not None
-        if source.is_held:
-            world.part(container, str(source), "default_factory")
-        else:
-            world.attribute(container, "default_factory", container.default_factory)
-        world.journal.note("item", container, key, MISSING)
-
-
-def _whole(world: World, container: Any, *rest: Any) -> None:
-    if is_container(container):
-        world.contents(container)
-
-
-def _get(world: World, container: Any, key: Any, *rest: Any) -> None:
-    present = key in container
-    if present:
-        world.item(container, key, container[key])
-    else:
-        world.membership(container, key, False)
-
-
-def _all_items(world: World, container: Any, *rest: Any) -> None:
-    world.structure(container)
-    for key, value in container.items():
-        world.item(container, key, value)
-
-
-def _keys(world: World, container: Any, *rest: Any) -> None:
-    world.structure(container)
-
-
-def _len(world: World, container: Any) -> None:
-    if isinstance(container, DICTS):
-        world.keys(container)
-    elif isinstance(container, (*LISTS, *SETS)):
-        world.structure(container)
-
-
-def _bool(world: World, value: Any = None) -> None:
-    if is_container(value) and world.source_of(value) is not None:
-        if value:
-            _len(world, value)
-        else:
-            world.empty(value)
-
-
-def _names(world: World, value: Any = None) -> None:
-    """What ``dir`` looks at of an object: the attributes of its own and those of its classes."""
-    source, own = world.source_of(value), getattr(value, "__dict__", None)
-    if source is not None and isinstance(own, dict):
-        world.attribute(value, "__dict__", own)
-        world.keys(own)
-    classes = value.__mro__ if isinstance(value, type) else class_of(value).__mro__
-    for cls in filter(world.classes.is_outside, classes):
-        names = cls.__dict__
-        world.attribute(cls, "__dict__", names)
-        world.keys(names)
-
-
-def _nothing(world: World, *args: Any) -> None:
-    pass
-
-
-BEFORE: dict[Any, Callable[..., None]] = {
-    bool: _bool,
-    operator.truth: _bool,
-    operator.not_: _bool,
-    operator.getitem: _found,
-    iter: _whole,
-    dir: _names,
-}
-"""The same, taken in before the function runs."""
-
-TAKE_STATE = frozenset({"__reduce_ex__", "__reduce__", "__getstate__"})
-"""Methods that return all that an object is made of, for copies."""
-
-TAKE_ARRAYS = frozenset({torch.from_numpy})
-"""Functions that make a tensor of an array, which becomes an input of the program."""
-
-EQUAL = ("__eq__",)
-ORDER = ("__lt__", "__gt__")
-KEYS = ("__eq__", "__hash__")
-TEXT = ("__str__", "__repr__", "__format__")
-
-LOOKING_INSIDE: dict[Any, tuple[str, ...]] = {
-    **dict.fromkeys((operator.contains, operator.indexOf, operator.countOf, operator.eq, operator.ne), EQUAL),
-    **dict.fromkeys((min, max, sorted, operator.lt, operator.le, operator.gt, operator.ge), ORDER),
-    **dict.fromkeys((hash, dict, set, frozenset), KEYS),
-    **dict.fromkeys((repr, str, format, print, operator.mod), TEXT),
-    **dict.fromkeys((any, all, filter), ("__bool__", "__len__")),
-    **dict.fromkeys((float, int, complex, range, divmod, pow, round, operator.getitem, operator.index), ()),
-    **dict.fromkeys((operator.add, operator.mul, iter, next, list, tuple), ()),
-    sum: ("__radd__", "__add__"),
-}
-"""Builtins that look at what containers hold, and the special methods that they call of these objects."""
-
-SEARCHING = (operator.getitem, operator.contains, iter, next, list, tuple)
-"""Those of them that need not look at all that a dict or a set holds."""
-
-ASKING_METHODS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys("index count remove __contains__ __eq__ __ne__".split(), EQUAL),
-    **dict.fromkeys("sort __lt__ __gt__".split(), ORDER),
-    **dict.fromkeys("format join".split(), TEXT),
-    **dict.fromkeys("get pop setdefault __getitem__ add discard update issubset issuperset isdisjoint".split(), KEYS),
-    **dict.fromkeys("union intersection difference".split(), KEYS),
-}
-"""Methods of containers and strings that do the same."""
-
-BUILTIN = frozenset(
-    {None, "builtins", "_abc", "collections", "itertools", "_operator", "_functools", "operator", "functools", "typing"}
-)
-"""Modules of functions that look into objects of the user's classes only by calling their methods."""
-
-PRECISE: dict[Any, Callable[..., None]] = {
-    len: _len, bool: _nothing, operator.truth: _nothing, operator.not_: _nothing, operator.contains: _contains,
-    isinstance: _nothing, operator.is_: _nothing, operator.is_not: _nothing, id: _nothing, callable: _nothing,
-    issubclass: _nothing, operator.getitem: _nothing, iter: _nothing, next: _nothing, type: _nothing,
-}  # fmt: skip
-"""Functions whose reads of outside containers are known: what each takes in, once it has run."""
-
-ASKED_OF_OBJECTS = (len, bool, operator.truth, operator.not_, operator.contains, operator.getitem)
-"""Those of them that are asked again of objects of other kinds."""
-
-OF_CONTAINERS = ("__len__", "__bool__", "__contains__", "__getitem__")
-
-READS: dict[str, Callable[..., None]] = {
-    "get": _get, "__contains__": _contains, "items": _all_items, "values": _all_items, "keys": _keys, "__len__": _len,
-    "__getitem__": _nothing, "__iter__": _keys,
-}  # fmt: skip
-"""The same for methods of containers, by name."""
 
 __all__ = ["Watch"]
