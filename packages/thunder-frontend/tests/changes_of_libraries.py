@@ -52,6 +52,15 @@ case(
     "torch.Tensor.__len__ = LEN",
 )
 case(
+    "number of a tensor",
+    "",
+    "y = y * float(torch.ones(1)) * int(torch.ones(1))",
+    "FLOAT = torch.Tensor.__float__; torch.Tensor.__float__ = lambda t: 7.0",
+    "torch.Tensor.__float__ = FLOAT",
+    "INT = torch.Tensor.__int__; torch.Tensor.__int__ = lambda t: 7",
+    "torch.Tensor.__int__ = INT",
+)
+case(
     "attribute that tensors come to have",
     "",
     "y = y * (y.l1 if hasattr(y, 'l1') else 2)",

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.foreach import OF_LISTS
-from thunder_frontend.traced_tensor import TracedTensor
+from thunder_frontend.traced_tensor import TracedTensor, is_replaced
 from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown
 from thunder_torch.places import KEYED
@@ -118,12 +118,19 @@ def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
 
         return called
 
+    def is_tensors_own(function: Any, name: str, args: tuple[Any, ...]) -> bool:
+        """Whether PyTorch's own method does what a builtin asks of its one argument, a tensor; guard that."""
+        if len(args) != 1 or not isinstance(args[0], TracedTensor):
+            return False
+        acquisition.world.classes.operands(function, args)
+        return not is_replaced(name)
+
     def item(tensor: TracedTensor) -> Any:
         with torch._C.DisableTorchFunction():
             return acquisition(torch.Tensor.item, (tensor,), {})
 
     def to_float(*args: Any) -> Any:
-        number = item(args[0]) if len(args) == 1 and isinstance(args[0], TracedTensor) else None
+        number = item(args[0]) if is_tensors_own(float, "__float__", args) else None
         if number is not None and not isinstance(number, NumberProxy):
             return float(number)
         if number is None:
@@ -133,7 +140,7 @@ def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
         return number / 1 if isinstance(number, (IntegerProxy, BoolProxy)) else number
 
     def to_int(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], TracedTensor) and args[0].numel() == 1:
+        if is_tensors_own(int, "__int__", args) and args[0].numel() == 1:
             with torch._C.DisableTorchFunction():
                 known = acquisition.known_value(args[0])
                 if known is not None:
@@ -144,7 +151,8 @@ def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
         return DECLINED
 
     def length(value: Any) -> Any:
-        if isinstance(value, TracedTensor) and value._proxy.shape and isinstance(value._proxy.shape[0], NumberProxy):
+        own = is_tensors_own(len, "__len__", (value,))
+        if own and value._proxy.shape and isinstance(value._proxy.shape[0], NumberProxy):
             return value._proxy.shape[0]
         return DECLINED
 

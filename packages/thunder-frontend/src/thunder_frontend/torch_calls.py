@@ -28,7 +28,7 @@ from thunder_frontend.storage import (
     place_is_known,
     share_storage,
 )
-from thunder_frontend.traced_tensor import OpenTracedTensor, TracedTensor
+from thunder_frontend.traced_tensor import TracedTensor, open_traced_tensor
 from thunder_ir import (
     BoundSymbol,
     Builder,
@@ -94,6 +94,7 @@ class TorchCalls:
         self.builder = builder
         self.replacements = replacements
         self._tensor_of = tensor_of
+        self._open_traced = open_traced_tensor()
         self.changes = 0
         self.stages = Stages()
         self.reached: set[int] = set()
@@ -373,7 +374,7 @@ class TorchCalls:
         """Return a traced tensor that belongs to no storage yet."""
         if not self.opens:
             return TracedTensor(proxy, stands_for)
-        tensor = OpenTracedTensor(proxy, stands_for)
+        tensor = self._open_traced(proxy, stands_for)
         tensor._calls = self
         return tensor
 

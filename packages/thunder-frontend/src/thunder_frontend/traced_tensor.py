@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import torch
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from thunder_frontend.errors import UnknownTensorError
-from thunder_ir import TensorProxy, value_of
+from thunder_ir import NumberProxy, TensorProxy, value_of
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 
 if TYPE_CHECKING:
@@ -115,9 +116,10 @@ class TracedTensor(torch.Tensor):
 
 def _goes_round(name: str) -> Any:
     native = getattr(torch.Tensor, name)
+    kinds = (NumberProxy, tuple, list, slice) if name == "__getitem__" else NumberProxy
 
     def operator(self: OpenTracedTensor, other: Any) -> Any:
-        if other.__class__ in _PLAIN or isinstance(other, torch.Tensor):
+        if not isinstance(other, kinds):
             return native(self, other)
         with torch._C.DisableTorchFunction():
             return self._calls(native, (self, other), {})
@@ -126,7 +128,19 @@ def _goes_round(name: str) -> Any:
     return operator
 
 
-_PLAIN = frozenset({int, float, bool, complex, type(None)})
+_OPERATORS = tuple([
+    f"__{name}__" for name in (
+        "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod",
+        "pow", "rpow", "eq", "ne", "lt", "le", "gt", "ge", "getitem",
+    )
+])  # fmt: skip
+AS_THEY_WERE = {name: getattr(torch.Tensor, name) for name in (*_OPERATORS, "__float__", "__int__", "__len__")}
+"""Methods of tensors that something of ours stands in for, in programs that leave numbers open."""
+
+
+def is_replaced(name: str) -> bool:
+    """Whether somebody gave tensors another method than they had when Thunder was imported."""
+    return getattr(torch.Tensor, name) is not AS_THEY_WERE[name]
 
 
 class OpenTracedTensor(TracedTensor):
@@ -135,12 +149,16 @@ class OpenTracedTensor(TracedTensor):
     _calls: Callable[..., Any]
 
 
-for _name in (
-    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow",
-    "rpow", "eq", "ne", "lt", "le", "gt", "ge", "getitem",
-):  # fmt: skip
-    setattr(OpenTracedTensor, f"__{_name}__", _goes_round(f"__{_name}__"))
-OpenTracedTensor.__hash__ = torch.Tensor.__hash__  # type: ignore[method-assign]
+def open_traced_tensor() -> type[OpenTracedTensor]:
+    """Return the class of tensors that leave numbers open: operators that somebody replaced are those of the user."""
+    return _open_but_for(frozenset(filter(is_replaced, _OPERATORS)))
+
+
+@functools.cache
+def _open_but_for(replaced: frozenset[str]) -> type[OpenTracedTensor]:
+    own = {name: _goes_round(name) for name in _OPERATORS if name not in replaced}
+    scope = {**own, "__hash__": torch.Tensor.__hash__, "__module__": __name__}
+    return type(OpenTracedTensor.__name__, (OpenTracedTensor,), scope)
 
 
 class AcquisitionMode(TorchFunctionMode):
