@@ -5,6 +5,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from against_eager import same_as_eager
 
+from thunder_frontend import cache_misses, jit
+
 
 def writes_to_a_transposed(x):
     y = torch.transpose(input=x, dim0=0, dim1=1)
@@ -56,3 +58,24 @@ def test_what_is_written_is_seen(program):
 )
 def test_results_and_gradients_are_eagers(program):
     same_as_eager(program, torch.randn(3, 3, requires_grad=True))
+
+
+@pytest.mark.parametrize(
+    "name", ["type", "args", "kwargs", "miss", "held", "holds", "computation", "map", "tuple", "len", "ValueError"]
+)
+def test_arguments_may_have_any_name(name):
+    class Sum(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 2)
+
+        def forward(self, x, /, **named):
+            return self.linear(x) + named[name]
+
+    module = Sum()
+    compiled = jit(module)
+    x = torch.ones(2, 2)
+    for other in (torch.ones(2, 2), torch.ones(2, 2), torch.ones(2)):
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(x, **{name: other}), module(x, **{name: other}))
+    assert cache_misses(compiled) == 2

@@ -46,7 +46,7 @@ from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.outcome import Outcome
 from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.printing import Prints
-from thunder_frontend.program import Input, Program
+from thunder_frontend.program import OWN_NAMES, Input, Program
 from thunder_frontend.repeats import Repeats, Run
 from thunder_frontend.shared_memory import SharedMemory
 from thunder_frontend.sources import Source
@@ -115,6 +115,7 @@ class Acquisition(WriteCalls):
         self.asked_about_capture = False
         self.numbers: list[NumberInput] = []
         super().__init__(Builder(language=torch_language), self.known_input, replacements)
+        self.builder.names.reserve(OWN_NAMES)
         self.inputs: list[Input] = []
         self.looks = looks
         self.known = None if looks is Looks.AT_NOTHING else KnownValues(lambda: self.inputs)

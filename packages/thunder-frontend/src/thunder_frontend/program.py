@@ -6,9 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from thunder_frontend.guards import EnvironmentGuard, Guard, TensorMetadata
+from thunder_frontend.guards import GONE, EnvironmentGuard, Guard, TensorMetadata
 from thunder_frontend.sources import Source
 from thunder_ir import Symbol, TensorProxy, Trace
+
+OWN_NAMES = (
+    "args", "kwargs", "miss", "computation", "held", "holds",
+    "all", "any", "bytes", "getattr", "hasattr", "id", "int", "len", "map", "setattr", "str", "tuple", "type",
+    *[error.__name__ for error in GONE],
+)  # fmt: skip
+"""What generated functions use as they are, so that no input can have the name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

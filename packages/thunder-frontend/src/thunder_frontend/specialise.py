@@ -33,7 +33,7 @@ from thunder_frontend.guards import (
     python_checker,
 )
 from thunder_frontend.outputs import proxies_of
-from thunder_frontend.program import Input, Program
+from thunder_frontend.program import OWN_NAMES, Input, Program
 from thunder_frontend.sources import Source
 from thunder_frontend.symbolic import ConstraintsGuard
 from thunder_ir import Context, Names, flat_proxies
@@ -145,7 +145,7 @@ class _Lines:
         names = Names(
             [p.name for p in program.computation.inputs] + [p.name for p in flat_proxies(program.computation.output)]
         )
-        names.reserve(["args", "kwargs", "miss", "computation", "held", "result"])
+        names.reserve(OWN_NAMES)
         self.context = Context(names)
         self.lines: list[str] = []
 
