@@ -42,54 +42,54 @@ def asked_inside(fn: Any, known: bool) -> tuple[str, ...] | None:
 def _contains(world: World, container: Any, key: Any, *rest: Any) -> None:
     if is_container(container) and world.source_of(container) is not None:
         if isinstance(container, LISTS):
-            world.contents(container)
+            world.containers.contents(container)
         else:
-            world.membership(container, key, key in container)
+            world.containers.membership(container, key, key in container)
 
 
 def found_in_dict(world: World, container: Any, key: Any) -> None:
     """Take in what subscription is about to find in a dict, which may be of a class of its own."""
     if not isinstance(container, DICTS) or world.source_of(container) is None or key in container:
         return
-    world.membership(container, key, False)
+    world.containers.membership(container, key, False)
     if isinstance(container, defaultdict) and container.default_factory is not None:
         source = world.source_of(container)
         assert source is not None
         if source.is_held:
             world.part(container, str(source), "default_factory")
         else:
-            world.attribute(container, "default_factory", container.default_factory)
+            world.attributes.found(container, "default_factory", container.default_factory)
         world.journal.note("item", container, key, MISSING)
 
 
 def _whole(world: World, container: Any, *rest: Any) -> None:
     if is_container(container):
-        world.contents(container)
+        world.containers.contents(container)
 
 
 def _get(world: World, container: Any, key: Any, *rest: Any) -> None:
     present = key in container
     if present:
-        world.item(container, key, container[key])
+        world.containers.item(container, key, container[key])
     else:
-        world.membership(container, key, False)
+        world.containers.membership(container, key, False)
 
 
 def _all_items(world: World, container: Any, *rest: Any) -> None:
-    world.structure(container)
+    world.containers.structure(container)
     for key, value in container.items():
-        world.item(container, key, value)
+        world.containers.item(container, key, value)
 
 
 def _keys(world: World, container: Any, *rest: Any) -> None:
-    world.structure(container)
+    world.containers.structure(container)
 
 
 def _len(world: World, container: Any) -> None:
     if isinstance(container, DICTS):
-        world.keys(container)
+        world.containers.keys(container)
     elif isinstance(container, (*LISTS, *SETS)):
-        world.structure(container)
+        world.containers.structure(container)
 
 
 def _bool(world: World, value: Any = None) -> None:
@@ -97,20 +97,20 @@ def _bool(world: World, value: Any = None) -> None:
         if value:
             _len(world, value)
         else:
-            world.empty(value)
+            world.containers.empty(value)
 
 
 def _names(world: World, value: Any = None) -> None:
     """What ``dir`` looks at of an object: the attributes of its own and those of its classes."""
     source, own = world.source_of(value), getattr(value, "__dict__", None)
     if source is not None and isinstance(own, dict):
-        world.attribute(value, "__dict__", own)
-        world.keys(own)
+        world.attributes.found(value, "__dict__", own)
+        world.containers.keys(own)
     classes = value.__mro__ if isinstance(value, type) else class_of(value).__mro__
     for cls in filter(world.classes.is_outside, classes):
         names = cls.__dict__
-        world.attribute(cls, "__dict__", names)
-        world.keys(names)
+        world.attributes.found(cls, "__dict__", names)
+        world.containers.keys(names)
 
 
 def _nothing(world: World, *args: Any) -> None:

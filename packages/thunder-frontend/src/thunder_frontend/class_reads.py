@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.guards import HeldPartGuard, MembershipGuard
+from thunder_frontend.guards import HeldPartGuard, IdentityGuard, MembershipGuard
 from thunder_frontend.journal import MISSING
 from thunder_frontend.kinds import is_of_library
 from thunder_frontend.sources import Source, held
@@ -149,12 +149,18 @@ class ClassReads:
                 if cls in self._own:
                     break
                 if type(raw) in GIVEN_AS_THEY_ARE and _asked(cls, name) is raw:
-                    self._world.given_by_class(cls, name, raw)
+                    self._given_by(cls, name, raw)
                     return raw
                 break
         if self.is_outside(cls):
             self._order(cls)
         return self._in_turn(order, name)
+
+    def _given_by(self, cls: type, name: str, raw: Any) -> None:
+        """Guard a function or a descriptor that a class gives as it is when it is asked for ``name``."""
+        source = Source(held(cls, cls.__qualname__), "attribute", name)
+        self._world.guards.append(IdentityGuard(source, raw))
+        self._world.hold_from(source, raw)
 
     def after(self, start: type, cls: type, name: str) -> None:
         """Guard what ``super(start, obj)`` finds under ``name`` for an ``obj`` of type ``cls``."""
@@ -174,7 +180,7 @@ class ClassReads:
             if name in owner.__dict__:
                 raw = owner.__dict__[name]
                 if self.is_outside(owner):
-                    self._world.class_slot(owner, name, raw)
+                    self._world.read(held(owner, owner.__qualname__), "attribute", name, raw, (owner.__dict__, name))
                 return raw
             if self.is_outside(owner):
                 self._require_absent(owner, name)
@@ -235,7 +241,7 @@ class ClassReads:
         """Take in what a call of a class runs."""
         if cls.__flags__ & ABSTRACT:
             names, source = cls.__abstractmethods__, held(cls, cls.__qualname__)  # type: ignore[attr-defined]
-            self._world.contents(self._world.read(source, "attribute", "__abstractmethods__", names))
+            self._world.containers.contents(self._world.read(source, "attribute", "__abstractmethods__", names))
         if type(cls) is not type:
             self.metaclass(cls)
             self.lookup(type(cls), "__call__")
@@ -290,7 +296,7 @@ class ClassReads:
             owner = args[1] if args[1] is not None else args[2]
             for name in self._holding(owner, first):
                 if not hasattr(cls, "__set__"):
-                    self._world.not_shadowed(owner, name)
+                    self._world.attributes.not_shadowed(owner, name)
         if isinstance(first, type) or (cls, function) not in self._entered:
             self._entered.add((cls, function))
             self._holding(first, function)

@@ -1,4 +1,4 @@
-"""What a program reads of functions: their code, what their parameters are by default, variables of their closures."""
+"""What a program reads of functions: code, what parameters are by default, their globals and their closures."""
 
 from __future__ import annotations
 
@@ -71,6 +71,27 @@ class FunctionReads:
         """Whether a cell is in the closure of an outside function."""
         return id(cell) in self._cells
 
+    def global_(self, scope: dict[str, Any], name: str, value: Any) -> Any:
+        """Take in a global of an interpreted function."""
+        if scope is OWN or self._world.journal.written_at(scope, "item", name):
+            return value
+        if scope is BUILTINS:
+            return self._world.read(held(BUILTINS, "builtins"), "item", name, value, (BUILTINS, name))
+        source = self._world.source_of(scope)
+        if source is None:
+            source = held(scope, f"globals of {scope.get('__name__', '?')}")
+            self._world.know(scope, source)
+        if name not in scope:
+            self._world.require(MembershipGuard(source, name, False), id(scope), name, "absent")
+            return value
+        return self._world.read(source, "item", name, value, (scope, name))
+
+    def missing_global(self, scope: dict[str, Any], name: str) -> None:
+        """Take in that neither the globals of an interpreted function nor the builtins have a name."""
+        for names, what in ((scope, f"globals of {scope.get('__name__', '?')}"), (BUILTINS, "builtins")):
+            if names is not OWN and not self._world.journal.written_at(names, "item", name):
+                self._world.require(MembershipGuard(held(names, what), name, False), id(names), name, "absent")
+
     def _is_read(self, function: Any, cell: Any) -> bool:
         """Whether a cell is outside, and not what the program wrote to it."""
         outside = self._world.source_of(function) is not None or self.is_outside(cell)
@@ -94,12 +115,12 @@ class FunctionReads:
         for index in range(max(len(args), first), code.co_argcount):
             name = code.co_varnames[index]
             if index < code.co_posonlyargcount:
-                args.append(world.item(defaults, index - first, defaults[index - first]))
+                args.append(world.containers.item(defaults, index - first, defaults[index - first]))
             elif name not in kwargs:
-                kwargs[name] = world.item(defaults, index - first, defaults[index - first])
+                kwargs[name] = world.containers.item(defaults, index - first, defaults[index - first])
         for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
             if name in named and name not in kwargs:
-                kwargs[name] = world.item(named, name, named[name])
+                kwargs[name] = world.containers.item(named, name, named[name])
 
 
 def _cell(function: Any, name: str) -> Any:

@@ -156,3 +156,12 @@ def length_of(container: Any) -> int:
 def items_of(container: Any) -> list[Any]:
     """Return what there is in a container, whatever its class says."""
     return list(_native(container).__iter__(container))
+
+
+def as_fact(key: Any) -> Any:
+    """Return what tells a key from all others, those equal to it and of another class included."""
+    try:
+        hash(key)
+    except TypeError:
+        return id(key)
+    return (type(key), key)

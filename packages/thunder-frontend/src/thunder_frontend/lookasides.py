@@ -56,7 +56,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         if source is not None:
             for table in ("_parameters", "_buffers", "_modules"):
                 if table in own:
-                    world.membership(world.table(self, table), name, False)
+                    world.containers.membership(world.containers.table(self, table), name, False)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def table_item(self: torch.nn.Module, table: str, held_in: dict[str, Any], name: str) -> Any:
@@ -65,7 +65,7 @@ def lookasides(acquisition: Any) -> list[Any]:
             return held_in[name]
         if world.journal.written_at(held_in, "item", name) or world.journal.wrote(held_in):
             return held_in[name]
-        world.table(self, table)
+        world.containers.table(self, table)
         return world.read(source, "attribute", name, held_in[name], (held_in, name))
 
     def no_hooks(self: torch.nn.Module) -> bool:
@@ -86,9 +86,9 @@ def lookasides(acquisition: Any) -> list[Any]:
             here = held(own, f"{source}.__dict__")
             world.own_dict(self, source)
             for name in HOOKS:
-                world.empty_at(here, own, name)
+                world.containers.empty_at(here, own, name)
             for name in GLOBAL_HOOKS:
-                world.empty_at(OF_ALL_MODULES, OF_ALL_MODULES.held, name)
+                world.containers.empty_at(OF_ALL_MODULES, OF_ALL_MODULES.held, name)
         return True
 
     def number_of_steps(step: Any) -> Any:

@@ -138,7 +138,7 @@ class NativeFrames:
         for name in names.globals:
             if name in scope:
                 reached.append(scope[name])
-                world.global_(scope, name, scope[name])
+                world.functions.global_(scope, name, scope[name])
         for name in names.written_globals:
             world.journal.expect("item", scope, name, scope.get(name, MISSING))
         return self._follow(reached, names)
@@ -189,7 +189,7 @@ class NativeFrames:
         if container is sys.modules:  # each import changes it, and hardly ever what a function looks up there
             return []
         if self._world.source_of(container) is not None:
-            self._world.contents(container)
+            self._world.containers.contents(container)
             if names.changes_containers and not isinstance(container, (tuple, frozenset, types.MappingProxyType)):
                 self._world.journal.expect("container", container, None, None)
         return list(container.values()) if isinstance(container, DICTS) else items_of(container)
@@ -199,7 +199,7 @@ class NativeFrames:
         for name in names.attributes:
             found = _found(value, name)
             if found is not MISSING and not isinstance(found, property):
-                world.attribute(value, name, found)
+                world.attributes.found(value, name, found)
                 yield found
         own = getattr(value, "__dict__", None)
         if world.source_of(value) is not None and isinstance(own, dict) and not isinstance(value, CODE):

@@ -181,7 +181,7 @@ class Outcome:
         if write.kind == "container":
             return [Effect("refill", target, None, template(_copied(now), tensor, self.calls.world))]
         if now is MISSING:
-            self.calls.world.deleted(write)
+            self.calls.world.containers.deleted(write)
         if now is write.before:
             return []
         if now is MISSING and write.kind == "context":

@@ -56,9 +56,9 @@ class Unwatched:
         if source is None:
             if type(value) is list or type(value) is tuple:
                 for item in value:
-                    self._world.contents(item)
+                    self._world.containers.contents(item)
         elif isinstance(value, CONTAINERS):
-            self._world.contents(value)
+            self._world.containers.contents(value)
         elif is_buffer(value):
             self._world.log.append(("touch", value))
             if id(value) not in self._taken:
@@ -67,7 +67,7 @@ class Unwatched:
                 refuse_objects(source, value)
                 self._world.require(SnapshotGuard(source, value), id(value), "snapshot")
                 for name, item in getattr(value, "__dict__", {}).items():  # the mask of a masked array
-                    self.escapes(self._world.attribute(value, name, item))
+                    self.escapes(self._world.attributes.found(value, name, item))
         elif not isinstance(value, (*CODE, torch.nn.Module)):
             self._object(value, source, watched)
 
@@ -83,7 +83,7 @@ class Unwatched:
             return
         if isinstance(value, CONTAINERS):
             if depth and length_of(value):
-                self._world.contents(value)
+                self._world.containers.contents(value)
                 for part in [*value, *value.values()] if isinstance(value, DICTS) else items_of(value):
                     self.looked_into(part, methods, depth - 1)
             return
@@ -94,7 +94,7 @@ class Unwatched:
                 self._world.classes.lookup(type(value), name)
         if self._world.source_of(value) is not None and isinstance(value, SHOWN_BY_C):
             self.copied(value)
-            self._world.contents(value.__dict__)
+            self._world.containers.contents(value.__dict__)
 
     def copied(self, value: Any) -> None:
         """Take in the attributes of an object of which a copy is made."""
@@ -103,13 +103,13 @@ class Unwatched:
             return
         own = getattr(value, "__dict__", None)
         if isinstance(own, dict):
-            self._world.attribute(value, "__dict__", own)
-            self._world.keys(own)
+            self._world.attributes.found(value, "__dict__", own)
+            self._world.containers.keys(own)
         for name in copyreg._slotnames(type(value)):  # type: ignore[attr-defined]
             if hasattr(value, name):
-                self._world.attribute(value, name, getattr(value, name))
+                self._world.attributes.found(value, name, getattr(value, name))
             else:
-                self._world.missing(value, name)
+                self._world.attributes.missing(value, name)
 
     def _object(self, value: Any, source: Source, watched: bool) -> None:
         self._world.log.append(("touch", value))
@@ -121,8 +121,8 @@ class Unwatched:
             self._world.require(IdentityGuard(source, value), id(value), "identity")
         with self._world.fixing():
             for name, item in list((own or {}).items()):
-                self._world.attribute(value, name, item)
-                self._world.contents(item)
+                self._world.attributes.found(value, name, item)
+                self._world.containers.contents(item)
 
 
 __all__ = ["Unwatched"]

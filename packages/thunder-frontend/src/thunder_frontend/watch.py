@@ -102,13 +102,13 @@ class Watch(Callbacks):
     # --- loads -----------------------------------------------------------------------------------------------------
 
     def load_global(self, globals_dict: dict[str, Any], name: str, value: Any) -> Any:
-        return self.world.global_(globals_dict, name, value)
+        return self.world.functions.global_(globals_dict, name, value)
 
     def load_closure(self, function: Any, name: str, value: Any) -> Any:
         return self.world.functions.cell(function, name, value)
 
     def missing_global(self, globals_dict: dict[str, Any], name: str) -> None:
-        self.world.missing_global(globals_dict, name)
+        self.world.functions.missing_global(globals_dict, name)
 
     def missing_closure(self, function: Any, name: str) -> None:
         self.world.functions.missing(function, name)
@@ -116,17 +116,17 @@ class Watch(Callbacks):
     def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
         if isinstance(obj, TracedTensor):
             if name in obj.__dict__:
-                return self.world.attribute_of_tensor(obj, name, value)
-            return self.world.given_by_class_of_tensor(obj, name, value)
+                return self.world.attributes.found_on_tensor(obj, name, value)
+            return self.world.attributes.given_by_class_of_tensor(obj, name, value)
         if name == "__class__" and isinstance(obj, NumberProxy):
             return type_of(obj, value)
-        return self.world.attribute(obj, name, value)
+        return self.world.attributes.found(obj, name, value)
 
     def missing_attribute(self, obj: Any, name: str) -> None:
         if isinstance(obj, TracedTensor):
-            self.world.missing_of_tensor(obj, name)
+            self.world.attributes.missing_on_tensor(obj, name)
         else:
-            self.world.missing(obj, name)
+            self.world.attributes.missing(obj, name)
 
     def key(self, container: Any, key: Any) -> Any:
         """Ask dicts of the outside world, such as the state of an optimizer, for the tensors that are their keys."""
@@ -137,21 +137,21 @@ class Watch(Callbacks):
         return key
 
     def load_item(self, container: Any, key: Any, value: Any) -> Any:
-        return self.world.item(container, key, value)
+        return self.world.containers.item(container, key, value)
 
     def missing_item(self, container: Any, key: Any) -> None:
         if isinstance(container, DICTS):
-            self.world.membership(container, key, False)
+            self.world.containers.membership(container, key, False)
         elif isinstance(container, LISTS):
-            self.world.length(container)
+            self.world.containers.length(container)
 
     def iterate(self, container: Any, iterator: Any) -> None:
         if is_container(container):
-            self.world.structure(container)
+            self.world.containers.structure(container)
 
     def iterated(self, container: Any, key_or_index: Any, value: Any) -> Any:
         if isinstance(container, LISTS):
-            return self.world.item(container, key_or_index, value)
+            return self.world.containers.item(container, key_or_index, value)
         return value
 
     # --- stores ----------------------------------------------------------------------------------------------------
@@ -178,13 +178,13 @@ class Watch(Callbacks):
         if isinstance(container, TracedTensor) or self.world.source_of(container) is None:
             return
         if isinstance(key, slice) or isinstance(container, deque):
-            self.world.contents(container)
+            self.world.containers.contents(container)
             self.world.journal.note_container(container)
         elif isinstance(container, dict):
-            self.world.membership(container, key, key in container)
+            self.world.containers.membership(container, key, key in container)
             self.world.journal.note("item", container, key, container.get(key, MISSING))
         else:
-            self.world.length(container)
+            self.world.containers.length(container)
             self.world.journal.note("item", container, key, container[key])
 
     def delete_item(self, container: Any, key: Any) -> None:
@@ -192,7 +192,7 @@ class Watch(Callbacks):
         if isinstance(container, TracedTensor) or isinstance(container, dict) and key in journal.added(container):
             return
         if self.world.source_of(container) is not None:
-            self.world.contents(container)
+            self.world.containers.contents(container)
             self.world.journal.note_container(container)
 
     def store_global(self, globals_dict: dict[str, Any], name: str, value: Any) -> None:
@@ -304,10 +304,10 @@ class Watch(Callbacks):
     def _method(self, owner: Any, name: str, fn: Any) -> None:
         changes = name in MUTATORS or _hashable_in(fn, INPLACE_OPERATORS)
         if changes and not isinstance(owner, (tuple, frozenset)):  # of these, += makes others
-            self.world.contents(owner)
+            self.world.containers.contents(owner)
             self.world.journal.note_container(owner)
         elif name not in READS:
-            self.world.contents(owner)
+            self.world.containers.contents(owner)
 
     def _checked(self, abstract: Any, cls: Any, answer: bool) -> None:
         """Take in what an abstract class says of a class that is not derived from it: classes may be registered."""
@@ -329,9 +329,9 @@ class Watch(Callbacks):
         elif fn is builtins.__import__:
             self.world.answers.imported(result, args[0])
         if type(result) is types.MappingProxyType and args and isinstance(args[0], type):
-            return self.world.attribute(args[0], "__dict__", result)
+            return self.world.attributes.found(args[0], "__dict__", result)
         if fn is operator.getitem and is_container(args[0]):
-            return self.world.item(args[0], args[1], result)
+            return self.world.containers.item(args[0], args[1], result)
         if fn is _abc._abc_instancecheck or fn is _abc._abc_subclasscheck:
             self._checked(args[0], class_of(args[1]) if fn is _abc._abc_instancecheck else args[1], result)
         precise = PRECISE.get(fn) if hashable(fn) else None

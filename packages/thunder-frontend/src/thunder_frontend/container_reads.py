@@ -1,0 +1,143 @@
+"""What a program reads of containers: items, lengths, keys and membership, or all that is in them."""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from thunder_frontend.guards import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
+from thunder_frontend.journal import MISSING, Write
+from thunder_frontend.kinds import DICTS, LISTS, SETS, as_fact, is_buffer, items_of, length_of
+from thunder_frontend.sources import Source, held
+
+if TYPE_CHECKING:
+    from thunder_frontend.world import World
+
+
+class ContainerReads:
+    """Guards what outside containers hold.
+
+    Args:
+        world: takes the guards.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def item(self, container: Any, key: Any, value: Any) -> Any:
+        """Take in ``container[key]``."""
+        source = self._world.source_of(container)
+        if source is None or isinstance(container, (str, bytes, torch.Size, range)):
+            return value
+        if is_buffer(container):
+            self._world.unwatched.escapes(container)
+            return value
+        if isinstance(key, slice):
+            self.contents(container)
+            return value
+        if self._was_written(container, key):
+            return value
+        if isinstance(container, (list, tuple, deque)):
+            if not isinstance(key, int):
+                self._world.unwatched.looked_into(key)
+                key = operator.index(key)
+            key = key + length_of(container) if key < 0 else key
+            self.length(container)
+        return self._world.read(source, "item", key, value, (container, key) if source.is_held else None)
+
+    def _was_written(self, container: Any, key: Any) -> bool:
+        cls = self._world.attributes.class_of_dict(container)
+        if cls is not None:
+            return self._world.journal.written_at(cls, "attribute", key)
+        return self._world.journal.wrote(container) or self._world.journal.written_at(container, "item", key)
+
+    def length(self, container: Any) -> None:
+        """Take in how many items an outside container has."""
+        source = self._world.source_of(container)
+        if source is None or self._world.journal.wrote(container) or source.is_held and type(container) is tuple:
+            return
+        self._world.require(LengthGuard(source, container), id(source), "length")
+
+    def keys(self, container: Any) -> None:
+        """Take in the keys of an outside dict and their order."""
+        source = self._world.source_of(container)
+        if source is None or self._world.journal.wrote(container):
+            return
+        added = self._world.journal.added(container)
+        keys = tuple([k for k in container if k not in added]) if added else tuple(container)
+        if not keys:
+            self.empty(container)
+        else:
+            self._world.require(KeysGuard(source, keys), id(source), "keys")
+
+    def empty(self, container: Any) -> None:
+        """Take in that an outside container is empty."""
+        source = self._world.source_of(container)
+        if source is not None and not self._world.journal.wrote(container):
+            self._world.require(EmptyGuard(source), id(source), "empty")
+
+    def membership(self, container: Any, key: Any, present: bool) -> None:
+        """Take in whether ``key`` is in an outside dict or set."""
+        source = self._world.source_of(container)
+        if source is not None and not self._was_written(container, key):
+            self._world.require(MembershipGuard(source, key, present), id(source), as_fact(key), "membership")
+
+    def structure(self, container: Any) -> None:
+        """Take in the length or the keys of an outside container that is iterated over."""
+        if isinstance(container, DICTS):
+            self.keys(container)
+        elif isinstance(container, SETS):
+            source = self._world.source_of(container)
+            if source is not None and not self._world.journal.wrote(container):
+                self._world.require(SetGuard(source, frozenset(container)), id(source), "set")
+        elif isinstance(container, LISTS):
+            self.length(container)
+
+    def contents(self, container: Any) -> None:
+        """Take in all that an outside container holds, nested ones included: it goes to code that cannot be watched."""
+        with self._world.fixing():
+            self._contents(container)
+
+    def _contents(self, container: Any) -> None:
+        if self._world.source_of(container) is None or self._world.journal.wrote(container):
+            return
+        if is_buffer(container):
+            self._world.unwatched.escapes(container)
+        self.structure(container)
+        if isinstance(container, DICTS):
+            for key, value in list(container.items()):
+                self.item(container, key, value)
+                self._contents(value)
+        elif isinstance(container, LISTS):
+            for index, value in enumerate(items_of(container)):
+                self.item(container, index, value)
+                self._contents(value)
+
+    def table(self, module: torch.nn.Module, name: str) -> Any:
+        """Take in one of the dicts in which an outside module keeps its parts."""
+        source, own = self._world.source_of(module), module.__dict__
+        assert source is not None
+        self._world.own_dict(module, source)
+        return self._world.read(source, "attribute", name, own[name], (own, name))
+
+    def empty_at(self, base: Source, container: dict[str, Any], key: str) -> None:
+        """Take in that what a dict which the compiled function holds has at ``key`` is an empty container."""
+        there = container[key]
+        self._world.know(there, held(there, f"{base}[{key!r}]"))
+        if not self._world.journal.wrote(there) and not self._world.journal.written_at(container, "item", key):
+            self._world.require(EmptyGuard(Source(base, "item", key)), id(container), key, "empty")
+
+    def deleted(self, write: Write) -> None:
+        """Take in whether something was there that the program deleted in the end."""
+        container = write.target if write.kind == "item" else getattr(write.target, "__dict__", None)
+        source = self._world.source_of(write.target)
+        if isinstance(container, dict) and source is not None:
+            inside = source if container is write.target else Source(source, "attribute", "__dict__")
+            present = write.before is not MISSING
+            self._world.require(MembershipGuard(inside, write.key, present), str(inside), write.key, "deleted")
+
+
+__all__ = ["ContainerReads"]
