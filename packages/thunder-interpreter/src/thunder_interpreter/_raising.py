@@ -9,7 +9,7 @@ from types import CodeType
 RAISES = frozenset({"RAISE_VARARGS", "RERAISE"})
 LEAVES_OTHERWISE = ("RETURN", "YIELD", "SEND", "FOR_ITER", "JUMP_BACKWARD")
 JUMPS = frozenset({"JUMP_FORWARD", "JUMP_ABSOLUTE"})
-FUSED = 6  # how many instructions, at most, one step of the interpreter may be made of
+OPERANDS = ("LOAD_", "PUSH_NULL", "EXTENDED_ARG", "BINARY_OP", "COMPARE_OP", "TO_BOOL", "CACHE")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -35,13 +35,15 @@ def truth_that_raises(code: CodeType, offset: int) -> bool | None:
     instructions = list(dis.get_instructions(code))
     places = {instruction.offset: place for place, instruction in enumerate(instructions)}
     start = places[offset]
-    for place in range(start, min(start + FUSED, len(instructions))):
+    for place in range(start, len(instructions)):
         if _is_test(instructions[place]):
             jumped = _only_raises(instructions, places, places[instructions[place].argval])
             fell = _only_raises(instructions, places, place + 1)
             if jumped == fell:
                 return None
             return ("TRUE" in instructions[place].opname) == jumped
+        if not instructions[place].opname.startswith(OPERANDS):
+            return None
     return None
 
 

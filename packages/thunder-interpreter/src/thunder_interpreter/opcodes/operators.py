@@ -65,6 +65,7 @@ def comparison_symbol(shift: int) -> Any:
 
 @opcode("COMPARE_OP", until=(3, 12), decode=comparison_symbol(0))
 @opcode("COMPARE_OP", since=(3, 12), until=(3, 13), decode=comparison_symbol(4))
+@opcode("COMPARE_OP", since=(3, 13), decode=comparison_symbol(5))  # the jump that follows asks for the truth
 def compare_op(frame: Frame, stack: list[Any], operation: tuple[str, Any]) -> Outcome:
     """``a, b -> a <symbol> b``."""
     b = stack.pop()
@@ -78,6 +79,7 @@ def compare_op(frame: Frame, stack: list[Any], operation: tuple[str, Any]) -> Ou
 
 @opcode("COMPARE_OP", until=(3, 12), decode=comparison_symbol(0), watch=("opaque_call", "opaque_result"))
 @opcode("COMPARE_OP", since=(3, 12), until=(3, 13), decode=comparison_symbol(4), watch=("opaque_call", "opaque_result"))
+@opcode("COMPARE_OP", since=(3, 13), decode=comparison_symbol(5), watch=("opaque_call", "opaque_result"))
 def compare_watched(frame: Frame, stack: list[Any], operation: tuple[str, Any]) -> Outcome:
     """``a, b -> a <symbol> b``."""
     b = stack.pop()

@@ -9,13 +9,11 @@ from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Call, Frame, Protocol, start
 from thunder_interpreter._null import NULL
-from thunder_interpreter._operators import COMPARE, COMPARE_NAMES
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import drop, opcode
 from thunder_interpreter.opcodes.calls import call_named, call_positional, call_spread
 from thunder_interpreter.opcodes.containers import CONVERSIONS, formatted, merge_keywords
 from thunder_interpreter.opcodes.functions import annotate
-from thunder_interpreter.opcodes.operators import compare_slow
 from thunder_interpreter.opcodes.python312 import BINARY_INTRINSICS, attribute_name, super_name, super_operands
 from thunder_interpreter.opcodes.variables import find_global, global_name, global_value, undefined
 
@@ -124,43 +122,6 @@ def above_null_of(lookup: Protocol, frame: Frame) -> Protocol:
     """Push the result of another protocol, and ``NULL`` above it."""
     frame.stack.append((yield from lookup))
     return NULL
-
-
-def symbol_and_boolean(instruction: Instruction) -> tuple[str, Any, bool]:
-    """The comparison, the C function that does it, and whether the result has to be a ``bool``."""
-    symbol = tuple(COMPARE_NAMES)[instruction.arg >> 5]
-    return symbol, COMPARE[symbol], bool(instruction.arg & 16)
-
-
-@opcode("COMPARE_OP", since=V313, decode=symbol_and_boolean)
-def compare_op(frame: Frame, stack: list[Any], operation: tuple[str, Any, bool]) -> Outcome:
-    """``a, b -> a <symbol> b``, as a ``bool`` if a jump follows."""
-    b = stack.pop()
-    a = stack.pop()
-    plain = frame.machine.plain
-    if type(a) in plain and type(b) in plain:
-        result = operation[1](a, b)
-        stack.append(bool(result) if operation[2] else result)
-        return None
-    if operation[2]:
-        return start(frame, comparing_for_truth(operation, a, b))
-    return compare_slow(frame, operation[:2], a, b)
-
-
-@opcode("COMPARE_OP", since=V313, decode=symbol_and_boolean, watch=("opaque_call", "opaque_result", "truth"))
-def compare_watched(frame: Frame, stack: list[Any], operation: tuple[str, Any, bool]) -> Outcome:
-    """``a, b -> a <symbol> b``, as a ``bool`` if a jump follows."""
-    b = stack.pop()
-    a = stack.pop()
-    if operation[2]:
-        return start(frame, comparing_for_truth(operation, a, b))
-    return compare_slow(frame, operation[:2], a, b)
-
-
-def comparing_for_truth(operation: tuple[str, Any, bool], a: Any, b: Any) -> Protocol:
-    """Compare, and take the truth of the answer."""
-    answer = yield Call(operation[1], a, b)
-    return answer if type(answer) is bool else (yield Call(bool, answer))
 
 
 @opcode("TO_BOOL", since=V313)
