@@ -189,7 +189,7 @@ class CompiledFunction:
         try:
             return self._compiled_for(args, kwargs, self._sizes)
         except ThunderError:  # all else is the program's own
-            if not self._sizes:
+            if self._sizes is None or not self._sizes.any_changed():
                 raise
             return self._compiled_for(args, kwargs, Sizes(follows=False))  # not all can be done with open sizes
 

@@ -84,8 +84,8 @@ class Sizes:
         self._seen: dict[str, tuple[int, ...]] = {}
         self._changing: dict[str, set[int]] = {}
 
-    def __bool__(self) -> bool:
-        """Whether a dimension is open that is not marked."""
+    def any_changed(self) -> bool:
+        """Whether a dimension is left open since it differed from an earlier call's, be it marked or not."""
         return any(self._changing.values())
 
     def open(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
