@@ -66,8 +66,7 @@ class ContainerReads:
         source = self._world.source_of(container)
         if source is None or self._world.journal.wrote(container):
             return
-        added = self._world.journal.added(container)
-        keys = tuple([k for k in container if k not in added]) if added else tuple(container)
+        keys = self._world.journal.keys_not_added(container)
         if not keys:
             self.empty(container)
         else:

@@ -6,9 +6,12 @@ import operator
 import types
 from collections import OrderedDict, deque
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 MISSING = object()
+
+Place: TypeAlias = tuple[int, str, Any]
+"""The ``id`` of an object that is written to, the kind of write, and the name or key."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +39,12 @@ class Journal:
     """
 
     def __init__(self) -> None:
-        self._writes: dict[tuple[int, str, Any], Write] = {}
+        self._writes: dict[Place, Write] = {}
+        self._places: dict[int, dict[Place, None]] = {}
         self._dicts: dict[int, Any] = {}
         self._containers: set[int] = set()
         self._earlier: list[Write] = []
-        self._expected: dict[tuple[int, str, Any], Write] = {}
+        self._expected: dict[Place, Write] = {}
         self.version = 0
         self.consulted = 0
 
@@ -51,17 +55,18 @@ class Journal:
         """Remember what is at a place that is about to be written, the first time."""
         self.version += 1
         if id(target) not in self._containers:
-            self._writes.setdefault((id(target), kind, key), Write(kind, target, key, before))
+            self._keep(Write(kind, target, key, before))
             own = getattr(target, "__dict__", None) if kind == "attribute" else None
             if own.__class__ is dict:
                 self._dicts[id(own)] = target
 
     def take_back(self, kind: str, target: Any, key: Any) -> None:
         """Forget a write if the program has put back what was there."""
-        write = self._writes.get((id(target), kind, key))
+        place = (id(target), kind, key)
+        write = self._writes.get(place)
         if write is not None and self.now(write) is write.before:
             self.version += 1
-            del self._writes[(id(target), kind, key)]
+            self._drop(place)
 
     def note_container(self, container: Any, before: Any = None) -> None:
         """Remember the contents of a container that is about to be changed; ``before``, if it was changed already."""
@@ -70,7 +75,7 @@ class Journal:
             self._containers.add(id(container))
             self._unwrite_items(container)
             copy = _copy(container) if before is None else before
-            self._writes[(id(container), "container", None)] = Write("container", container, None, copy)
+            self._keep(Write("container", container, None, copy))
 
     def expect(self, kind: str, target: Any, key: Any, before: Any) -> None:
         """Remember what is at a place that code which nobody watches may write; see :meth:`settle`."""
@@ -101,8 +106,18 @@ class Journal:
 
     def _unwrite_items(self, container: Any) -> None:
         """Fold writes to single items into the write of the whole container, whose copy is of before them."""
-        for place in [p for p, w in self._writes.items() if w.kind == "item" and w.target is container]:
-            self._earlier.append(self._writes.pop(place))
+        for place in [p for p in self._places.get(id(container), ()) if p[1] == "item"]:
+            self._earlier.append(self._drop(place))
+
+    def _keep(self, write: Write) -> None:
+        place = (id(write.target), write.kind, write.key)
+        if place not in self._writes:
+            self._writes[place] = write
+            self._places.setdefault(place[0], {})[place] = None
+
+    def _drop(self, place: Place) -> Write:
+        del self._places[place[0]][place]
+        return self._writes.pop(place)
 
     def wrote(self, container: Any) -> bool:
         """Whether the program changed this container as a whole."""
@@ -134,18 +149,22 @@ class Journal:
 
     def touches(self, target: Any) -> bool:
         """Whether the program wrote anything to an object."""
-        return any(w.target is target for w in self._writes.values())
+        return bool(self._places.get(id(target)))
 
-    def added(self, container: Any) -> frozenset[Any]:
-        """Return the keys that the program added to a dict."""
+    def added(self, container: Any, key: Any) -> bool:
+        """Whether the program added a key to a dict, be it as an attribute of the object whose ``__dict__`` it is."""
+        write = self._writes.get((id(container), "item", key))
+        if write is not None and write.before is MISSING:
+            return True
         owner = self._dicts.get(id(container), container)
-        return frozenset(
-            w.key
-            for w in self._writes.values()
-            if w.before is MISSING
-            and (w.target is container and w.kind == "item" or w.target is owner and w.kind == "attribute")
-            and not (w.kind == "attribute" and is_slot(w.target, w.key))
-        )
+        write = self._writes.get((id(owner), "attribute", key))
+        return write is not None and write.before is MISSING and not is_slot(owner, key)
+
+    def keys_not_added(self, container: Any) -> tuple[Any, ...]:
+        """Return the keys of a dict but for those that the program added, in their order."""
+        if not self.touches(container) and not self.touches(self._dicts.get(id(container), container)):
+            return tuple(container)
+        return tuple([key for key in container if not self.added(container, key)])
 
     def writes(self) -> list[Write]:
         """Return the places written to, in the order of their first write."""

@@ -189,7 +189,7 @@ class Watch(Callbacks):
 
     def delete_item(self, container: Any, key: Any) -> None:
         journal = self.world.journal
-        if isinstance(container, TracedTensor) or isinstance(container, dict) and key in journal.added(container):
+        if isinstance(container, TracedTensor) or isinstance(container, dict) and journal.added(container, key):
             return
         if self.world.source_of(container) is not None:
             self.world.containers.contents(container)
