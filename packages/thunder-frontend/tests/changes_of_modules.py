@@ -163,3 +163,28 @@ case(
     "M20.bias = nn.Parameter(tensor(1, 2, 3))",
     "M20.register_buffer('z', tensor(1))",
 )
+case(
+    "what a call of a module runs",
+    "torch.manual_seed(0)\nM21 = nn.Sequential(nn.Linear(3, 3), nn.Tanh())",
+    "y = M21(y)",
+    "M21._call_impl = lambda v: v * 100",
+    "del M21._call_impl",
+    "M21[0]._call_impl = lambda v: v * 100",
+    "M21[0]._call_impl = lambda v: v * 200",
+    "M21[0]._compiled_call_impl = lambda v: v * 300",
+    "M21[0]._compiled_call_impl = None",
+    "del M21[0]._call_impl",
+    "nn.Linear._compiled_call_impl = lambda s, v: v * 100",
+    "del nn.Linear._compiled_call_impl",
+    "M21.compile(backend='eager')",
+    "H21 = M21.register_forward_hook(lambda m, a, o: o * 2)",
+    "H21.remove()",
+)
+case(
+    "backward hooks without gradients",
+    LINEAR.format("M22") + "\nCONTEXT = torch.no_grad",
+    "y = M22(y)",
+    "H22 = M22.register_full_backward_hook(lambda m, i, o: None)",
+    "CONTEXT = contextlib.nullcontext",
+    "H22.remove()",
+)

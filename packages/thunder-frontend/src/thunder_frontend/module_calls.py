@@ -14,6 +14,8 @@ GLOBAL_HOOKS = (
     "_global_forward_hooks",
     "_global_forward_pre_hooks",
 )
+IMPLEMENTATIONS = ("_call_impl", "_compiled_call_impl")
+"""What a call of a module runs: the second, if it is set, which ``Module.compile`` does."""
 MODULES = torch.nn.modules.module
 
 
@@ -28,6 +30,11 @@ def has_hooks(module: torch.nn.Module) -> bool:
     """Whether calling a module means calling hooks, of its own or of all modules."""
     own = module.__dict__
     return any([own[h] for h in HOOKS]) or any([getattr(MODULES, h) for h in GLOBAL_HOOKS])
+
+
+def may_matter(hooks: str) -> bool:
+    """Whether hooks of a kind, if there are any, do something: those of the backward need gradients for that."""
+    return "backward" not in hooks or torch.is_grad_enabled()
 
 
 def runs_forward_alone(module: torch.nn.Module) -> bool:
@@ -55,7 +62,10 @@ def call_module(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
     else:
         before = enter_hooks(self)
         try:
-            result = self._call_impl(*args, **kwargs)
+            implementation = self._compiled_call_impl
+            if implementation is None:
+                implementation = self._call_impl
+            result = implementation(*args, **kwargs)
         finally:
             leave_hooks(before)
     if run is not None:

@@ -9,7 +9,16 @@ import torch
 from thunder_frontend import module_calls
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.lazy_modules import INFER, infer_parameters
-from thunder_frontend.module_calls import GLOBAL_HOOKS, HOOKS, MODULES, call_module, has_hooks, runs_forward_alone
+from thunder_frontend.module_calls import (
+    GLOBAL_HOOKS,
+    HOOKS,
+    IMPLEMENTATIONS,
+    MODULES,
+    call_module,
+    has_hooks,
+    may_matter,
+    runs_forward_alone,
+)
 from thunder_frontend.sources import held
 from thunder_interpreter import Interpreted
 
@@ -79,15 +88,21 @@ class ModuleLookasides:
             )
         if has_hooks(module):
             return False
+        if any([name in own for name in IMPLEMENTATIONS]):
+            return False
         if world.classes.lookup(type(module), "_call_impl") is not MODULE_CALL_IMPL:
             return False
+        if world.classes.lookup(type(module), "_compiled_call_impl") is not None:
+            return False
         source = world.source_of(module)
-        if source is not None and not own.get("_compiled_call_impl"):
+        if source is not None:
             here = held(own, f"{source}.__dict__")
             world.own_dict(module, source)
-            for name in HOOKS:
+            for name in IMPLEMENTATIONS:
+                world.attributes.not_shadowed(module, name)
+            for name in filter(may_matter, HOOKS):
                 world.containers.empty_at(here, own, name)
-            for name in GLOBAL_HOOKS:
+            for name in filter(may_matter, GLOBAL_HOOKS):
                 world.containers.empty_at(OF_ALL_MODULES, OF_ALL_MODULES.held, name)
         return True
 
