@@ -324,3 +324,28 @@ def trainer_clip(wrap):
     j(torch.randn(4, 3)).sum().backward()
     n = torch.nn.utils.clip_grad_norm_(j.parameters(), 0.1)
     return n, m.weight.grad
+
+
+@program
+def results_kept_in_a_list_over_steps(wrap):
+    x, kept = torch.arange(3.0).requires_grad_(), []
+
+    def step(x, kept):
+        y = x * 2 * x
+        kept.append(y)
+        return y.sum()
+
+    run = wrap(step)
+    for _ in range(3):
+        run(x, kept).backward()
+    return x.grad, len(kept)
+
+
+@program
+def an_input_without_gradient_that_ran_backward_already(wrap):
+    x, w = torch.arange(3.0).requires_grad_(), torch.ones(3, requires_grad=True)
+    y = w * w
+    y.sum().backward()
+    a, b = wrap(lambda x, y: (x * y.detach(), y.shape[0] * x))(x, y)
+    (a + b).sum().backward()
+    return x.grad, w.grad

@@ -58,7 +58,7 @@ def connect_autograd(
     """
     node = _Node(forward, backward, split, boxed, compile, differentiate, rule_of)
     function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
-    apply = _APPLY.__get__(None, function)
+    apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
     structure = split.forward.output[0]
     if _is_flat(structure):
         return apply  # type: ignore[no-any-return]
@@ -66,6 +66,25 @@ def connect_autograd(
     if isinstance(structure, Proxy):
         return lambda *inputs: apply(*inputs)[0]
     return lambda *inputs: unflatten(spec, apply(*inputs))
+
+
+def _without_constants(apply: Callable[..., Any], inputs: Sequence[Any], wanted: Sequence[bool]) -> Callable[..., Any]:
+    """Return ``apply`` such that the graph leads to no input through which no gradient flows.
+
+    What computed such an input may have run backward already, and is nothing that eager's results depend on.
+    """
+    requiring = [isinstance(p, TensorProxy) and p.requires_grad for p in inputs]
+    constant = [i for i, (r, w) in enumerate(zip(requiring, wanted, strict=True)) if r and not w]
+    if not constant:
+        return apply
+
+    def apply_without(*values: Any) -> Any:
+        given = list(values)
+        for i in constant:
+            given[i] = given[i].detach()
+        return apply(*given)
+
+    return apply_without
 
 
 def _is_flat(structure: Any) -> bool:
