@@ -4,10 +4,11 @@ from types import FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter._calls import Outcome, call, call_native
-from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, start
+from thunder_interpreter._frame import AnyFrame, Frame
 from thunder_interpreter._generators import RESUMABLE_TYPES
 from thunder_interpreter._generators import attribute as generator_attribute
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._traceback import interpreted_frame
 from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
 

@@ -16,11 +16,13 @@ from types import (
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from thunder_interpreter._decode import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, Program
-from thunder_interpreter._frame import AnyFrame, Call, Frame, InitFrame, Protocol, start
+from thunder_interpreter._frame import AnyFrame, Frame
 from thunder_interpreter._null import NULL
 from thunder_interpreter._observing import run_natively
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
+from thunder_interpreter._waiting import InitFrame
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine

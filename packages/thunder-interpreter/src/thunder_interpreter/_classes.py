@@ -6,9 +6,10 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from thunder_interpreter._calls import Outcome, call_native
-from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, start
+from thunder_interpreter._frame import AnyFrame, Frame
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start
 
 keep_builtins(globals())
 

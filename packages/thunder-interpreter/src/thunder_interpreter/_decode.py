@@ -164,11 +164,11 @@ class Program:
         self.plain = steps
         self.steps = steps
         if PROVENANCE in watched:
-            self.steps = [TRACKERS[0](instruction, step) for instruction, step in zip(kept, steps, strict=True)]
+            self.steps = [TRACKERS["step"](instruction, step) for instruction, step in zip(kept, steps, strict=True)]
         if not watched & UNFUSED:
             self.steps = fuse(kept, steps, self.steps, PROVENANCE in watched)
         if PROVENANCE in watched:
-            self.steps[0] = (TRACKERS[1], self.steps[0])
+            self.steps[0] = (TRACKERS["first"], self.steps[0])
 
     def exception_handler(self, index: int) -> tuple[int, int, bool] | None:
         """``(step, stack depth, push the offset)`` of the handler that covers step ``index``, or ``None``."""
@@ -211,7 +211,7 @@ Fusion: TypeAlias = "Callable[[list[Instruction], list[tuple[Any, Any]], int], t
 FUSIONS: dict[str, Fusion] = {}
 TRACKED_FUSIONS: dict[Any, Any] = {}
 PROVENANCE = "provenance"
-TRACKERS: list[Callable[..., Any]] = []  # what makes a step keep provenance; the handler of the first step
+TRACKERS: dict[str, Callable[..., Any]] = {}  # "step" makes a step keep provenance, "first" is the handler of the first
 UNFUSED = frozenset({"opaque_call", "opaque_result", "constant"})
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from thunder_interpreter._calls import Outcome, Special, call_native
-from thunder_interpreter._frame import AnyFrame, Call, Protocol, start
+from thunder_interpreter._frame import AnyFrame
 from thunder_interpreter._observing import INERT
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start
 
 keep_builtins(globals())
 

@@ -1,12 +1,14 @@
-"""Frames: of interpreted functions, of protocols (Python generators that ask for calls), and of entries from C."""
+"""Frames: of interpreted functions, and of entries from C."""
 
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping
-from types import CellType, CodeType, FrameType, FunctionType, TracebackType
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from thunder_interpreter._decode import CO_OPTIMIZED, Program
-from thunder_interpreter._null import NOTHING, NULL
+from thunder_interpreter._decode import Program
+from thunder_interpreter._locals import local_mapping
+from thunder_interpreter._native_stack import native_depth, native_frames
+from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
 
 if TYPE_CHECKING:
@@ -22,20 +24,6 @@ class Leave:
 
     def __init__(self, value: Any) -> None:
         self.value = value
-
-
-class Call:
-    """What a protocol yields to have something called; the result is sent back to it."""
-
-    __slots__ = ("args", "fn", "kwargs")
-
-    def __init__(self, fn: Any, /, *args: Any, **kwargs: Any) -> None:
-        self.fn = fn
-        self.args = args
-        self.kwargs = kwargs
-
-
-Protocol: TypeAlias = Generator[Call, Any, Any]
 
 
 class Steps:
@@ -193,101 +181,6 @@ class Frame:
         self.stack.clear()
 
 
-class ProtocolFrame:
-    """Runs a protocol: a Python generator that yields :class:`Call` and receives results."""
-
-    __slots__ = ("back", "depth", "index", "machine", "protocol", "stack")
-
-    program = Steps(lambda frame, stack, _: resume_protocol(frame, stack))
-    handled: BaseException | None = None
-
-    def __init__(self, machine: "Machine", protocol: Protocol, back: "AnyFrame") -> None:
-        self.machine = machine
-        self.protocol = protocol
-        self.back = back
-        self.depth = back.depth + 1
-        self.stack: list[Any] = []
-        self.index = -1
-
-
-def raise_pending(frame: "RaiseFrame", stack: list[Any], _: Any) -> None:
-    """Raise what the frame was made for."""
-    raise frame.error
-
-
-class RaiseFrame:
-    """Raises an exception in the frame behind it, once the dispatch loop has come to that frame."""
-
-    __slots__ = ("back", "depth", "error", "index", "machine", "stack")
-
-    program = Steps(raise_pending)
-    handled: BaseException | None = None
-
-    def __init__(self, back: "AnyFrame", error: BaseException) -> None:
-        self.machine = back.machine
-        self.back = back
-        self.error = error
-        self.depth = back.depth
-        self.stack: list[Any] = []
-        self.index = -1
-
-
-def initialised(frame: "InitFrame", stack: list[Any], _: Any) -> Any:
-    """Give the new instance to the frame that called the class."""
-    result = stack.pop()
-    if result is not None:
-        raise TypeError(f"__init__() should return None, not '{type(result).__name__}'")
-    back = frame.back
-    back.stack.append(frame.created)
-    return back
-
-
-class InitFrame:
-    """Waits for ``__init__`` of a new instance."""
-
-    __slots__ = ("back", "created", "depth", "index", "machine", "stack")
-
-    program = Steps(initialised)
-    handled: BaseException | None = None
-
-    def __init__(self, back: "AnyFrame", created: Any) -> None:
-        self.machine = back.machine
-        self.back = back
-        self.created = created
-        self.depth = back.depth
-        self.stack: list[Any] = []
-        self.index = -1
-
-
-def answered(frame: "AnswerFrame", stack: list[Any], _: Any) -> Any:
-    """Give the result of an operator's method to the frame that needs it, unless it is ``NotImplemented``."""
-    result = stack.pop()
-    back = frame.back
-    if result is NotImplemented:
-        outcome = start(back, frame.otherwise)
-        return back if outcome is None else outcome
-    frame.otherwise.close()
-    back.stack.append(result)
-    return back
-
-
-class AnswerFrame:
-    """Waits for the first method of a binary operator."""
-
-    __slots__ = ("back", "depth", "index", "machine", "otherwise", "stack")
-
-    program = Steps(answered)
-    handled: BaseException | None = None
-
-    def __init__(self, back: "AnyFrame", otherwise: "Protocol") -> None:
-        self.machine = back.machine
-        self.back = back
-        self.otherwise = otherwise
-        self.depth = back.depth
-        self.stack: list[Any] = []
-        self.index = -1
-
-
 class BaseFrame:
     """Where native code entered the interpreter: a result that reaches it ends the dispatch loop."""
 
@@ -308,162 +201,10 @@ class BaseFrame:
 AnyFrame: TypeAlias = Any  # Frame | ProtocolFrame | BaseFrame, spelt Any since all three are duck-typed in hot code
 
 
-def resume_protocol(frame: ProtocolFrame, stack: list[Any]) -> Any:
-    """Send the last result to the protocol, and do what it asks for next."""
-    return advance(frame, frame.protocol.send, stack.pop())
-
-
-def advance(frame: ProtocolFrame, step: Callable[[Any], Call], value: Any) -> Any:
-    """Run the protocol until it needs an interpreted call, or is done.
-
-    Returns:
-        the frame to go on with: that of the call, or the one that started the protocol, with the result on its stack.
-    """
-    call = frame.machine.call
-    stack = frame.stack
-    protocol = frame.protocol
-    while True:
-        try:
-            request = step(value)
-        except StopIteration as stop:
-            back = frame.back
-            if stop.value is not NOTHING:
-                back.stack.append(stop.value)
-            return back
-        except RuntimeError as error:
-            if error is value or not isinstance(error.__cause__, StopIteration):
-                raise
-            if error.args != ("generator raised StopIteration",):
-                raise
-            failure = error.__cause__
-            failure.__cause__ = failure.__context__ = None
-        else:
-            frame.index = -1
-            try:
-                outcome = call(frame, request.fn, [*request.args], request.kwargs)
-            except BaseException as error:
-                error.__traceback__ = strip(error.__traceback__)  # which holds this frame, and so the error itself
-                step, value = protocol.throw, error
-                continue
-            if outcome is not None:
-                return outcome
-            step, value = protocol.send, stack.pop()
-            continue
-        # A protocol may let StopIteration through, which Python would turn into a RuntimeError.
-        raise failure
-
-
-def start(frame: AnyFrame, protocol: Protocol) -> Any:
-    """Run ``protocol`` on behalf of ``frame``; its result lands on the frame's stack."""
-    outcome = advance(ProtocolFrame(frame.machine, protocol, frame), protocol.send, None)
-    return None if outcome is frame else outcome
-
-
-def steer(frame: AnyFrame, protocol: Protocol) -> Any:
-    """Run ``protocol``, which sets the frame's next step itself and returns ``NOTHING``."""
-    return advance(ProtocolFrame(frame.machine, protocol, frame), protocol.send, None)
-
-
 def builtins_of(function: FunctionType) -> dict[str, Any]:
     """The builtins that a function sees."""
     found: dict[str, Any] = getattr(function, "__builtins__")  # noqa: B009 - stubs differ on whether it is there
     return found
-
-
-class LocalsView(MutableMapping[str, Any]):
-    """The variables of a function's frame, read and written through (as frames do since Python 3.13)."""
-
-    def __init__(self, frame: Frame) -> None:
-        self._frame = frame
-        self._extra: dict[str, Any] = {}
-
-    def _index(self, key: str) -> int | None:
-        names = self._frame.program.local_names
-        return names.index(key) if key in names else None
-
-    def __getitem__(self, key: str) -> Any:
-        index = self._index(key)
-        if index is None:
-            return self._extra[key]
-        return bound_variables(self._frame)[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        index = self._index(key)
-        if index is None:
-            self._extra[key] = value
-            return
-        slot = self._frame.locals[index]
-        if is_cell(self._frame, index) and type(slot) is CellType:
-            slot.cell_contents = value
-        else:
-            self._frame.locals[index] = value
-
-    def __delitem__(self, key: str) -> None:
-        if self._index(key) is not None:
-            raise ValueError("cannot remove local variables from FrameLocalsProxy")
-        del self._extra[key]
-
-    def __iter__(self) -> Iterator[str]:
-        yield from bound_variables(self._frame)
-        yield from self._extra
-
-    def __len__(self) -> int:
-        return len(bound_variables(self._frame)) + len(self._extra)
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
-
-    def copy(self) -> dict[str, Any]:
-        """A plain dictionary of the same."""
-        return dict(self)
-
-    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(self) | dict(other)
-
-
-def is_cell(frame: Frame, index: int) -> bool:
-    """Whether the variable at ``index`` lives in a cell."""
-    program = frame.program
-    return index >= program.nlocals or program.local_names[index] in program.cell_arguments
-
-
-def variable(frame: Frame, index: int) -> Any:
-    """The value of a variable, looked up in its cell if it has one; ``NULL`` when unbound."""
-    value = frame.locals[index]
-    if type(value) is CellType and is_cell(frame, index):
-        try:
-            return value.cell_contents
-        except ValueError:
-            return NULL
-    return value
-
-
-def bound_variables(frame: Frame) -> dict[str, Any]:
-    """The bound variables of a function's frame, by name."""
-    found = {}
-    for index, name in enumerate(frame.program.local_names):
-        if index < len(frame.locals):
-            value = variable(frame, index)
-            if value is not NULL and not name.startswith("."):
-                found[name] = value
-    return found
-
-
-def local_mapping(frame: Frame) -> Any:
-    """What ``locals()`` returns in ``frame``: the namespace, or a dictionary of the bound variables."""
-    if frame.namespace is not None or not frame.program.flags & CO_OPTIMIZED:
-        names = frame.globals if frame.namespace is None else frame.namespace
-        hidden = bound_variables(frame) if frame.program.nlocals else None
-        return {**names, **hidden} if hidden else names  # hidden: variables of inlined comprehensions
-    if sys.version_info >= (3, 13):
-        return LocalsView(frame)
-    kept: dict[str, Any] = getattr(frame, "kept_locals", None) or {}
-    bound = bound_variables(frame)
-    for name in frame.program.local_names:
-        kept.pop(name, None)
-    kept.update(bound)
-    frame.kept_locals = kept
-    return kept
 
 
 def user_frames(frame: AnyFrame) -> Iterator[Any]:
@@ -475,52 +216,3 @@ def user_frames(frame: AnyFrame) -> Iterator[Any]:
         elif type(frame) is BaseFrame:
             yield from native_frames(frame)
         frame = frame.back
-
-
-def native_depth() -> int:
-    """How deep the native stack is, as the recursion limit counts."""
-    depth = 0
-    native: FrameType | None = sys._getframe()
-    while native is not None:
-        depth += 1
-        native = native.f_back
-    return depth
-
-
-ENTRY_CODES: set[CodeType] = set()
-
-
-def native_frames(base: BaseFrame) -> Iterator[Any]:
-    """The native frames outside this package through which the interpreter was entered, innermost first."""
-    native: FrameType | None = base.native
-    while native is not None:
-        native = native.f_back
-        if native is not None and native.f_code in ENTRY_CODES and base.back is not None:
-            return
-        if native is not None and not own(native):
-            yield native
-
-
-def own(native: Any) -> bool:
-    """Whether a native frame belongs to the interpreter itself."""
-    return str(native.f_globals.get("__name__", "")).startswith("thunder_interpreter")
-
-
-def strip(traceback: TracebackType | None) -> TracebackType | None:
-    """Drop the interpreter's own entries from the head of a traceback."""
-    while traceback is not None and own(traceback.tb_frame):
-        traceback = traceback.tb_next
-    return traceback
-
-
-def calling(method: Any, receiver: Any, *args: Any) -> Call:
-    """The call of a special method, as it was found in a class, on ``receiver``."""
-    kind = type(method)
-    if kind in UNBOUND:
-        return Call(method, receiver, *args)
-    if hasattr(kind, "__get__"):
-        return Call(method.__get__(receiver, type(receiver)), *args)
-    return Call(method, *args)
-
-
-UNBOUND = frozenset({FunctionType, type(list.append), type(object.__init__)})

@@ -13,10 +13,10 @@ from collections.abc import Callable, Generator
 from types import AsyncGeneratorType, CodeType, CoroutineType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from thunder_interpreter import _traceback
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE, Program
-from thunder_interpreter._frame import ENTRY_CODES, AnyFrame, BaseFrame, Frame, user_frames
+from thunder_interpreter._frame import AnyFrame, BaseFrame, Frame, user_frames
 from thunder_interpreter._machine import execute, unwind
+from thunder_interpreter._native_stack import ENTRY_CODES, strip
 from thunder_interpreter._observing import pause, report_again
 from thunder_interpreter._pristine import keep_builtins
 
@@ -95,7 +95,7 @@ def drive(frame: Frame) -> Generator[Any, Any, Any]:
                 thrown = error
             value = None
     except BaseException as error:
-        error.__traceback__ = _traceback.strip(error.__traceback__)
+        error.__traceback__ = strip(error.__traceback__)
         raise
     finally:
         thrown = None
@@ -170,7 +170,7 @@ async def drive_async(frame: Frame) -> Any:
                 thrown = error
             value = None
     except BaseException as error:
-        error.__traceback__ = _traceback.strip(error.__traceback__)
+        error.__traceback__ = strip(error.__traceback__)
         raise
     finally:
         thrown = None

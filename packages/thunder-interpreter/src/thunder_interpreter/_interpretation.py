@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, MethodWrapperType
 from typing import Any, TypeAlias
 
-from thunder_interpreter import _generators, _provenance, _traceback
+from thunder_interpreter import _generators, _provenance
 from thunder_interpreter._builtins import SPECIALS
 from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted, overridden
 from thunder_interpreter._calls import MethodOfClassType, Special, call, call_native, call_type
@@ -15,6 +15,7 @@ from thunder_interpreter._decode import PROVENANCE
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
 from thunder_interpreter._log import Log
 from thunder_interpreter._machine import BY_NAME, Machine
+from thunder_interpreter._native_stack import strip
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._provenance import Provenance
 from thunder_interpreter._registry import RUNNING, SUPPORTED, UnsupportedPython
@@ -75,7 +76,7 @@ class Bridge:
         try:
             return self.run.machine().enter(self.fn, [*args], kwargs)
         except BaseException as error:
-            error.__traceback__ = _traceback.strip(error.__traceback__)
+            error.__traceback__ = strip(error.__traceback__)
             raise
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -148,7 +149,7 @@ class Interpretation:
         try:
             return machine.enter(self.fn, [*args], kwargs)
         except BaseException as error:
-            error.__traceback__ = _traceback.strip(error.__traceback__)
+            error.__traceback__ = strip(error.__traceback__)
             raise
 
     def machine(self) -> Machine:

@@ -8,9 +8,11 @@ from typing import Any
 
 from thunder_interpreter import _classes
 from thunder_interpreter._calls import Outcome, Special, call_native, call_type
-from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, local_mapping, start, user_frames
+from thunder_interpreter._frame import AnyFrame, Frame, user_frames
+from thunder_interpreter._locals import local_mapping
 from thunder_interpreter._machine import BY_NAME, handled_exception
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._registry import RUNNING
 from thunder_interpreter._special_methods import push, special_method
 from thunder_interpreter._traceback import stand_in

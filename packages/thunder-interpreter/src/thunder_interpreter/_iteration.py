@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter import _generators
 from thunder_interpreter._calls import Outcome, Special, call_native
-from thunder_interpreter._frame import AnyFrame, Call, Frame, Protocol, RaiseFrame, start, steer
+from thunder_interpreter._frame import AnyFrame, Frame
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._observing import run_natively
 from thunder_interpreter._operators import is_plain
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start, steer
 from thunder_interpreter._types import python_function, raw_attribute
+from thunder_interpreter._waiting import RaiseFrame
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine

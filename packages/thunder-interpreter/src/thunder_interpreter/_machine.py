@@ -7,24 +7,16 @@ from collections.abc import Callable
 from types import CodeType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from thunder_interpreter import _provenance, _traceback
+from thunder_interpreter import _shadow, _traceback
 from thunder_interpreter._callbacks import NAMES
 from thunder_interpreter._calls import Opaque, Special, call, construct
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, Program
-from thunder_interpreter._frame import (
-    ENTRY_CODES,
-    AnswerFrame,
-    AnyFrame,
-    BaseFrame,
-    Frame,
-    InitFrame,
-    Leave,
-    ProtocolFrame,
-    RaiseFrame,
-    advance,
-)
+from thunder_interpreter._frame import AnyFrame, BaseFrame, Frame, Leave
+from thunder_interpreter._native_stack import ENTRY_CODES, strip
 from thunder_interpreter._observing import pause, report_again
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import ProtocolFrame, advance
+from thunder_interpreter._waiting import WAITING
 
 if TYPE_CHECKING:
     from thunder_interpreter._interpretation import Interpretation
@@ -32,7 +24,6 @@ if TYPE_CHECKING:
 keep_builtins(globals())
 
 
-WAITING = frozenset({RaiseFrame, InitFrame, AnswerFrame})  # frames that an exception just passes through
 BY_NAME: dict[tuple[str, str], Special] = {}  # for functions of C modules that may be imported afresh
 PROGRAMS: dict[frozenset[str], dict[int, Program]] = {}
 KEPT_PROGRAMS = 20_000
@@ -199,7 +190,7 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
     """
     if machine.raised is not None:
         machine.raised(error)
-    traceback = _traceback.strip(error.__traceback__)
+    traceback = strip(error.__traceback__)
     if traceback is None:
         chain_context(frame, error)
     while True:
@@ -216,7 +207,7 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 stack = frame.stack
                 del stack[depth:]
                 if machine.provenance:
-                    _provenance.unwound(frame, depth)
+                    _shadow.unwound(frame, depth)
                 if push_offset:
                     stack.append(frame.index if reraising is None or reraising < 0 else reraising)
                 stack.append(error)
@@ -242,7 +233,7 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 return advance(frame, frame.protocol.throw, error)
             except BaseException as raised:
                 error = raised
-            traceback = _traceback.strip(error.__traceback__)
+            traceback = strip(error.__traceback__)
             back = frame.back
         else:
             error.__traceback__ = traceback

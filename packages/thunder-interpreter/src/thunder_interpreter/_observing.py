@@ -22,7 +22,7 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any
 
-from thunder_interpreter._frame import own
+from thunder_interpreter._native_stack import own
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import DICT, HEAP_TYPE, MRO
 

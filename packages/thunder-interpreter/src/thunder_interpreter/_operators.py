@@ -6,11 +6,13 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter._calls import Outcome, reported
-from thunder_interpreter._frame import AnswerFrame, AnyFrame, Call, Frame, Protocol, calling, start, steer
+from thunder_interpreter._frame import AnyFrame, Frame
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._observing import run_natively, with_keys
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, method_call, start, steer
 from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
+from thunder_interpreter._waiting import AnswerFrame
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
@@ -155,7 +157,7 @@ def binary_candidates(machine: "Machine", a: Any, b: Any, name: str, reflected: 
 def trying(machine: "Machine", candidates: list[tuple[Any, Any, Any]], symbol: str, a: Any, b: Any) -> Protocol:
     """Call the candidates until one answers."""
     for method, receiver, argument in candidates:
-        result = yield calling(method, receiver, argument)
+        result = yield method_call(method, receiver, argument)
         if result is not NotImplemented:
             return result
     shown = "** or pow()" if symbol == "**" else symbol
@@ -192,11 +194,11 @@ def comparing(candidates: list[tuple[Any, Any, Any]], symbol: str, a: Any, b: An
         if method is NULL:
             continue
         if method is OBJECT_NE:
-            result = yield calling(raw_attribute(type(receiver), "__eq__"), receiver, argument)
+            result = yield method_call(raw_attribute(type(receiver), "__eq__"), receiver, argument)
             if result is not NotImplemented:
                 return not (yield Call(bool, result))
             continue
-        result = yield calling(method, receiver, argument)
+        result = yield method_call(method, receiver, argument)
         if result is not NotImplemented:
             return result
     if symbol == "==":

@@ -5,9 +5,10 @@ from typing import Any
 
 from thunder_interpreter import _classes
 from thunder_interpreter._calls import Outcome, Special, call_native
-from thunder_interpreter._frame import AnyFrame, Call, Protocol, start
+from thunder_interpreter._frame import AnyFrame
 from thunder_interpreter._introspection import snapshot
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start
 
 keep_builtins(globals())
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter import _operators
 from thunder_interpreter._calls import Outcome, Special, call, call_native
-from thunder_interpreter._frame import AnyFrame, Call, Protocol, start
+from thunder_interpreter._frame import AnyFrame
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from thunder_interpreter import _attributes, _operators
 from thunder_interpreter._attributes import DELETE, STORE
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import name
-from thunder_interpreter._frame import Call, Frame, Protocol, steer
+from thunder_interpreter._frame import Frame
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, steer
 from thunder_interpreter._registry import opcode
 
 keep_builtins(globals())

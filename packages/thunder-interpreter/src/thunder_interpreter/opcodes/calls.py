@@ -6,9 +6,10 @@ from typing import Any
 from thunder_interpreter import _iteration
 from thunder_interpreter._calls import Opaque, Outcome, call
 from thunder_interpreter._decode import Instruction
-from thunder_interpreter._frame import Call, Frame, Protocol, start
+from thunder_interpreter._frame import Frame
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._registry import opcode
 
 keep_builtins(globals())

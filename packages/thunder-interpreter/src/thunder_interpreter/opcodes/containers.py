@@ -6,10 +6,11 @@ from typing import Any
 from thunder_interpreter import _iteration
 from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._decode import Instruction
-from thunder_interpreter._frame import Call, Frame, Protocol, start, steer
+from thunder_interpreter._frame import Frame
 from thunder_interpreter._null import NOTHING
 from thunder_interpreter._observing import with_keys
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start, steer
 from thunder_interpreter._registry import opcode
 from thunder_interpreter.opcodes.calls import callable_name
 

@@ -3,9 +3,10 @@
 from typing import Any
 
 from thunder_interpreter._calls import Outcome
-from thunder_interpreter._frame import Call, Frame, Protocol, start
+from thunder_interpreter._frame import Frame
 from thunder_interpreter._machine import handled_exception, set_context
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._registry import opcode
 from thunder_interpreter._types import raw_attribute
 

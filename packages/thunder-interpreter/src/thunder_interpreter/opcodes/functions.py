@@ -7,9 +7,10 @@ from typing import Any
 
 from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._decode import name
-from thunder_interpreter._frame import Call, Frame, Protocol, builtins_of, start, steer
+from thunder_interpreter._frame import Frame, builtins_of
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start, steer
 from thunder_interpreter._registry import opcode
 from thunder_interpreter.opcodes.variables import namespace
 

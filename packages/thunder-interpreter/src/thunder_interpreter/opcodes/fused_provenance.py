@@ -8,7 +8,8 @@ from thunder_interpreter._frame import Frame
 from thunder_interpreter._iteration import BUILTIN_ITERATORS
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
-from thunder_interpreter._provenance import NO_VALUE, PLAIN_CONSTANTS, PLAIN_OPERATORS
+from thunder_interpreter._provenance import NO_VALUE
+from thunder_interpreter._tracking import PLAIN_CONSTANTS, PLAIN_OPERATORS
 from thunder_interpreter.opcodes import fused, operators
 from thunder_interpreter.opcodes.stack import load_const
 

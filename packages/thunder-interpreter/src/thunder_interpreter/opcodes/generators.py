@@ -6,13 +6,14 @@ from typing import Any
 from thunder_interpreter import _generators, _iteration
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import CO_COROUTINE, CO_ITERABLE_COROUTINE, Instruction, jump_forward
-from thunder_interpreter._frame import Call, Frame, Protocol, calling, start, steer
+from thunder_interpreter._frame import Frame
 from thunder_interpreter._generators import AsyncYield
+from thunder_interpreter._native_stack import strip
 from thunder_interpreter._null import NOTHING
 from thunder_interpreter._observing import run_natively
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, method_call, start, steer
 from thunder_interpreter._registry import opcode
-from thunder_interpreter._traceback import strip
 from thunder_interpreter._types import python_function, raw_attribute
 
 keep_builtins(globals())
@@ -151,7 +152,7 @@ def awaiting(frame: Frame, awaitable: Any, source: int) -> Protocol:
             words = f"'async with' received an object from {name} that does not implement __await__: {cls.__name__}"
             raise TypeError(words)
         raise TypeError(f"object {cls.__name__} can't be used in 'await' expression")
-    iterator = yield calling(method, awaitable)
+    iterator = yield method_call(method, awaitable)
     if type(iterator) is CoroutineType:
         raise TypeError("__await__() returned a coroutine")
     if type(iterator) is GeneratorType and iterator.gi_code.co_flags & CO_ITERABLE_COROUTINE:
@@ -180,7 +181,7 @@ def iterating_asynchronously(iterable: Any) -> Protocol:
     method = raw_attribute(cls, "__aiter__")
     if method is None:
         raise TypeError(f"'async for' requires an object with __aiter__ method, got {cls.__name__}")
-    iterator = yield calling(method, iterable)
+    iterator = yield method_call(method, iterable)
     if not hasattr(type(iterator), "__anext__"):
         name = type(iterator).__name__
         raise TypeError(f"'async for' received an object from __aiter__ that does not implement __anext__: {name}")
@@ -199,7 +200,7 @@ def next_asynchronously(frame: Frame, iterator: Any) -> Protocol:
     method = raw_attribute(cls, "__anext__")
     if method is None:
         raise TypeError(f"'async for' requires an iterator with __anext__ method, got {cls.__name__}")
-    awaitable = yield calling(method, iterator)
+    awaitable = yield method_call(method, iterator)
     if cls is AsyncGeneratorType:
         return awaitable
     try:

@@ -9,10 +9,12 @@ from thunder_interpreter import _attributes, _operators
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction, constant, fast_name
-from thunder_interpreter._frame import Frame, builtins_of, local_mapping, start, steer
+from thunder_interpreter._frame import Frame, builtins_of
 from thunder_interpreter._generators import AsyncYield
+from thunder_interpreter._locals import local_mapping
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import start, steer
 from thunder_interpreter._registry import Handler, drop, opcode
 from thunder_interpreter.opcodes.exceptions import left_to_raise
 from thunder_interpreter.opcodes.flow import leave

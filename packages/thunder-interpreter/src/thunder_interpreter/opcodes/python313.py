@@ -7,9 +7,10 @@ from thunder_interpreter import _attributes, _operators
 from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction
-from thunder_interpreter._frame import Call, Frame, Protocol, start
+from thunder_interpreter._frame import Frame
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._registry import drop, opcode
 from thunder_interpreter.opcodes.calls import call_named, call_positional, call_spread
 from thunder_interpreter.opcodes.containers import CONVERSIONS, formatted, merge_keywords

@@ -4,9 +4,10 @@ import sys
 from typing import Any
 
 from thunder_interpreter._decode import constant
-from thunder_interpreter._frame import Call, Frame, Protocol, steer
+from thunder_interpreter._frame import Frame
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, steer
 from thunder_interpreter._registry import drop, opcode
 
 keep_builtins(globals())
