@@ -288,3 +288,96 @@ def test_parameters_are_replaced_by_new_ones():
             torch.testing.assert_close(ours, eagers)
             torch.testing.assert_close(ours.grad, eagers.grad)
             assert type(ours) is type(eagers) and ours.is_leaf and ours.requires_grad == eagers.requires_grad
+
+
+def after_a_square(x, w):
+    y = w * w
+    w.data = w.data * 2
+    return y
+
+
+def of_a_constant_after_a_product(x, w):
+    y = x * w
+    x.data = x.data * 2
+    return y
+
+
+def after_a_product_with_a_view_of_the_whole(x, w):
+    constant = x.view_as(x)
+    y = constant * w
+    constant.data = x * 2
+    return y
+
+
+def after_an_activation(x, w):
+    y = torch.nn.functional.silu(w)
+    w.data = w.data * 2
+    return y
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        after_a_square,
+        of_a_constant_after_a_product,
+        after_a_product_with_a_view_of_the_whole,
+        after_an_activation,
+    ],
+)
+def test_what_autograd_saved_gets_no_other_memory(program):
+    with pytest.raises(AcquisitionError, match=r"writes through \.data to a tensor that autograd has saved"):
+        jit(program)(randn(3, 3), randn(3, 3, requires_grad=True))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, w: (x + w, setattr(w, "data", w.data * 2))[0],
+        lambda x, w: (x * w, setattr(w, "data", w.data * 2))[0],
+        lambda x, w: (w @ x.t(), setattr(x, "data", x * 2))[0],
+        lambda x, w: ((x * w).detach() + w, setattr(w, "data", w.data * 2))[0],
+        lambda x, w: (lambda rows: (x * rows, setattr(w, "data", w.data * 2))[0])(w[0]),
+    ],
+)
+def test_what_autograd_did_not_save_gets_other_memory(program):
+    same_as_eager(program, randn(3, 3), randn(3, 3, requires_grad=True))
+
+
+def base_and_transpose():
+    leaf = torch.arange(9.0).reshape(3, 3).requires_grad_()
+    base = leaf * 1
+    return base, base.t(), leaf
+
+
+def to_a_tensor_that_views_knew(x, y):
+    x.data = torch.ones(3, 3)
+    x.mul_(2)
+    return y * 1
+
+
+def to_a_tensor_that_a_view_inside_knew(x, y):
+    row = x[0]
+    x.data = torch.ones(3, 3)
+    x.mul_(2)
+    return row * 1
+
+
+@pytest.mark.parametrize("program", [to_a_tensor_that_views_knew, to_a_tensor_that_a_view_inside_knew])
+def test_writes_to_what_views_that_lie_elsewhere_know_are_refused(program):
+    x, y, _ = base_and_transpose()
+    with pytest.raises(AcquisitionError, match="PyTorch takes the view for one of the tensor still"):
+        jit(program)(x, y)
+
+
+@pytest.mark.parametrize("program", [lambda x, y: (y.mul_(2), x * 1)[1], lambda x, y: (x.mul_(2), y * 1)[1]])
+def test_a_view_of_what_was_given_other_memory_since_the_last_call_is_refused(program):
+    compiled, results = jit(program), []
+    for function in (program, compiled):
+        x, y, leaf = base_and_transpose()
+        results.append(torch.autograd.grad(function(x, y).sum(), leaf)[0])
+    assert torch.equal(*results)
+    x, y, _ = base_and_transpose()
+    x.data = torch.full((3, 3), 5.0)
+    with pytest.raises(AcquisitionError, match=r"for a view of a tensor that was given other memory by \.data"):
+        compiled(x, y)
+    same_as_eager(lambda x, y: (y.detach().mul_(2), x * 1)[1], x, y)

@@ -248,6 +248,54 @@ def test_a_gradient_with_a_gradient():
     assert_close(results[1], results[0])
 
 
+def to_zero(x):
+    loss = x.exp().sum()
+    gradient = torch.autograd.grad(loss, x)[0]
+    x.data = x.data - 0.1 * gradient
+    return loss
+
+
+def penalised(x):
+    loss = x.exp().sum()
+    gradient = torch.autograd.grad(loss, x, create_graph=True)[0]
+    return loss + gradient.pow(2).sum()
+
+
+def of_a_sum(x):
+    total = (x + 1).sum()
+    torch.autograd.grad(total, x)
+    return total
+
+
+def of_a_part(x):
+    y = x.exp()
+    torch.autograd.grad((y * 2).sum(), y)
+    return y
+
+
+@pytest.mark.parametrize("function", [to_zero, penalised, of_a_sum, of_a_part])
+def test_what_autograd_grad_went_through_has_a_derivative_again_if_nothing_of_it_was_freed(function):
+    outcomes = []
+    for run in (function, jit(function)):
+        x = torch.tensor([0.5, 1.0], requires_grad=True)
+        result = run(x)
+        assert result.requires_grad
+        try:
+            result.sum().backward()
+            outcomes.append(x.grad)
+        except RuntimeError as error:
+            outcomes.append(str(error)[:40])
+    assert str(outcomes[1]) == str(outcomes[0])
+
+
+def test_gradients_of_and_by_what_requires_none_are_refused():
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3)
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad"):
+        jit(lambda x, y: torch.autograd.grad(y.sum(), x))(x, y)
+    with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad"):
+        jit(lambda x, y: torch.autograd.grad((x * y).sum(), y))(x, y)
+
+
 def test_a_loss_that_was_differentiated_says_so_when_it_is_differentiated_again():
     x = torch.ones(3, requires_grad=True)
 

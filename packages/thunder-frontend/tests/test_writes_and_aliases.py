@@ -379,7 +379,16 @@ def to_what_was_computed(x, w):
     return y * w
 
 
-@pytest.mark.parametrize("program", [after_a_product, after_a_product_of_views, to_what_was_computed])
+def after_what_only_a_derivative_computes(x, w):
+    y = w.sin()
+    w.data.mul_(2)
+    return y
+
+
+@pytest.mark.parametrize(
+    "program",
+    [after_a_product, after_a_product_of_views, to_what_was_computed, after_what_only_a_derivative_computes],
+)
 def test_a_write_through_data_to_what_autograd_saved_is_refused(program):
     with pytest.raises(AcquisitionError, match=r"writes through \.data to a tensor that autograd has saved"):
         jit(program)(randn(3, 3).requires_grad_(), randn(3, 3).requires_grad_())

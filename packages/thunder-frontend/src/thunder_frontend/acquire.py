@@ -32,7 +32,7 @@ from thunder_frontend.guards import (
 )
 from thunder_frontend.histories import base_of, is_unconnected, was_recorded
 from thunder_frontend.inner_backward import inner_backward
-from thunder_frontend.inner_gradients import inner_gradients
+from thunder_frontend.inner_gradients import autograd_grad, inner_gradients
 from thunder_frontend.known_values import KnownValues, Looks
 from thunder_frontend.leaves import Leaf, leaf_for_nobody, leaf_outside, make_leaf
 from thunder_frontend.levels import Levels
@@ -390,8 +390,12 @@ class Acquisition(WriteCalls):
             self, self.custom_functions.rules, tensor, hook, lambda v: self.world.source_of(v) is not None
         )
 
+    def autograd_grad(self, outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Do what ``torch.autograd.grad`` does where user code calls it."""
+        return autograd_grad(self, outputs, inputs, *args, **kwargs)
+
     def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> Any:
-        """Do what ``torch.autograd.grad`` does."""
+        """Record gradients, asked for as of ``torch.autograd.grad``."""
         if is_grads_batched:
             return self.batches.gradients(*args, **kwargs)
         self.changes += 1  # it depends on all that was recorded before
@@ -515,7 +519,7 @@ class Acquisition(WriteCalls):
             self.custom_functions.rules,
             tuple(self.numbers),
             log,
-            rewritten=frozenset(self.rewritten),
+            unseen=self.unseen,
         )
 
 

@@ -45,6 +45,15 @@ def is_unconnected(tensor: TracedTensor) -> bool:
     return base._proxy.requires_grad
 
 
+def was_parted(tensor: TracedTensor) -> bool:
+    """Whether autograd takes for views of one tensor what shares no memory, as that was given other by ``.data``."""
+    base = base_of(tensor)
+    if base._became is not None and not base._became._viewed_as.in_place:
+        return True
+    past = base._past
+    return past is not None and any([base_of(view) is past for view in past._memory.views])
+
+
 def fixed_reason(tensor: TracedTensor) -> str | None:
     """Say why autograd cannot write the history of a view again; ``None`` if it can."""
     view: View | None = tensor._viewed_as
@@ -101,4 +110,13 @@ def check_history(tensor: TracedTensor) -> None:
         )
 
 
-__all__ = ["base_of", "check_history", "check_reads", "check_written", "fixed_reason", "is_unconnected", "was_recorded"]
+__all__ = [
+    "base_of",
+    "check_history",
+    "check_reads",
+    "check_written",
+    "fixed_reason",
+    "is_unconnected",
+    "was_parted",
+    "was_recorded",
+]

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from thunder_autograd import gradients as gradients_of
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.freed_graphs import ancestors, freed
 from thunder_frontend.memory import is_dense
 from thunder_frontend.overwrites import WRITTEN_UNSEEN
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_ir import BoundSymbol, OpTags, TensorProxy
+from thunder_ir import BoundSymbol, TensorProxy
 
 T = torch.Tensor
 
@@ -51,7 +51,8 @@ def inner_backward(
                 calls, results, [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)], leaves
             )
             if not retain_graph:
-                calls.spent.update(reached - _standing_for(calls.builder.bound_symbols, leaves))
+                roots = _standing_for(calls.builder.bound_symbols, leaves)
+                calls.spent.update(freed(calls.builder.bound_symbols, reached - roots))
         for leaf, made in zip(leaves, found, strict=True):
             if made is not None:
                 _accumulate(calls, leaf, made, create_graph)
@@ -76,26 +77,6 @@ def _cotangent(calls: Any, result: TracedTensor, given: Any) -> TensorProxy:
             f"{tuple(value.shape)}."
         )
     return cotangent
-
-
-def ancestors(bound_symbols: Sequence[BoundSymbol], results: Sequence[TensorProxy]) -> set[str]:
-    """Return the names of all that derivatives of ``results`` go through, down to the inputs of the program."""
-    reached = {p.name for p in results}
-    for bound in reversed(bound_symbols):
-        if not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE) and any(
-            [p.name in reached and getattr(p, "requires_grad", False) for p in bound.outputs]
-        ):
-            reached.update([p.name for p in bound.inputs if getattr(p, "requires_grad", False)])
-    return reached
-
-
-def descendants(bound_symbols: Sequence[BoundSymbol], names: set[str]) -> set[str]:
-    """Return the names of all whose derivatives go through values in ``names``, and of these."""
-    reached = set(names)
-    for bound in bound_symbols:
-        if not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE) and any([p.name in reached for p in bound.inputs]):
-            reached.update([p.name for p in bound.outputs if getattr(p, "requires_grad", False)])
-    return reached
 
 
 def _root(leaf: TracedTensor) -> TensorProxy:
@@ -163,28 +144,6 @@ def _accumulate(calls: Any, leaf: TracedTensor, gradient: TracedTensor, create_g
     else:
         with torch.no_grad():
             calls(T.add_, (before, gradient), {})
-
-
-class Spent(torch.autograd.Function):
-    """A value of whose graph nothing is left."""
-
-    @staticmethod
-    def forward(context: Any, value: T, anchor: T) -> T:
-        return value.detach()
-
-    @staticmethod
-    @once_differentiable  # type: ignore[misc]
-    def backward(context: Any, cotangent: T) -> Any:
-        raise RuntimeError(
-            "Trying to backward through the graph a second time: backward() was called on it inside of a compiled "
-            "program. Specify retain_graph=True there."
-        )
-
-
-def spent(value: T) -> T:
-    """Return a result whose graph was freed by ``backward()``: it requires grad, and has no gradient any more."""
-    with torch.enable_grad():
-        return Spent.apply(value, torch.empty(0, requires_grad=True))  # type: ignore[no-any-return]
 
 
 def as_gradient(gradient: T, leaf: T) -> T:

@@ -9,6 +9,7 @@ import torch
 
 from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.freed_graphs import ancestors, descendants, freed
 from thunder_frontend.levels import settle_gradients
 from thunder_frontend.write_calls import WriteCalls
 from thunder_ir import BoundSymbol, Names, OpTags, Trace, flat_proxies, substitute
@@ -47,6 +48,42 @@ def inner_gradients(
                 )
             made.append(None if gradient is None else calls.wrap(gradient))
         return tuple(made)
+
+
+def autograd_grad(
+    calls: Any,
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    *args: Any,
+    **kwargs: Any,
+) -> tuple[Any, ...]:
+    """Do what ``torch.autograd.grad`` does; its arguments but for the acquisition.
+
+    Raises:
+        RuntimeError: as PyTorch's, if one of the tensors does not require grad.
+    """
+    with torch._C.DisableTorchFunction():
+        results, wanted = [[calls.value(t) for t in _listed(tensors)] for tensors in (outputs, inputs)]
+        if not calls.levels.stack:
+            _check_requires_grad(results, wanted)
+        bounds = calls.builder.bound_symbols
+        gone_through = ancestors(bounds, results) & descendants(bounds, {p.name for p in wanted})
+        if not (create_graph if retain_graph is None else retain_graph):
+            calls.spent.update(freed(bounds, gone_through - {p.name for p in wanted}))
+    return calls.inner_gradients(  # type: ignore[no-any-return]
+        outputs, inputs, grad_outputs, *args, retain_graph=retain_graph, create_graph=create_graph, **kwargs
+    )
+
+
+def _check_requires_grad(results: Sequence[Any], wanted: Sequence[Any]) -> None:
+    for index, result in enumerate(results):
+        if not result.requires_grad:
+            raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+    if not all([p.requires_grad for p in wanted]):
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
 
 
 def _listed(tensors: Any) -> list[Any]:

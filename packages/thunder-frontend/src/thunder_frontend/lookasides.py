@@ -69,7 +69,7 @@ def _of_autograd(acquisition: Any) -> dict[Any, Any]:
         acquisition.inner_backward(tensors, grad_tensors, retain_graph, create_graph, kwargs.get("inputs"))
 
     return {
-        AUTOGRAD_GRAD: acquisition.inner_gradients,
+        AUTOGRAD_GRAD: acquisition.autograd_grad,
         AUTOGRAD_BACKWARD: backward,
         FUNCTION_APPLY: acquisition.custom_functions.apply,
         SAVED_TENSORS_HOOKS.__enter__: _no_saved_tensors_hooks,

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.freed_graphs import descendants, spent
 from thunder_frontend.histories import is_unconnected
-from thunder_frontend.inner_backward import as_gradient, descendants, spent
+from thunder_frontend.inner_backward import as_gradient
 from thunder_frontend.journal import MISSING, Write
 from thunder_frontend.leaves import AsClass, as_leaf
 from thunder_frontend.outputs import Built, Outside, proxies_of, template

@@ -7,14 +7,12 @@ if there had been no write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from thunder_autograd import Split
-from thunder_frontend.errors import AcquisitionError
-from thunder_ir import BoundSymbol, Builder, OpTags, Symbol, TensorProxy
+from thunder_ir import BoundSymbol, Builder, Symbol, TensorProxy
 from thunder_torch import call, to_torch_device, to_torch_dtype, torch_language
 
 
@@ -64,30 +62,3 @@ def record_overwritten(builder: Builder, old: TensorProxy, new: TensorProxy, tra
     symbol = WRITTEN if tracked else WRITTEN_UNSEEN
     builder.bound_symbols.append(BoundSymbol(symbol, (old, new), {}, made, where, builder.tags))
     return made
-
-
-def check_saved(rewritten: Collection[str], split: Split) -> None:
-    """Refuse a backward program that reads what was overwritten behind autograd's back.
-
-    Raises:
-        AcquisitionError: it does. PyTorch's would read what was written, which is the derivative of nothing.
-    """
-    if not rewritten:
-        return
-    found = set(rewritten)
-    for bound in split.joint.bound_symbols:
-        if (bound.has_tag(OpTags.VIEW) or bound.has_tag(OpTags.SHAPE_OP)) and not found.isdisjoint(
-            [p.name for p in bound.inputs]
-        ):
-            found.update([p.name for p in bound.outputs])
-    pulled = {p.name for p in split.backward.inputs} - {p.name for p in split.saved}
-    for bound in split.backward.bound_symbols:
-        names = {p.name for p in bound.inputs}
-        if names.isdisjoint(pulled):
-            continue
-        pulled.update([p.name for p in bound.outputs])
-        if not names.isdisjoint(found):
-            raise AcquisitionError(
-                "the program writes through .data to a tensor that autograd has saved, and PyTorch would compute the "
-                "gradient from what was written; write before the tensor is used, or to a clone() of it"
-            )

@@ -16,11 +16,12 @@ from thunder_frontend.guards import AUTOCAST_DEVICES
 from thunder_frontend.inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend.options import Options
 from thunder_frontend.outputs import is_plain
-from thunder_frontend.overwrites import RULES_AGAIN, check_saved
+from thunder_frontend.overwrites import RULES_AGAIN
 from thunder_frontend.program import Program
 from thunder_frontend.specialise import Specialisation, around, ordered, specialise
 from thunder_frontend.stats import Timer
 from thunder_frontend.transforms import Transform
+from thunder_frontend.unseen_writes import check_saved
 from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, TensorProxy, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import replay, tidy
@@ -258,7 +259,7 @@ def _differentiated(
 
     with timer("autograd"):
         split = differentiate(trace)
-        check_saved(program.rewritten, split)
+        check_saved(program.unseen, split)
         written = written_inputs(program, split)
         if written:
             split = differentiate(keep_written_inputs(written, trace))

@@ -8,6 +8,7 @@ from typing import Any
 
 from thunder_frontend.guards import GONE, EnvironmentGuard, Guard, TensorMetadata
 from thunder_frontend.sources import Source
+from thunder_frontend.storage import UnseenWrites
 from thunder_ir import Symbol, TensorProxy, Trace
 
 OWN_NAMES = (
@@ -76,7 +77,7 @@ class Program:
         numbers: the open numbers that it reads, after the tensors.
         log: what the interpreter saw, if asked for.
         raises: what it ends with, where that is an exception: its result is that one's state.
-        rewritten: names of values in whose memory others were written later, behind autograd's back.
+        unseen: what it writes behind autograd's back.
     """
 
     inputs: tuple[Input, ...]
@@ -89,4 +90,4 @@ class Program:
     numbers: tuple[Any, ...] = ()
     log: Any = None
     raises: Exception | None = None
-    rewritten: frozenset[str] = frozenset()
+    unseen: UnseenWrites = field(default_factory=UnseenWrites)

@@ -14,6 +14,7 @@ import torch
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import DistinctTensorsGuard, SameTensorGuard, TensorGuard, metadata_of
 from thunder_frontend.guards.storages import PlaceInStorageGuard, SharedStorageGuard
+from thunder_frontend.histories import base_of
 from thunder_frontend.memory import covers, is_dense, part_of, place_in_storage, storage_key, whole_storage
 from thunder_frontend.sources import Source
 from thunder_frontend.storage import View, share_storage
@@ -74,6 +75,7 @@ class SharedMemory:
                     f"{view.source} shares memory with an input that is written what requires grad, in a way that is "
                     "not supported; pass a clone of one of them"
                 )
+        self._require_bases()
         changed = any([True for _ in self.calls.stages])
         if not changed and not any(t._memory.version for group in self._inputs.values() for t in group):
             return
@@ -81,6 +83,28 @@ class SharedMemory:
         if len(sources) > 1:
             guard = DistinctTensorsGuard(sources[0], tuple(sources[1:]), storages=True)
             self.calls.world.require(guard, "apart")
+
+    def _require_bases(self) -> None:
+        """If autograd records a write to an input, guard that views to it lie in the memory of what they view.
+
+        ``.data`` gives a tensor other memory, and leaves the views that autograd knows of it where they are.
+        """
+        inputs = [t for group in self._inputs.values() for t in group]
+        if not any([base_of(t)._recorded for t in inputs]):
+            return
+        for view in inputs:
+            given, source = view.given, view.source
+            if source is None or given is None or not given.requires_grad:
+                continue
+            if not self.calls.ask(view, "_is_view", given._is_view(), call=True):
+                continue
+            if storage_key(given._base) != storage_key(given):
+                raise AcquisitionError(
+                    f"autograd takes {source} for a view of a tensor that was given other memory by .data, and the "
+                    "program writes what autograd records; pass a clone of it"
+                )
+            base = Source(source, "attribute", "_base")
+            self.calls.world.require(SharedStorageGuard(source, base), str(source), "memory of what it views")
 
     # --- parts of memory that is written ---------------------------------------------------------------------------
 

@@ -116,13 +116,26 @@ def replace_in_storage(tensor: TracedTensor, other: TracedTensor) -> None:
             view._viewed_as = replace(view._viewed_as, parent=other)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class UnseenWrites:
+    """What was written behind autograd's back while a program was acquired.
+
+    Args:
+        memory: names of values in whose memory others were written later. Views of them lie there, too.
+        tensors: names of values whose tensors were given other memory later. Views of them kept theirs.
+    """
+
+    memory: set[str] = field(default_factory=set)
+    tensors: set[str] = field(default_factory=set)
+
+
 class Recorder(Protocol):
     """What records the calls that views and writes amount to.
 
-    ``rewritten`` are the names of values in whose memory others were written later, behind autograd's back.
+    ``unseen`` tells what was written behind autograd's back.
     """
 
-    rewritten: set[str]
+    unseen: UnseenWrites
 
     def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call of a torch function on proxies."""
@@ -189,7 +202,7 @@ def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked:
         tensor._recorded |= tracked and value.requires_grad
     if view is None:
         if not counted:
-            recorder.rewritten.update([t._proxy.name for t in (tensor, *tensor._memory.views)])
+            recorder.unseen.memory.update([t._proxy.name for t in (tensor, *tensor._memory.views)])
         tensor._memory.version += 1
         tensor._memory.counted += counted
     else:

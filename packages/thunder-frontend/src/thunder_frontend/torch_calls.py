@@ -22,6 +22,7 @@ from thunder_frontend.metadata_calls import NATIVE, REFUSED, SymbolicSize
 from thunder_frontend.metadata_writes import METADATA_WRITES, Stages
 from thunder_frontend.open_numbers import at_hand, with_numbers
 from thunder_frontend.storage import (
+    UnseenWrites,
     View,
     current_value,
     own_storage,
@@ -98,7 +99,7 @@ class TorchCalls:
         self.changes = 0
         self.stages = Stages()
         self.reached: set[int] = set()
-        self.rewritten: set[str] = set()
+        self.unseen = UnseenWrites()
         self.places = Places(builder, lambda mask: self.on_values(torch.where, (mask,), {}))
 
     # --- the way in ------------------------------------------------------------------------------------------------

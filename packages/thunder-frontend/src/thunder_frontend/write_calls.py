@@ -11,7 +11,7 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin
 
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.histories import base_of, check_reads, check_written
+from thunder_frontend.histories import base_of, check_reads, check_written, was_parted
 from thunder_frontend.metadata_calls import laid_out
 from thunder_frontend.metadata_writes import MetadataWrite
 from thunder_frontend.overwrites import record_overwritten
@@ -155,6 +155,7 @@ class WriteCalls(TorchCalls):
             )
         source = self.new_traced(self.on_values(T.detach, (new,), {}))
         share_storage(source, View(other, T.detach, (), {}, None))
+        self.unseen.tensors.add(held.name)
         target._past = self._take_place(target, source)
         target._recorded = False
         share_storage(target, View(source, T.detach, (), {}, None, uncounted=True))
@@ -201,12 +202,10 @@ class WriteCalls(TorchCalls):
                 f"a write to {target._memory.root.source or 'a tensor'}, an expanded tensor in which several elements "
                 "lie in one place, is not supported; write to the tensor that was expanded, or to a clone()"
             )
-        base = base_of(target)
-        exchanged = base._became is not None and not base._became._viewed_as.in_place
-        if exchanged and torch.is_grad_enabled() and (held.requires_grad or value.requires_grad):
+        if torch.is_grad_enabled() and (held.requires_grad or value.requires_grad) and was_parted(target):
             raise AcquisitionError(
-                "a write to a view of a tensor that was given other memory by .data is not supported where autograd "
-                "records it: PyTorch takes it for a write to that tensor"
+                "a write to a tensor that was given other memory by .data, or to a view that it had before, is not "
+                "supported where autograd records it: PyTorch takes the view for one of the tensor still"
             )
         self.view_directly(target)
         if not OVERLAPPING.isdisjoint(functions_of(target)):

@@ -1,0 +1,87 @@
+"""Graphs of autograd that ``backward()`` or ``torch.autograd.grad`` inside of a program frees: no second time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from thunder_ir import BoundSymbol, OpTags, TensorProxy
+
+T = torch.Tensor
+
+
+def ancestors(bound_symbols: Sequence[BoundSymbol], results: Sequence[TensorProxy]) -> set[str]:
+    """Return the names of all that derivatives of ``results`` go through, down to the inputs of the program."""
+    reached = {p.name for p in results}
+    for bound in reversed(bound_symbols):
+        if not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE) and any(
+            [p.name in reached and getattr(p, "requires_grad", False) for p in bound.outputs]
+        ):
+            reached.update([p.name for p in bound.inputs if getattr(p, "requires_grad", False)])
+    return reached
+
+
+def descendants(bound_symbols: Sequence[BoundSymbol], names: set[str]) -> set[str]:
+    """Return the names of all whose derivatives go through values in ``names``, and of these."""
+    reached = set(names)
+    for bound in bound_symbols:
+        if not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE) and any([p.name in reached for p in bound.inputs]):
+            reached.update([p.name for p in bound.outputs if getattr(p, "requires_grad", False)])
+    return reached
+
+
+KEEPS_NOTHING = frozenset({
+    "add", "cat", "clone", "copy", "mean", "neg", "rsub", "setitem", "stack", "sub", "sum", "contiguous",
+})  # fmt: skip
+"""Names of operations of whose arguments autograd saves none, so that freeing them takes nothing away."""
+
+SCALES = frozenset({"div", "mul", "true_divide"})
+"""Names of those of which it saves none if the other argument is a number."""
+
+
+def freed(bound_symbols: Sequence[BoundSymbol], gone_through: Collection[str]) -> set[str]:
+    """Return those of the values that a derivative has gone through which have none any more.
+
+    Args:
+        bound_symbols: what was recorded.
+        gone_through: names of the results of all nodes that were freed.
+    """
+    found: set[str] = set()
+    for bound in bound_symbols:
+        made = [p.name for p in bound.outputs if p.name in gone_through]
+        if made and (_keeps_something(bound) or not found.isdisjoint([p.name for p in bound.inputs])):
+            found.update(made)
+    return found
+
+
+def _keeps_something(bound: BoundSymbol) -> bool:
+    if bound.has_tag(OpTags.VIEW) or bound.has_tag(OpTags.SHAPE_OP) or bound.has_tag(OpTags.CAST):
+        return False
+    if bound.symbol.name in SCALES:
+        return len([p for p in bound.inputs if isinstance(p, TensorProxy)]) > 1
+    return bound.symbol.name not in KEEPS_NOTHING
+
+
+class Spent(torch.autograd.Function):
+    """A value of whose graph nothing is left."""
+
+    @staticmethod
+    def forward(context: Any, value: T, anchor: T) -> T:
+        return value.detach()
+
+    @staticmethod
+    @once_differentiable  # type: ignore[misc]
+    def backward(context: Any, cotangent: T) -> Any:
+        raise RuntimeError(
+            "Trying to backward through the graph a second time: backward() was called on it inside of a compiled "
+            "program. Specify retain_graph=True there."
+        )
+
+
+def spent(value: T) -> T:
+    """Return a result whose graph was freed by ``backward()``: it requires grad, and has no gradient any more."""
+    with torch.enable_grad():
+        return Spent.apply(value, torch.empty(0, requires_grad=True))  # type: ignore[no-any-return]
