@@ -51,7 +51,9 @@ def was_parted(tensor: TracedTensor) -> bool:
     if base._became is not None and not base._became._viewed_as.in_place:
         return True
     past = base._past
-    return past is not None and any([base_of(view) is past for view in past._memory.views])
+    if past is None:
+        return False
+    return base_of(past) is not past or any([base_of(view) is past for view in past._memory.views])
 
 
 def fixed_reason(tensor: TracedTensor) -> str | None:

@@ -94,7 +94,7 @@ class SharedMemory:
             return
         for view in inputs:
             given, source = view.given, view.source
-            if source is None or given is None or not given.requires_grad:
+            if source is None or given is None or not (given.requires_grad or base_of(view)._recorded):
                 continue
             if not self.calls.ask(view, "_is_view", given._is_view(), call=True):
                 continue

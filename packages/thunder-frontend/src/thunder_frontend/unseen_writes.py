@@ -6,11 +6,14 @@ as a whole does not compute it: it is refused.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from thunder_autograd import Joint, Split
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.memory import part_of
 from thunder_frontend.storage import UnseenWrites
-from thunder_frontend.view_writes import replaced_view
-from thunder_ir import BoundSymbol, OpTags, Trace
+from thunder_frontend.view_writes import placed, replaced_view
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace
 
 
 def check_saved(unseen: UnseenWrites, split: Split) -> None:
@@ -35,31 +38,42 @@ def _overwritten(unseen: UnseenWrites, program: Trace, parts: Joint) -> set[str]
     """Return the names of overwritten values, and of what only derivatives compute of them."""
     found = unseen.memory | unseen.tensors | _of_the_same(unseen.tensors, program, parts)
     moved = set(unseen.memory)
-    computed = {p.name for bound in program.bound_symbols for p in bound.outputs}
-    copies = {p.name for bound in program.bound_symbols if bound.symbol.origin is replaced_view for p in bound.outputs}
+    computed = _results(program.bound_symbols)
+    views = _results([b for b in program.bound_symbols if _shares_memory(b)])
+    copies = _results([b for b in program.bound_symbols if b.symbol.origin in COPIES])
     for bound in parts.primal:
-        names, made = {p.name for p in bound.inputs}, [p.name for p in bound.outputs]
-        if _shares_memory(bound) and not moved.isdisjoint(names):
-            moved.update(made)
-            found.update(made)
-        elif not found.isdisjoint(names) and copies.isdisjoint(made):
-            found.update([name for name in made if name not in computed])
+        names, made = {p.name for p in bound.inputs}, _results([bound])
+        if moved.isdisjoint(names) and found.isdisjoint(names):
+            continue
+        if not moved.isdisjoint(names) and (_shares_memory(bound) or not made.isdisjoint(views)):
+            moved |= made
+            found |= made
+        elif made.isdisjoint(views | copies):
+            found.update([p.name for p in bound.outputs if p.name not in computed])
     return found
 
 
 def _of_the_same(tensors: set[str], program: Trace, parts: Joint) -> set[str]:
     """Return what views of the whole stand for, which the derivatives read in their place."""
-    there = {p.name for bound in parts.primal for p in bound.outputs}
+    there = _results(parts.primal)
     found: set[str] = set()
     for bound in reversed(program.bound_symbols):
-        made = {p.name for p in bound.outputs}
+        made = _results([bound])
         if _shares_memory(bound) and made.isdisjoint(there) and not made.isdisjoint(found | tensors):
             found.update([p.name for p in bound.inputs])
     return found
 
 
+COPIES = frozenset({placed, replaced_view})
+"""Functions that stand for writes to views: autograd saves nothing of what they copy."""
+
+
 def _shares_memory(bound: BoundSymbol) -> bool:
-    return bound.has_tag(OpTags.VIEW) or bound.has_tag(OpTags.SHAPE_OP)
+    return bound.has_tag(OpTags.VIEW) or bound.has_tag(OpTags.SHAPE_OP) or bound.symbol.origin is part_of
+
+
+def _results(bound_symbols: Sequence[BoundSymbol]) -> set[str]:
+    return {p.name for bound in bound_symbols for p in bound.outputs if isinstance(p, TensorProxy)}
 
 
 __all__ = ["check_saved"]
