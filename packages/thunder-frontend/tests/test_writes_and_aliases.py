@@ -180,7 +180,7 @@ def writes_a_part_of_what_is_expanded_and_transposed(x):
 def writes_through_strides_of_a_transposed(x):
     y = x.t() * 2
     y.as_strided((2,), (2,)).add_(1)
-    y.t()[1:].as_strided((2, 2), (1, 2), 1).mul_(2)
+    y.t()[1:].as_strided((1, 3), (1, 1), 3).mul_(2)
     return y, x
 
 
@@ -443,3 +443,14 @@ def test_what_functions_return_of_their_argument_is_written_with_it(function, gr
         return y, before, function(x)
 
     same_as_eager(program, randn(2, 4, 4, requires_grad=gradients))
+
+
+def test_as_strided_beyond_a_view_drops_gradients_and_is_refused():
+    def beyond(x):
+        return torch.as_strided(x[:, -1], (2,), (1,)) * 2
+
+    same_as_eager(beyond, randn(3, 3))
+    with pytest.raises(AcquisitionError, match="beside those of the view"):
+        jit(beyond)(randn(3, 3, requires_grad=True))
+    same_as_eager(lambda x: torch.as_strided(x[:, ::2], (2, 2), (3, 2)) * 2, randn(3, 3, requires_grad=True))
+    same_as_eager(lambda x: torch.as_strided(x[1:], (2, 2), (1, 3)) * 2, randn(3, 3, requires_grad=True))

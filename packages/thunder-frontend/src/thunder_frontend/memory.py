@@ -40,6 +40,19 @@ def is_dense(tensor: torch.Tensor) -> bool:
     return True
 
 
+def shows_only(tensor: torch.Tensor, size: Any, stride: Any, start: int) -> bool:
+    """Whether all that a view by strides shows, from ``start`` in the storage on, are elements of ``tensor``."""
+    offset = start - tensor.storage_offset()
+    if 0 in size or is_dense(tensor):
+        return 0 in size or covers(tensor.numel(), size, stride, offset)
+    span = 1 + sum([(n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True)])
+    if not covers(span, size, stride, offset):
+        return False
+    places, held = torch.arange(span), torch.zeros(span, dtype=torch.bool)
+    held[places.as_strided(tuple(tensor.shape), tensor.stride()).reshape(-1)] = True
+    return bool(held[places.as_strided(tuple(size), tuple(stride), offset).reshape(-1)].all())
+
+
 def place_in_storage(tensor: torch.Tensor) -> tuple[int, int]:
     """Return where a tensor starts in its storage, in elements, and how large the storage is, in bytes."""
     return tensor.storage_offset(), tensor.untyped_storage().nbytes()

@@ -17,7 +17,7 @@ from thunder_frontend.kinds import NumPyScalar
 from thunder_frontend.known_values import KnownValues, Looks
 from thunder_frontend.levels import Levels
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
-from thunder_frontend.memory import check_in_bounds, covers, is_dense, part_of, storage_key
+from thunder_frontend.memory import check_in_bounds, covers, is_dense, part_of, shows_only, storage_key
 from thunder_frontend.metadata_calls import NATIVE, REFUSED, SymbolicSize
 from thunder_frontend.metadata_writes import METADATA_WRITES, Stages
 from thunder_frontend.open_numbers import at_hand, with_numbers
@@ -231,6 +231,13 @@ class TorchCalls:
             self.reached.add(storage_key(base.given))  # elements beside those of the tensor
         if base is tensor and whole.is_contiguous() and whole.storage_offset() == 0 or not fits:
             return (T.as_strided, tensor, size, stride, storage_offset)
+        if self.value(tensor).requires_grad and torch.is_grad_enabled():
+            with torch._C.DisableTorchFunction():
+                if not shows_only(here, size, stride, start):
+                    raise AcquisitionError(
+                        "as_strided() of a view that requires grad shows elements beside those of the view, of which "
+                        "PyTorch drops the gradients; use as_strided() of the tensor that has them all, or detach()"
+                    )
         return (part_of, base, size, stride, self._offset_within(base, size, stride, start))
 
     def _offset_within(self, base: TracedTensor, size: Any, stride: Any, start: int) -> int | None:
