@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from thunder_frontend import cache_hits, cache_misses, explain_misses, jit
-from thunder_frontend.choice import candidates
 from thunder_frontend.jit import compiled_function
 
 N = 20
@@ -12,9 +11,7 @@ N = 20
 
 def proposed(compiled, *args, **kwargs):
     """How many specialisations are tried for a call."""
-    dispatcher = compiled_function(compiled)._dispatcher
-    (family,) = dispatcher._families.values()
-    return len(candidates(family.entries.get(family.key(args, kwargs)), args, kwargs))
+    return len(compiled_function(compiled)._dispatcher.proposed(args, kwargs))
 
 
 class Scaled(torch.nn.Module):
@@ -81,6 +78,29 @@ def test_one_specialisation_is_tried_of_many_that_differ_in_a_modules_attribute(
                 assert torch.equal(compiled(x), x * module.factor)
                 assert proposed(compiled, x) == 1
     assert (cache_misses(compiled), cache_hits(compiled)) == (N, N)
+
+
+def calls_written_in_many_ways():
+    x = torch.ones(2)
+    yield from [((x,), {}), ((x, 1), {}), ((x,), {"a": 1}), ((x,), {"b": 1}), ((x,), {"a": 1, "b": 1})]
+    yield from [((x,), {"b": 1, "a": 1}), ((x, x), {}), ((x, None), {}), ((x,), {"a": x}), ((x, 1, 1), {})]
+    yield from [((x, *range(k)), {}) for k in (13, 14)]
+    yield from [((x, *range(13), 1.0), {}), ((), {"a": 1}), ((), {})]
+
+
+@pytest.mark.parametrize("first", range(0, 15, 2))
+@pytest.mark.parametrize("cache", ["constant values", "symbolic values"])
+def test_no_specialisation_serves_calls_that_are_written_differently(first, cache):
+    def function(*args, **named):
+        kinds = [isinstance(value, torch.Tensor) for value in (*args, *named.values())]
+        numbers = [value for value in args if isinstance(value, (int, float))]
+        return list(named), kinds, sum(numbers)
+
+    calls = list(calls_written_in_many_ways())
+    for call in calls:  # each meets one specialisation only
+        compiled = jit(function, cache=cache)
+        for args, named in (calls[first], call, call):
+            assert repr(compiled(*args, **named)) == repr(function(*args, **named))
 
 
 def test_a_specialisation_that_relies_on_less_serves_all_that_the_others_do_not():

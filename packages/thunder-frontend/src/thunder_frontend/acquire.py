@@ -25,6 +25,7 @@ from thunder_frontend.errors import (
 )
 from thunder_frontend.examples import Examples, outside_inference_mode
 from thunder_frontend.guards import (
+    ArgumentsGuard,
     EnvironmentGuard,
     SameTensorGuard,
     ValueGuard,
@@ -456,7 +457,7 @@ class Acquisition(WriteCalls):
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], log: bool = False
     ) -> Program:
         """Interpret a call and return it as a program. The outside world is left as it was."""
-        now = EnvironmentGuard()
+        now, arguments = EnvironmentGuard(), ArgumentsGuard(args, kwargs)
         self._log = log
         self.world.hold(function, getattr(function, "__name__", "function"))
         watch = Watch(self.world, self.sharp, self.branch)
@@ -490,13 +491,13 @@ class Acquisition(WriteCalls):
                 self.world.objects_apart()
                 if self.known is not None and (seen := self.known.guard()) is not None:
                     self.world.require(seen, "values that Python has seen")
-                program = self._program(now, result, run.log if self._log else None)
+                program = self._program(now, arguments, result, run.log if self._log else None)
             runs = program.effects or any(state) or dead_code_elimination(program.computation).bound_symbols
             if raised is not None and not runs:  # nothing that comes before
                 raise raised
             return replace(program, raises=raised)
 
-    def _program(self, now: Any, result: Any, log: Any) -> Program:
+    def _program(self, now: EnvironmentGuard, arguments: ArgumentsGuard, result: Any, log: Any) -> Program:
         self._outcome = outcome = Outcome(self, result)
         self.levels.check(outcome.proxies)
         inputs = tuple([i.proxy for i in (*self.inputs, *self.numbers)])
@@ -513,6 +514,7 @@ class Acquisition(WriteCalls):
             tuple(self.inputs),
             tuple(self.world.guards),
             now,
+            arguments,
             computation,
             outcome.result,
             tuple(outcome.effects),

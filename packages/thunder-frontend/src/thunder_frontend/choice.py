@@ -59,15 +59,6 @@ def candidates(node: Node | None, args: tuple[Any, ...], kwargs: Mapping[str, An
     return (*candidates(node.branch(args, kwargs), args, kwargs), *candidates(node.rest, args, kwargs))
 
 
-def members(node: Node | None) -> tuple[Specialisation, ...]:
-    """Return all specialisations of a tree."""
-    if node is None:
-        return ()
-    if isinstance(node, Fork):
-        return tuple(s for part in (*node.branches.values(), node.rest) for s in members(part))
-    return node if isinstance(node, tuple) else (node,)
-
-
 def added(node: Node | None, specialisation: Specialisation) -> Node:
     """Return the tree with one more specialisation.
 

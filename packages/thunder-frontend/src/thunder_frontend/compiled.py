@@ -71,7 +71,7 @@ class CompiledFunction:
         self._sizes = Sizes() if options.cache == "symbolic values" else None
         self._dispatcher = Dispatcher(self._miss, self._sizes is not None)
         self.stats = CompileStats(lambda: self._dispatcher.calls)
-        self._dispatch = self._dispatcher if options.cache != "same input" else self.same_input
+        self._dispatch = self._dispatcher.call if options.cache != "same input" else self.same_input
 
     @left_alone_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,63 +1,124 @@
 """Finding the specialisation for a call without trying them in turn.
 
-A call is first sorted by the types of its arguments. Where there is one specialisation for a combination of types, its
-guards are asked. Where there are more, a function that was generated for the combination takes a key from the
-arguments, of what tells specialisations apart most of the time: shapes, dtypes, numbers, strings. What they differ in
-besides is looked at as :mod:`thunder_frontend.choice` says.
+Where there is one specialisation, its guards are asked. Where there are more, a call is first sorted by how it is
+written and by the types of its arguments. For each combination, a function is generated that takes a key from the
+arguments: what tells the specialisations apart, of shapes, dtypes, numbers and strings. What they differ in besides is
+looked at as :mod:`thunder_frontend.choice` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from thunder_frontend.choice import Node, added, candidates, members
+from thunder_frontend.choice import Node, added, candidates
+from thunder_frontend.guards import ArgumentsGuard
 from thunder_frontend.specialise import Specialisation
+from thunder_ir import Context
 
 Call = Callable[[tuple[Any, ...], dict[str, Any], Callable[..., Any]], Any]
 _BY_VALUE = (bool, int, str, bytes, type(None), torch.dtype, torch.device)
 
 
 class Family:
-    """The specialisations for arguments of one combination of types."""
-
-    __slots__ = ("entries", "key", "only")
-
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> None:
-        self.key = key_function(args, kwargs, symbolic)
-        self.entries: dict[Any, Node] = {}
-        self.only: Specialisation | None = None
-        """The one that there is, where there is one only."""
-
-    def settle(self) -> None:
-        """Find out whether there is one specialisation only."""
-        nodes = list(self.entries.values())
-        self.only = nodes[0] if len(nodes) == 1 and isinstance(nodes[0], Specialisation) else None
-
-
-def key_function(args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool = False) -> Callable[..., Any]:
-    """Return a function from arguments of these types to what tells specialisations apart.
+    """The specialisations for calls that are written alike, with arguments of one combination of types.
 
     Args:
         args, kwargs: examples of the arguments.
-        symbolic: whether shapes and numbers do not tell, because programs may leave them open.
+        symbolic: whether shapes and numbers do not tell specialisations apart, because programs may leave them open.
     """
-    parts = ["grad()"]
+
+    __slots__ = ("_all_aspects", "_arguments", "_aspects", "_members", "_table", "_telling", "serve")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> None:
+        self._arguments = ArgumentsGuard(args, kwargs)
+        self._aspects = aspects(args, kwargs, symbolic)
+        self._all_aspects = self._key_function(range(len(self._aspects)))
+        self._members: list[tuple[Sequence[Any], Specialisation]] = []
+        self._telling: tuple[int, ...] = ()
+        self._table: tuple[Callable[..., Any], dict[Any, Node]] = (self._key_function(()), {})
+        self.serve: Call = self._find
+        """Calls the specialisation for a call."""
+
+    @property
+    def specialisations(self) -> list[Specialisation]:
+        """All of them, the oldest first."""
+        return [specialisation for _, specialisation in self._members]
+
+    def add(self, specialisation: Specialisation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Add a specialisation for calls like this one."""
+        self._members.append((self._all_aspects(args, kwargs), specialisation))
+        columns = enumerate(zip(self._members[0][0], self._members[-1][0], strict=True))
+        telling = tuple([i for i, (first, last) in columns if i in self._telling or first != last])
+        if telling == self._telling:
+            self._file(self._table[1], *self._members[-1])
+        else:
+            self._telling = telling
+            self._file_all()
+        self._settle()
+
+    def drop(self, specialisation: Specialisation) -> None:
+        """Take out a specialisation. Others may be looking for one meanwhile: they find the tables before or after."""
+        self._members = [m for m in self._members if m[1] is not specialisation]
+        self._file_all()
+        self._settle()
+
+    def proposed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Specialisation, ...]:
+        """Return the specialisations that may serve a call: one, unless nothing tells them apart."""
+        key, entries = self._table
+        try:
+            found = entries.get(key(args, kwargs))
+        except RuntimeError:  # a tensor that has no shape
+            return ()
+        return (found,) if found.__class__ is Specialisation else candidates(found, args, kwargs)
+
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], miss: Callable[..., Any]) -> Any:
+        for specialisation in self.proposed(args, kwargs):
+            result = specialisation.call(args, kwargs, _missed)
+            if result is not _MISSED:
+                return result
+        return miss(args, kwargs)
+
+    def _file_all(self) -> None:
+        entries: dict[Any, Node] = {}
+        for member in self._members:
+            self._file(entries, *member)
+        self._table = (self._key_function(self._telling), entries)
+
+    def _file(self, entries: dict[Any, Node], values: Sequence[Any], specialisation: Specialisation) -> None:
+        key = tuple([values[i] for i in self._telling])
+        entries[key] = added(entries.get(key), specialisation)
+
+    def _settle(self) -> None:
+        self.serve = self._members[0][1].call if len(self._members) == 1 else self._find
+
+    def _key_function(self, telling: Sequence[int]) -> Callable[..., Any]:
+        """Return a function from arguments to these of their aspects; to ``None`` for calls of another kind."""
+        context = Context()
+        context.names.reserve(["args", "kwargs"])
+        context.globals["grad"] = torch.is_grad_enabled
+        key = f"({''.join([self._aspects[i] + ', ' for i in telling])})"
+        alike = " and ".join(self._arguments.conditions(context))
+        return eval(f"lambda args, kwargs: {key} if {alike} else None", context.globals)  # type: ignore[no-any-return]
+
+
+def aspects(args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> list[str]:
+    """Return Python expressions for what may tell specialisations for arguments of these types apart."""
+    found = ["grad()"]
     for place, value in [(f"args[{i}]", a) for i, a in enumerate(args)] + [
         (f"kwargs[{k!r}]", v) for k, v in kwargs.items()
     ]:
         if isinstance(value, torch.Tensor):
-            parts += [f"{place}.dim()" if symbolic else f"{place}.shape", f"{place}.dtype", f"{place}.requires_grad"]
+            found += [f"{place}.dim()" if symbolic else f"{place}.shape", f"{place}.dtype", f"{place}.requires_grad"]
         elif symbolic and type(value) in (int, float):
             continue
         elif type(value) in _BY_VALUE:
-            parts.append(place)
+            found.append(place)
         elif type(value) is float:
-            parts.append(f"({place} if {place} == {place} else 'nan')")
-    scope: dict[str, Any] = {"grad": torch.is_grad_enabled}
-    return eval(f"lambda args, kwargs: ({', '.join(parts)},)", scope)  # type: ignore[no-any-return]
+            found.append(f"({place} if {place} == {place} else 'nan')")
+    return found
 
 
 class Dispatcher:
@@ -68,68 +129,62 @@ class Dispatcher:
         symbolic: whether programs leave shapes and numbers open.
     """
 
-    __slots__ = ("_families", "_miss", "_symbolic", "calls", "specialisations")
+    __slots__ = ("_families", "_miss", "_serve", "_symbolic", "calls")
 
     def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any], symbolic: bool = False) -> None:
         self._symbolic = symbolic
         self._families: dict[Any, Family] = {}
         self._miss = miss
-        self.specialisations: list[Specialisation] = []
+        self._serve: Call | None = None
+        """That of the family, where there is one only."""
         self.calls = 0
 
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the specialisation for these arguments; without one, compile it."""
         self.calls += 1
-        types = tuple(map(type, args))
-        family = self._families.get((types, tuple(kwargs), *map(type, kwargs.values())) if kwargs else types)
-        if family is None:
-            return self._miss(args, kwargs)
-        only = family.only
-        if only is not None:
-            return only.call(args, kwargs, self._miss)
-        try:
-            found = family.entries.get(family.key(args, kwargs))
-        except RuntimeError:  # a tensor that has no shape
-            return self._miss(args, kwargs)
-        if found is None:
-            return self._miss(args, kwargs)
-        if type(found) is Specialisation:
-            return found.call(args, kwargs, self._miss)
-        for specialisation in candidates(found, args, kwargs):
-            result = specialisation.call(args, kwargs, _missed)
-            if result is not _MISSED:
-                return result
-        return self._miss(args, kwargs)
+        serve = self._serve
+        if serve is None:
+            family = self._families.get(_kind_of(args, kwargs))
+            if family is None:
+                return self._miss(args, kwargs)
+            serve = family.serve
+        return serve(args, kwargs, self._miss)
+
+    @property
+    def specialisations(self) -> list[Specialisation]:
+        """All of them."""
+        return [specialisation for family in self._families.values() for specialisation in family.specialisations]
+
+    def proposed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Specialisation, ...]:
+        """Return the specialisations that may serve a call: one, unless nothing tells them apart."""
+        family = self._families.get(_kind_of(args, kwargs))
+        return () if family is None else family.proposed(args, kwargs)
 
     def add(self, specialisation: Specialisation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Add a specialisation for calls like this one."""
-        types: Any = tuple(map(type, args))
-        if kwargs:
-            types = (types, tuple(kwargs), *map(type, kwargs.values()))
-        family = self._families.get(types)
-        if family is None:
-            family = self._families[types] = Family(args, kwargs, self._symbolic)
-        key = family.key(args, kwargs)
-        family.entries[key] = added(family.entries.get(key), specialisation)
-        family.settle()
-        self.specialisations.append(specialisation)
+        kind = _kind_of(args, kwargs)
+        if kind not in self._families:
+            self._families[kind] = Family(args, kwargs, self._symbolic)
+        self._families[kind].add(specialisation, args, kwargs)
+        self._settle()
 
     def drop(self, specialisation: Specialisation) -> None:
-        """Take out a specialisation. Others may be looking for one meanwhile: they find the tree before or after."""
-        self.specialisations.remove(specialisation)
-        for family in self._families.values():
-            for key, node in list(family.entries.items()):
-                those = members(node)
-                if specialisation not in those:
-                    continue
-                rest: Node | None = None
-                for other in reversed(those):
-                    if other is not specialisation:
-                        rest = added(rest, other)
-                if rest is None:
-                    del family.entries[key]
-                else:
-                    family.entries[key] = rest
-            family.settle()
+        """Take out a specialisation."""
+        for kind, family in list(self._families.items()):
+            if specialisation in family.specialisations:
+                family.drop(specialisation)
+                if not family.specialisations:
+                    del self._families[kind]
+        self._settle()
+
+    def _settle(self) -> None:
+        families = list(self._families.values())
+        self._serve = families[0].serve if len(families) == 1 else None
+
+
+def _kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    types = tuple(map(type, args))
+    return (types, tuple(kwargs), *map(type, kwargs.values())) if kwargs else types
 
 
 _MISSED = object()

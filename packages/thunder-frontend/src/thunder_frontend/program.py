@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from thunder_frontend.guards import GONE, EnvironmentGuard, Guard, TensorMetadata
+from thunder_frontend.guards import GONE, ArgumentsGuard, EnvironmentGuard, Guard, TensorMetadata
 from thunder_frontend.sources import Source
 from thunder_frontend.storage import UnseenWrites
 from thunder_ir import Symbol, TensorProxy, Trace
@@ -70,6 +70,7 @@ class Program:
         inputs: the tensors that it reads, in the order of the computation's inputs.
         guards: facts about the outside world, but for tensors' metadata.
         environment: PyTorch's state.
+        arguments: how the call was written.
         computation: from input tensors to every tensor that the result or an effect needs.
         result: template of what is returned; its proxies are outputs of the computation, or inputs.
         effects: writes to make after the computation, in order.
@@ -83,6 +84,7 @@ class Program:
     inputs: tuple[Input, ...]
     guards: tuple[Guard, ...]
     environment: EnvironmentGuard
+    arguments: ArgumentsGuard
     computation: Trace
     result: Any
     effects: tuple[Effect, ...]

@@ -1,7 +1,8 @@
 """A program as one generated function: guards, unpacking, computation, epilogue.
 
 What the hit path costs is decided here. Facts about objects that the compiled function holds are checked together, by
-``map`` over ``operator.getitem`` and ``operator.is_``; the metadata of all tensors in one call into PyTorch.
+``map`` over ``operator.getitem`` and ``operator.is_``, unless they are few and each is written out; the metadata of all
+tensors in one call into PyTorch.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 
 from thunder_frontend.epilogue import epilogue_lines
 from thunder_frontend.guards import (
+    FEW,
     GATHERED,
     GONE,
     EmptyGuard,
@@ -36,7 +38,7 @@ from thunder_frontend.outputs import proxies_of
 from thunder_frontend.program import OWN_NAMES, Input, Program
 from thunder_frontend.sources import Source
 from thunder_frontend.symbolic import ConstraintsGuard
-from thunder_ir import Context, Names, flat_proxies
+from thunder_ir import Context, Names, flat_proxies, literal
 
 _NUMBERS = itertools.count()
 INDENT = "    "
@@ -135,7 +137,7 @@ class Specialisation:
             problem = guard.failure(roots)
             if problem is not None:
                 return problem
-        return _constraints(self.program).failure(roots)
+        return _constraints(self.program).failure(roots) or self.program.arguments.failure(roots)
 
 
 class _Lines:
@@ -202,18 +204,18 @@ def _prologue_text(lines: Sequence[str], inputs: str) -> str:
 
 
 def _passed(inputs: Sequence[Input], numbers: Sequence[Any] = ()) -> str:
-    """The arguments of the computation: tensors unpacked one by one, those taken from held containers, open numbers."""
-    names = [i.proxy.name for i in inputs if i.slot is None]
-    held = ["*held"] if any(i.slot is not None for i in inputs) else []
-    return ", ".join([*names, *held, *(n.proxy.name for n in numbers)])
+    """The arguments of the computation: tensors unpacked one by one, those unpacked together, open numbers."""
+    single, together = _unpacked(inputs)
+    held = ["*held"] if together else []
+    return ", ".join([*[i.proxy.name for i in single], *held, *(n.proxy.name for n in numbers)])
 
 
 def _unpacked_for_epilogue(program: Program) -> list[str]:
     """Lines that name those of the held tensors that the epilogue writes to or returns, or that become leaves."""
     used = {p.name for p in proxies_of([program.result, *((e.target, e.value) for e in program.effects)])}
     used.update([i.proxy.name for i in program.inputs if i.becomes_leaf])
-    slotted = [i for i in program.inputs if i.slot is not None]
-    return [f"{INDENT}{i.proxy.name} = held[{k}]" for k, i in enumerate(slotted) if i.proxy.name in used]
+    _, together = _unpacked(program.inputs)
+    return [f"{INDENT}{i.proxy.name} = held[{k}]" for k, i in enumerate(together) if i.proxy.name in used]
 
 
 def ordered(inputs: Sequence[Input]) -> list[Input]:
@@ -221,13 +223,26 @@ def ordered(inputs: Sequence[Input]) -> list[Input]:
     return [i for i in inputs if i.slot is None] + [i for i in inputs if i.slot is not None]
 
 
+def _unpacked(inputs: Sequence[Input]) -> tuple[list[Input], list[Input]]:
+    """Return, in the order of both, the inputs that are unpacked one by one and those that are unpacked together."""
+    in_order = ordered(inputs)
+    slotted = sum([i.slot is not None for i in inputs])
+    alone = len(in_order) - slotted if slotted > FEW else len(in_order)
+    return in_order[:alone], in_order[alone:]
+
+
+def _in_slot(slot: tuple[Any, Any], context: Context) -> str:
+    """Return the expression for what a container that the compiled function holds has at a key."""
+    container, key = slot
+    return f"{context.object(container, type(container).__name__)}[{literal(key, context)}]"
+
+
 def _prologue(program: Program, guarded: bool) -> _Lines:
     made = _Lines(program)
     context = made.context
     conditions = _conditions(program, context) if guarded else []
-    single = [i for i in program.inputs if i.slot is None]
-    slotted = [i for i in program.inputs if i.slot is not None]
-    if conditions or slotted or single or program.numbers:
+    single, together = _unpacked(program.inputs)
+    if conditions or together or single or program.numbers:
         made.add("try:")
         made.add(f"holds = ({conditions[0] if conditions else True}", 2)
         for condition in conditions[1:]:
@@ -235,10 +250,11 @@ def _prologue(program: Program, guarded: bool) -> _Lines:
         made.lines[-1] += ")"
         made.add("if holds:", 2)
         for i in single:
-            made.add(f"{i.proxy.name} = {i.source.expression(context)}", 3)
-        if slotted:
-            containers = context.object([i.slot[0] for i in slotted], "tables")  # type: ignore[index]
-            keys = context.object([i.slot[1] for i in slotted], "names")  # type: ignore[index]
+            found = i.source.expression(context) if i.slot is None else _in_slot(i.slot, context)
+            made.add(f"{i.proxy.name} = {found}", 3)
+        if together:
+            containers = context.object([i.slot[0] for i in together], "tables")  # type: ignore[index]
+            keys = context.object([i.slot[1] for i in together], "names")  # type: ignore[index]
             made.add(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))", 3)
         if guarded:
             made.lines += [INDENT * 3 + line for line in _without_nested(program.inputs, context)]
@@ -270,11 +286,11 @@ def _without_nested(inputs: Sequence[Input], context: Context) -> list[str]:
     Nobody looks at parameters and buffers of modules: there are many, and PyTorch has no modules that compute with
     nested ones. The classes of arguments are known before.
     """
-    slotted = {id(i): f"held[{k}]" for k, i in enumerate([i for i in inputs if i.slot is not None])}
+    together = {id(i): f"held[{k}]" for k, i in enumerate(_unpacked(inputs)[1])}
     plain = []
     for i in inputs:
         if i.metadata.type in (torch.Tensor, torch.nn.Parameter) and not _in_table(i):
-            name, kind = slotted.get(id(i), i.proxy.name), i.metadata.type
+            name, kind = together.get(id(i), i.proxy.name), i.metadata.type
             if not _is_argument(i.source):
                 plain.append(f"{name}.__class__ is {context.object(kind, kind.__name__)}")
             plain.append(f"not {name}.is_nested")
@@ -320,14 +336,13 @@ def _conditions(program: Program, context: Context) -> list[str]:
     modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
     conditions.append(f"{modes}() == {program.environment.modes}" if program.environment.modes else f"not {modes}()")
     conditions.append(f"not {context.object(torch._C._are_functorch_transforms_active, 'functorch_active')}()")
+    conditions += program.arguments.conditions(context)
     if slots:
-        check = SlotCheck(slots)
-        tables, keys = context.object(check.containers, "tables"), context.object(check.keys, "names")
-        same, item = context.object(is_, "is_"), context.object(getitem, "getitem")
-        expected, recheck = context.object(check.expected, "expected"), context.object(check.recheck, "recheck")
-        conditions.append(f"(all(map({same}, map({item}, {tables}, {keys}), {expected})) or {recheck}())")
+        conditions.append(_as_found(slots, context))
     conditions += _absent([g.absent_slot for g in absent], context)
-    if empty:
+    if len(empty) <= FEW:
+        conditions += [g.condition(context) for g in empty]
+    else:
         tables, keys = zip(*[g.slotted for g in empty], strict=True)
         tables, keys = context.object(list(tables), "tables"), context.object(list(keys), "names")
         conditions.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
@@ -335,8 +350,26 @@ def _conditions(program: Program, context: Context) -> list[str]:
     return conditions + [g.condition(context) for g in program.guards if id(g) not in together]
 
 
+def _as_found(guards: Sequence[Guard], context: Context) -> str:
+    """A condition that containers have what was found in them, checked by identity first."""
+    check = SlotCheck(guards)
+    expected, recheck = context.object(check.expected, "expected"), context.object(check.recheck, "recheck")
+    if len(guards) <= FEW:
+        same = " and ".join([f"{_in_slot(g.slot, context)} is {expected}[{k}]" for k, g in enumerate(guards)])
+    else:
+        tables, keys = context.object(check.containers, "tables"), context.object(check.keys, "names")
+        found = f"map({context.object(getitem, 'getitem')}, {tables}, {keys})"
+        same = f"all(map({context.object(is_, 'is_')}, {found}, {expected}))"
+    return f"({same} or {recheck}())"
+
+
 def _absent(slots: Sequence[tuple[Any, Any]], context: Context) -> list[str]:
-    """Conditions that no container has what is beside it: one for all of them, one more for each with many names."""
+    """Conditions that no container has what is beside it: one for all of them, one more for each with many names.
+
+    They are written out where they are few.
+    """
+    if len(slots) <= FEW:
+        return [f"{literal(n, context)} not in {context.object(c, type(c).__name__)}" for c, n in slots]
     names: dict[int, tuple[Any, list[Any]]] = {}
     for container, name in slots:
         names.setdefault(id(container), (container, []))[1].append(name)

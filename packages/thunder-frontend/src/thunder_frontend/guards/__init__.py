@@ -1,9 +1,11 @@
 """Guards: facts about the outside world that a program relies on, a module per kind of value."""
 
+from thunder_frontend.guards.arguments import ArgumentsGuard
 from thunder_frontend.guards.base import GONE, Guard
 from thunder_frontend.guards.containers import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
 from thunder_frontend.guards.environment import AUTOCAST_DEVICES, Environment, EnvironmentGuard, environment
 from thunder_frontend.guards.held import (
+    FEW,
     GATHERED,
     DistinctObjectsGuard,
     HeldPartGuard,
@@ -30,7 +32,7 @@ from thunder_frontend.guards.values import (
 )
 
 __all__ = [
-    "AUTOCAST_DEVICES", "GATHERED", "GONE", "AttributeAbsentGuard", "DistinctObjectsGuard",
+    "AUTOCAST_DEVICES", "FEW", "GATHERED", "GONE", "ArgumentsGuard", "AttributeAbsentGuard", "DistinctObjectsGuard",
     "DistinctTensorsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard", "HeldPartGuard",
     "IdentityGuard", "KeysGuard",
     "LengthGuard", "MembershipGuard", "SameAsBeforeGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard",
