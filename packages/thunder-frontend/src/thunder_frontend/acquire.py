@@ -10,7 +10,6 @@ from types import CodeType, MappingProxyType
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
 from thunder_frontend.backward_hooks import HookHandle, ModuleHooks, hook_tensor
 from thunder_frontend.batch_levels import Batches
@@ -23,7 +22,7 @@ from thunder_frontend.errors import (
     in_users_code,
     state_of,
 )
-from thunder_frontend.examples import Examples, outside_inference_mode
+from thunder_frontend.examples import Examples
 from thunder_frontend.guards import (
     ArgumentsGuard,
     EnvironmentGuard,
@@ -35,10 +34,10 @@ from thunder_frontend.histories import base_of, is_unconnected, was_recorded
 from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import autograd_grad, inner_gradients
 from thunder_frontend.known_values import KnownValues, Looks
+from thunder_frontend.layouts import Layouts
 from thunder_frontend.leaves import Leaf, leaf_for_nobody, leaf_outside, make_leaf
 from thunder_frontend.levels import Levels
 from thunder_frontend.lookasides import lookasides
-from thunder_frontend.memory import storage_key
 from thunder_frontend.metadata_writes import MetadataWrite
 from thunder_frontend.module_calls import Again
 from thunder_frontend.native_code import runs_natively
@@ -72,13 +71,11 @@ from thunder_ir import (
     recording,
 )
 from thunder_ir.passes import dead_code_elimination, keep_failures
-from thunder_torch import opaque_call, torch_language, viewed
-from thunder_torch.convert import fake_of, proxy_of
+from thunder_torch import opaque_call, torch_language
+from thunder_torch.convert import proxy_of
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
-from thunder_torch.unknown_sizes import rests_on_unknown
 
 T = torch.Tensor
-UNKNOWN = (DynamicOutputShapeException, DataDependentOutputException)
 ARGS = Source(None, "root", "args")
 KWARGS = Source(None, "root", "kwargs")
 
@@ -122,17 +119,17 @@ class Acquisition(WriteCalls):
         self.known = None if looks is Looks.AT_NOTHING else KnownValues(lambda: self.inputs)
         self._tensors: dict[int, TracedTensor] = {}
         self._sharp_edges = sharp_edges
-        self._examples = Examples(self.builder, self.inputs)
+        examples = Examples(self.builder, self.inputs)
+        self.layouts = Layouts(self, examples)
         self._bridge: Callable[[Any], Callable[..., Any]] | None = None
         self.custom_functions = CustomFunctions(self, self.interpreted)
-        self.levels = Levels(self, self._examples.rewritten)
+        self.levels = Levels(self, examples.rewritten)
         self.batches = Batches(self)
         self.shared = SharedMemory(self, written)
         self._unseen: Input | None = None
         self._leaves: dict[int, tuple[TracedTensor, Leaf]] = {}
         self.prints = Prints(self)
         self.spent: set[str] = set()
-        self._layouts: dict[int, Any] = {}
         self._repeats = Repeats(self.world, self.builder, self.known_input, self.wrap, lambda: self.changes)
 
     def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -313,46 +310,6 @@ class Acquisition(WriteCalls):
         if not self.opens:
             self.met_numbers = True
             raise NumbersMet
-
-    def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
-        """Return the strides that the tensor will have."""
-        return self.example(tensor).stride()
-
-    def example(self, tensor: TracedTensor) -> torch.Tensor:
-        """Return a tensor without data, laid out as eager's would be: writes change no layout."""
-        view = tensor._viewed_as
-        if view is None:
-            return self._examples.of(tensor._first)
-        known = self._layouts.get(id(tensor))
-        if known is None or known[1] is not view:
-            try:
-                made = self._examples.run(view.function, (self.example(view.parent), *view.args), view.kwargs)
-                made = made if view.index is None else made[view.index]
-            except Exception:
-                if not rests_on_unknown((view.parent._proxy, view.args, view.kwargs)):
-                    raise
-                made = fake_of(tensor._proxy)  # estimated sizes need not fit together
-            known = self._layouts[id(tensor)] = (tensor, view, made)
-        return known[2]
-
-    def assume_layout(self, proxy: TensorProxy) -> None:
-        """Say of a value that only the run of the program brings how it will be laid out: as nobody can know better."""
-        with torch._C.DisableTorchFunction():
-            self._examples.assume(proxy)
-
-    def shared_layout(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: TracedTensor) -> Any:
-        """Return for each result of a call whether it shares the memory of ``parent``, and whether it is ``parent``."""
-        unwritten = not parent._memory.version and parent._proxy.strides is not None and not self.symbolic
-        base = outside_inference_mode(fake_of)(parent._proxy) if unwritten else self.example(parent)
-        given, named = self.values(args), self.values(kwargs)
-        try:
-            made = self._examples.run(function, (base, *given[1:]), named)
-        except Exception as error:
-            if not isinstance(error, UNKNOWN) and not rests_on_unknown((given, named)):
-                raise  # else estimated sizes need not fit together
-            return [(v is not None, False) for v in viewed(function, given, named)]
-        results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
-        return [(storage_key(t) == storage_key(base), t is base) for t in results]
 
     def begin_module(
         self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -214,7 +214,7 @@ class CustomFunctions:
         for c in cotangents:
             if c is not None:
                 c.name = self._calls.builder.names.fresh("ct")
-                self._calls.assume_layout(c)
+                self._calls.layouts.assume(c)
         pullbacks = {
             present: self._pullback(cls, context, args, cotangents[:count], present)
             for present in _presences(cotangents[:count], context._materialize)

@@ -164,7 +164,7 @@ def _deepcopy(calls: Any, tensor: T, memo: dict[int, Any]) -> Any:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
         )
-    contents = calls(laid_out, (calls(T.detach, (tensor,), {}), calls.strides(traced)), {})
+    contents = calls(laid_out, (calls(T.detach, (tensor,), {}), calls.layouts.strides(traced)), {})
     made = memo[id(tensor)] = calls.as_class(traced._stands_for, contents, calls.value(traced).requires_grad)
     return made
 
@@ -193,14 +193,14 @@ def _stride(calls: Any, tensor: T, dim: int | None = None) -> Any:
     traced = calls.traced(tensor)
     if has_unknown_sizes([traced._proxy]):
         raise DataDependentError(_LAYOUT)
-    strides = calls.strides(traced)
+    strides = calls.layouts.strides(traced)
     return strides if dim is None else strides[dim]
 
 
 @answers(T.is_contiguous)
 def _is_contiguous(calls: Any, tensor: T, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
     traced = calls.traced(tensor)
-    found = calls.example(traced).is_contiguous(memory_format=memory_format)
+    found = calls.layouts.example(traced).is_contiguous(memory_format=memory_format)
     if not found and has_unknown_sizes([traced._proxy]):  # it would be, if it turned out to have one element
         raise DataDependentError(_LAYOUT)
     return found  # type: ignore[no-any-return]
@@ -214,22 +214,22 @@ def _storage_offset(calls: Any, tensor: T) -> int:
     root = traced._memory.root
     if root.source is not None and root._memory.version == 0:
         calls.ask(root, "storage_offset", root._input.example.storage_offset(), call=True)
-    return calls.example(traced).storage_offset()  # type: ignore[no-any-return]
+    return calls.layouts.example(traced).storage_offset()  # type: ignore[no-any-return]
 
 
 @answers(T.is_conj, torch.is_conj)
 def _is_conj(calls: Any, tensor: T) -> bool:
-    return calls.example(calls.traced(tensor)).is_conj()  # type: ignore[no-any-return]
+    return calls.layouts.example(calls.traced(tensor)).is_conj()  # type: ignore[no-any-return]
 
 
 @answers(T.is_neg, torch.is_neg)
 def _is_neg(calls: Any, tensor: T) -> bool:
-    return calls.example(calls.traced(tensor)).is_neg()  # type: ignore[no-any-return]
+    return calls.layouts.example(calls.traced(tensor)).is_neg()  # type: ignore[no-any-return]
 
 
 @answers(T.resolve_conj, torch.resolve_conj, T.resolve_neg, torch.resolve_neg)
 def _resolve(calls: Any, tensor: T) -> Any:
-    example = calls.example(calls.traced(tensor))
+    example = calls.layouts.example(calls.traced(tensor))
     return calls(torch.clone, (tensor,), {}) if example.is_conj() or example.is_neg() else tensor
 
 
@@ -412,7 +412,7 @@ def resize(calls: Any, tensor: T, size: Any, memory_format: torch.memory_format)
     if tuple(size) == tuple(before.shape):
         return tensor
     same_memory = math.prod(size) == before.numel and memory_format is torch.contiguous_format
-    if not same_memory or not calls.example(traced).is_contiguous():
+    if not same_memory or not calls.layouts.example(traced).is_contiguous():
         raise AcquisitionError(
             "resize_ changes how much memory a tensor has, or which part of it; make a new tensor of the size wanted"
         )

@@ -15,6 +15,7 @@ from thunder_frontend.errors import AcquisitionError, DataDependentError, Unknow
 from thunder_frontend.histories import check_reads, fixed_reason, is_unconnected
 from thunder_frontend.kinds import NumPyScalar
 from thunder_frontend.known_values import KnownValues, Looks
+from thunder_frontend.layouts import Layouts
 from thunder_frontend.levels import Levels
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
 from thunder_frontend.memory import check_in_bounds, covers, is_dense, part_of, shows_only, storage_key
@@ -83,6 +84,7 @@ class TorchCalls:
     symbolic = False
     opens = False
     levels: Levels
+    layouts: Layouts
     looks = Looks.AT_NOTHING
     known: KnownValues | None = None
 
@@ -183,7 +185,7 @@ class TorchCalls:
         parent = self.traced(args[index])
         known_layout = parent._proxy.strides is not None and function is not part_of
         if output is values[index] or parent._memory.version or not known_layout:
-            layouts = self.shared_layout(function, args, kwargs, parent)
+            layouts = self.layouts.shared(function, args, kwargs, parent)
             if isinstance(output, TensorProxy) and layouts[0][1]:
                 return parent
             shares = [shared for shared, _ in layouts]
@@ -214,7 +216,7 @@ class TorchCalls:
         tensor = self.traced(input)
         if not place_is_known(tensor):
             return (T.as_strided, tensor, size, stride, storage_offset)
-        base, here = tensor, self.example(tensor)
+        base, here = tensor, self.layouts.example(tensor)
         if not self.symbolic:
             check_in_bounds(here, size, stride, storage_offset)
         start = here.storage_offset() if storage_offset is None else storage_offset
@@ -226,7 +228,7 @@ class TorchCalls:
         ):
             base = base._viewed_as.parent
             fits = self._offset_within(base, size, stride, start) is not None
-        whole = self.example(base)
+        whole = self.layouts.example(base)
         if not fits and base.given is not None and not self.symbolic:
             self.reached.add(storage_key(base.given))  # elements beside those of the tensor
         if base is tensor and whole.is_contiguous() and whole.storage_offset() == 0 or not fits:
@@ -242,17 +244,13 @@ class TorchCalls:
 
     def _offset_within(self, base: TracedTensor, size: Any, stride: Any, start: int) -> int | None:
         """Return where in the elements of ``base`` a view by strides starts; ``None`` if it reaches beyond them."""
-        whole = self.example(base)
+        whole = self.layouts.example(base)
         offset = start - whole.storage_offset()
         return offset if is_dense(whole) and covers(whole.numel(), size, stride, offset) else None
 
     def lies_within(self, tensor: TracedTensor) -> bool:
         """Whether an input without a history is a part of memory that the program has as a whole."""
         return tensor._viewed_as.apart and not tensor._proxy.requires_grad  # type: ignore[no-any-return]
-
-    def example(self, tensor: TracedTensor) -> torch.Tensor:
-        """Return a tensor without data, laid out as eager's would be."""
-        raise NotImplementedError
 
     def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call on proxies and return its output proxies."""
@@ -413,10 +411,6 @@ class TorchCalls:
 
     def check_generator(self, generator: torch.Generator) -> None:
         """Refuse a generator of random numbers that the program made: the next call would go on with it."""
-
-    def shared_layout(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: TracedTensor) -> Any:
-        """Return for each result of a call whether it shares the memory of ``parent``, and whether it is ``parent``."""
-        raise NotImplementedError
 
     def is_leaf(self, tensor: TracedTensor) -> bool:
         """Whether eager would call the tensor a leaf."""
