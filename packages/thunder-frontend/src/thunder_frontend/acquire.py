@@ -30,15 +30,14 @@ from thunder_frontend.guards import (
     ValueGuard,
     metadata_of,
 )
-from thunder_frontend.histories import base_of, is_unconnected, was_recorded
+from thunder_frontend.histories import base_of
 from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import autograd_grad, inner_gradients
 from thunder_frontend.known_values import KnownValues, Looks
 from thunder_frontend.layouts import Layouts
-from thunder_frontend.leaves import Leaf, leaf_for_nobody, leaf_outside, make_leaf
+from thunder_frontend.leaves import Leaves, leaf_for_nobody
 from thunder_frontend.levels import Levels
 from thunder_frontend.lookasides import lookasides
-from thunder_frontend.metadata_writes import MetadataWrite
 from thunder_frontend.module_calls import Again
 from thunder_frontend.native_code import runs_natively
 from thunder_frontend.one_way import TAGS, Check, is_single_and_unknown
@@ -50,7 +49,7 @@ from thunder_frontend.program import OWN_NAMES, Input, Program
 from thunder_frontend.repeats import Repeats, Run
 from thunder_frontend.shared_memory import SharedMemory
 from thunder_frontend.sources import Source
-from thunder_frontend.storage import is_out_of_reach, own_storage
+from thunder_frontend.storage import own_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, Sizes, opened
 from thunder_frontend.tensor_classes import asks_for_functions, check_tensor
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
@@ -127,7 +126,7 @@ class Acquisition(WriteCalls):
         self.batches = Batches(self)
         self.shared = SharedMemory(self, written)
         self._unseen: Input | None = None
-        self._leaves: dict[int, tuple[TracedTensor, Leaf]] = {}
+        self.leaves = Leaves(self)
         self.prints = Prints(self)
         self.spent: set[str] = set()
         self._repeats = Repeats(self.world, self.builder, self.known_input, self.wrap, lambda: self.changes)
@@ -200,41 +199,6 @@ class Acquisition(WriteCalls):
         if str(first) != str(source):
             self.world.require(SameTensorGuard(source, first), str(source), str(first), "same tensor")
 
-    def begin_leaf(self, tensor: TracedTensor) -> None:
-        """Make a tensor a leaf that requires grad."""
-        if not tensor._proxy.dtype.is_inexact:
-            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-        if is_out_of_reach(tensor):
-            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-        leaf: Leaf | None = self._leaves.get(id(tensor), (None, None))[1]
-        if tensor.source is not None:
-            leaf = leaf or leaf_outside(self.builder, tensor)
-            self.change(tensor, MetadataWrite(T.requires_grad_, (), {}, True), T.detach)
-        value = self.value(tensor)
-        leaf = leaf or make_leaf(self.builder, tensor, value)
-        self._leaves[id(tensor)] = (tensor, leaf)
-        if all([i is not leaf.input for i in self.inputs]):
-            self.inputs.append(leaf.input)
-        tensor._leaf, tensor._proxy = leaf, leaf.revealed(value)
-
-    def end_leaf(self, tensor: TracedTensor) -> None:
-        """Make a leaf that requires grad one that does not."""
-        if tensor.source is not None:
-            self.change(tensor, MetadataWrite(T.requires_grad_, (False,), {}, True), T.detach)
-        else:
-            tensor._proxy = self.on_values(T.detach, (self.value(tensor),), {})
-        tensor._leaf = None
-
-    def is_leaf(self, tensor: TracedTensor) -> bool:
-        """Whether eager would call the tensor a leaf."""
-        if not self.value(tensor).requires_grad or is_unconnected(tensor):
-            return True
-        if tensor._leaf is not None or tensor._variable and not tensor._memory.version:
-            return True
-        if was_recorded(tensor) or tensor.given is None:
-            return False
-        return bool(self.ask(tensor, "is_leaf", tensor.given.is_leaf))
-
     def is_forgotten(self, tensor: TracedTensor) -> bool:
         """Whether autograd, which writes the history of a view again, finds none of what it views.
 
@@ -265,17 +229,6 @@ class Acquisition(WriteCalls):
             self.world.require(ValueGuard(Source(said, "call", ()) if call else said, value), str(source), name)
         return value
 
-    def views_a_leaf(self, tensor: TracedTensor) -> bool:
-        """Whether autograd takes an input for a view of a leaf."""
-        given = tensor.given
-        if given is None or not self.ask(tensor, "_is_view", given._is_view(), call=True):
-            return False
-        base: Any = given._base
-        viewed = Source(tensor.source, "attribute", "_base")
-        for name in ("requires_grad", "is_leaf"):
-            self.world.require(ValueGuard(Source(viewed, "attribute", name), getattr(base, name)), str(viewed), name)
-        return bool(base.requires_grad and base.is_leaf)
-
     def check_generator(self, generator: torch.Generator) -> None:
         """Refuse a generator of random numbers that the program made: the next call would go on with it."""
         if self.world.source_of(generator) is None:
@@ -283,23 +236,6 @@ class Acquisition(WriteCalls):
                 "the program makes a torch.Generator, whose numbers would go on from call to call; "
                 "make it outside and pass it"
             )
-
-    def gradient(self, tensor: TracedTensor) -> Any:
-        """Return what the ``grad`` of a tensor is."""
-        if "_gradient" not in tensor.__dict__:
-            if tensor.source is None:
-                return None
-            tensor._gradient = self.world.read(tensor.source, "attribute", "grad", tensor.given.grad)
-        return tensor._gradient
-
-    def set_gradient(self, tensor: TracedTensor, value: Any) -> None:
-        """Make ``value`` the ``grad`` of a tensor."""
-        if tensor.source is None:
-            tensor._gradient = value
-            return
-        before = self.gradient(tensor)
-        self.world.journal.note("attribute", tensor, "_gradient", before)
-        tensor._gradient = value
 
     def hand_out_number(self) -> None:
         """Prepare for user code that holds a number which only the run of the program tells: begin again, if need be.
@@ -373,12 +309,6 @@ class Acquisition(WriteCalls):
     def from_outside(self) -> list[TracedTensor]:
         """Return what stands for tensors of the outside world."""
         return [*self._tensors.values(), *self.shared.wholes()]
-
-    def possible_leaves(self) -> list[TracedTensor]:
-        """Return the tensors that may be leaves which require grad."""
-        outside = [t for t in self.from_outside() if hasattr(t, "_input") and t._input.proxy.requires_grad]
-        found = {id(t): t for t in (*outside, *[t for t, _ in self._leaves.values()])}
-        return [t for t in found.values() if self.value(t).requires_grad]
 
     def branch(self, value: Any, code: CodeType, offset: int) -> Any:
         """Decide for the way on that does not just raise, and let the program check that it is the right one."""

@@ -40,7 +40,7 @@ def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -
     before = calls.value(traced)
     if calls.requires_grad(traced) == requires_grad:
         return tensor
-    if not requires_grad and not calls.is_leaf(traced):
+    if not requires_grad and not calls.leaves.is_leaf(traced):
         raise RuntimeError("you can only change requires_grad flags of leaf variables.")
     if requires_grad and not before.dtype.is_inexact:
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
@@ -48,7 +48,7 @@ def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -
         raise RuntimeError(INSIDE_A_TRANSFORM)
     calls.changes += 1
     with torch._C.DisableTorchFunctionSubclass():
-        (calls.begin_leaf if requires_grad else calls.end_leaf)(traced)
+        (calls.leaves.begin if requires_grad else calls.leaves.end)(traced)
     return tensor
 
 
@@ -66,7 +66,7 @@ def _detach_in_place(calls: Any, tensor: T) -> Any:
     calls.changes += 1
     with torch._C.DisableTorchFunctionSubclass():
         if traced._leaf is not None:
-            calls.end_leaf(traced)
+            calls.leaves.end(traced)
         else:
             calls.change(traced, MetadataWrite(T.detach_, (), {}, torch.is_grad_enabled()), T.detach)
     return tensor
@@ -76,13 +76,13 @@ def _detach_in_place(calls: Any, tensor: T) -> Any:
 def _is_leaf(calls: Any, tensor: T) -> bool:
     traced = calls.traced(tensor)
     check_history(traced)
-    return calls.is_leaf(traced)  # type: ignore[no-any-return]
+    return calls.leaves.is_leaf(traced)  # type: ignore[no-any-return]
 
 
 @answers(getter("grad_fn"))
 def _grad_fn(calls: Any, tensor: T) -> Any:
     check_history(calls.traced(tensor))
-    if not calls.value(tensor).requires_grad or calls.is_leaf(calls.traced(tensor)):
+    if not calls.value(tensor).requires_grad or calls.leaves.is_leaf(calls.traced(tensor)):
         return None
     raise DataDependentError(
         "grad_fn of a tensor inside a compiled program does not exist; the program is differentiated as a whole"
@@ -95,7 +95,7 @@ def _retain_grad(calls: Any, tensor: T) -> None:
     traced = calls.traced(tensor)
     if not calls.requires_grad(traced):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if not calls.is_leaf(traced):
+    if not calls.leaves.is_leaf(traced):
         raise AcquisitionError(
             "retain_grad() inside of a compiled program, of a tensor that it computes, is not supported; return the "
             "tensor and retain its gradient outside"
@@ -104,17 +104,17 @@ def _retain_grad(calls: Any, tensor: T) -> None:
 
 @answers(getter("grad"))
 def _grad(calls: Any, tensor: T) -> Any:
-    return calls.gradient(calls.traced(tensor))
+    return calls.leaves.gradient(calls.traced(tensor))
 
 
 @answers(T.grad.__set__)
 def _set_grad(calls: Any, tensor: T, value: Any) -> None:
-    calls.set_gradient(calls.traced(tensor), value)
+    calls.leaves.set_gradient(calls.traced(tensor), value)
 
 
 @answers(T.grad.__delete__)
 def _delete_grad(calls: Any, tensor: T) -> None:
-    calls.set_gradient(calls.traced(tensor), None)
+    calls.leaves.set_gradient(calls.traced(tensor), None)
 
 
 @answers(T.backward)

@@ -98,10 +98,10 @@ def _leaves(calls: Any, reached: set[str], asked: list[Any] | None) -> list[Trac
     if asked is not None:
         traced = [calls.traced(t) for t in asked]
         for tensor in traced:
-            if not calls.is_leaf(tensor):
+            if not calls.leaves.is_leaf(tensor):
                 raise AcquisitionError("backward(inputs=) inside of a compiled program takes leaves only")
         return [t for t in traced if _root(t).name in reached]
-    found = [t for t in calls.possible_leaves() if _root(t).name in reached]
+    found = [t for t in calls.leaves.possible() if _root(t).name in reached]
     for tensor in found:
         if tensor._leaf is None and not calls.ask(tensor, "is_leaf", tensor._input.example.is_leaf):
             raise AcquisitionError(
@@ -136,11 +136,11 @@ def _recorded(
 
 def _accumulate(calls: Any, leaf: TracedTensor, gradient: TracedTensor, create_graph: bool) -> None:
     """Add to the ``grad`` of a leaf: in place, unless the sum shall have a derivative."""
-    before = calls.gradient(leaf)
+    before = calls.leaves.gradient(leaf)
     if before is None:
-        calls.set_gradient(leaf, gradient)
+        calls.leaves.set_gradient(leaf, gradient)
     elif create_graph:
-        calls.set_gradient(leaf, calls(T.add, (before, gradient), {}))
+        calls.leaves.set_gradient(leaf, calls(T.add, (before, gradient), {}))
     else:
         with torch.no_grad():
             calls(T.add_, (before, gradient), {})

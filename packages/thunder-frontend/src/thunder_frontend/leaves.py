@@ -8,17 +8,23 @@ A tensor of the caller's becomes a second input, which requires grad while the c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.guards import metadata_of
+from thunder_frontend.guards import ValueGuard, metadata_of
+from thunder_frontend.histories import is_unconnected, was_recorded
+from thunder_frontend.metadata_writes import MetadataWrite
 from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.program import Input
 from thunder_frontend.sources import Source, held
+from thunder_frontend.storage import is_out_of_reach
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import Builder, TensorProxy
 from thunder_torch.convert import proxy_of, to_torch_device, to_torch_dtype
+
+T = torch.Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +65,89 @@ class Leaf:
         return record_overwritten(self.builder, self.input.proxy, value, False)
 
 
-def make_leaf(builder: Builder, tensor: TracedTensor, value: TensorProxy) -> Leaf:
+class Leaves:
+    """Tells which tensors are leaves, and makes some.
+
+    Args:
+        calls: the acquisition.
+    """
+
+    def __init__(self, calls: Any) -> None:
+        self._calls = calls
+        self._begun: dict[int, tuple[TracedTensor, Leaf]] = {}
+
+    def begin(self, tensor: TracedTensor) -> None:
+        """Make a tensor a leaf that requires grad."""
+        if not tensor._proxy.dtype.is_inexact:
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        if is_out_of_reach(tensor):
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        leaf: Leaf | None = self._begun.get(id(tensor), (None, None))[1]
+        if tensor.source is not None:
+            leaf = leaf or _leaf_outside(self._calls.builder, tensor)
+            self._calls.change(tensor, MetadataWrite(T.requires_grad_, (), {}, True), T.detach)
+        value = self._calls.value(tensor)
+        leaf = leaf or _make_leaf(self._calls.builder, tensor, value)
+        self._begun[id(tensor)] = (tensor, leaf)
+        if all([i is not leaf.input for i in self._calls.inputs]):
+            self._calls.inputs.append(leaf.input)
+        tensor._leaf, tensor._proxy = leaf, leaf.revealed(value)
+
+    def end(self, tensor: TracedTensor) -> None:
+        """Make a leaf that requires grad one that does not."""
+        if tensor.source is not None:
+            self._calls.change(tensor, MetadataWrite(T.requires_grad_, (False,), {}, True), T.detach)
+        else:
+            tensor._proxy = self._calls.on_values(T.detach, (self._calls.value(tensor),), {})
+        tensor._leaf = None
+
+    def is_leaf(self, tensor: TracedTensor) -> bool:
+        """Whether eager would call the tensor a leaf."""
+        if not self._calls.value(tensor).requires_grad or is_unconnected(tensor):
+            return True
+        if tensor._leaf is not None or tensor._variable and not tensor._memory.version:
+            return True
+        if was_recorded(tensor) or tensor.given is None:
+            return False
+        return bool(self._calls.ask(tensor, "is_leaf", tensor.given.is_leaf))
+
+    def views_a_leaf(self, tensor: TracedTensor) -> bool:
+        """Whether autograd takes an input for a view of a leaf."""
+        given = tensor.given
+        if given is None or not self._calls.ask(tensor, "_is_view", given._is_view(), call=True):
+            return False
+        base: Any = given._base
+        viewed = Source(tensor.source, "attribute", "_base")
+        for name in ("requires_grad", "is_leaf"):
+            guard = ValueGuard(Source(viewed, "attribute", name), getattr(base, name))
+            self._calls.world.require(guard, str(viewed), name)
+        return bool(base.requires_grad and base.is_leaf)
+
+    def possible(self) -> list[TracedTensor]:
+        """Return the tensors that may be leaves which require grad."""
+        outside = [t for t in self._calls.from_outside() if hasattr(t, "_input") and t._input.proxy.requires_grad]
+        found = {id(t): t for t in (*outside, *[t for t, _ in self._begun.values()])}
+        return [t for t in found.values() if self._calls.value(t).requires_grad]
+
+    def gradient(self, tensor: TracedTensor) -> Any:
+        """Return what the ``grad`` of a tensor is."""
+        if "_gradient" not in tensor.__dict__:
+            if tensor.source is None:
+                return None
+            tensor._gradient = self._calls.world.read(tensor.source, "attribute", "grad", tensor.given.grad)
+        return tensor._gradient
+
+    def set_gradient(self, tensor: TracedTensor, value: Any) -> None:
+        """Make ``value`` the ``grad`` of a tensor."""
+        if tensor.source is None:
+            tensor._gradient = value
+            return
+        before = self.gradient(tensor)
+        self._calls.world.journal.note("attribute", tensor, "_gradient", before)
+        tensor._gradient = value
+
+
+def _make_leaf(builder: Builder, tensor: TracedTensor, value: TensorProxy) -> Leaf:
     """Return what makes ``tensor``, which holds ``value``, a leaf that requires grad."""
     new = NewLeaf(tuple(value.shape), to_torch_dtype(value.dtype), to_torch_device(value.device), tensor._stands_for)
     with torch._C.DisableTorchFunction():
@@ -79,7 +167,7 @@ def leaf_for_nobody(builder: Builder) -> Input:
         return Input(proxy_of(example, builder.names.fresh("unseen")), source, None, metadata_of(example), example)
 
 
-def leaf_outside(builder: Builder, tensor: TracedTensor) -> Leaf:
+def _leaf_outside(builder: Builder, tensor: TracedTensor) -> Leaf:
     """Return what makes ``tensor``, which stands for one of the caller's, a leaf that requires grad.
 
     Raises:
@@ -130,4 +218,4 @@ class AsClass:
         return f"as_{self.cls.__name__}"
 
 
-__all__ = ["AsClass", "Leaf", "NewLeaf", "as_leaf", "fill", "leaf_for_nobody", "leaf_outside", "make_leaf"]
+__all__ = ["AsClass", "Leaf", "Leaves", "NewLeaf", "as_leaf", "fill", "leaf_for_nobody"]

@@ -160,7 +160,7 @@ def _deepcopy(calls: Any, tensor: T, memo: dict[int, Any]) -> Any:
     if id(tensor) in memo:
         return memo[id(tensor)]
     traced = calls.traced(tensor)
-    if not calls.is_leaf(traced):
+    if not calls.leaves.is_leaf(traced):
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
         )

@@ -16,6 +16,7 @@ from thunder_frontend.histories import check_reads, fixed_reason, is_unconnected
 from thunder_frontend.kinds import NumPyScalar
 from thunder_frontend.known_values import KnownValues, Looks
 from thunder_frontend.layouts import Layouts
+from thunder_frontend.leaves import Leaves
 from thunder_frontend.levels import Levels
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
 from thunder_frontend.memory import check_in_bounds, covers, is_dense, part_of, shows_only, storage_key
@@ -85,6 +86,7 @@ class TorchCalls:
     opens = False
     levels: Levels
     layouts: Layouts
+    leaves: Leaves
     looks = Looks.AT_NOTHING
     known: KnownValues | None = None
 
@@ -165,7 +167,7 @@ class TorchCalls:
             function, args, kwargs = T.__getitem__, self.key_of_select(*args, **kwargs), {}
         if kwargs.get("requires_grad") is True and function not in ANSWERS:  # what makes tensors makes a leaf
             made = self.record(function, args, {**kwargs, "requires_grad": False})
-            self.begin_leaf(made)
+            self.leaves.begin(made)
             return made
         values, named = self.values(args), self.values(kwargs)
         if function in SELECTIONS and not named and len(values) == 2:
@@ -412,10 +414,6 @@ class TorchCalls:
     def check_generator(self, generator: torch.Generator) -> None:
         """Refuse a generator of random numbers that the program made: the next call would go on with it."""
 
-    def is_leaf(self, tensor: TracedTensor) -> bool:
-        """Whether eager would call the tensor a leaf."""
-        return not self.value(tensor).requires_grad
-
     def write_call(self, mutation: Mutation) -> Any:
         """Do what a function that writes does."""
         raise NotImplementedError
@@ -424,10 +422,6 @@ class TorchCalls:
         self, method: Any, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TracedTensor:
         """Do what ``t_`` and its like do."""
-        raise NotImplementedError
-
-    def begin_leaf(self, tensor: TracedTensor) -> None:
-        """Make a tensor a leaf that requires grad."""
         raise NotImplementedError
 
 

@@ -215,10 +215,6 @@ class WriteCalls(TorchCalls):
             self.levels.check_write(target, held, value, by_operator)
         write(target, value, self, torch.is_grad_enabled())
 
-    def views_a_leaf(self, tensor: TracedTensor) -> bool:
-        """Whether autograd takes an input for a view of a leaf."""
-        raise NotImplementedError
-
     def check_sources(self, mutation: Mutation, target: TracedTensor) -> None:
         """Refuse, as PyTorch does, to compute what is written from a part of the memory that is written to."""
         read = [a for a in (*mutation.args, *mutation.kwargs.values()) if isinstance(a, TracedTensor)]
@@ -324,7 +320,7 @@ class WriteCalls(TorchCalls):
             root = root._became
         became_leaf = self.stages.was_detached(root)
         of_its_own = root.source is not None or root._leaf is not None or root._variable
-        if became_leaf or of_its_own and (self.is_leaf(root) or self.views_a_leaf(root)):
+        if became_leaf or of_its_own and (self.leaves.is_leaf(root) or self.leaves.views_a_leaf(root)):
             what = "a leaf Variable" if root is target else "a view of a leaf Variable"
             raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
 
@@ -339,7 +335,7 @@ class WriteCalls(TorchCalls):
                 made = self.new_traced(self.on_values(T.detach, (self.value(parent),), {}), cls)
                 share_storage(made, View(parent, T.detach, (), {}, None))
             if require_grad:
-                self.begin_leaf(made)
+                self.leaves.begin(made)
             return made
 
 
