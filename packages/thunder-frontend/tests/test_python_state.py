@@ -11,7 +11,7 @@ import torch
 from against_eager import tensors
 from torch import nn
 
-from thunder_frontend import AcquisitionError, jit
+from thunder_frontend import AcquisitionError, cache_misses, jit
 
 
 class Record:
@@ -184,3 +184,66 @@ def test_builtins_that_others_replaced_are_named_if_they_break_what_compiles(mon
         except AcquisitionError as error:
             refusal = error
     assert "builtins.min is replaced" in str(refusal)
+
+
+def keeps(x, kept):
+    kept.append(x * 2)
+    kept.extend([x.sum(), len(x.shape)])
+    return x
+
+
+def keeps_and_takes(x, kept):
+    kept.append(x * 2)
+    kept.append(1)
+    return x * kept.pop()
+
+
+def keeps_and_counts(x, kept):
+    kept.append(x * 2)
+    return x * len(kept)
+
+
+def keeps_and_looks_back(x, kept):
+    kept.append(x)
+    return kept[0] + kept[-1] * 2
+
+
+def keeps_and_replaces(x, kept):
+    kept[-1] = x
+    kept.append(2.0)
+    kept.append(3.0)
+    kept[-1] = x * 2
+    return x
+
+
+def keeps_doubled(x, kept):
+    kept.append(x)
+    kept.extend(kept)
+    kept.extend(y * 2 for y in tuple(kept))
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "compiled_once"),
+    [(keeps, True), (keeps_and_takes, False), (keeps_and_counts, False), (keeps_and_looks_back, False),
+     (keeps_and_replaces, False), (keeps_doubled, False)],
+    ids=lambda value: getattr(value, "__name__", None),
+)  # fmt: skip
+def test_lists_that_are_appended_to_are_guarded_where_they_are_read(function, compiled_once):
+    compiled, x = jit(function), torch.arange(3.0)
+    expected, found = [x + 1], [x + 1]
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x, found), function(x, expected))
+        torch.testing.assert_close(found, expected)
+    assert (cache_misses(compiled) == 1) == compiled_once
+
+
+def test_appending_is_undone_if_compiling_fails():
+    def refused(x, kept):
+        kept.append(x)
+        return x if x.sum() > 0 else x * 2
+
+    kept = [1.0]
+    with pytest.raises(AcquisitionError):
+        jit(refused)(torch.ones(2), kept)
+    assert kept == [1.0]

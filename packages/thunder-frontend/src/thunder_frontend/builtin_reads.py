@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -37,6 +37,20 @@ def asked_inside(fn: Any, known: bool) -> tuple[str, ...] | None:
         return ()
     owner = getattr(fn, "__self__", None)
     return ASKING_METHODS.get(fn.__name__) if isinstance(owner, (*LISTS, *DICTS, *SETS, str)) else None
+
+
+def only_grows(fn: Any, owner: Any, args: Sequence[Any]) -> bool:
+    """Whether a call appends to a list, and looks at nothing of what that holds.
+
+    Args:
+        fn: what is called.
+        owner: the container that it is called for.
+        args: of the call.
+    """
+    if type(owner) is not list:
+        return False
+    name = fn.__name__ if getattr(fn, "__self__", None) is owner else "" if fn is not list.extend else "extend"
+    return name == "append" or name == "extend" and type(args[-1]) is list and args[-1] is not owner
 
 
 def _contains(world: World, container: Any, key: Any, *rest: Any) -> None:
@@ -187,5 +201,5 @@ READS: dict[str, Callable[..., None]] = {
 
 __all__ = [
     "ASKED_OF_OBJECTS", "BEFORE", "BUILTIN", "INPLACE_OPERATORS", "MUTATORS", "OF_CONTAINERS", "PRECISE", "READS",
-    "SEARCHING", "TAKE_ARRAYS", "TAKE_STATE", "asked_inside", "found_in_dict",
+    "SEARCHING", "TAKE_ARRAYS", "TAKE_STATE", "asked_inside", "found_in_dict", "only_grows",
 ]  # fmt: skip

@@ -52,19 +52,37 @@ class ContainerReads:
         cls = self._world.attributes.class_of_dict(container)
         if cls is not None:
             return self._world.journal.written_at(cls, "attribute", key)
-        return self._world.journal.wrote(container) or self._world.journal.written_at(container, "item", key)
+        return self._wrote(container) or self._world.journal.written_at(container, "item", key)
+
+    def _wrote(self, container: Any) -> bool:
+        """Whether the program changed a container that it is about to read, and so knows what it holds."""
+        appended = self._world.journal.take_end(container)
+        if appended is not None:
+            self.contents(container)
+            self._world.journal.note_container(container)
+            container.extend(appended)
+        return self._world.journal.wrote(container)
 
     def length(self, container: Any) -> None:
         """Take in how many items an outside container has."""
         source = self._world.source_of(container)
-        if source is None or self._world.journal.wrote(container) or source.is_held and type(container) is tuple:
+        if source is None or self._wrote(container) or source.is_held and type(container) is tuple:
             return
         self._world.require(LengthGuard(source, container), id(source), "length")
+
+    def grows(self, container: Any) -> None:
+        """Take in that an outside list is appended to, of which the program need not see what it holds."""
+        journal = self._world.journal
+        if journal.wrote_items(container):  # which are counted from the end, perhaps
+            self.contents(container)
+            journal.note_container(container)
+        else:
+            journal.note("end", container, None, len(container))
 
     def keys(self, container: Any) -> None:
         """Take in the keys of an outside dict and their order."""
         source = self._world.source_of(container)
-        if source is None or self._world.journal.wrote(container):
+        if source is None or self._wrote(container):
             return
         keys = self._world.journal.keys_not_added(container)
         if not keys:
@@ -101,7 +119,7 @@ class ContainerReads:
             self._contents(container)
 
     def _contents(self, container: Any) -> None:
-        if self._world.source_of(container) is None or self._world.journal.wrote(container):
+        if self._world.source_of(container) is None or self._wrote(container):
             return
         if is_buffer(container):
             self._world.unwatched.escapes(container)

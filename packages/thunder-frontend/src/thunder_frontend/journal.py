@@ -19,11 +19,11 @@ class Write:
     """One place of the outside world that a program writes to.
 
     Args:
-        kind: ``"attribute"``, ``"item"``, ``"cell"``, ``"context"`` (the value of a context variable) or
-            ``"container"`` (the whole of a list, dict or set).
+        kind: ``"attribute"``, ``"item"``, ``"cell"``, ``"context"`` (the value of a context variable), ``"end"`` (of
+            a list that was only appended to) or ``"container"`` (the whole of a list, dict or set).
         target: the object written to.
-        key: name or key; ``None`` for a cell, a context variable or a whole container.
-        before: what was there, :data:`MISSING` if nothing; of a container, a copy.
+        key: name or key; ``None`` for a cell, a context variable, an end or a whole container.
+        before: what was there, :data:`MISSING` if nothing; of a container, a copy; of an end, the length of the list.
     """
 
     kind: str
@@ -75,7 +75,18 @@ class Journal:
             self._containers.add(id(container))
             self._unwrite_items(container)
             copy = _copy(container) if before is None else before
+            if (id(container), "end", None) in self._writes:
+                copy = copy[: self._drop((id(container), "end", None)).before]
             self._keep(Write("container", container, None, copy))
+
+    def take_end(self, container: Any) -> list[Any] | None:
+        """Take back what the program appended to a list of which it saw nothing else; ``None`` if it did not."""
+        if (id(container), "end", None) not in self._writes:
+            return None
+        start = self._drop((id(container), "end", None)).before
+        appended = container[start:]
+        del container[start:]
+        return appended  # type: ignore[no-any-return]
 
     def expect(self, kind: str, target: Any, key: Any, before: Any) -> None:
         """Remember what is at a place that code which nobody watches may write; see :meth:`settle`."""
@@ -104,9 +115,13 @@ class Journal:
             if now is not write.before:
                 self.note(write.kind, write.target, write.key, write.before)
 
+    def wrote_items(self, container: Any) -> list[Place]:
+        """Return the single items of a container that the program wrote."""
+        return [p for p in self._places.get(id(container), ()) if p[1] == "item"]
+
     def _unwrite_items(self, container: Any) -> None:
         """Fold writes to single items into the write of the whole container, whose copy is of before them."""
-        for place in [p for p in self._places.get(id(container), ()) if p[1] == "item"]:
+        for place in self.wrote_items(container):
             self._earlier.append(self._drop(place))
 
     def _keep(self, write: Write) -> None:
@@ -258,6 +273,8 @@ def _restore(write: Write) -> None:
             del target.cell_contents
         case "cell":
             target.cell_contents = before
+        case "end":
+            del target[before:]
         case "context":
             pass  # each acquisition has a context of its own
         case _:

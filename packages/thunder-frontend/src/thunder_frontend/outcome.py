@@ -179,6 +179,8 @@ class Outcome:
             return [Effect("attribute", tensor(write.target), "grad", value)]
         source = self.calls.world.source_of(write.target) or held(write.target, type(write.target).__name__)
         target = Outside(source)
+        if write.kind == "end":
+            return [Effect("extend", target, None, template(now[write.before :], tensor, self.calls.world))]
         if write.kind == "container":
             return [Effect("refill", target, None, template(_copied(now), tensor, self.calls.world))]
         if now is MISSING:

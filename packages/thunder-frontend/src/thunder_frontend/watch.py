@@ -31,6 +31,7 @@ from thunder_frontend.builtin_reads import (
     TAKE_STATE,
     asked_inside,
     found_in_dict,
+    only_grows,
 )
 from thunder_frontend.class_reads import SPECIAL_METHODS, class_of
 from thunder_frontend.guards import IdentityGuard
@@ -263,7 +264,7 @@ class Watch(Callbacks):
             owner = args[0]
         if is_container(owner):
             if self.world.source_of(owner) is not None:
-                self._method(owner, name, fn)
+                self._method(owner, name, fn, args)
         elif bound is not None and not isinstance(bound, (types.ModuleType, type)):
             self.world.unwatched.escapes(bound)
         if name in TAKE_STATE and (args or bound is not None):
@@ -301,7 +302,10 @@ class Watch(Callbacks):
             if not isinstance(value, TracedTensor) and (value is not owner or not is_container(value)):
                 self.world.unwatched.escapes(value, watched)
 
-    def _method(self, owner: Any, name: str, fn: Any) -> None:
+    def _method(self, owner: Any, name: str, fn: Any, args: Sequence[Any]) -> None:
+        if only_grows(fn, owner, args):
+            self.world.containers.grows(owner)
+            return
         changes = name in MUTATORS or _hashable_in(fn, INPLACE_OPERATORS)
         if changes and not isinstance(owner, (tuple, frozenset)):  # of these, += makes others
             self.world.containers.contents(owner)
