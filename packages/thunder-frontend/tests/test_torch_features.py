@@ -286,3 +286,11 @@ def test_operations_of_compiled_modules_are_counted():
             called(torch.ones(2, 3))
         counts.append(counter.get_total_flops())
     assert counts == [2 * 2 * 3 * 4] * 3
+
+
+@pytest.mark.parametrize(
+    "call", [lambda x: x.apply_(lambda v: v + 1), lambda x: x.map_(x, lambda a, b: a + b)], ids=["apply_", "map_"]
+)
+def test_calls_of_python_for_each_element_are_refused(call):
+    with pytest.raises(AcquisitionError, match="one element after the other.*use operations on the whole tensor"):
+        jit(lambda x: call(x * 2))(torch.ones(2))

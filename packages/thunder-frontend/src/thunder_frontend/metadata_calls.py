@@ -420,7 +420,13 @@ def resize(calls: Any, tensor: T, size: Any, memory_format: torch.memory_format)
         return calls.metadata_write(T.resize_, T.view, traced, (tuple(size),), {})
 
 
+_ONE_BY_ONE = (
+    "{}() calls Python for one element after the other, whose values are known only when the program runs; use "
+    "operations on the whole tensor (torch.where, arithmetic)"
+)
+
 REFUSED: dict[Any, str] = {
     T.share_memory_: "share_memory_() inside of a compiled program is not supported",
     T.pin_memory: "pin_memory() inside of a compiled program is not supported",
+    **{getattr(T, name): _ONE_BY_ONE.format(name) for name in ("apply_", "map_", "map2_")},
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend import embeddings  # noqa: F401  (files answers)
 from thunder_frontend.autograd_calls import ANSWERS
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
 from thunder_frontend.histories import check_reads, fixed_reason, is_unconnected
