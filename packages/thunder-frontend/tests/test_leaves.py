@@ -279,3 +279,15 @@ def copies(x):
 def test_copies_are_tensors_of_the_same_memory_and_attributes():
     same_as_eager(copies, randn(3))
     same_as_eager(lambda x: (x, copy.copy(x)), torch.nn.Parameter(randn(3)))
+
+
+def test_a_view_that_was_written_before_its_base_became_a_leaf_is_refused():
+    def program(x):
+        row = x[0]
+        row.mul_(2)
+        x.requires_grad_()
+        return row
+
+    with pytest.raises(AcquisitionError, match="after a view of it was written to"):
+        jit(program)(torch.ones(2, 3))
+    same_as_eager(lambda x: program(x * 2), torch.ones(2, 3))

@@ -349,3 +349,17 @@ def an_input_without_gradient_that_ran_backward_already(wrap):
     a, b = wrap(lambda x, y: (x * y.detach(), y.shape[0] * x))(x, y)
     (a + b).sum().backward()
     return x.grad, w.grad
+
+
+@program
+def an_input_that_is_written_over_and_requires_grad_still(wrap):
+    x = torch.arange(3.0).requires_grad_()
+
+    def step(x):
+        x[...] = 1
+        return x.double(), x.sin()
+
+    y = x * 2
+    a, b = wrap(step)(y)
+    (a + b).sum().backward()
+    return a.requires_grad, b.requires_grad, y.requires_grad

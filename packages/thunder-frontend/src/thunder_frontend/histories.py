@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.storage import View
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import TensorProxy, flat_proxies
@@ -34,7 +35,11 @@ def was_recorded(tensor: TracedTensor) -> bool:
 
 
 def is_unconnected(tensor: TracedTensor) -> bool:
-    """Whether a view requires grad because its base does now, though it was made where autograd recorded nothing."""
+    """Whether a view requires grad because its base does now, though it was made where autograd recorded nothing.
+
+    Raises:
+        AcquisitionError: it does, and is connected to its base all the same, as there were writes.
+    """
     if tensor._viewed_as is None or tensor._proxy.requires_grad or not tensor._proxy.dtype.is_inexact:
         return False
     base = base_of(tensor)
@@ -42,7 +47,14 @@ def is_unconnected(tensor: TracedTensor) -> bool:
         return False
     while base._became is not None:
         base = base._became
-    return base._proxy.requires_grad
+    if not base._proxy.requires_grad:
+        return False
+    if tensor._made != tensor._memory.counted and fixed_reason(tensor) is None:
+        raise AcquisitionError(
+            "a tensor was made to require grad after a view of it was written to, and PyTorch takes the view for "
+            "computed from the tensor from then on; call requires_grad_() first, or make the view after it"
+        )
+    return True
 
 
 def was_parted(tensor: TracedTensor) -> bool:

@@ -99,6 +99,8 @@ class Outcome:
 
     def _value_template(self, traced: TracedTensor, with_gradient: bool = True) -> Any:
         view = traced._viewed_as
+        current = current_value(traced, self.calls)
+        unconnected = with_gradient and is_unconnected(traced)
         apart = view is not None and view.cuts and traced._recorded
         if view is not None and (traced._memory.outside or with_gradient and apart):
             given = tuple(flat_proxies((view.args, view.kwargs)))
@@ -108,14 +110,13 @@ class Outcome:
             parent = (self._value_template if before_leaf else self._tensor_template)(view.parent)
             made = Built(remade, (parent, *map(self._unwritten, given)))
             self.calls.stages.note_view(view.parent, made)
-            history = current_value(traced, self.calls)
             # in place, after the view was made
             detached = traced._leaf is None and not self.calls.requires_grad(view.parent)
-            if with_gradient and (view.cuts or detached) and history.requires_grad:
-                return Built(with_history, (made, history))
+            if with_gradient and (view.cuts or detached) and current.requires_grad:
+                return Built(with_history, (made, current))
             return made
-        value = self._own(traced, current_value(traced, self.calls))
-        if with_gradient and is_unconnected(traced):
+        value = self._own(traced, current)
+        if unconnected:
             return Built(as_leaf, (self.calls.on_values(T.detach, (value,), {}),))
         if value.requires_grad and value.name in self.spent:
             return Built(spent, (self.calls.on_values(T.detach, (value,), {}),))

@@ -71,11 +71,12 @@ def connect_autograd(
 def _without_constants(apply: Callable[..., Any], inputs: Sequence[Any], wanted: Sequence[bool]) -> Callable[..., Any]:
     """Return ``apply`` such that the graph leads to no input through which no gradient flows.
 
-    What computed such an input may have run backward already, and is nothing that eager's results depend on.
+    What computed such an input may have run backward already, and is nothing that eager's results depend on. Where
+    there is no other input, it is what makes the results require grad.
     """
     requiring = [isinstance(p, TensorProxy) and p.requires_grad for p in inputs]
     constant = [i for i, (r, w) in enumerate(zip(requiring, wanted, strict=True)) if r and not w]
-    if not constant:
+    if not constant or not any(wanted):
         return apply
 
     def apply_without(*values: Any) -> Any:
