@@ -140,6 +140,14 @@ case(
     "A20[1][0] = 5",
     "A20.append(np.ones(2))",
 )
+case(
+    "array that a tensor is made of",
+    "import numpy as np\nA24 = np.array([1, 2, 3], dtype=np.float32)",
+    "y = y * torch.tensor(A24) + torch.as_tensor(A24) + torch.tensor(np.array(2, dtype=np.int32)).element_size()",
+    "A24[0] = 5",
+    "A24 *= 2",
+    "A24 = np.array([1, 2, 3], dtype=np.int32)",
+)
 case("polynomial", "import numpy as np\nP21 = np.poly1d([1, 2])", "y = y * float(P21(3))", "P21.coeffs[0] = 5")
 case(
     "method of an object in C",

@@ -14,7 +14,7 @@ from thunder_frontend import embeddings  # noqa: F401  (files answers)
 from thunder_frontend.autograd_calls import ANSWERS
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
 from thunder_frontend.histories import check_reads, fixed_reason, is_unconnected
-from thunder_frontend.kinds import NumPyScalar
+from thunder_frontend.kinds import NumPyScalar, is_array
 from thunder_frontend.known_values import KnownValues, Looks
 from thunder_frontend.layouts import Layouts
 from thunder_frontend.leaves import Leaves
@@ -335,7 +335,7 @@ class TorchCalls:
         if cls is slice:
             ends = (tree.start, tree.stop, tree.step)
             return slice(*[self.number_of(end) if isinstance(end, torch.Tensor) else end for end in ends])
-        if hasattr(cls, "__index__") and not isinstance(tree, (int, Proxy, torch._C.ScriptObject)):
+        if hasattr(cls, "__index__") and not (isinstance(tree, (int, Proxy, torch._C.ScriptObject)) or is_array(tree)):
             return operator.index(tree)  # as PyTorch took it, and was watched to take it, before it asked for this
         return tree
 
