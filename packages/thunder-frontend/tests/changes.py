@@ -159,8 +159,9 @@ def restore_settings() -> None:
     for function, args in SETTINGS:
         function(*args)
     if numpy := sys.modules.get("numpy"):
-        numpy.seterr(divide="warn")
-        numpy.set_printoptions(precision=8)
+        numpy.seterr(divide="warn", over="warn")
+        numpy.seterrcall(None)
+        numpy.set_printoptions(precision=8, suppress=False)
 
 
 def same(ours: Any, eagers: Any) -> bool:

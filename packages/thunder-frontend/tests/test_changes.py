@@ -11,6 +11,7 @@ import changes_of_native_state  # noqa: F401
 import changes_of_natively_called  # noqa: F401
 import changes_of_objects  # noqa: F401
 import changes_of_parts_of_modules  # noqa: F401
+import changes_of_settings  # noqa: F401
 import changes_of_special_methods  # noqa: F401
 import changes_of_state  # noqa: F401
 import changes_of_surroundings  # noqa: F401

@@ -201,5 +201,5 @@ READS: dict[str, Callable[..., None]] = {
 
 __all__ = [
     "ASKED_OF_OBJECTS", "BEFORE", "BUILTIN", "INPLACE_OPERATORS", "MUTATORS", "OF_CONTAINERS", "PRECISE", "READS",
-    "SEARCHING", "TAKE_ARRAYS", "TAKE_STATE", "asked_inside", "found_in_dict", "only_grows",
+    "SEARCHING", "TAKE_ARRAYS", "TAKE_STATE", "TEXT", "asked_inside", "found_in_dict", "only_grows",
 ]  # fmt: skip

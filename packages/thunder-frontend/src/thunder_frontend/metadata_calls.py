@@ -384,8 +384,24 @@ def _look(function: Any, refusal: str = _VALUE) -> None:
 
 for _function in (T.__bool__, T.__complex__, T.__index__, T.numpy, T.__array__, T.is_nonzero, torch.is_nonzero):
     _look(_function)
-_look(T.__repr__, _TEXT)
-_look(T.__format__, _TEXT)
+
+
+@answers(T.__repr__)
+def _repr(calls: Any, tensor: T, **kwargs: Any) -> Any:
+    known = calls.known_truth(tensor)
+    if known is None:
+        raise DataDependentError(_TEXT)
+    calls.world.settings.shows_tensor()
+    return T.__repr__(known, **kwargs)
+
+
+@answers(T.__format__)
+def _format(calls: Any, tensor: T, spec: str) -> Any:
+    known = calls.known_truth(tensor)
+    if known is None:
+        raise DataDependentError(_TEXT)
+    calls.world.settings.shows_tensor()
+    return T.__format__(known, spec)
 
 
 @answers(T.__contains__, T.data_ptr, T.storage, T.untyped_storage, T._typed_storage)

@@ -29,6 +29,7 @@ from thunder_frontend.builtin_reads import (
     SEARCHING,
     TAKE_ARRAYS,
     TAKE_STATE,
+    TEXT,
     asked_inside,
     found_in_dict,
     only_grows,
@@ -262,6 +263,8 @@ class Watch(Callbacks):
         owner = bound = getattr(fn, "__self__", None)
         if (owner is None or isinstance(owner, types.ModuleType)) and args:
             owner = args[0]
+        shows = methods is TEXT and (fn is not operator.mod or isinstance(args[0], str))
+        self.world.settings.called(fn, bound, args, kwargs, shows)
         if is_container(owner):
             if self.world.source_of(owner) is not None:
                 self._method(owner, name, fn, args)

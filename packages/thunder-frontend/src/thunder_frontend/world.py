@@ -39,6 +39,7 @@ from thunder_frontend.kinds import (
     as_fact,
     refuse_iterators,
 )
+from thunder_frontend.library_settings import LibrarySettings
 from thunder_frontend.native_frames import NativeFrames
 from thunder_frontend.native_state import NativeState
 from thunder_frontend.sources import Source, held
@@ -71,6 +72,7 @@ class World:
         self.native_frames = NativeFrames(self)
         self.answers = Answers(self)
         self.states = NativeState(self)
+        self.settings = LibrarySettings(self)
         self._facts: set[Any] = set()
         self.guards: list[Guard] = []
         self.log: list[tuple[Any, ...]] = []

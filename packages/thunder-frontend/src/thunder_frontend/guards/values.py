@@ -73,7 +73,7 @@ class ValueGuard(Guard):
         value = self.value
         if value is None or value is True or value is False or value is ...:
             return f"{here} is {value if value is not ... else '...'}"
-        if isinstance(value, (int, str, bytes)) and type(value) in (int, str, bytes):
+        if type(value) in (int, str, bytes) and self.source.kind != "call":  # which is asked once
             return f"{here}.__class__ is {type(value).__name__} and {here} == {literal(value, context)}"
         return f"{context.object(same_value, 'same_value')}({here}, {context.object(value, type(value).__name__)})"
 
