@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from against_eager import same_as_eager
 
 from thunder_frontend import jit
 
@@ -130,3 +131,12 @@ def told(function, make, mode):
 )  # fmt: skip
 def test_results_are_inference_tensors_where_eagers_are(program, make, mode):
     assert told(jit(program), make, mode) == told(program, make, mode)
+
+
+def test_what_requires_grad_is_resized_to_the_shape_that_it_has():
+    def program(x):
+        with torch.inference_mode():
+            x.resize_(x.shape)
+        return x * 2
+
+    same_as_eager(program, torch.ones(2, 3, requires_grad=True))

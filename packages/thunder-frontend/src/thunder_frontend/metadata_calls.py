@@ -423,7 +423,7 @@ def resize(calls: Any, tensor: T, size: Any, memory_format: torch.memory_format)
     """Do what ``resize_`` does to a contiguous tensor that keeps its number of elements: it views the same memory."""
     traced = calls.traced(tensor)
     before = calls.value(traced)
-    if before.requires_grad:
+    if before.requires_grad and not torch.is_inference_mode_enabled():
         raise RuntimeError("cannot resize variables that require grad")
     if tuple(size) == tuple(before.shape):
         return tensor

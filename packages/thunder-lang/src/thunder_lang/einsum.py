@@ -14,7 +14,7 @@ from thunder_lang.elementwise_binary import mul
 from thunder_lang.reduction import sum
 from thunder_lang.shape import diagonal, permute, reshape, squeeze, unsqueeze
 
-__all__ = ["einsum"]
+__all__ = ["einsum", "einsum_contracts"]
 
 Labels = tuple[str, ...]
 
@@ -61,6 +61,38 @@ def einsum(equation: str, *operands: Any) -> TensorProxy:
         terms.append(_contracted(_reduced(*x, needed | set(y[1])), _reduced(*y, needed | set(x[1])), needed))
     a, labels = _reduced(*terms[0], set(output))
     return permute(a, [labels.index(label) for label in output]) if labels != output else a
+
+
+def einsum_contracts(equation: str, *operands: Any) -> bool:
+    """Whether :func:`einsum` takes a product of matrices: a sum over what two of its operands share.
+
+    Args:
+        equation, operands: as for :func:`einsum`.
+
+    Returns:
+        ``False`` if it only moves, sums or multiplies elements.
+
+    Raises:
+        ShapeError: the equation is malformed, or does not fit the operands.
+
+    Example:
+        >>> from thunder_ir import Tensor, trace_of
+        >>> from thunder_lang import core, einsum_contracts
+        >>> found = []
+        >>> def program(x, y):
+        ...     found.extend([einsum_contracts("ij,jk->ik", x, y), einsum_contracts("ij,jk->ijk", x, y)])
+        >>> _ = trace_of(program, Tensor((2, 3)), Tensor((3, 4)), language=core)
+        >>> found
+        [True, False]
+    """
+    tensors = [need_tensor("einsum", t, "each operand") for t in spread(operands)]
+    inputs, output = _parse(equation, tensors)
+    long = Counter([
+        label
+        for t, labels in zip(tensors, inputs, strict=True)
+        for label in {d for d, length in zip(labels, t.shape, strict=True) if length != 1}
+    ])  # fmt: skip
+    return any([count > 1 and label not in output for label, count in long.items()])
 
 
 def _parse(equation: str, tensors: Sequence[TensorProxy]) -> tuple[list[Labels], Labels]:

@@ -77,7 +77,7 @@ def mul(a: Operand, b: Operand) -> TensorProxy:
 def mul_maps(a: Any, b: Any, y: TensorProxy) -> Map | tuple[Map, Map]:
     """``d * b and d * a``; of a square ``2 * d * a``, all at once."""
     if isinstance(a, TensorProxy) and isinstance(b, TensorProxy) and (a is b or a.name == b.name != ""):
-        return lambda d: d * 2 * a
+        return lambda d: d * a * 2
     return lambda d: d * b, lambda d: d * a
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from thunder_ir import DType, Symbol, TensorProxy, dtypes
+from thunder_lang import einsum_contracts
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.metadata import map_tensors, tensors_of
 from thunder_torch.names import last_name
@@ -138,6 +139,8 @@ def cast_arguments(
         raise RuntimeError(
             f"torch.nn.functional.{name} is unsafe to autocast; use binary_cross_entropy_with_logits, which is not"
         )
+    if name == "einsum" and not _contracts(*args, **kwargs):
+        return args, kwargs
     if name in LOWER[kind]:
         return _cast_all(state.dtype, args, kwargs, state, convert)
     if name in FLOAT32[kind]:
@@ -152,6 +155,11 @@ def cast_arguments(
                 widest = dtypes.join(widest, dtype)
             return _cast_all(widest, args, kwargs, state, convert)
     return args, kwargs
+
+
+def _contracts(equation: Any, *operands: Any) -> bool:
+    """Whether ``torch.einsum`` calls ``bmm``, which is what autocast casts the arguments of."""
+    return not isinstance(equation, str) or einsum_contracts(equation, *operands)
 
 
 def is_listed(what: Symbol | Callable[..., Any], state: AutocastState) -> bool:
