@@ -63,3 +63,88 @@ case(
     "torch.set_printoptions(precision=2)",
     "torch.set_printoptions(profile='default')",
 )
+CODEC = """
+def named{0}(value):
+    def search(name):
+        if name == 'thunder_{0}':
+            return codecs.CodecInfo(lambda s, e='strict': (bytes([value]), len(s)), lambda s, e='strict': ('x', 1))
+    return search
+"""
+for number, encoded in enumerate(
+    ["'a'.encode('thunder_{0}')[0]", "bytes('a', 'thunder_{0}')[0]", "codecs.encode('a', 'thunder_{0}')[0]"]
+):
+    case(
+        f"settings: codecs {number}",
+        f"import codecs{CODEC.format(number)}",
+        f"try:\n    y = y * {encoded.format(number)}\nexcept LookupError:\n    y = y * 7",
+        f"C{number} = named{number}(2); codecs.register(C{number})",
+        f"codecs.unregister(C{number}); C{number} = named{number}(3); codecs.register(C{number})",
+        f"codecs.unregister(C{number})",
+    )
+case(
+    "settings: codec that is asked for",
+    "import codecs" + CODEC.format(3),
+    "try:\n    y = y * codecs.lookup('thunder_3').encode('a')[0][0]\nexcept LookupError:\n    y = y * 7",
+    "C3 = named3(2); codecs.register(C3)",
+    "codecs.unregister(C3)",
+)
+case(
+    "settings: handlers of what cannot be encoded",
+    "import codecs",
+    "try:\n    y = y * float('\u00e9'.encode('ascii', 'thunder_later'))\nexcept LookupError:\n    y = y * 7",
+    "codecs.register_error('thunder_later', lambda e: ('2', e.end))",
+    "codecs.register_error('thunder_later', lambda e: ('3', e.end))",
+)
+LINES = "import linecache\nlinecache.cache['<{0}>'] = (3, None, ['abc'], '<{0}>')"
+case(
+    "settings: lines of sources",
+    LINES.format("l1"),
+    "y = y * len(linecache.getline('<l1>', 1)) + len(linecache.getlines('<l1>'))",
+    "linecache.cache['<l1>'] = (3, None, ['abcdef', 'g'], '<l1>')",
+    "linecache.clearcache()",
+)
+case(
+    "settings: source of a function",
+    "import inspect, linecache\nS = ['def f2():\\n', '    return 1\\n']\n"
+    "linecache.cache['<l2>'] = (3, None, S, '<l2>')\nexec(compile(''.join(S), '<l2>', 'exec'))",
+    "y = y * len(inspect.getsource(f2))",
+    "linecache.cache['<l2>'] = (3, None, ['def f2():\\n', '    return 1000\\n'], '<l2>')",
+)
+case(
+    "settings: flags and traps of decimal numbers",
+    "import decimal",
+    "c = decimal.getcontext()\ny = y * (2 if c.flags[decimal.Inexact] else 3) * (5 if c.traps[decimal.Inexact] else 7)",
+    "decimal.getcontext().flags[decimal.Inexact] = True",
+    "decimal.getcontext().traps[decimal.Inexact] = True",
+    "decimal.getcontext().clear_flags(); decimal.getcontext().traps[decimal.Inexact] = False",
+)
+case(
+    "settings: contexts of decimal numbers",
+    "import decimal\nC = decimal.Context(prec=5)\nA = decimal.Decimal(2)",
+    "y = y * float(C.divide(A, 3)) + float(A.sqrt(C)) + float(C.create_decimal('1.23456'))",
+    "C.prec = 2",
+    "C.rounding = 'ROUND_UP'",
+    "C = decimal.Context(prec=3)",
+)
+case(
+    "settings: state of a partial",
+    "P = functools.partial(lambda v, k: v * k, k=2.0)\nQ = [functools.partial(lambda k, v: v * k, 2.0)]",
+    "y = P(y) * sorted([1.0, 2.0], key=Q[0])[0]",
+    "P.__setstate__((P.func, (), {'k': 3.0}, None))",
+    "P.__setstate__((lambda v, k: v + k, (), {'k': 3.0}, None))",
+    "Q[0].__setstate__((Q[0].func, (-3.0,), {}, None))",
+)
+case(
+    "settings: abstract methods that come later",
+    "import abc\nclass A(abc.ABC):\n    @abc.abstractmethod\n    def f(s): ...\nclass B(A):\n    def f(s):\n        return 2.0",
+    "try:\n    y = y * B().f()\nexcept TypeError:\n    y = y * 3",
+    "B.__abstractmethods__ = frozenset({'f'})",
+    "B.__abstractmethods__ = frozenset()",
+)
+case(
+    "settings: order of attention kernels",
+    "from torch.nn.attention import SDPBackend, sdpa_kernel",
+    "y = y * (1 + torch._C._get_sdp_priority_order()[0])",
+    "CONTEXT = lambda: sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION], set_priority=True)",
+    "CONTEXT = contextlib.nullcontext",
+)

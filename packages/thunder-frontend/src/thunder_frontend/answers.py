@@ -48,13 +48,16 @@ class Answers:
         if raised is not None:
             self.result_of(fails, tuple(args), raised)
 
-    def computes_decimals(self) -> None:
-        """Take in what computations with decimal numbers depend on, which is about to be made."""
-        if self._world.journal.touches(decimal.getcontext()):
+    def computes_decimals(self, operands: Sequence[Any]) -> None:
+        """Take in what a computation with decimal numbers depends on, which is about to be made."""
+        contexts = [c for c in operands if isinstance(c, decimal.Context)]
+        if any(map(self._world.journal.touches, (decimal.getcontext(), *contexts))):
             raise AcquisitionError(
                 "the program computes with decimal numbers in a context that it changes itself; change it before"
             )
         self.result_of(decimal_context, (), decimal_context())
+        for context in contexts:
+            self.result_of(decimal_context, (context,), decimal_context(context))
 
     def warns(self) -> None:
         """Take in what becomes of a warning that is about to be given, which may be an error."""

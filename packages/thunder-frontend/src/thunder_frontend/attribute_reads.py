@@ -95,6 +95,8 @@ class AttributeReads:
         raw = self._world.classes.lookup(type(obj), name)
         if raw is MISSING:
             getter = self._world.classes.lookup(type(obj), "__getattr__")
+            if getter is MISSING and _computes_attributes(type(obj)):
+                return self._world.read(source, "attribute", name, value)
             if getter is MISSING or isinstance(getter, types.FunctionType) and not isinstance(obj, types.ModuleType):
                 return value
             if getter is dict.__getitem__:
@@ -180,5 +182,13 @@ class AttributeReads:
             own = Source(source, "attribute", "__dict__")
             self._world.require(MembershipGuard(own, name, False), str(source), name, "absent")
 
+
+def _computes_attributes(cls: type) -> bool:
+    """Whether code in C finds attributes of objects of a class that neither they nor their class have."""
+    return type(cls.__getattribute__) is types.WrapperDescriptorType and cls.__getattribute__ not in PLAIN
+
+
+PLAIN = (object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__, super.__getattribute__)
+"""What finds attributes of objects, classes, modules and of what comes after a class."""
 
 __all__ = ["AttributeReads"]

@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
 HEAP_TYPE = 1 << 9
 IMMUTABLE_TYPE = 1 << 8
-ABSTRACT = 1 << 20
+"""Flag of classes whose attributes cannot be set."""
 BINARY = "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split()
 COMPARISONS = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "gt": "lt", "ge": "le"}
-"""Flag of classes whose attributes cannot be set."""
 
 GIVEN_AS_THEY_ARE = frozenset({
     types.FunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
@@ -239,9 +238,8 @@ class ClassReads:
 
     def _constructed(self, cls: type) -> None:
         """Take in what a call of a class runs."""
-        if cls.__flags__ & ABSTRACT:
-            names, source = cls.__abstractmethods__, held(cls, cls.__qualname__)  # type: ignore[attr-defined]
-            self._world.containers.contents(self._world.read(source, "attribute", "__abstractmethods__", names))
+        if "__abstractmethods__" in cls.__dict__:  # somebody may say that there are some, or none
+            self._in_turn((cls,), "__abstractmethods__")
         if type(cls) is not type:
             self.metaclass(cls)
             self.lookup(type(cls), "__call__")

@@ -58,6 +58,7 @@ ASKED_BY_NAME = {
     "_locale": "setlocale localeconv strcoll strxfrm",
     "_socket": "getdefaulttimeout gethostname",
     "_csv": "field_size_limit list_dialects",
+    "_codecs": "lookup lookup_error",
     "_tracemalloc": "is_tracing get_traceback_limit",
     "faulthandler": "is_enabled",
     "resource": "getrlimit getpagesize",
@@ -182,7 +183,7 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
         return True
     if name == "initial_seed":
         return fn is torch.initial_seed or isinstance(owner, torch.Generator)
-    if not isinstance(result, SCALARS) or not all(isinstance(a, SCALARS) for a in args):
+    if not isinstance(result, (*SCALARS, list)) or not all(isinstance(a, SCALARS) for a in args):
         return False
     if (getattr(fn, "__module__", None) or "").partition(".")[0] != "torch" or hashable(fn) and fn in SETTLED:
         return False
@@ -192,9 +193,9 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
     return verb.startswith(("get_", "is_", "are_", "device_count", "current_")) or name.endswith("_enabled")
 
 
-def decimal_context() -> str:
-    """Return what computations with decimal numbers in this thread depend on."""
-    now = decimal.getcontext()
+def decimal_context(context: decimal.Context | None = None) -> str:
+    """Return what computations with decimal numbers depend on in a context, or in that of this thread."""
+    now = decimal.getcontext() if context is None else context
     traps = [trap.__name__ for trap, on in now.traps.items() if on]
     return f"{now.prec} {now.rounding} {now.Emin} {now.Emax} {now.capitals} {now.clamp} {' '.join(traps)}"
 

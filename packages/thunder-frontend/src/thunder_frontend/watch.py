@@ -66,6 +66,8 @@ from thunder_ir import (
 NUMBERS = re.compile(r"\b(Integer|Float|Complex|Bool)Proxy\b")
 """How code in C calls a number that is open, where it refuses it."""
 
+DECIMAL = (decimal.Decimal, decimal.Context)
+
 EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
 
 
@@ -265,6 +267,7 @@ class Watch(Callbacks):
             owner = args[0]
         shows = methods is TEXT and (fn is not operator.mod or isinstance(args[0], str))
         self.world.settings.called(fn, bound, args, kwargs, shows)
+        self.world.registries.called(fn, bound, args, kwargs)
         if is_container(owner):
             if self.world.source_of(owner) is not None:
                 self._method(owner, name, fn, args)
@@ -281,8 +284,8 @@ class Watch(Callbacks):
             self._varies(name)
         if known and is_asked_again(fn, args):
             self.world.answers.asked(fn, args, kwargs)
-        if any([isinstance(a, decimal.Decimal) for a in (bound, *args)]):
-            self.world.answers.computes_decimals()
+        if any([isinstance(a, DECIMAL) for a in (bound, *args, *kwargs.values())]):
+            self.world.answers.computes_decimals((bound, *args, *kwargs.values()))
         if isinstance(getattr(type(fn), "__call__", None), types.FunctionType):  # noqa: B004
             self.world.unwatched.escapes(fn, watched=False)
         self._passed(fn, owner, [*args, *kwargs.values()])

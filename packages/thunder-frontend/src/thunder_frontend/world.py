@@ -42,6 +42,7 @@ from thunder_frontend.kinds import (
 from thunder_frontend.library_settings import LibrarySettings
 from thunder_frontend.native_frames import NativeFrames
 from thunder_frontend.native_state import NativeState
+from thunder_frontend.registries import Registries
 from thunder_frontend.sources import Source, held
 from thunder_frontend.unwatched import Unwatched
 
@@ -73,6 +74,7 @@ class World:
         self.answers = Answers(self)
         self.states = NativeState(self)
         self.settings = LibrarySettings(self)
+        self.registries = Registries(self)
         self._facts: set[Any] = set()
         self.guards: list[Guard] = []
         self.log: list[tuple[Any, ...]] = []
@@ -107,6 +109,8 @@ class World:
             self.hold(value.__self__, f"{name}.__self__")
             self.hold(value.__func__, name)
         elif isinstance(value, functools.partial):
+            for part in ("func", "args", "keywords"):  # which __setstate__ sets
+                self.part(value, name, part)
             self.hold(value.func, name)
             for part, what in ((value.args, "args"), (value.keywords, "keywords")):
                 self.know(part, held(part, f"{name}.{what}"))
