@@ -13,6 +13,7 @@ import torch
 
 from thunder_frontend.backward_hooks import HookHandle, ModuleHooks, hook_tensor
 from thunder_frontend.batch_levels import Batches
+from thunder_frontend.constants import Arrays
 from thunder_frontend.custom_functions import CustomFunctions, rule_for_higher_derivatives
 from thunder_frontend.errors import (
     AcquisitionError,
@@ -128,6 +129,7 @@ class Acquisition(WriteCalls):
         self._unseen: Input | None = None
         self.leaves = Leaves(self)
         self.prints = Prints(self)
+        self.arrays = Arrays(self)
         self.spent: set[str] = set()
         self._repeats = Repeats(self.world, self.builder, self.known_input, self.wrap, lambda: self.changes)
 
@@ -347,7 +349,7 @@ class Acquisition(WriteCalls):
         now, arguments = EnvironmentGuard(), ArgumentsGuard(args, kwargs)
         self._log = log
         self.world.hold(function, getattr(function, "__name__", "function"))
-        watch = Watch(self.world, self.sharp, self.branch)
+        watch = Watch(self.world, self.sharp, self.branch, self.arrays)
         run = interpret(
             function,
             lookasides=lookasides(self),
@@ -374,6 +376,7 @@ class Acquisition(WriteCalls):
             if watch.refusal is not None:  # and the program's handler took it for an error of its own
                 raise refused(watch.refusal) from watch.refusal.__cause__
             with torch._C.DisableTorchFunction():
+                self.arrays.check()
                 self.shared.require_apart()
                 self.world.objects_apart()
                 if self.known is not None and (seen := self.known.guard()) is not None:

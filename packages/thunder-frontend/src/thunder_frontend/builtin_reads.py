@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.class_reads import class_of
+from thunder_frontend.constants import OF_ARRAYS
 from thunder_frontend.journal import MISSING
 from thunder_frontend.kinds import DICTS, LISTS, SETS, is_container
 from thunder_frontend.world import World
@@ -144,7 +145,7 @@ BEFORE: dict[Any, Callable[..., None]] = {
 TAKE_STATE = frozenset({"__reduce_ex__", "__reduce__", "__getstate__"})
 """Methods that return all that an object is made of, for copies."""
 
-TAKE_ARRAYS = frozenset({torch.from_numpy})
+TAKE_ARRAYS = frozenset({torch.from_numpy, *OF_ARRAYS})
 """Functions that make a tensor of an array, which becomes an input of the program."""
 
 EQUAL = ("__eq__",)

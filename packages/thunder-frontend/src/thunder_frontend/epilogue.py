@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import increment_version
 
+from thunder_frontend.buffers import write_back
 from thunder_frontend.journal import MISSING, refill
 from thunder_frontend.leaves import fill
 from thunder_frontend.outputs import Built, Outside
@@ -118,6 +119,8 @@ def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
             return f"{printer}(*{value}, sep={sep!r}, end={end!r}, file={target}, flush={flush!r})"
         case "extend":
             return f"{target}.extend({value})"
+        case "fill":
+            return f"{context.object(write_back, 'write_back')}({target}, {value})"
         case "delete":
             kind, key = effect.key
             return f"{context.object(remove, 'remove')}({target}, {kind!r}, {literal(key, context)})"

@@ -8,6 +8,8 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from thunder_frontend.buffers import copy_of, holds, write_back
+
 MISSING = object()
 
 Place: TypeAlias = tuple[int, str, Any]
@@ -20,7 +22,7 @@ class Write:
 
     Args:
         kind: ``"attribute"``, ``"item"``, ``"cell"``, ``"context"`` (the value of a context variable), ``"end"`` (of
-            a list that was only appended to) or ``"container"`` (the whole of a list, dict or set).
+            a list that was only appended to), ``"buffer"`` or ``"container"`` (the whole of a list, dict or set).
         target: the object written to.
         key: name or key; ``None`` for a cell, a context variable, an end or a whole container.
         before: what was there, :data:`MISSING` if nothing; of a container, a copy; of an end, the length of the list.
@@ -45,6 +47,7 @@ class Journal:
         self._containers: set[int] = set()
         self._earlier: list[Write] = []
         self._expected: dict[Place, Write] = {}
+        self._buffers: dict[int, tuple[Any, Any]] = {}
         self.version = 0
         self.consulted = 0
 
@@ -87,6 +90,20 @@ class Journal:
         appended = container[start:]
         del container[start:]
         return appended  # type: ignore[no-any-return]
+
+    def watch_buffer(self, buffer: Any) -> None:
+        """Remember the contents of a buffer to which code that nobody watches may write from now on."""
+        if id(buffer) not in self._buffers:
+            self._buffers[id(buffer)] = buffer, copy_of(buffer)
+
+    def is_unchanged(self, buffer: Any) -> bool:
+        """Whether a buffer holds what it held when it was first seen."""
+        return id(buffer) not in self._buffers or holds(buffer, self._buffers[id(buffer)][1])
+
+    def _settle_buffers(self) -> None:
+        for buffer, before in self._buffers.values():
+            if not holds(buffer, before):
+                self._keep(Write("buffer", buffer, None, before))
 
     def expect(self, kind: str, target: Any, key: Any, before: Any) -> None:
         """Remember what is at a place that code which nobody watches may write; see :meth:`settle`."""
@@ -183,6 +200,7 @@ class Journal:
 
     def writes(self) -> list[Write]:
         """Return the places written to, in the order of their first write."""
+        self._settle_buffers()
         return list(self._writes.values())
 
     def now(self, write: Write) -> Any:
@@ -208,6 +226,7 @@ class Journal:
     def undo(self) -> None:
         """Put everything back, last write first."""
         self.settle()
+        self._settle_buffers()
         for write in reversed(self._writes.values()):
             _restore(write)
         for write in reversed(self._earlier):
@@ -275,6 +294,8 @@ def _restore(write: Write) -> None:
             target.cell_contents = before
         case "end":
             del target[before:]
+        case "buffer":
+            write_back(target, before)
         case "context":
             pass  # each acquisition has a context of its own
         case _:

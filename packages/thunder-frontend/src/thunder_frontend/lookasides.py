@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import _push_mode
 
 from thunder_frontend import module_calls, transformer_encoders
 from thunder_frontend.branches import Branches
+from thunder_frontend.constants import variable
 from thunder_frontend.control_flow import OPERATORS, WHILE_LOOP, choose
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
@@ -129,6 +130,7 @@ def _of_single_functions(acquisition: Any) -> dict[Any, Any]:
         transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
         logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
         print: acquisition.prints,
+        torch.autograd.Variable: functools.partial(variable, acquisition),
     }
 
 

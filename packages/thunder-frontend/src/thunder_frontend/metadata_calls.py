@@ -367,6 +367,10 @@ def _plain_number(calls: Any, tensor: T) -> Any:
     raise DataDependentError(_VALUE)
 
 
+_ARRAY = (
+    "NumPy would get the values of a tensor, which are known only when the program runs. Use PyTorch's function "
+    "instead, with tensors made of arrays (torch.as_tensor), or return the tensor and go on with NumPy outside"
+)
 _TEXT = (
     "the text of a tensor shows its values, which are known only when the program runs. Print the tensor itself, "
     "as in print('x is', x), which each call does; or return it, and make the text outside"
@@ -382,8 +386,10 @@ def _look(function: Any, refusal: str = _VALUE) -> None:
         return function(known, *args, **kwargs)
 
 
-for _function in (T.__bool__, T.__complex__, T.__index__, T.numpy, T.__array__, T.is_nonzero, torch.is_nonzero):
+for _function in (T.__bool__, T.__complex__, T.__index__, T.is_nonzero, torch.is_nonzero):
     _look(_function)
+_look(T.numpy, _ARRAY)
+_look(T.__array__, _ARRAY)
 
 
 @answers(T.__repr__)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.buffers import copy_of
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.freed_graphs import descendants, spent
 from thunder_frontend.histories import is_unconnected
@@ -182,6 +183,8 @@ class Outcome:
         target = Outside(source)
         if write.kind == "end":
             return [Effect("extend", target, None, template(now[write.before :], tensor, self.calls.world))]
+        if write.kind == "buffer":
+            return [Effect("fill", target, None, Outside(held(copy_of(now), "contents")))]
         if write.kind == "container":
             return [Effect("refill", target, None, template(_copied(now), tensor, self.calls.world))]
         if now is MISSING:

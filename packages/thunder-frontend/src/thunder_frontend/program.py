@@ -50,7 +50,8 @@ class Effect:
         kind: ``"tensor"`` (copy into a tensor, in the way that ``key`` says), ``"metadata"`` (call the method
             ``key`` on a tensor), ``"memory"`` (give a tensor the memory of another, the first part of the value),
             ``"leaf"`` (give a new leaf its contents), ``"attribute"``, ``"item"``, ``"cell"``, ``"context"`` (of
-            a context variable), ``"delete"``, ``"extend"``, ``"refill"`` or ``"print"`` (to the file ``target``).
+            a context variable), ``"delete"``, ``"extend"``, ``"fill"``
+            (of a buffer), ``"refill"`` or ``"print"`` (to the file ``target``).
         target: template of the object written to.
         key: name, key, or ``None``.
         value: template of what is written.

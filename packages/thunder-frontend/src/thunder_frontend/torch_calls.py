@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend import embeddings  # noqa: F401  (files answers)
+from thunder_frontend import constants, embeddings  # noqa: F401  (which files answers)
 from thunder_frontend.autograd_calls import ANSWERS
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
 from thunder_frontend.histories import check_reads, fixed_reason, is_unconnected
@@ -67,6 +67,8 @@ AS_STRIDED = frozenset({T.as_strided, torch.as_strided})
 
 SELECTS = frozenset({T.select, torch.select})
 
+INDEXED = frozenset({T.__getitem__, T.__setitem__})
+
 ONE_BY_ONE = frozenset({torch.atleast_1d, torch.atleast_2d, torch.atleast_3d})
 """Functions that return a view of each of their arguments."""
 
@@ -88,6 +90,7 @@ class TorchCalls:
     levels: Levels
     layouts: Layouts
     leaves: Leaves
+    arrays: constants.Arrays
     looks = Looks.AT_NOTHING
     known: KnownValues | None = None
 
@@ -131,6 +134,8 @@ class TorchCalls:
 
     def _do(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args, kwargs = tensors_by_position(function, args, kwargs)
+        if function in INDEXED and len(args) > 1:
+            args = (args[0], self.arrays.as_index(args[1]), *args[2:])
         answer = ANSWERS.get(function)
         if answer is not None:
             return answer(self, *args, **kwargs)
@@ -332,10 +337,12 @@ class TorchCalls:
             return tree._make([self.values(item) for item in tree])
         if cls.__module__ == "numpy" and isinstance(tree, NumPyScalar):
             return tree.item()  # as PyTorch takes it
+        if is_array(tree):
+            raise AcquisitionError("an array of NumPy is no tensor; make one of it (torch.from_numpy, torch.as_tensor)")
         if cls is slice:
             ends = (tree.start, tree.stop, tree.step)
             return slice(*[self.number_of(end) if isinstance(end, torch.Tensor) else end for end in ends])
-        if hasattr(cls, "__index__") and not (isinstance(tree, (int, Proxy, torch._C.ScriptObject)) or is_array(tree)):
+        if hasattr(cls, "__index__") and not isinstance(tree, (int, Proxy, torch._C.ScriptObject)):
             return operator.index(tree)  # as PyTorch took it, and was watched to take it, before it asked for this
         return tree
 

@@ -66,6 +66,7 @@ class Unwatched:
                 refuse_large(source, value)
                 refuse_objects(source, value)
                 self._world.require(SnapshotGuard(source, value), id(value), "snapshot")
+                self._world.journal.watch_buffer(value)
                 for name, item in getattr(value, "__dict__", {}).items():  # the mask of a masked array
                     self.escapes(self._world.attributes.found(value, name, item))
         elif not isinstance(value, (*CODE, torch.nn.Module)):

@@ -35,6 +35,7 @@ from thunder_frontend.builtin_reads import (
     only_grows,
 )
 from thunder_frontend.class_reads import SPECIAL_METHODS, class_of
+from thunder_frontend.constants import Arrays
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of, is_slot
 from thunder_frontend.kinds import CODE, DICTS, LISTS, VALUES, is_buffer, is_container
@@ -79,14 +80,20 @@ class Watch(Callbacks):
         sharp: called with a sentence about an effect that the compiled program will not repeat.
         branches: takes a traced tensor or number that code branches on, the code, and the place in it; returns the
             truth to go by, or ``NotImplemented``.
+        arrays: what tensors are made of.
     """
 
     def __init__(
-        self, world: World, sharp: Callable[[str], None], branches: Callable[[Any, CodeType, int], Any]
+        self,
+        world: World,
+        sharp: Callable[[str], None],
+        branches: Callable[[Any, CodeType, int], Any],
+        arrays: Arrays,
     ) -> None:
         self.world = world
         self.sharp = sharp
         self.branches = branches
+        self.arrays = arrays
         self.refusal: ThunderError | None = None
 
     def branch(self, value: Any, code: CodeType, offset: int) -> Any:
@@ -249,6 +256,7 @@ class Watch(Callbacks):
             self._context_variable(fn.__self__, fn.__name__, args)
         for value in (getattr(fn, "__self__", None), *args):
             if is_buffer(value) and not (known and fn in TAKE_ARRAYS):
+                self.arrays.looked_at(value)
                 self.world.unwatched.escapes(value)
         if known and fn in BEFORE:
             BEFORE[fn](self.world, *args)
@@ -301,7 +309,7 @@ class Watch(Callbacks):
 
     def _passed(self, fn: Any, owner: Any, values: list[Any]) -> None:
         """Take in what is passed to a call that cannot be watched."""
-        if hashable(fn) and fn in TAKE_ARRAYS:
+        if hashable(fn) and fn in TAKE_ARRAYS and values and is_buffer(values[0]):
             return
         watched = isinstance(fn, type) or getattr(fn, "__module__", None) in BUILTIN or is_container(owner)
         for value in values:
@@ -340,6 +348,10 @@ class Watch(Callbacks):
             self.world.answers.imported(result, args[0])
         if type(result) is types.MappingProxyType and args and isinstance(args[0], type):
             return self.world.attributes.found(args[0], "__dict__", result)
+        if isinstance(result, torch.Tensor):
+            result = self.arrays.made(fn, args, result)
+            if isinstance(result, TracedTensor):
+                return result
         if fn is operator.getitem and is_container(args[0]):
             return self.world.containers.item(args[0], args[1], result)
         if fn is _abc._abc_instancecheck or fn is _abc._abc_subclasscheck:
