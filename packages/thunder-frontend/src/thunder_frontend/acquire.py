@@ -47,7 +47,8 @@ from thunder_frontend.outcome import Outcome
 from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.printing import Prints
 from thunder_frontend.program import OWN_NAMES, Input, Program
-from thunder_frontend.repeats import Repeats, Run
+from thunder_frontend.repeats import Repeats
+from thunder_frontend.replay import Run
 from thunder_frontend.shared_memory import SharedMemory
 from thunder_frontend.sources import Source
 from thunder_frontend.storage import own_storage
