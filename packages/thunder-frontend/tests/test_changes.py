@@ -87,6 +87,31 @@ def test_iterators_begun_outside_are_refused_before_they_are_advanced(setup, bod
     assert scene.call(scene.program) is not None
 
 
+COUNTING = "L1 = []\nclass O1:\n    def __del__(s):\n        L1.append(1)"
+
+
+@pytest.mark.parametrize(
+    ("setup", "body"),
+    [
+        (COUNTING, "O1()\ny = y * (1 + len(L1))"),
+        (COUNTING, "d = {'a': O1()}\nd.pop('a')\ny = y * (1 + len(L1))"),
+        (COUNTING + "\nclass P1(O1):\n    pass\ndef f1():\n    o = P1()", "f1()\ny = y * (1 + len(L1))"),
+        (COUNTING, "class P(O1):\n    pass\nP()\ny = y * (1 + len(L1))"),
+        ("class O2: pass\nL2 = []", "o = O2()\nimport weakref\nr = weakref.ref(o, L2.append)\ndel o\ny = y * len(L2)"),
+    ],
+)  # fmt: skip
+def test_what_happens_when_objects_of_the_program_die_is_refused(setup, body):
+    scene = Scene([Case("finaliser", setup, body, ())])
+    with pytest.raises(AcquisitionError, match="not on later calls"):
+        scene.call(jit(scene.program))
+
+
+def test_finalisers_that_do_nothing_are_no_obstacle():
+    never_stale(
+        [Case("finaliser", "class O1:\n    k = 2.0\n    def __del__(s):\n        pass", "y = y * O1().k", ())], []
+    )
+
+
 @pytest.mark.parametrize(
     ("setup", "body"),
     [

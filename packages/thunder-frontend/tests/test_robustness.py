@@ -99,7 +99,7 @@ def test_a_compiled_function_is_called_while_another_is_compiled_by_the_same_thr
             inner(torch.ones(2))
 
     def program(x):
-        Meddling()
+        object.__new__(Meddling)  # as the collector may drop one at any time
         return x + 1
 
     assert torch.equal(jit(program)(torch.ones(3)), torch.full((3,), 2.0))

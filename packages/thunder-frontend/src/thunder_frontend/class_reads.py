@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.finalisers import refuse_finaliser
 from thunder_frontend.guards import HeldPartGuard, IdentityGuard, MembershipGuard
 from thunder_frontend.journal import MISSING
 from thunder_frontend.kinds import is_of_library
@@ -238,6 +239,7 @@ class ClassReads:
 
     def _constructed(self, cls: type) -> None:
         """Take in what a call of a class runs."""
+        refuse_finaliser(cls)
         if "__abstractmethods__" in cls.__dict__:  # somebody may say that there are some, or none
             self._in_turn((cls,), "__abstractmethods__")
         if type(cls) is not type:

@@ -114,14 +114,14 @@ def _is_of_numpy(value: Any) -> bool:
 
 
 def _holds_of_numpy(value: Any) -> bool:
-    if value.__class__ in (list, tuple):
+    if type(value) in (list, tuple):
         return any([_is_of_numpy(item) for item in value])
     return _is_of_numpy(value)
 
 
 def _is_of_package(fn: Any) -> bool:
     """Whether something that is called is one of NumPy's functions, written in C or in Python, or of their classes."""
-    module = fn.__globals__.get("__name__") if fn.__class__ is types.FunctionType else getattr(fn, "__module__", None)
+    module = fn.__globals__.get("__name__") if type(fn) is types.FunctionType else getattr(fn, "__module__", None)
     return any([isinstance(m, str) and m.partition(".")[0] == "numpy" for m in (module, type(fn).__module__)])
 
 
@@ -140,7 +140,7 @@ def _may_go_wrong(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bo
         return False
     numpy: Any = sys.modules["numpy"]
     alone = _hashable_in(fn, WITHOUT_EFFECTS) or getattr(fn, "__name__", "") in WITHOUT_EFFECTS_BY_NAME
-    alone = alone or fn.__class__ is numpy.ufunc and "O" not in "".join(fn.types[:1])
+    alone = alone or type(fn) is numpy.ufunc and "O" not in "".join(fn.types[:1])
     alone = alone or isinstance(fn, type) and issubclass(fn, numpy.generic)
     if not alone or "out" in kwargs or not all(map(_is_plain, (*args, *kwargs.values()))):
         return True
@@ -156,7 +156,7 @@ def _may_go_wrong(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bo
 
 def _is_plain(value: Any) -> bool:
     """Whether computations with a value run no code of the user's."""
-    if value.__class__ in (list, tuple):
+    if type(value) in (list, tuple):
         return all(map(_is_plain, value))
     cls = type(value)
     return cls in PLAIN or cls.__module__ == "numpy"

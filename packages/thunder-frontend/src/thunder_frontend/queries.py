@@ -183,7 +183,7 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
         return True
     if name == "initial_seed":
         return fn is torch.initial_seed or isinstance(owner, torch.Generator)
-    answers = result if result.__class__ is list and result else (result,)
+    answers = result if type(result) is list and result else (result,)
     if not all([isinstance(a, SCALARS) for a in (*answers, *args)]):
         return False
     if (getattr(fn, "__module__", None) or "").partition(".")[0] != "torch" or hashable(fn) and fn in SETTLED:

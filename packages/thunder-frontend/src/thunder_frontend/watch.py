@@ -36,6 +36,7 @@ from thunder_frontend.builtin_reads import (
 )
 from thunder_frontend.class_reads import SPECIAL_METHODS, class_of
 from thunder_frontend.constants import Arrays
+from thunder_frontend.finalisers import refuse_callback
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of, is_slot
 from thunder_frontend.kinds import CODE, DICTS, LISTS, VALUES, is_buffer, is_container
@@ -276,6 +277,7 @@ class Watch(Callbacks):
         shows = methods is TEXT and (fn is not operator.mod or isinstance(args[0], str))
         self.world.settings.called(fn, bound, args, kwargs, shows)
         self.world.registries.called(fn, bound, args, kwargs)
+        refuse_callback(fn, args)
         if is_container(owner):
             if self.world.source_of(owner) is not None:
                 self._method(owner, name, fn, args)
