@@ -4,6 +4,7 @@ import collections
 import contextlib
 import copy
 import importlib
+import io
 import logging
 import math
 import pickle
@@ -216,6 +217,10 @@ def test_an_error_names_the_operation_and_the_users_line_and_shows_the_users_fra
         (lambda x: torch.add(x, x, out=x[:1]), "right shape"),
         (lambda x: torch.no_grad()(torch.Tensor.t_)(x.requires_grad_()), "use t"),
         (lambda x: x.numpy(), "known only when the program runs"),
+        (lambda x: pickle.dumps(x), "save it outside"),
+        (lambda x: torch.save(x, io.BytesIO()), "save it outside"),
+        (lambda x: torch.profiler.profile().__enter__(), "start it around the call"),
+        (lambda x: torch.autograd.profiler.profile().__enter__(), "start it around the call"),
     ],
 )
 def test_what_cannot_be_traced_is_refused_with_the_way_out(program, message):

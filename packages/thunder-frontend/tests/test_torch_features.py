@@ -4,6 +4,8 @@ import pytest
 import torch
 from against_eager import copied, same_as_eager
 from torch import nn
+from torch.ao.nn import quantizable
+from torch.testing._utils import freeze_rng_state
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
@@ -294,3 +296,42 @@ def test_operations_of_compiled_modules_are_counted():
 def test_calls_of_python_for_each_element_are_refused(call):
     with pytest.raises(AcquisitionError, match="one element after the other.*use operations on the whole tensor"):
         jit(lambda x: call(x * 2))(torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("make", "count"),
+    [
+        (lambda: quantizable.LSTM(4, 5, 2), 1),
+        (lambda: quantizable.LSTMCell(4, 5), 1),
+        (lambda: quantizable.MultiheadAttention(4, 2), 3),
+    ],
+)
+def test_modules_made_for_quantization_are_programs(make, count):
+    torch.manual_seed(0)
+    module = make()
+    arguments = [torch.randn(*((2, 4) if isinstance(module, quantizable.LSTMCell) else (3, 2, 4)))] * count
+    torch.testing.assert_close(jit(module)(*arguments), module(*arguments))
+
+
+def test_a_sequence_of_quasirandom_points_goes_on_from_call_to_call():
+    engines = [torch.quasirandom.SobolEngine(3, scramble=True, seed=1) for _ in range(2)]
+    functions = [lambda x: x + engines[0].draw(2), jit(lambda x: x + engines[1].draw(2))]
+    x = torch.ones(3)
+    for _ in range(3):
+        assert torch.equal(*[function(x) for function in functions])
+
+
+def test_a_seed_set_by_a_helper_of_pytorchs_is_set_on_each_call():
+    def program(x):
+        with freeze_rng_state():
+            torch.manual_seed(7)
+            drawn = torch.bernoulli(x)
+        return drawn, torch.rand(2)
+
+    compiled = jit(program)
+    for seed in range(3):
+        results = []
+        for function in (program, compiled):
+            torch.manual_seed(seed)
+            results.append(function(torch.full((20,), 0.5)))
+        torch.testing.assert_close(results[1], results[0], rtol=0, atol=0)

@@ -30,6 +30,11 @@ from thunder_ir import Symbol
 
 CHECKPOINT, SAVED_TENSORS_HOOKS = torch.utils.checkpoint.checkpoint, torch.autograd.graph.saved_tensors_hooks
 RECORD_FUNCTION = torch.autograd.profiler.record_function
+PROFILERS = (
+    torch.profiler.profile.__enter__, torch.profiler.profile.start, torch.profiler._KinetoProfile.start,
+    torch.autograd.profiler.profile.__enter__, torch.autograd.profiler.emit_nvtx.__enter__,
+    torch.autograd.profiler.emit_itt.__enter__,
+)  # fmt: skip
 AUTOGRAD_GRAD, AUTOGRAD_BACKWARD = torch.autograd.grad, torch.autograd.backward
 FUNCTION_APPLY, TORCH_COMPILE = torch.autograd.Function.apply.__func__, torch.compile
 
@@ -104,7 +109,15 @@ def _of_capture(acquisition: Any) -> dict[Any, Any]:
         _push_mode: _no_dispatch_modes,
         RECORD_FUNCTION.__enter__: lambda self: self,  # what happens when a program is acquired is not its profile
         RECORD_FUNCTION.__exit__: lambda self, *exception: None,
+        **dict.fromkeys(PROFILERS, _no_profilers),
     }
+
+
+def _no_profilers(profiler: Any) -> None:
+    raise AcquisitionError(
+        f"{type(profiler).__name__}, started inside of a compiled program, would profile how it is acquired; start it "
+        "around the call of the compiled function"
+    )
 
 
 def _no_dispatch_modes(mode: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -169,17 +170,31 @@ def _deepcopy(calls: Any, tensor: T, memo: dict[int, Any]) -> Any:
     return made
 
 
-@answers(T.__reduce_ex__)
-def reduced(calls: Any, tensor: T, protocol: Any) -> Any:
-    """What ``copy.copy`` asks for: how to make a tensor of the same memory, and its attributes."""
-    traced = calls.traced(tensor)
+@dataclass(frozen=True, eq=False)
+class Another:
+    """Makes a tensor of the same memory, with the same attributes: what ``copy.copy`` of one asks for."""
 
-    def other() -> Any:
-        made = calls.as_class(traced._stands_for, tensor, calls.requires_grad(traced))
+    calls: Any
+    tensor: TracedTensor
+
+    def __call__(self) -> Any:
+        """Return the tensor."""
+        calls, traced = self.calls, self.tensor
+        made = calls.as_class(traced._stands_for, traced, calls.requires_grad(traced))
         made.__dict__.update(traced.attributes())
         return made
 
-    return other, ()
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise AcquisitionError(
+            "a tensor is pickled or saved inside of a compiled program, whose values are known only when the program "
+            "runs; return it, and save it outside"
+        )
+
+
+@answers(T.__reduce_ex__)
+def reduced(calls: Any, tensor: T, protocol: Any) -> Any:
+    """What ``copy.copy`` asks for."""
+    return Another(calls, calls.traced(tensor)), ()
 
 
 _LAYOUT = (

@@ -15,7 +15,8 @@ from thunder_frontend.own_code import PACKAGES, package_of
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
     "torch.nn.attention", "torch.autograd.function", "torch.distributions", "torch.random", "torch.fx.graph_module",
-    "torch.ao.nn.qat", "torch.ao.nn.intrinsic.qat", "torch.ao.quantization", "torch.nn.parallel.data_parallel",
+    "torch.ao.nn", "torch.ao.pruning", "torch.ao.quantization", "torch.nn.parallel.data_parallel", "torch.testing",
+    "torch.quasirandom",
     *INTERPRETED_TRANSFORMS, *INTERPRETED_OPERATORS,
 )  # fmt: skip
 """Modules of PyTorch whose functions are interpreted, those below them included."""
