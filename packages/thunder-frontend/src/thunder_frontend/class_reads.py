@@ -23,6 +23,7 @@ from thunder_frontend.journal import MISSING
 from thunder_frontend.kinds import is_of_library
 from thunder_frontend.sources import Source, held
 from thunder_frontend.traced_tensor import TracedTensor
+from thunder_ir import NumberProxy
 
 if TYPE_CHECKING:
     from thunder_frontend.world import World
@@ -324,6 +325,13 @@ class ClassReads:
                 self.lookup(cls, name)
             found += names
         return found
+
+
+def type_of(value: Any, cls: type) -> type:
+    """Return what the type of a value is to the program: of what it stands for, where it is a stand-in."""
+    if isinstance(value, TracedTensor):
+        return value._stands_for
+    return value.python_type if isinstance(value, NumberProxy) else cls
 
 
 def class_of(value: Any) -> type:
