@@ -6,6 +6,8 @@ import pytest
 import torch
 from against_eager import tensors
 from torch import nn
+from torch.distributed._functional_collectives import all_reduce
+from torch.distributed.fsdp import fully_shard
 from torch.nn.utils import parametrizations, parametrize, prune
 
 from thunder_frontend import AcquisitionError, jit
@@ -149,6 +151,40 @@ def test_compiled_modules_are_what_distributed_data_parallel_wraps(tmp_path):
         torch.testing.assert_close(module.weight.grad, torch.full((3, 3), 2.0))
         with pytest.raises(AcquisitionError, match="compile the module that it wraps"):
             jit(torch.nn.parallel.DistributedDataParallel(module))(x)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_fully_shard_takes_modules_whose_forward_is_compiled(tmp_path):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        torch.manual_seed(0)
+        expected, x = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2)), torch.randn(2, 3)
+        found = copy.deepcopy(expected)
+        for layer in found:
+            layer.forward = jit(layer.forward)
+            fully_shard(layer)
+        fully_shard(found)
+        for _ in range(2):
+            for module in (expected, found):
+                module(x).sum().backward()
+                torch.optim.SGD(module.parameters(), 0.1).step()
+        torch.testing.assert_close(found(x), expected(x))
+        with pytest.raises(AcquisitionError, match=r"module.forward = thunder.jit\(module.forward\), then fully_shard"):
+            jit(found)(x)
+        with pytest.raises(TypeError, match=r"module.forward = thunder.jit\(module.forward\), then fully_shard"):
+            fully_shard(jit(expected))
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_collectives_are_refused_with_the_way_out(tmp_path):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        with pytest.raises(AcquisitionError, match="_functional_collectives, which return new tensors"):
+            jit(lambda x: torch.distributed.all_reduce(x))(torch.ones(2))
+        reduced = jit(lambda x: all_reduce(x, "sum", torch.distributed.group.WORLD) * 2)
+        torch.testing.assert_close(reduced(torch.ones(2)), torch.full((2,), 2.0))
     finally:
         torch.distributed.destroy_process_group()
 

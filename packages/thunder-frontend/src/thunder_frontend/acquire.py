@@ -15,6 +15,7 @@ from thunder_frontend.backward_hooks import HookHandle, ModuleHooks, hook_tensor
 from thunder_frontend.batch_levels import Batches
 from thunder_frontend.constants import Arrays
 from thunder_frontend.custom_functions import CustomFunctions, rule_for_higher_derivatives
+from thunder_frontend.distributed_calls import refuse_wrappers
 from thunder_frontend.errors import (
     AcquisitionError,
     DataDependentError,
@@ -255,11 +256,7 @@ class Acquisition(WriteCalls):
     ) -> Run | Again | None:
         """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
         self.world.classes.lookup(type(module), "__call__")
-        if isinstance(module, torch.nn.parallel.DistributedDataParallel):
-            raise AcquisitionError(
-                "DistributedDataParallel synchronises gradients outside of what is compiled; compile the module that "
-                "it wraps: DistributedDataParallel(thunder.jit(module))"
-            )
+        refuse_wrappers(module)
         if self.symbolic or self._log or self.levels.stack or self.looks is Looks.AT_ALL:
             return None
         with torch._C.DisableTorchFunction():

@@ -16,6 +16,7 @@ from thunder_frontend import module_calls, transformer_encoders
 from thunder_frontend.branches import Branches
 from thunder_frontend.constants import variable
 from thunder_frontend.control_flow import OPERATORS, WHILE_LOOP, choose
+from thunder_frontend.distributed_calls import REFUSED_COLLECTIVES
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
 from thunder_frontend.kinds import VALUES
@@ -57,6 +58,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         **Seeds(acquisition).lookasides(),
         **_of_control_flow(acquisition),
         **_of_executors(acquisition),
+        **REFUSED_COLLECTIVES,
     }
     if acquisition.opens:
         table.update(open_number_lookasides(acquisition))

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.compiled import CompiledFunction
+from thunder_frontend.distributed_calls import FULLY_SHARDED
 from thunder_frontend.dynamo import left_alone_by_dynamo
 from thunder_frontend.module_calls import has_hooks
 from thunder_frontend.one_way import OtherWay
@@ -148,6 +149,8 @@ class ThunderModule(torch.nn.Module):
         Raises:
             TypeError: the class is the user's.
         """
+        if any(base.__name__ == "FSDPModule" for base in cls.__bases__):
+            raise TypeError(FULLY_SHARDED)
         if "_thunder_class" not in cls.__dict__:
             original = next((vars(c)["_thunder_class"] for c in cls.__mro__ if "_thunder_class" in vars(c)), None)
             base = torch.nn.Module if original is None else original

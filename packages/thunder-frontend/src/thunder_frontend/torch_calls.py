@@ -375,8 +375,9 @@ class TorchCalls:
         found = self._tensor_of(tensor)
         if found is None:
             raise UnknownTensorError(
-                f"a tensor of shape {tuple(tensor.shape)} reached an operation by a way that cannot be guarded; "
-                "pass it as an argument, or keep it in an attribute, a closure, a global or a container of these"
+                f"a {type(tensor).__name__} of shape {tuple(tensor.shape)} reached an operation by a way that "
+                "cannot be guarded; pass it as an argument, or keep it in an attribute, a closure, a global or "
+                "a container of these"
             )
         return found
 
