@@ -386,7 +386,7 @@ class Acquisition(WriteCalls):
             return replace(program, raises=raised)
 
     def _program(self, now: EnvironmentGuard, arguments: ArgumentsGuard, result: Any, log: Any) -> Program:
-        self._outcome = outcome = Outcome(self, result)
+        outcome = Outcome(self, result)
         self.levels.check(outcome.proxies)
         inputs = tuple([i.proxy for i in (*self.inputs, *self.numbers)])
         names = {p.name for p in inputs}

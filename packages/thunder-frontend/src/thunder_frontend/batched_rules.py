@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +15,6 @@ from thunder_torch import call
 from thunder_vmap import batch_transform_on_trace
 
 T = torch.Tensor
-Rules = Mapping[Symbol, Callable[..., Any]]
 
 
 class BatchedRule:

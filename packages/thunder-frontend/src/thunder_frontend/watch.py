@@ -61,10 +61,7 @@ class Watch(Callbacks):
         self.sharp = sharp
         self.branches = branches
         self._calls = OpaqueCalls(world, sharp, arrays)
-        self.opaque_call, self.opaque_result = (
-            self._calls.begin,
-            self._calls.end,
-        )
+        self.opaque_call, self.opaque_result = self._calls.begin, self._calls.end
         self.refusal: ThunderError | None = None
 
     def branch(self, value: Any, code: CodeType, offset: int) -> Any:
