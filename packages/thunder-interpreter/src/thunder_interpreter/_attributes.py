@@ -25,7 +25,6 @@ OBJECT_SET = object.__dict__["__setattr__"]
 OBJECT_DELETE = object.__dict__["__delattr__"]
 TYPE_SET = type.__dict__["__setattr__"]
 TYPE_DELETE = type.__dict__["__delattr__"]
-MODULE_SET = (OBJECT_SET, TYPE_SET)
 
 
 class Access:

@@ -203,28 +203,13 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
                 traceback = _traceback.entry(frame, traceback, error)
             found = frame.program.exception_handler(frame.index) if frame.index >= 0 else None
             if found is not None:
-                target, depth, push_offset = found
-                stack = frame.stack
-                del stack[depth:]
-                if machine.provenance:
-                    _shadow.unwound(frame, depth)
-                if push_offset:
-                    stack.append(frame.index if reraising is None or reraising < 0 else reraising)
-                stack.append(error)
                 error.__traceback__ = traceback
-                frame.index = target - 1
+                handle(frame, found, error, reraising)
                 return frame
             back = frame.back
             if reraising is not None and reraising >= 0:
                 frame.index = reraising
-            if frame.program.resumable:
-                error, traceback = no_stop_iteration(frame, error, traceback)
-                frame.finished = True
-                frame.back = None
-                frame.held_by_caller = None
-                frame.stack.clear()
-            if isinstance(error, AttributeError) and error.name is None and error.obj is None:
-                error.obj, error.name = getattr(frame, "looked_up", (None, None))
+            error, traceback = leave(frame, error, traceback)
         elif kind in WAITING:
             back = frame.back
         elif kind is ProtocolFrame:
@@ -239,6 +224,39 @@ def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
             error.__traceback__ = traceback
             raise error
         frame = machine.frame = back
+
+
+def handle(frame: Frame, handler: tuple[int, int, bool], error: BaseException, reraising: int | None) -> None:
+    """Make a frame ready to go on with what handles an exception in it.
+
+    Args:
+        handler: the step that it begins with, how much of the stack is kept, whether the step that raised is pushed.
+        reraising: see :class:`Frame`.
+    """
+    target, depth, push_offset = handler
+    stack = frame.stack
+    del stack[depth:]
+    if frame.machine.provenance:
+        _shadow.unwound(frame, depth)
+    if push_offset:
+        stack.append(frame.index if reraising is None or reraising < 0 else reraising)
+    stack.append(error)
+    frame.index = target - 1
+
+
+def leave(
+    frame: Frame, error: BaseException, traceback: TracebackType | None
+) -> tuple[BaseException, TracebackType | None]:
+    """End a frame that does not handle an exception; return the one that its caller gets, with its traceback."""
+    if frame.program.resumable:
+        error, traceback = no_stop_iteration(frame, error, traceback)
+        frame.finished = True
+        frame.back = None
+        frame.held_by_caller = None
+        frame.stack.clear()
+    if isinstance(error, AttributeError) and error.name is None and error.obj is None:
+        error.obj, error.name = getattr(frame, "looked_up", (None, None))
+    return error, traceback
 
 
 def no_stop_iteration(

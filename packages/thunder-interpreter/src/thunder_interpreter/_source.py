@@ -14,7 +14,6 @@ keep_builtins(globals())
 
 
 COMPILER_FLAGS = 0x1FF0000  # the __future__ features
-DONT_IMPLY_DEDENT = 0x200
 
 
 def special_exec(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
