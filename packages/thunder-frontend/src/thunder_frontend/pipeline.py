@@ -73,36 +73,16 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         with timer("autograd"):
             computation, result = _with_inner_gradients(program, computation, options)
         traces.append(computation)
-    with timer("transforms"):
-        trace = dead_code_elimination(computation)
-        prologue, epilogue = around(program) if options.transforms else (None, None)
-        for transform in options.transforms:
-            _, trace, _ = transform.transform_traces_pre_prologue(prologue, trace, epilogue, compile_data=options)
-            _check_interface(transform, computation, trace)
-            traces.append(trace)
-    split = None
-    needs_grad = options.differentiate and any(isinstance(p, TensorProxy) and p.requires_grad for p in trace.outputs)
-    if needs_grad:
+    trace = _transformed(program, computation, options, timer, traces)
+    split, returns_result = None, False
+    if options.differentiate and any(isinstance(p, TensorProxy) and p.requires_grad for p in trace.outputs):
         run, split = _differentiated(program, trace, options, timer, traces, backward_traces)
         if not program.environment.environment.grad_enabled:  # the program switches gradients on for a part of it
             run = with_gradients(run)
-        returns_result = False
     else:
         returns_result = not program.effects and is_plain(program.result)
-        if returns_result:
-            trace = trace.replace(output=result)
-        else:
-            trace = without_detaching(trace)
-        with timer("executors"):
-            traces += execution_traces(trace, options.executors)
-            if not returns_result:
-                traces.append(written_in_place(program, traces[-1]))
-            _after_optimisation(traces, options)
-        with timer("code generation"):
-            run = traces[-1].python_callable()
-        leaves = [i for i in program.inputs if i.metadata.requires_grad or i.becomes_leaf]
-        if program.environment.environment.grad_enabled and leaves:
-            run = without_gradients(run)
+        trace = trace.replace(output=result) if returns_result else without_detaching(trace)
+        run = _undifferentiated(program, trace, options, timer, traces, returns_result)
     autocast = [
         kind for kind, (on, _) in zip(AUTOCAST_DEVICES, program.environment.environment.autocast, strict=True) if on
     ]
@@ -116,6 +96,33 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
     with timer("code generation"):
         specialisation = specialise(program, run, returns_result, guarded=options.cache != "same input")
     return Compiled(specialisation, traces, backward_traces, split)
+
+
+def _transformed(program: Program, computation: Trace, options: Options, timer: Timer, traces: list[Trace]) -> Trace:
+    """Apply the user's transforms; what each makes is added to the traces."""
+    with timer("transforms"):
+        trace = dead_code_elimination(computation)
+        prologue, epilogue = around(program) if options.transforms else (None, None)
+        for transform in options.transforms:
+            _, trace, _ = transform.transform_traces_pre_prologue(prologue, trace, epilogue, compile_data=options)
+            _check_interface(transform, computation, trace)
+            traces.append(trace)
+    return trace
+
+
+def _undifferentiated(
+    program: Program, trace: Trace, options: Options, timer: Timer, traces: list[Trace], returns_result: bool
+) -> Callable[..., Any]:
+    """Return what runs a computation that autograd is to record nothing of; its stages are added to the traces."""
+    with timer("executors"):
+        traces += execution_traces(trace, options.executors)
+        if not returns_result:
+            traces.append(written_in_place(program, traces[-1]))
+        _after_optimisation(traces, options)
+    with timer("code generation"):
+        run = traces[-1].python_callable()
+    leaves = [i for i in program.inputs if i.metadata.requires_grad or i.becomes_leaf]
+    return without_gradients(run) if program.environment.environment.grad_enabled and leaves else run
 
 
 def _with_inner_gradients(program: Program, computation: Trace, options: Options) -> tuple[Trace, Any]:
@@ -239,6 +246,7 @@ def without_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
 def _differentiated(
     program: Program, trace: Trace, options: Options, timer: Timer, traces: list[Trace], backward_traces: list[Trace]
 ) -> tuple[Callable[..., Any], Split]:
+    """Return what runs a computation and lets autograd run its derivative; the stages are added to the traces."""
     executors, rules = resolve_executors(options.executors), program.rules
 
     def rule_of(bound: BoundSymbol) -> Any:
