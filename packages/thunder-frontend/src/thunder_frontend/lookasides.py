@@ -22,7 +22,7 @@ from thunder_frontend.foreach import of_lists
 from thunder_frontend.kinds import VALUES
 from thunder_frontend.metadata_calls import reduced
 from thunder_frontend.module_lookasides import ModuleLookasides
-from thunder_frontend.open_numbers import open_number_lookasides
+from thunder_frontend.open_numbers import OpenNumbers
 from thunder_frontend.other_transforms import compiled_by_torch, leave_uncompiled, transforms
 from thunder_frontend.queries import as_positional
 from thunder_frontend.seeds import Seeds
@@ -61,7 +61,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         **REFUSED_COLLECTIVES,
     }
     if acquisition.opens:
-        table.update(open_number_lookasides(acquisition))
+        table.update(OpenNumbers(acquisition).lookasides())
     return [table, *[functools.partial(p, acquisition) for p in (_symbol, _compiled_before, _with_cache, of_lists)]]
 
 

@@ -99,38 +99,52 @@ def at_hand(tree: Any) -> Any:
     return tree
 
 
-def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
-    """Return what is run in place of which callables in a program that leaves numbers open."""
+class OpenNumbers:
+    """Stands in for callables that would take open numbers apart.
 
-    def is_instance(value: Any, classes: Any) -> Any:
-        if isinstance(value, NumberProxy):
-            return isinstance(value.value, classes)
-        return DECLINED
+    Args:
+        calls: the acquisition.
+    """
 
-    def with_open_numbers(function: Any) -> Any:
+    def __init__(self, calls: Any) -> None:
+        self._calls = calls
+
+    def lookasides(self) -> dict[Any, Any]:
+        """Return what is run in place of which callables in a program that leaves numbers open."""
+        table: dict[Any, Any] = {
+            isinstance: _is_instance,
+            float: self._to_float,
+            int: self._to_int,
+            len: self._length,
+            repr: _shown,
+        }
+        table.update({function: self._with_open_numbers(function) for function in functions_in_c()})
+        return table
+
+    def _with_open_numbers(self, function: Any) -> Any:
         """PyTorch's functions written in C fix open numbers when they take their arguments apart: go round that."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
             if any(isinstance(p, NumberProxy) for p in flat_proxies((args, kwargs))):
                 with torch._C.DisableTorchFunction():
-                    return acquisition(function, args, kwargs)
+                    return self._calls(function, args, kwargs)
             return DECLINED
 
         return called
 
-    def is_tensors_own(function: Any, name: str, args: tuple[Any, ...]) -> bool:
+    def _is_tensors_own(self, function: Any, name: str, args: tuple[Any, ...]) -> bool:
         """Whether PyTorch's own method does what a builtin asks of its one argument, a tensor; guard that."""
         if len(args) != 1 or not isinstance(args[0], TracedTensor):
             return False
-        acquisition.world.classes.operands(function, args)
+        self._calls.world.classes.operands(function, args)
         return not is_replaced(name)
 
-    def item(tensor: TracedTensor) -> Any:
+    def _item(self, tensor: TracedTensor) -> Any:
         with torch._C.DisableTorchFunction():
-            return acquisition(torch.Tensor.item, (tensor,), {})
+            return self._calls(torch.Tensor.item, (tensor,), {})
 
-    def to_float(*args: Any) -> Any:
-        number = item(args[0]) if is_tensors_own(float, "__float__", args) else None
+    def _to_float(self, *args: Any) -> Any:
+        number = self._item(args[0]) if self._is_tensors_own(float, "__float__", args) else None
         if number is not None and not isinstance(number, NumberProxy):
             return float(number)
         if number is None:
@@ -139,26 +153,27 @@ def open_number_lookasides(acquisition: Any) -> dict[Any, Any]:
             return DECLINED
         return number / 1 if isinstance(number, (IntegerProxy, BoolProxy)) else number
 
-    def to_int(*args: Any, **kwargs: Any) -> Any:
-        if is_tensors_own(int, "__int__", args) and args[0].numel() == 1:
+    def _to_int(self, *args: Any, **kwargs: Any) -> Any:
+        if self._is_tensors_own(int, "__int__", args) and args[0].numel() == 1:
             with torch._C.DisableTorchFunction():
-                known = acquisition.known_value(args[0])
+                known = self._calls.known_value(args[0])
                 if known is not None:
                     return int(known)
-                return acquisition.on_values(torch.Tensor.__int__, (acquisition.value(args[0]),), {})
+                return self._calls.on_values(torch.Tensor.__int__, (self._calls.value(args[0]),), {})
         if len(args) == 1 and isinstance(args[0], IntegerProxy):
             return args[0]
         return DECLINED
 
-    def length(value: Any) -> Any:
-        own = is_tensors_own(len, "__len__", (value,))
+    def _length(self, value: Any) -> Any:
+        own = self._is_tensors_own(len, "__len__", (value,))
         if own and value._proxy.shape and isinstance(value._proxy.shape[0], NumberProxy):
             return value._proxy.shape[0]
         return DECLINED
 
-    def shown(value: Any) -> Any:
-        return repr(value.fixed()) if isinstance(value, NumberProxy) else DECLINED
 
-    table: dict[Any, Any] = {isinstance: is_instance, float: to_float, int: to_int, len: length, repr: shown}
-    table.update({function: with_open_numbers(function) for function in functions_in_c()})
-    return table
+def _is_instance(value: Any, classes: Any) -> Any:
+    return isinstance(value.value, classes) if isinstance(value, NumberProxy) else DECLINED
+
+
+def _shown(value: Any) -> Any:
+    return repr(value.fixed()) if isinstance(value, NumberProxy) else DECLINED
