@@ -189,3 +189,48 @@ case(
     "C37.__closure__[0].cell_contents = 5",
     "C37 = made37()",
 )
+ASKING = """import contextvars, decimal, os, threading
+class O38:
+    def __init__(s, n):
+        s.n = n
+    def __lt__(s, o):
+        return asked{0}()
+    __gt__ = __eq__ = __lt__
+    def __hash__(s):
+        return 1
+    def __index__(s):
+        return 2 if asked{0}() else 3
+A{0}, B{0} = O38(2.0), O38(3.0)
+"""
+ASKED = {
+    40: ("", "len(os.getcwd()) > 5", "os.chdir('/')", "os.chdir(DIRECTORY)"),
+    41: ("V = contextvars.ContextVar('V', default=True)", "V.get()", "V.set(False)", "V.set(True)"),
+    42: ("V = contextvars.ContextVar('V')", "V.get(1)", "V.set(0)"),
+    43: ("L = threading.Lock()", "L.locked()", "L.acquire(blocking=False)", "L.release()"),
+    44: ("", "decimal.Decimal(1) / 3 > decimal.Decimal('0.3333')", "decimal.getcontext().prec = 3"),
+    45: ("", "torch.is_grad_enabled()", "CONTEXT = torch.no_grad", "CONTEXT = contextlib.nullcontext"),
+    46: ("", "torch.get_num_threads() == 1", "torch.set_num_threads(2)", "torch.set_num_threads(1)"),
+    47: ("", "decimal.getcontext().prec > 10", "decimal.getcontext().prec = 4"),
+    50: (
+        "class C:\n    k = True\nV = contextvars.ContextVar('V', default=C())",
+        "V.get().k",
+        "V.get().k = False",
+        "C.k = 0",
+    ),
+    51: ("V = contextvars.ContextVar('V', default=[1])", "V.get()[0]", "V.get()[0] = 0", "V.set([1])"),
+    48: ("import numpy as np", "len(repr(np.array([1.23456789]))) > 15", "np.set_printoptions(precision=2)"),
+}
+for number, (setup, expression, *changes) in ASKED.items():
+    case(
+        f"natively called: what it asks of C code {number}",
+        f"{ASKING.format(number)}{setup}\nDIRECTORY = os.getcwd()\ndef asked{number}():\n    return {expression}",
+        f"y = y * min([A{number}, B{number}]).n * len({{A{number}, B{number}}}) + len([1, 2, 3, 4][: A{number}])",
+        *changes,
+    )
+case(
+    "natively called: what functions in NumPy's hands ask of C code",
+    "import numpy as np, os\nF49 = np.vectorize(lambda v: v * len(os.getcwd()))",
+    "y = y * float(F49(np.ones(2)).sum()) * float(np.frompyfunc(lambda v: len(os.getcwd()), 1, 1)(1))",
+    "os.chdir('/')",
+    "os.chdir('/usr')",
+)

@@ -87,6 +87,7 @@ def test_iterators_begun_outside_are_refused_before_they_are_advanced(setup, bod
     assert scene.call(scene.program) is not None
 
 
+COMPARED = "import os\nclass O1:\n    n = 2.0\n    def __hash__(s):\n        return {0}\n    def __lt__(s, o):\n        return {0}"
 COUNTING = "L1 = []\nclass O1:\n    def __del__(s):\n        L1.append(1)"
 
 
@@ -134,6 +135,8 @@ def test_finalisers_that_do_nothing_are_no_obstacle():
         ("import sqlite3\nC13 = sqlite3.connect(':memory:')", "y = y * C13.execute('select 3').fetchone()[0]"),
         ("import zlib\nC14 = zlib.compressobj()", "y = y * len(C14.flush())"),
         ("import mmap\nM15 = mmap.mmap(-1, 16)", "y = y * M15.tell()"),
+        (COMPARED.format("1 if os.path.exists('/') else 0"), "y = y * len({O1(), O1()})"),
+        (COMPARED.format("len(open('/dev/null').read())"), "y = y * sorted([O1(), O1()])[0].n"),
         ("import threading\nL16 = threading.RLock()", "y = y * (2 if L16.acquire(False) else 3)"),
         ("import multiprocessing as mp\nE17 = mp.Event()", "y = y * (2 if E17.is_set() else 3)"),
         ("import queue\nQ18 = queue.SimpleQueue()\nQ18.put(2.0)", "y = y * Q18.get()"),

@@ -43,6 +43,27 @@ def test_functions_that_c_code_runs_are_reported_unless_they_are_interpreted():
     assert sys.gettrace() is None
 
 
+def test_what_functions_that_c_code_runs_call_in_c_is_reported():
+    seen = []
+
+    class Watch(Callbacks):
+        def native_frame(self, frame, call):
+            pass
+
+        def native_call(self, frame, fn):
+            seen.append((frame.f_code.co_name, fn.__name__))
+
+    def named(value):
+        return value.upper() * len(value)
+
+    def program():
+        return collections.defaultdict(lambda: named("ab"))["a"] * len("abc")
+
+    assert interpret(program, callbacks=Watch())() == program()
+    assert seen == [("named", "upper"), ("named", "len")]
+    assert sys.getprofile() is None
+
+
 def test_where_a_key_is_looked_for_in_a_dict_its_contents_are_not_looked_through(monkeypatch):
     through, parts_of = [], _observing.parts_of
     monkeypatch.setattr(_observing, "parts_of", lambda value: through.append(value) or parts_of(value))

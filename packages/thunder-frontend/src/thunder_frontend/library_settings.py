@@ -93,6 +93,12 @@ class LibrarySettings:
             if errors_of_arithmetic not in self._known and _may_go_wrong(fn, args, kwargs):
                 self._errors()
 
+    def reached(self, value: Any) -> None:
+        """Take in what code that nobody watches may depend on, if it gets at NumPy, or at something of NumPy's."""
+        if "numpy" in sys.modules and (value is sys.modules["numpy"] or _is_of_numpy(value)):
+            self._errors()
+            self._take(text_of_arrays)
+
     def shows_tensor(self) -> None:
         """Take in how PyTorch shows tensors, which is about to be done."""
         self._take(text_of_tensors)

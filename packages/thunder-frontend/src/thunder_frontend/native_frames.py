@@ -7,6 +7,8 @@ and where it may write is remembered.
 
 from __future__ import annotations
 
+import contextvars
+import decimal
 import dis
 import functools
 import gc
@@ -22,7 +24,15 @@ import torch
 from thunder_frontend.class_reads import is_mutable
 from thunder_frontend.journal import MISSING, contents_of
 from thunder_frontend.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, VALUES, items_of
-from thunder_frontend.queries import varies
+from thunder_frontend.queries import (
+    hashable,
+    is_asked_again,
+    is_question,
+    is_unwatchable,
+    reads_stream,
+    refuse,
+    varies,
+)
 from thunder_frontend.sources import held
 
 if TYPE_CHECKING:
@@ -109,6 +119,7 @@ class NativeFrames:
         self._world = world
         self._entered: dict[tuple[Any, ...], list[Any]] = {}
         self._functions: dict[types.CodeType, list[types.FunctionType]] = {}
+        self._called: dict[tuple[Any, int], Any] = {}
 
     def entered(self, frame: types.FrameType, given: Sequence[Any]) -> list[str]:
         """Take in what a function may read that C code is about to run.
@@ -143,6 +154,46 @@ class NativeFrames:
             world.journal.expect("item", scope, name, scope.get(name, MISSING))
         return self._follow(reached, names)
 
+    def calls(self, fn: Any, code: types.CodeType) -> list[str]:
+        """Take in what code in C answers such a function, about to be called with arguments that are not known.
+
+        Args:
+            fn: what is called.
+            code: of the function that calls it.
+
+        Returns:
+            its name, if its answer is another one each time.
+        """
+        owner = getattr(fn, "__self__", None)
+        owner, name = None if isinstance(owner, types.ModuleType) else owner, getattr(fn, "__name__", "")
+        if not hashable(fn) or (fn, id(owner)) in self._called:
+            return []
+        self._called[fn, id(owner)] = owner
+        if is_unwatchable(fn, owner) or reads_stream(name, owner) and self._world.source_of(owner) is not None:
+            refuse(name)
+        if varies(fn, owner, MANY):
+            return [name]
+        self._world.states.called(fn, owner, (), {})
+        asks_state = self._world.states.answers(fn, owner)
+        if asks_state or isinstance(owner, contextvars.ContextVar) or is_asked_again(fn, MANY) or is_question(fn, name):
+            return self._follow(self._answer_of(fn, owner, name, asks_state), names_of(code))
+        return []
+
+    def _answer_of(self, fn: Any, owner: Any, name: str, asks_state: bool) -> list[Any]:
+        """Ask a question without arguments, and guard the answer, if there is one; refuse one that takes arguments."""
+        try:
+            answer = fn()
+        except LookupError:  # a context variable without a value
+            self._world.answers.unset(owner)
+            return []
+        except TypeError:
+            refuse(name)
+        if asks_state:
+            self._world.states.answered(owner, name, (), answer)
+        else:
+            self._world.answers.result_of(fn, (), answer)
+        return [answer]
+
     def _of(self, frame: types.FrameType, given: Sequence[Any]) -> list[types.FunctionType]:
         """Return the functions that the frame may be of: those of its code that can be found."""
         code = frame.f_code
@@ -175,6 +226,9 @@ class NativeFrames:
             if id(value) in seen or type(value) in NOTHING_INSIDE or isinstance(value, torch.Tensor):
                 continue
             seen[id(value)] = value
+            self._world.settings.reached(value)
+            if value is decimal.Decimal or isinstance(value, (decimal.Decimal, decimal.Context)):
+                self._world.answers.computes_decimals((value,))
             if isinstance(value, CONTAINERS):
                 reached += self._within(value, names)
             elif not isinstance(value, VALUES):

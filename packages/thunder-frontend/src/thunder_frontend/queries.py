@@ -188,6 +188,15 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
         return False
     if (getattr(fn, "__module__", None) or "").partition(".")[0] != "torch" or hashable(fn) and fn in SETTLED:
         return False
+    return _asks_by_name(name)
+
+
+def is_question(fn: Any, name: str) -> bool:
+    """Whether a call of a function without arguments asks for PyTorch's state, by its name."""
+    return fn.__class__ is types.BuiltinFunctionType and fn.__self__ is torch._C and _asks_by_name(name)
+
+
+def _asks_by_name(name: str) -> bool:
     verb = name.lstrip("_")
     if verb.startswith("set_"):  # set_autocast_enabled
         return False
@@ -235,5 +244,5 @@ def refuse(name: str) -> None:
 
 __all__ = [
     "as_positional", "decimal_context", "failing", "hashable", "is_asked_again", "is_generator", "is_query",
-    "is_unwatchable", "reads_stream", "refuse", "varies", "warning_filters",
+    "is_question", "is_unwatchable", "reads_stream", "refuse", "varies", "warning_filters",
 ]  # fmt: skip

@@ -207,5 +207,10 @@ class Watch(Callbacks):
             for name in self.world.native_frames.entered(frame, [fn, *args, *kwargs.values()]):
                 self._calls.varies(name)
 
+    def native_call(self, frame: FrameType, fn: Any) -> None:
+        if not is_of_no_concern(frame):
+            for name in self.world.native_frames.calls(fn, frame.f_code):
+                self._calls.varies(name)
+
 
 __all__ = ["Watch"]

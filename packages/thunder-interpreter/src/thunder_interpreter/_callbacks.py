@@ -84,6 +84,12 @@ class Callbacks:
         ``frame`` is where it starts; ``call`` is the callable that was called natively, and its arguments.
         """
 
+    def native_call(self, frame: FrameType, fn: Any) -> None:
+        """A function that :meth:`native_frame` told of, or one that it runs, is about to call C code: ``fn``.
+
+        What with is not known. It is told only where ``native_frame`` is.
+        """
+
     def special_methods(self, fn: Any, operands: list[Any]) -> None:
         """Special methods of the operands, some of them in Python, are about to do what ``fn`` does.
 

@@ -93,6 +93,7 @@ class Machine:
     special_methods: Any
     opaque_result: Any
     native_frame: Any
+    native_call: Any
     truth: Any
     constant: Any
     raised: Any

@@ -7,7 +7,7 @@ Python function, CPython itself reports the frames that are entered until the ca
 import gc
 import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -33,7 +33,7 @@ keep_builtins(globals())
 
 
 INERT = frozenset({
-    bool, int, float, complex, str, bytes, NoneType, type(...), range, slice, ModuleType, CodeType,
+    bool, int, float, complex, str, bytes, NoneType, type(...), range, ModuleType, CodeType,
     MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType,
 })  # fmt: skip
 """Types of what runs no Python function, whatever C code does with it."""
@@ -129,6 +129,9 @@ def may_run_python(machine: "Machine", value: Any, depth: int = DEPTH) -> bool:
     if kind is GeneratorType:
         return id(value) not in machine.generators
     runs = class_runs_python(machine, kind)
+    if runs is False:  # but for functions that it was given
+        given = getattr(value, "__dict__", {}).values()
+        return any([type(v) is FunctionType and not machine.run.is_opaque(v) for v in given])
     if runs is not None:
         return runs
     if isinstance(value, type):
@@ -169,7 +172,7 @@ def class_runs_python(machine: "Machine", cls: type) -> bool | None:
 
 
 def observed(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """``fn(*args, **kwargs)``, while CPython tells which Python functions are entered.
+    """``fn(*args, **kwargs)``, while CPython tells which Python functions are entered, and what in C these call.
 
     Raises:
         Exception: what the tracer raised when it was told, once the call is over.
@@ -183,27 +186,39 @@ def observed(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[s
             except Exception as error:
                 errors.append(error)
 
-    before = sys.gettrace()
+    def calls(frame: Any, event: str, function: Any) -> None:
+        if event == "c_call" and not own(frame):
+            try:
+                machine.native_call(frame, function)
+            except Exception as error:
+                errors.append(error)
+
+    before, profile = sys.gettrace(), sys.getprofile()
     outer, machine.observing = machine.observing, True
     sys.settrace(entered)
+    if machine.native_call is not None:
+        sys.setprofile(calls)
     try:
         return fn(*args, **kwargs)
     finally:
+        sys.setprofile(profile)
         sys.settrace(before)
         machine.observing = outer
         if errors:
             raise errors[0]
 
 
-def pause(machine: "Machine") -> Callable[..., Any] | None:
+def pause(machine: "Machine") -> tuple[Any, Any]:
     """Stop reporting, as long as C code runs the interpreter; return what :func:`report_again` takes."""
-    trace = sys.gettrace()
+    before = sys.gettrace(), sys.getprofile()
     sys.settrace(None)
+    sys.setprofile(None)
     machine.observing = False
-    return trace
+    return before
 
 
-def report_again(machine: "Machine", trace: Callable[..., Any] | None) -> None:
+def report_again(machine: "Machine", before: tuple[Any, Any]) -> None:
     """Report again."""
     machine.observing = True
-    sys.settrace(trace)
+    sys.settrace(before[0])
+    sys.setprofile(before[1])
