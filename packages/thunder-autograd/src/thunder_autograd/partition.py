@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -116,9 +117,15 @@ class _Problem:
         self.candidates = self.reachable()
         self.size = self.sizes()
         self.prices = [self.cost(b, heavy=False) for b in self.candidates]
-        self.heavy_prices = [self.cost(b, heavy=True) for b in self.candidates]
         self.network, self.edges = Network(), [0] * len(self.candidates)
+        self.cuts: list[tuple[str, int, int]] = []
+        """For each value that may be saved, the nodes of its call and of itself."""
         self.connect()
+
+    @functools.cached_property
+    def heavy_prices(self) -> list[float]:
+        """The costs where matmuls and operations of unknown cost may be done again."""
+        return [self.cost(b, heavy=True) for b in self.candidates]
 
     def reachable(self) -> list[BoundSymbol]:
         """The calls whose values the backward program may read, itself or to compute others again, in order."""
@@ -172,6 +179,7 @@ class _Problem:
             for proxy in bound.outputs:
                 value = network.node(proxy.name)
                 network.edge(call, value, float(self.size[proxy.name]))
+                self.cuts.append((proxy.name, call, value))
                 if proxy.name in wanted:
                     network.edge(value, network.sink, math.inf)
 
@@ -197,13 +205,7 @@ class _Problem:
             self.network.change(edge, price)
         network = self.network
         again = network.sink_side(less.side if less else (), more.side if more else None)
-        saved = {
-            p.name
-            for b in self.candidates
-            if network.node(b) not in again
-            for p in b.outputs
-            if network.node(p.name) in again
-        }
+        saved = {name for name, call, value in self.cuts if call not in again and value in again}
         return _Solution(saved, sum([self.size[name] for name in saved]), self.time_again(saved, heavy), again)
 
     def time_again(self, saved: set[str], heavy: bool) -> float:

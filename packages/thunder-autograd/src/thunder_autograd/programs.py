@@ -100,7 +100,9 @@ def names_in(trace: Trace) -> Names:
 
 def sizes_of(bound: BoundSymbol) -> list[Proxy]:
     """Return the symbolic dimensions of what a call reads and returns: executors may write them into what runs it."""
-    return [d for p in (*bound.inputs, *bound.outputs) for d in dimensions(p)]
+    proxies = (*bound.inputs, *bound.outputs)
+    shapes = [p.shape for p in proxies if isinstance(p, TensorProxy)]
+    return [d for shape in shapes for d in shape if d.__class__ is not int and isinstance(d, Proxy) and d.name]
 
 
 def dimensions(value: Proxy) -> list[Proxy]:

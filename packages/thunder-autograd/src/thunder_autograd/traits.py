@@ -143,7 +143,7 @@ def numel_of(tensor: TensorProxy) -> int:
     """Return the number of elements, with the values at hand for symbolic dimensions."""
     count = 1
     for dimension in tensor.shape:
-        count *= value_of(dimension)
+        count *= dimension if dimension.__class__ is int else value_of(dimension)
     return count
 
 

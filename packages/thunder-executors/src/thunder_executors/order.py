@@ -56,10 +56,14 @@ class _Flow:
         self.given = sum(self.sizes.values())
         self.reads: list[set[str]] = []
         self.makes: list[list[str]] = []
+        self.grown: list[int] = []
         for bound in trace.bound_symbols:
             outputs = bound.outputs
+            grown = 0
             for proxy in outputs:
-                self.sizes[proxy.name] = bytes_of(proxy)
+                size = self.sizes[proxy.name] = bytes_of(proxy)
+                grown += size
+            self.grown.append(grown)
             self.reads.append({p.name for p in bound.inputs})
             self.makes.append([p.name for p in outputs])
         self.final = {p.name for p in trace.outputs}
@@ -70,12 +74,15 @@ class _Flow:
         alive = set(self.final)
         freed: list[int] = []
         for position in reversed(order):
-            last = [n for n in (*self.reads[position], *self.makes[position]) if n not in alive]
-            alive.update(last)
-            freed.append(sum([sizes[n] for n in set(last)]))
+            less = 0
+            for name in (*self.reads[position], *self.makes[position]):
+                if name not in alive:
+                    alive.add(name)
+                    less += sizes[name]
+            freed.append(less)
         held = most = self.given
         for position, less in zip(order, reversed(freed), strict=True):
-            held += sum([sizes[n] for n in self.makes[position]])
+            held += self.grown[position]
             most = max(most, held)
             held -= less
         return most
@@ -114,4 +121,4 @@ class _Flow:
     def grows(self, position: int, readers: dict[str, int]) -> bool:
         """Whether a call makes more bytes than moving it keeps alive: those of inputs that nobody else reads."""
         kept = sum([self.sizes[n] for n in self.reads[position] if readers[n] == 1 and n not in self.final])
-        return sum([self.sizes[n] for n in self.makes[position]]) > kept
+        return self.grown[position] > kept

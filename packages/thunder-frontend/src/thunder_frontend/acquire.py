@@ -380,8 +380,7 @@ class Acquisition(WriteCalls):
                 if self.known is not None and (seen := self.known.guard()) is not None:
                     self.world.require(seen, "values that Python has seen")
                 program = self._program(now, arguments, result, run.log if self._log else None)
-            runs = program.effects or any(state) or dead_code_elimination(program.computation).bound_symbols
-            if raised is not None and not runs:  # nothing that comes before
+            if raised is not None and not (program.effects or any(state) or _runs(program)):  # nothing comes before
                 raise raised
             return replace(program, raises=raised)
 
@@ -411,6 +410,11 @@ class Acquisition(WriteCalls):
             log,
             unseen=self.unseen,
         )
+
+
+def _runs(program: Program) -> bool:
+    """Whether a program that returns nothing has anything to compute."""
+    return bool(dead_code_elimination(program.computation).bound_symbols)
 
 
 def refused(error: ThunderError) -> Exception:

@@ -104,14 +104,20 @@ def find_builder() -> Builder | None:
     return _CURRENT.get()
 
 
-@contextmanager
-def recording(builder: Builder) -> Iterator[Builder]:
+class recording:  # noqa: N801  (used as a function is)
     """Make ``builder`` the one that records, within a ``with`` block."""
-    token = _CURRENT.set(builder)
-    try:
-        yield builder
-    finally:
-        _CURRENT.reset(token)
+
+    __slots__ = ("_builder", "_token")
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+
+    def __enter__(self) -> Builder:
+        self._token = _CURRENT.set(self._builder)
+        return self._builder
+
+    def __exit__(self, *exception: object) -> None:
+        _CURRENT.reset(self._token)
 
 
 @contextmanager

@@ -420,6 +420,13 @@ class TensorProxy(Proxy):
             self.shape if shape is None else shape, dtype, self.device if device is None else device, requires_grad
         )
 
+    def renamed(self, name: str) -> Proxy:
+        if self.__class__ is not TensorProxy:
+            return super().renamed(name)
+        return TensorProxy(
+            self.shape, self.dtype, self.device, self.requires_grad, self.strides, self.base, self.view, name
+        )
+
     @property
     def ndim(self) -> int:
         """Number of dimensions."""

@@ -200,8 +200,12 @@ class BoundSymbol:
 
     def substituted(self, mapping: dict[str, Any], outputs: bool = False) -> BoundSymbol:
         """Return it with the proxies named in ``mapping`` replaced, in its arguments and, if asked, its outputs."""
-        args = substitute(self.args, mapping)
-        kwargs = substitute(self.kwargs, mapping) if self.kwargs else self.kwargs
+        args, kwargs = self.args, self.kwargs
+        for p in self.inputs:  # which most calls have at hand
+            if p.name in mapping:
+                args = substitute(args, mapping)
+                kwargs = substitute(kwargs, mapping) if kwargs else kwargs
+                break
         output = substitute(self.output, mapping) if outputs else self.output
         if args is self.args and kwargs is self.kwargs and output is self.output:
             return self

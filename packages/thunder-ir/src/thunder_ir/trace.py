@@ -75,7 +75,8 @@ class Trace:
         """Return an allocator that knows every name in the trace."""
         taken = {p.name for p in self.inputs}
         for bound in self.bound_symbols:
-            taken.update([p.name for p in bound.outputs])
+            for p in bound.outputs:
+                taken.add(p.name)
         return Names(taken)
 
     def source(self, decompositions: bool = False, locations: bool = False) -> Source:

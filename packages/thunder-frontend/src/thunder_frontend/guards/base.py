@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ GONE = (LookupError, AttributeError, TypeError, ValueError, ZeroDivisionError, O
 """What is raised on the way to a value that is not there any more."""
 
 
-class Guard(ABC):
+class Guard:
     """A fact about the outside world that must hold for a program to be valid.
 
     Args:
@@ -29,13 +28,13 @@ class Guard(ABC):
         self.source = source
         self.slot = slot
 
-    @abstractmethod
     def condition(self, context: Context) -> str:
         """Return a Python expression that is true while the fact holds."""
+        raise NotImplementedError(f"{type(self).__qualname__} has no condition")
 
-    @abstractmethod
     def problem(self, value: Any) -> str | None:
         """Say what is wrong with ``value``, the one that ``source`` leads to now; ``None`` if nothing is."""
+        raise NotImplementedError(f"{type(self).__qualname__} does not say what is wrong")
 
     def moved(self, source: Source) -> Self:
         """Return a guard that says the same of another source."""

@@ -66,10 +66,14 @@ def _kept(trace: Trace) -> list[BoundSymbol]:
     kept = []
     for bound in reversed(trace.bound_symbols):
         outputs = bound.outputs
-        if any([p.name in read for p in outputs]) or stays(bound):
-            kept.append(bound)
-            _add_names(read, outputs)
-            _add_names(read, bound.inputs)
+        for p in outputs:
+            if p.name in read:
+                break
+        else:
+            if not stays(bound):
+                continue
+        kept.append(bound)
+        _add_names(read, (*outputs, *bound.inputs))
     return kept
 
 
@@ -80,4 +84,6 @@ def _add_names(names: set[str], proxies: Iterable[Proxy]) -> None:
             continue
         names.add(p.name)
         if p.__class__ is TensorProxy:
-            names.update([d.name for d in p.shape if d.__class__ is not int])  # type: ignore[union-attr]
+            for d in p.shape:
+                if d.__class__ is not int:
+                    names.add(d.name)  # type: ignore[union-attr]
