@@ -10,14 +10,14 @@ import math
 import operator
 import sys
 import types
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from thunder_frontend.class_reads import ARITHMETIC, BINARY
 from thunder_frontend.kinds import NumPyScalar, is_array
-from thunder_frontend.queries import hashable
+from thunder_frontend.queries import hashable_in
 
 if TYPE_CHECKING:
     from thunder_frontend.world import World
@@ -133,11 +133,7 @@ def _is_of_package(fn: Any) -> bool:
 
 def _computes(fn: Any) -> bool:
     """Whether a builtin or an operator computes with what it gets, or with what containers hold that it gets."""
-    return _hashable_in(fn, OPERATORS) or getattr(fn, "__module__", None) in ("itertools", "_functools")
-
-
-def _hashable_in(fn: Any, table: Container[Any]) -> bool:
-    return hashable(fn) and fn in table
+    return hashable_in(fn, OPERATORS) or getattr(fn, "__module__", None) in ("itertools", "_functools")
 
 
 def _may_go_wrong(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -145,7 +141,7 @@ def _may_go_wrong(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bo
     if any([isinstance(a, torch.Tensor) for a in args]):
         return False
     numpy: Any = sys.modules["numpy"]
-    alone = _hashable_in(fn, WITHOUT_EFFECTS) or getattr(fn, "__name__", "") in WITHOUT_EFFECTS_BY_NAME
+    alone = hashable_in(fn, WITHOUT_EFFECTS) or getattr(fn, "__name__", "") in WITHOUT_EFFECTS_BY_NAME
     alone = alone or type(fn) is numpy.ufunc and "O" not in "".join(fn.types[:1])
     alone = alone or isinstance(fn, type) and issubclass(fn, numpy.generic)
     if not alone or "out" in kwargs or not all(map(_is_plain, (*args, *kwargs.values()))):

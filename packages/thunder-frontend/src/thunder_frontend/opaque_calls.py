@@ -9,7 +9,7 @@ import decimal
 import operator
 import types
 import warnings
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -38,6 +38,7 @@ from thunder_frontend.kinds import CODE, LISTS, VALUES, is_buffer, is_container
 from thunder_frontend.queries import (
     as_positional,
     hashable,
+    hashable_in,
     is_asked_again,
     is_query,
     is_unwatchable,
@@ -169,7 +170,7 @@ class OpaqueCalls:
         if only_grows(fn, owner, args):
             self._world.containers.grows(owner)
             return
-        changes = name in MUTATORS or _hashable_in(fn, INPLACE_OPERATORS)
+        changes = name in MUTATORS or hashable_in(fn, INPLACE_OPERATORS)
         if changes and not isinstance(owner, (tuple, frozenset)):  # of these, += makes others
             self._world.containers.contents(owner)
             self._world.journal.note_container(owner)
@@ -252,10 +253,6 @@ def makes_class(fn: Any, args: Sequence[Any]) -> bool:
     if fn is type.__new__:
         return True
     return isinstance(fn, type) and issubclass(fn, type) and (fn is not type or len(args) == 3)
-
-
-def _hashable_in(fn: Any, table: Container[Any]) -> bool:
-    return hashable(fn) and fn in table
 
 
 __all__ = ["OpaqueCalls", "makes_class"]

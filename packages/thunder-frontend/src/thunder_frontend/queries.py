@@ -20,7 +20,7 @@ import time
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -115,6 +115,11 @@ SETTLED = frozenset({
 def hashable(fn: Any) -> bool:
     """Whether a callable can be looked up in a table."""
     return type(fn).__hash__ is not None and not isinstance(fn, weakref.ref)  # which has the hash of what it refers to
+
+
+def hashable_in(fn: Any, table: Container[Any]) -> bool:
+    """Whether a callable, which may be one that cannot be looked up, is in a table."""
+    return hashable(fn) and fn in table
 
 
 def is_generator(value: Any) -> bool:
@@ -243,6 +248,6 @@ def refuse(name: str) -> None:
 
 
 __all__ = [
-    "as_positional", "decimal_context", "failing", "hashable", "is_asked_again", "is_generator", "is_query",
-    "is_question", "is_unwatchable", "reads_stream", "refuse", "varies", "warning_filters",
+    "as_positional", "decimal_context", "failing", "hashable", "hashable_in", "is_asked_again", "is_generator",
+    "is_query", "is_question", "is_unwatchable", "reads_stream", "refuse", "varies", "warning_filters",
 ]  # fmt: skip

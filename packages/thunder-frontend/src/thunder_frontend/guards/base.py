@@ -61,6 +61,37 @@ class Guard:
         return f"<{type(self).__name__} of {self.source}>"
 
 
+class PairGuard(Guard):
+    """A fact about what two ways lead to.
+
+    Args:
+        source, other: the ways.
+    """
+
+    __slots__ = ("other",)
+
+    OTHERWISE: str
+    """What is the matter where the fact does not hold, with places for both ways."""
+
+    def __init__(self, source: Source, other: Source) -> None:
+        super().__init__(source)
+        self.other = other
+
+    def holds(self, first: Any, second: Any) -> bool:
+        """Whether the fact is true of what the ways lead to."""
+        raise NotImplementedError(f"{type(self).__qualname__} does not say when it holds")
+
+    def failure(self, roots: Mapping[str, Any]) -> str | None:
+        try:
+            holds = self.holds(self.source.evaluate(dict(roots)), self.other.evaluate(dict(roots)))
+        except GONE as error:
+            return f"{self.source} is gone ({type(error).__name__}: {error})"
+        return None if holds else self.OTHERWISE.format(self.source, self.other)
+
+    def problem(self, value: Any) -> str | None:
+        return None
+
+
 @functools.cache
 def _fields(cls: type[Guard]) -> tuple[str, ...]:
     return tuple([name for base in cls.__mro__ for name in getattr(base, "__slots__", ())])

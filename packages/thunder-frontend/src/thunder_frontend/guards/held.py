@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, is_
 from typing import Any
 
-from thunder_frontend.guards.base import GONE, Guard, shown
+from thunder_frontend.guards.base import GONE, Guard, PairGuard, shown
 from thunder_frontend.kinds import is_array
 from thunder_frontend.sources import Source, held
 from thunder_ir import Context
@@ -82,27 +82,17 @@ def gathered(guards: Sequence[HeldPartGuard], context: Context) -> list[str]:
     return conditions
 
 
-class SameObjectGuard(Guard):
+class SameObjectGuard(PairGuard):
     """Two ways lead to one object."""
 
-    __slots__ = ("other",)
-
-    def __init__(self, source: Source, other: Source) -> None:
-        super().__init__(source)
-        self.other = other
+    __slots__ = ()
+    OTHERWISE = "{} and {} are two objects now, compiled for one"
 
     def condition(self, context: Context) -> str:
         return f"{self.source.expression(context)} is {self.other.expression(context)}"
 
-    def failure(self, roots: Any) -> str | None:
-        try:
-            same = self.source.evaluate(dict(roots)) is self.other.evaluate(dict(roots))
-        except GONE as error:
-            return f"{self.source} is gone ({error})"
-        return None if same else f"{self.source} and {self.other} are two objects now, compiled for one"
-
-    def problem(self, value: Any) -> str | None:
-        return None
+    def holds(self, first: Any, second: Any) -> bool:
+        return first is second
 
 
 class DistinctObjectsGuard(Guard):

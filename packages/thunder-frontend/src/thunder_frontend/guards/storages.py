@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thunder_frontend.guards.base import Guard
+from thunder_frontend.guards.base import Guard, PairGuard
 from thunder_frontend.memory import place_in_storage, storage_key
 from thunder_frontend.sources import Source
 
@@ -28,25 +28,15 @@ class PlaceInStorageGuard(Guard):
         return None if now == self.place else f"lies at {now} (offset, storage bytes), compiled for {self.place}"
 
 
-class SharedStorageGuard(Guard):
+class SharedStorageGuard(PairGuard):
     """Two tensors share a storage, as they did."""
 
-    __slots__ = ("other",)
-
-    def __init__(self, source: Source, other: Source) -> None:
-        super().__init__(source)
-        self.other = other
+    __slots__ = ()
+    OTHERWISE = "{} and {} no longer share memory"
 
     def condition(self, context: Any) -> str:
         key = context.object(storage_key, "storage_key")
         return f"{key}({self.source.expression(context)}) == {key}({self.other.expression(context)})"
 
-    def failure(self, roots: Any) -> str | None:
-        try:
-            same = storage_key(self.source.evaluate(dict(roots))) == storage_key(self.other.evaluate(dict(roots)))
-        except (LookupError, AttributeError) as error:
-            return f"{self.source} is gone ({error})"
-        return None if same else f"{self.source} and {self.other} no longer share memory"
-
-    def problem(self, value: Any) -> str | None:
-        return None
+    def holds(self, first: Any, second: Any) -> bool:
+        return storage_key(first) == storage_key(second)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.guards.base import Guard
+from thunder_frontend.guards.base import Guard, PairGuard
 from thunder_frontend.memory import storage_key
 from thunder_frontend.sources import Source
 
@@ -131,27 +131,17 @@ def python_checker(metadata: Sequence[TensorMetadata]) -> Callable[..., bool]:
     return check
 
 
-class SameTensorGuard(Guard):
+class SameTensorGuard(PairGuard):
     """Two ways lead to one tensor, as with tied parameters."""
 
-    __slots__ = ("other",)
-
-    def __init__(self, source: Source, other: Source) -> None:
-        super().__init__(source)
-        self.other = other
+    __slots__ = ()
+    OTHERWISE = "{} and {} are two tensors now, compiled for one"
 
     def condition(self, context: Any) -> str:
         return f"{self.source.expression(context)} is {self.other.expression(context)}"
 
-    def failure(self, roots: Any) -> str | None:
-        try:
-            same = self.source.evaluate(dict(roots)) is self.other.evaluate(dict(roots))
-        except (LookupError, AttributeError) as error:
-            return f"{self.source} is gone ({error})"
-        return None if same else f"{self.source} and {self.other} are two tensors now, compiled for one"
-
-    def problem(self, value: Any) -> str | None:
-        return None
+    def holds(self, first: Any, second: Any) -> bool:
+        return first is second
 
 
 class DistinctTensorsGuard(Guard):
