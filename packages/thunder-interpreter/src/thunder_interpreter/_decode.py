@@ -300,6 +300,11 @@ def name(instruction: Instruction) -> str:
     return instruction.code.co_names[instruction.arg]
 
 
+def name_and_flag(instruction: Instruction) -> tuple[str, bool]:
+    """A name out of ``co_names`` that shares its argument with a flag: whether ``NULL`` goes with it, for a call."""
+    return instruction.code.co_names[instruction.arg >> 1], bool(instruction.arg & 1)
+
+
 def constant(instruction: Instruction) -> Any:
     """A constant."""
     return instruction.code.co_consts[instruction.arg]

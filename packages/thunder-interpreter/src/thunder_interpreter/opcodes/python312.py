@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from thunder_interpreter import _attributes, _operators
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._classes import super_attribute
-from thunder_interpreter._decode import Instruction, constant, fast_name
+from thunder_interpreter._decode import Instruction, constant, fast_name, name_and_flag
 from thunder_interpreter._frame import Frame, builtins_of
 from thunder_interpreter._generators import AsyncYield
 from thunder_interpreter._locals import local_mapping
@@ -30,12 +30,7 @@ V312 = (3, 12)
 drop("INTERPRETER_EXIT", "RESERVED", since=V312)
 
 
-def attribute_name(instruction: Instruction) -> tuple[str, bool]:
-    """The name of an attribute, and whether it is looked up to be called."""
-    return instruction.code.co_names[instruction.arg >> 1], bool(instruction.arg & 1)
-
-
-@opcode("LOAD_ATTR", since=V312, until=(3, 13), decode=attribute_name)
+@opcode("LOAD_ATTR", since=V312, until=(3, 13), decode=name_and_flag)
 def load_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Outcome:
     """``obj -> obj.name``, or ``obj -> NULL, obj.name`` for a call."""
     obj = stack.pop()

@@ -6,7 +6,7 @@ from typing import Any
 from thunder_interpreter import _attributes, _operators
 from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._classes import super_attribute
-from thunder_interpreter._decode import Instruction
+from thunder_interpreter._decode import Instruction, name_and_flag
 from thunder_interpreter._frame import Frame
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
@@ -15,8 +15,8 @@ from thunder_interpreter._registry import drop, opcode
 from thunder_interpreter.opcodes.calls import call_named, call_positional, call_spread
 from thunder_interpreter.opcodes.containers import CONVERSIONS, formatted, merge_keywords
 from thunder_interpreter.opcodes.functions import annotate
-from thunder_interpreter.opcodes.python312 import BINARY_INTRINSICS, attribute_name, super_name, super_operands
-from thunder_interpreter.opcodes.variables import find_global, global_name, global_value, undefined
+from thunder_interpreter.opcodes.python312 import BINARY_INTRINSICS, super_name, super_operands
+from thunder_interpreter.opcodes.variables import find_global, global_value, undefined
 
 keep_builtins(globals())
 
@@ -26,7 +26,7 @@ V313 = (3, 13)
 drop("ENTER_EXECUTOR", "EXIT_INIT_CHECK", since=V313)
 
 
-@opcode("LOAD_GLOBAL", since=V313, decode=global_name)
+@opcode("LOAD_GLOBAL", since=V313, decode=name_and_flag)
 def load_global(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> None:
     """``-> value`` or ``-> value, NULL``."""
     name, null = variable
@@ -40,7 +40,7 @@ def load_global(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> N
         stack.append(NULL)
 
 
-@opcode("LOAD_GLOBAL", since=V313, decode=global_name, watch=("load_global",))
+@opcode("LOAD_GLOBAL", since=V313, decode=name_and_flag, watch=("load_global",))
 def load_global_watched(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> None:
     """``-> value`` or ``-> value, NULL``."""
     stack.append(global_value(frame, variable[0]))
@@ -91,7 +91,7 @@ def store_fast_store_fast(frame: Frame, stack: list[Any], indices: tuple[int, in
     frame.locals[indices[1]] = stack.pop()
 
 
-@opcode("LOAD_ATTR", since=V313, decode=attribute_name)
+@opcode("LOAD_ATTR", since=V313, decode=name_and_flag)
 def load_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool]) -> Outcome:
     """``obj -> obj.name``, or ``obj -> obj.name, NULL`` for a call."""
     obj = stack.pop()

@@ -3,7 +3,7 @@
 from types import CellType
 from typing import Any
 
-from thunder_interpreter._decode import Instruction, fast_name, name
+from thunder_interpreter._decode import fast_name, name, name_and_flag
 from thunder_interpreter._frame import Frame, builtins_of
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
@@ -65,11 +65,6 @@ def undefined(name: str) -> NameError:
     return NameError(f"name '{name}' is not defined", name=name)
 
 
-def global_name(instruction: Instruction) -> tuple[str, bool]:
-    """The name of a global, and whether ``NULL`` goes below it."""
-    return instruction.code.co_names[instruction.arg >> 1], bool(instruction.arg & 1)
-
-
 def find_global(frame: Frame, name: str) -> Any:
     """A global or builtin, or ``NULL``."""
     value = frame.globals.get(name, NULL) if type(frame.globals) is dict else dict.get(frame.globals, name, NULL)
@@ -84,7 +79,7 @@ def find_global(frame: Frame, name: str) -> Any:
     return value
 
 
-@opcode("LOAD_GLOBAL", until=(3, 13), decode=global_name)
+@opcode("LOAD_GLOBAL", until=(3, 13), decode=name_and_flag)
 def load_global(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> None:
     """``-> value`` or ``-> NULL, value``."""
     name, null = variable
@@ -98,7 +93,7 @@ def load_global(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> N
     stack.append(value)
 
 
-@opcode("LOAD_GLOBAL", until=(3, 13), decode=global_name, watch=("load_global",))
+@opcode("LOAD_GLOBAL", until=(3, 13), decode=name_and_flag, watch=("load_global",))
 def load_global_watched(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> None:
     """``-> value`` or ``-> NULL, value``."""
     name, null = variable
