@@ -10,7 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from thunder_frontend.errors import DifferenceError
-from thunder_frontend.memory import storage_key
+from thunder_torch.specs import storage_key
 
 
 class FirstCallCheck:

@@ -8,11 +8,11 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
 from thunder_frontend.examples import Examples, outside_inference_mode
-from thunder_frontend.memory import storage_key
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import TensorProxy
 from thunder_torch import viewed
 from thunder_torch.convert import fake_of
+from thunder_torch.specs import storage_key
 from thunder_torch.unknown_sizes import rests_on_unknown
 
 UNKNOWN = (DynamicOutputShapeException, DataDependentOutputException)

@@ -7,11 +7,6 @@ from typing import Any
 import torch
 
 
-def storage_key(tensor: torch.Tensor) -> int:
-    """Return what tells storages apart while they live."""
-    return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else id(tensor)
-
-
 def whole_storage(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor that covers all of a tensor's storage, in its dtype: ``[elements]``."""
     elements = tensor.untyped_storage().nbytes() // tensor.element_size()

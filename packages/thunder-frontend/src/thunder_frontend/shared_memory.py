@@ -15,10 +15,11 @@ from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import DistinctTensorsGuard, SameTensorGuard, TensorGuard, metadata_of
 from thunder_frontend.guards.storages import PlaceInStorageGuard, SharedStorageGuard
 from thunder_frontend.histories import base_of
-from thunder_frontend.memory import covers, is_dense, part_of, place_in_storage, storage_key, whole_storage
+from thunder_frontend.memory import covers, is_dense, part_of, place_in_storage, whole_storage
 from thunder_frontend.sources import Source
 from thunder_frontend.storage import View, share_storage
 from thunder_frontend.traced_tensor import TracedTensor
+from thunder_torch.specs import storage_key
 
 T = torch.Tensor
 

@@ -20,7 +20,7 @@ from thunder_frontend.layouts import Layouts
 from thunder_frontend.leaves import Leaves
 from thunder_frontend.levels import Levels
 from thunder_frontend.masks import SELECTIONS, Places, selected_by_places
-from thunder_frontend.memory import check_in_bounds, covers, is_dense, part_of, shows_only, storage_key
+from thunder_frontend.memory import check_in_bounds, covers, is_dense, part_of, shows_only
 from thunder_frontend.metadata_calls import NATIVE, REFUSED, SymbolicSize
 from thunder_frontend.metadata_writes import METADATA_WRITES, Stages
 from thunder_frontend.open_numbers import at_hand, with_numbers
@@ -55,6 +55,7 @@ from thunder_torch import (
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 from thunder_torch.metadata import MetaOf
 from thunder_torch.names import name_of, tensors_by_position
+from thunder_torch.specs import storage_key
 
 T = torch.Tensor
 LIKE_IN_SHAPE = frozenset({

@@ -97,7 +97,7 @@ def spec_of_result(
         known: whether the strides of all of them were.
         unknown: what made them, if some sizes are open or known only when the program runs.
     """
-    storages = {_storage(t): i for i, t in reversed(list(enumerate(inputs)))}
+    storages = {storage_key(t): i for i, t in reversed(list(enumerate(inputs)))}
 
     def spec(tensor: torch.Tensor) -> TensorSpec:
         if tensor.layout is not torch.strided:
@@ -116,7 +116,7 @@ def spec_of_result(
             tensor.requires_grad,
             strides,
             argument,
-            storages.get(_storage(tensor)),
+            storages.get(storage_key(tensor)),
             any([s.__class__ is not int for s in (*shape, *(strides or ()))]),
         )
 
@@ -135,9 +135,12 @@ def _map_symbols(function: Callable[[Any], Any], value: Any) -> Any:
     return value
 
 
-def _storage(tensor: torch.Tensor) -> Any:
-    """Return the identity of a tensor's memory."""
+def storage_key(tensor: torch.Tensor) -> int:
+    """Return what tells storages apart while they live."""
     return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else id(tensor)
 
 
-__all__ = ["NUMBERS", "PLAIN", "TensorSpec", "map_tensors", "plain", "spec_of_result", "tensors_of", "with_numbers"]
+__all__ = [
+    "NUMBERS", "PLAIN", "TensorSpec", "map_tensors", "plain", "spec_of_result", "storage_key", "tensors_of",
+    "with_numbers",
+]  # fmt: skip

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from thunder_frontend.guards.base import Guard, PairGuard
-from thunder_frontend.memory import place_in_storage, storage_key
+from thunder_frontend.memory import place_in_storage
 from thunder_frontend.sources import Source
+from thunder_torch.specs import storage_key
 
 
 class PlaceInStorageGuard(Guard):

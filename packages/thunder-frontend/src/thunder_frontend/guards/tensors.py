@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from thunder_frontend.guards.base import Guard, PairGuard
-from thunder_frontend.memory import storage_key
 from thunder_frontend.sources import Source
+from thunder_torch.specs import storage_key
 
 try:
     from torch._C._dynamo.guards import TensorGuards
