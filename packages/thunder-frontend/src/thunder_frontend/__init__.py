@@ -11,16 +11,14 @@ from thunder_frontend.errors import (
     UnknownTensorError,
 )
 from thunder_frontend.gradients import grad, value_and_grad
-from thunder_frontend.jit import (
+from thunder_frontend.introspection import (
     cache_hits,
     cache_misses,
     cache_option,
     compile_data,
     compile_stats,
-    compiled_function,
     explain_misses,
     get_auto_registered_torch_op_names,
-    jit,
     last_backward_traces,
     last_compile_options,
     last_epilogue_traces,
@@ -29,8 +27,8 @@ from thunder_frontend.jit import (
     last_traces,
     list_transforms,
     print_last_interpreter_log,
-    trace,
 )
+from thunder_frontend.jit import compiled_function, jit, trace
 from thunder_frontend.module import ThunderModule
 from thunder_frontend.program import Program
 from thunder_frontend.symbolic import mark_dynamic

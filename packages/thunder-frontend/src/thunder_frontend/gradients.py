@@ -59,6 +59,12 @@ def value_and_grad(fn: Callable[..., Any]) -> Callable[..., tuple[Any, tuple[Any
 def grad(fn: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
     """Return a function that returns the gradients of the sum of what ``fn`` returns; see :func:`value_and_grad`.
 
+    Args:
+        fn: a function or module.
+
+    Returns:
+        a function of the arguments of ``fn``.
+
     Example:
         >>> import torch
         >>> from thunder_frontend import grad

@@ -1,4 +1,4 @@
-"""``jit`` and what can be asked of what it returns."""
+"""``jit``, and ``trace``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ import torch
 from thunder_frontend.compiled import CompiledFunction
 from thunder_frontend.module import ThunderModule
 from thunder_frontend.options import Options
-from thunder_frontend.pipeline import Compiled
-from thunder_frontend.stats import CompileStats
-from thunder_interpreter import Log
 from thunder_ir import Trace
-from thunder_torch import find_symbol
-from thunder_torch.names import path_of
 
 
 def jit(
@@ -85,6 +80,9 @@ def jit(
 def compiled_function(fn: Any) -> CompiledFunction:
     """Return the compiled function behind what :func:`jit` returned.
 
+    Args:
+        fn: a compiled function, or a compiled module.
+
     Raises:
         TypeError: ``fn`` did not come from :func:`jit`.
     """
@@ -95,130 +93,16 @@ def compiled_function(fn: Any) -> CompiledFunction:
     raise TypeError(f"{fn!r} was not made by thunder.jit")
 
 
-def _last(fn: Any) -> Compiled:
-    compiled = compiled_function(fn).compiled
-    if not compiled:
-        raise RuntimeError(f"{fn!r} was not called yet, so nothing is compiled")
-    return compiled[-1]
-
-
-def last_traces(fn: Any) -> list[Trace]:
-    """Return the stages of the computation (its forward part) of the specialisation compiled last, first to last."""
-    return _last(fn).traces
-
-
-def last_backward_traces(fn: Any) -> list[Trace]:
-    """Return the stages of the backward program of the specialisation compiled last; empty without one."""
-    return _last(fn).backward_traces
-
-
-def last_prologue_traces(fn: Any) -> list[Any]:
-    """Return the prologue of the specialisation compiled last: what it guards, and how it unpacks the arguments."""
-    return [_last(fn).specialisation.prologue]
-
-
-def last_epilogue_traces(fn: Any) -> list[Any]:
-    """Return the epilogue of the specialisation compiled last: its writes to the outside world, and the result."""
-    return [_last(fn).specialisation.epilogue]
-
-
-def cache_misses(fn: Any) -> int:
-    """Return how many calls compiled a specialisation."""
-    return compiled_function(fn).stats.cache_misses
-
-
-def cache_hits(fn: Any) -> int:
-    """Return how many calls were served by a specialisation compiled earlier."""
-    return compiled_function(fn).stats.cache_hits
-
-
-def compile_data(fn: Any) -> CompiledFunction:
-    """Return the compiled function: its options, specialisations and statistics."""
-    return compiled_function(fn)
-
-
-def compile_stats(fn: Any) -> CompileStats:
-    """Return counts, and CPU seconds by phase for each specialisation."""
-    return compiled_function(fn).stats
-
-
-def last_compile_options(fn: Any) -> dict[str, Any]:
-    """Return the options that were given beyond the named ones."""
-    return dict(compiled_function(fn).options.extra)
-
-
-def list_transforms(fn: Any) -> list[Any]:
-    """Return the transforms that are applied."""
-    return list(compiled_function(fn).options.transforms)
-
-
-def last_interpreter_log(fn: Any) -> Log:
-    """Return what the interpreter ran and called for the specialisation compiled last; ``str`` of it is the text.
-
-    Raises:
-        RuntimeError: no log was kept, since ``jit`` was not asked to with ``log=True``.
-
-    Example:
-        >>> import torch
-        >>> from thunder_frontend import jit, last_interpreter_log
-        >>> compiled = jit(torch.nn.Sequential(torch.nn.ReLU()), log=True)
-        >>> _ = compiled(torch.ones(2))
-        >>> "torch.nn.modules.activation.ReLU.forward" in str(last_interpreter_log(compiled))
-        True
-    """
-    log = _last(fn).program.log
-    if log is None:
-        raise RuntimeError("the interpreter kept no log; ask for one with thunder.jit(fn, log=True)")
-    return log
-
-
-def print_last_interpreter_log(fn: Any, /, print_fn: Callable[[str], Any] = print) -> None:
-    """Print what the interpreter ran and called for the specialisation compiled last.
-
-    Args:
-        fn: compiled with ``log=True``.
-        print_fn: takes the text.
-
-    Raises:
-        RuntimeError: no log was kept.
-    """
-    print_fn(str(last_interpreter_log(fn)))
-
-
-def cache_option(fn: Any) -> str:
-    """Return how specialisations are cached: ``"constant values"``, ``"symbolic values"``, ``"same input"``, …"""
-    return compiled_function(fn).options.cache
-
-
-def get_auto_registered_torch_op_names(fn: Any, /) -> set[str]:
-    """Return the names of PyTorch's operations that the program compiled last calls as they are.
-
-    Thunder knows no decomposition of these into its own operations; PyTorch's autograd differentiates them.
-
-    Example:
-        >>> import torch
-        >>> from thunder_frontend import get_auto_registered_torch_op_names, jit
-        >>> compiled = jit(lambda a: torch.special.i0e(a) + torch.special.bessel_j0(a))
-        >>> _ = compiled(torch.ones(2))
-        >>> get_auto_registered_torch_op_names(compiled)
-        {'torch.special.bessel_j0'}
-    """
-    calls = _last(fn).traces[0].bound_symbols
-    return {path_of(origin) for b in calls if (origin := b.symbol.origin) is not None and find_symbol(origin) is None}
-
-
-def explain_misses(fn: Any) -> list[list[str]]:
-    """Return for each miss after the first which guard of which specialisation failed, with old and new value.
-
-    It tells of the newest few specialisations.
-    """
-    return compiled_function(fn).stats.reasons
-
-
 def trace(fn: Callable[..., Any]) -> Callable[..., Trace]:
     """Return a function that acquires ``fn`` for its arguments and returns the computation, not transformed.
 
     Nothing is computed, so that what ``fn`` writes to stays as it is.
+
+    Args:
+        fn: a function or a module.
+
+    Returns:
+        a function of the arguments of ``fn``.
 
     Example:
         >>> import torch

@@ -54,6 +54,9 @@ def mark_dynamic(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tenso
         tensor: an argument of a compiled function.
         dims: which, counted from the front or, if negative, from the back.
 
+    Returns:
+        the tensor itself.
+
     Example:
         >>> import torch
         >>> from thunder_frontend import cache_misses, jit, mark_dynamic

@@ -111,6 +111,9 @@ def opcode(
         decode: makes ``argument`` from the instruction, when a code object is first seen.
         watch: the callbacks this handler serves; without them it is the plain handler.
         resumable: it serves generators and coroutines only, in place of the plain one.
+
+    Returns:
+        a decorator, which returns the handler itself.
     """
 
     def register(handler: Handler) -> Handler:
