@@ -18,7 +18,8 @@ from thunder_frontend.options import Options
 from thunder_frontend.outputs import is_plain
 from thunder_frontend.overwrites import RULES_AGAIN
 from thunder_frontend.program import Program
-from thunder_frontend.specialise import Specialisation, around, ordered, specialise
+from thunder_frontend.prologue import ordered
+from thunder_frontend.specialise import Specialisation, around, specialise
 from thunder_frontend.stats import Timer
 from thunder_frontend.transforms import Transform
 from thunder_frontend.unseen_writes import check_saved
