@@ -28,9 +28,9 @@ from thunder_ir import NumberProxy
 if TYPE_CHECKING:
     from thunder_frontend.world import World
 
-HEAP_TYPE = 1 << 9
 IMMUTABLE_TYPE = 1 << 8
 """Flag of classes whose attributes cannot be set."""
+
 BINARY = "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split()
 COMPARISONS = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "gt": "lt", "ge": "le"}
 

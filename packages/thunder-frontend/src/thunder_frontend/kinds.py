@@ -62,6 +62,8 @@ NOTHING_INSIDE = frozenset({bool, int, float, str, bytes, type(None), torch.dtyp
 IMMUTABLE = (tuple, frozenset, types.MethodType, types.CodeType, functools.partial)
 VIEWS = frozenset(type(view) for d in ({}, OrderedDict()) for view in (d.keys(), d.values(), d.items()))
 LARGEST_BUFFER = 1 << 20
+HEAP_TYPE = 1 << 9
+"""Flag of classes that Python code makes."""
 
 
 BUFFERS = frozenset({

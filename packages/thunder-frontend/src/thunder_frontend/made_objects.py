@@ -14,12 +14,11 @@ from typing import Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.kinds import CODE, is_buffer
+from thunder_frontend.kinds import CODE, HEAP_TYPE, is_buffer
 from thunder_frontend.metadata_calls import SymbolicSize
 from thunder_frontend.traced_tensor import TracedTensor
 
 Parts = tuple[Callable[..., Any], tuple[Any, ...]]
-HEAP_TYPE = 1 << 9
 BASES = (object, list, tuple, dict, OrderedDict, defaultdict, set, frozenset, types.SimpleNamespace)
 """Classes written in C all of whose state is attributes and items."""
 

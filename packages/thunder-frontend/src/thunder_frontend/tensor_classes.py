@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.kinds import HEAP_TYPE
 
 _PLAIN = frozenset({
     torch.Tensor.__torch_function__.__func__, torch._C._disabled_torch_function_impl,
@@ -41,7 +42,5 @@ def asks_for_functions(value: Any) -> bool:
         return False
     return hasattr(cls, "__torch_function__")
 
-
-HEAP_TYPE = 1 << 9
 
 __all__ = ["asks_for_functions", "check_tensor"]

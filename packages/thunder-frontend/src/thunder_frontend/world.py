@@ -17,7 +17,7 @@ import torch
 
 from thunder_frontend.answers import Answers
 from thunder_frontend.attribute_reads import AttributeReads
-from thunder_frontend.class_reads import HEAP_TYPE, ClassReads
+from thunder_frontend.class_reads import ClassReads
 from thunder_frontend.container_reads import ContainerReads
 from thunder_frontend.function_reads import FunctionReads
 from thunder_frontend.guards import (
@@ -33,6 +33,7 @@ from thunder_frontend.guards import (
 from thunder_frontend.journal import Journal
 from thunder_frontend.kinds import (
     CODE,
+    HEAP_TYPE,
     IMMUTABLE,
     MAY_DIE,
     VALUES,
