@@ -4,11 +4,16 @@ import pytest
 import torch
 
 from thunder_frontend import (
+    CACHE_OPTIONS,
+    SHARP_EDGES_OPTIONS,
+    DebugOptions,
     DifferenceError,
     ThunderModule,
     Transform,
     cache_misses,
     cache_option,
+    compile_data,
+    compile_stats,
     get_auto_registered_torch_op_names,
     jit,
     last_interpreter_log,
@@ -132,3 +137,35 @@ def test_a_compiled_function_tells_its_cache_and_its_opaque_operations():
     compiled(torch.ones(2), 2.0)
     assert cache_option(compiled) == "symbolic values"
     assert get_auto_registered_torch_op_names(compiled) == {"torch.special.bessel_j0"}
+
+
+def test_options_may_be_given_as_objects():
+    compiled = jit(scaled, cache=CACHE_OPTIONS.SYMBOLIC_VALUES, sharp_edges=SHARP_EDGES_OPTIONS.ERROR)
+    assert cache_option(compiled) == CACHE_OPTIONS.SYMBOLIC_VALUES == "symbolic values"
+    data = compile_data(compiled)
+    assert data.fn is scaled and not data.is_module and data.sharp_edges == "error"
+    assert [e.name for e in data.executors_list][0] == "torch"
+
+
+def test_debug_options_keep_the_log_verify_and_show(capsys):
+    options = DebugOptions(check_traces=True, record_interpreter_history=True, show_interpreter_progress=True)
+    compiled = jit(scaled, debug_options=options)
+    assert compile_stats(compiled).last_traces == [] and compile_data(compiled).debug_options is options
+    compiled(torch.ones(2), 2.0)
+    assert "scaled" in str(last_interpreter_log(compiled)) and "scaled: " in capsys.readouterr().err
+    assert compile_stats(compiled).last_traces is last_traces(compiled)
+    assert "check_traces = False" in DebugOptions.list_options()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"langctx": "numpy"}, "speak the torch language"),
+        ({"debug_options": 3}, "takes a thunder.DebugOptions"),
+        ({"transforms": [3]}, "takes instances of thunder.Transform"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_what_is_no_option_is_refused(options, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        jit(scaled, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import sys
 import threading
 import weakref
 from collections import deque
@@ -18,6 +19,7 @@ from torch.utils._device import DeviceContext
 from thunder_executors import replacements
 from thunder_frontend.attempts import acquire
 from thunder_frontend.check import FirstCallCheck
+from thunder_frontend.compile_data import CompileData
 from thunder_frontend.dispatch import Dispatcher
 from thunder_frontend.dynamo import left_alone_by_dynamo
 from thunder_frontend.errors import because_of_builtins, with_state
@@ -31,6 +33,7 @@ from thunder_frontend.stats import CompileStats, Timer
 from thunder_frontend.symbolic import Sizes
 from thunder_frontend.tracebacks import tell_the_user
 from thunder_ir import ThunderError, Trace, collector_paused
+from thunder_ir.passes import verifying
 
 LOGGER = logging.getLogger("thunder")
 EXPLAINED = 8
@@ -52,7 +55,7 @@ def watched_from_outside() -> bool:
     return any(not isinstance(torch._C._get_function_stack_at(i), DeviceContext) for i in modes)
 
 
-class CompiledFunction:
+class CompiledFunction(CompileData):
     """A callable that compiles a specialisation for each kind of call and runs it.
 
     Args:
@@ -70,7 +73,7 @@ class CompiledFunction:
         self._dead: deque[int] = deque()
         self._sizes = Sizes() if options.cache == "symbolic values" else None
         self._dispatcher = Dispatcher(self._miss, self._sizes is not None)
-        self.stats = CompileStats(lambda: self._dispatcher.calls)
+        self.stats = CompileStats(lambda: self._dispatcher.calls, self.compiled)
         self._dispatch = self._dispatcher.call if options.cache != "same input" else self.same_input
 
     @left_alone_by_dynamo
@@ -180,7 +183,7 @@ class CompiledFunction:
             args,
             kwargs,
             self.options.sharp_edges,
-            bool(self.options.extra.get("log")),
+            self.options.keeps_log or self.options.debug.show_interpreter_progress,
             sizes,
             replacements(self.options.executors),
         )
@@ -197,7 +200,9 @@ class CompiledFunction:
         timer = Timer()
         with timer("acquisition"):
             program = self.acquired(args, kwargs, sizes)
-        with torch.no_grad():
+        if self.options.debug.show_interpreter_progress:
+            print(f"{self.__name__}: {len(program.log.entries)} calls interpreted or made", file=sys.stderr)
+        with torch.no_grad(), verifying(bool(self.options.debug.check_traces)):
             try:
                 compiled = compile_program(program, self.options, timer)
             except Exception as error:

@@ -214,7 +214,9 @@ def last_interpreter_log(fn: Any) -> Log:
     """
     log = _last(fn).program.log
     if log is None:
-        raise RuntimeError("the interpreter kept no log; ask for one with thunder.jit(fn, log=True)")
+        raise RuntimeError(
+            "the interpreter kept no log; ask for one with thunder.jit(fn, log=True), or by debug_options"
+        )
     return log
 
 

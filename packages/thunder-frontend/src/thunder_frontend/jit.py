@@ -10,7 +10,7 @@ import torch
 
 from thunder_frontend.compiled import CompiledFunction
 from thunder_frontend.module import ThunderModule
-from thunder_frontend.options import Options
+from thunder_frontend.options import DebugOptions, Options, check_language
 from thunder_ir import Trace
 
 
@@ -31,7 +31,7 @@ def jit(
 
     Args:
         fn: a function, method, callable object or ``nn.Module``. Without it, a decorator is returned.
-        langctx: accepted for compatibility; programs speak the torch language.
+        langctx: ``None`` or ``"torch"``: programs speak the torch language.
         executors: executors or their names in order of priority; ``"+name"`` puts one before the defaults.
         sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that happen while a program is
             acquired and not on later calls, such as ``print``. Without it they are allowed, but a value that would be
@@ -39,7 +39,7 @@ def jit(
         cache: ``"constant values"`` (default), ``"symbolic values"``, ``"same input"`` or ``"no caching"``.
         disable_torch_autograd: return tensors that autograd knows nothing of.
         transforms: instances of :class:`thunder_frontend.Transform`, applied in order.
-        debug_options: accepted for compatibility.
+        debug_options: a :class:`~thunder_frontend.options.DebugOptions`.
         compile_options: ``check``, ``memory_budget``, ``partition``, ``log``; unknown ones warn by name.
 
     Returns:
@@ -58,6 +58,7 @@ def jit(
             disable_torch_autograd=disable_torch_autograd, transforms=transforms, debug_options=debug_options,
             **compile_options,
         )  # fmt: skip
+    check_language(langctx)
     options = Options(
         executors,
         getattr(sharp_edges, "value", sharp_edges),
@@ -65,6 +66,7 @@ def jit(
         tuple(transforms or ()),
         not disable_torch_autograd,
         compile_options,
+        DebugOptions() if debug_options is None else debug_options,
     )
     if isinstance(fn, ThunderModule):
         fn = fn._thunder_original

@@ -4,11 +4,51 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from typing import Any
 
 from thunder_frontend.transforms import Transform
 
+
+class CACHE_OPTIONS(StrEnum):  # noqa: N801  (the name that its users know)
+    """How calls are told apart; the strings do as well."""
+
+    NO_CACHING = "no caching"
+    SAME_INPUT = "same input"
+    CONSTANT_VALUES = "constant values"
+    SYMBOLIC_VALUES = "symbolic values"
+
+
+class SHARP_EDGES_OPTIONS(StrEnum):  # noqa: N801
+    """What to do about effects that a compiled program does not repeat; the strings do as well."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebugOptions:
+    """What helps to find out what is the matter with a compiled function.
+
+    Args:
+        check_traces: verify what every pass returns.
+        record_interpreter_history: keep what was interpreted, for ``thunder.last_interpreter_log``.
+        show_interpreter_progress: print how much was interpreted, each time that a program is acquired.
+    """
+
+    check_traces: bool | int = False
+    record_interpreter_history: bool = False
+    show_interpreter_progress: bool = False
+
+    @classmethod
+    def list_options(cls) -> str:
+        """Return the names of the options with their defaults, one a line."""
+        return "\n".join([f"{f.name} = {f.default!r}" for f in fields(cls)])
+
+
+LANGUAGES = (None, "torch", "ltorch")
 CACHES = ("constant values", "symbolic values", "same input", "no caching")
 SHARP_EDGES = (None, "allow", "warn", "error")
 EXTRA = {
@@ -32,6 +72,7 @@ class Options:
         transforms: applied in order.
         differentiate: whether the compiled function takes part in ``torch.autograd``.
         extra: further options.
+        debug: what to check, keep and show.
     """
 
     executors: Sequence[Any] | None = None
@@ -40,8 +81,16 @@ class Options:
     transforms: tuple[Any, ...] = ()
     differentiate: bool = True
     extra: Mapping[str, Any] = field(default_factory=dict)
+    debug: DebugOptions = field(default_factory=DebugOptions)
+
+    @property
+    def keeps_log(self) -> bool:
+        """Whether what the interpreter saw is kept."""
+        return bool(self.extra.get("log")) or self.debug.record_interpreter_history
 
     def __post_init__(self) -> None:
+        if not isinstance(self.debug, DebugOptions):
+            raise TypeError(f"debug_options takes a thunder.DebugOptions, and {self.debug!r} is none")
         _one_of("cache", self.cache, CACHES)
         _one_of("sharp_edges", self.sharp_edges, SHARP_EDGES)
         for name in self.extra:
@@ -53,6 +102,20 @@ class Options:
         check = self.extra.get("check")
         if check is not None:
             _one_of("check", check, ("first-call",))
+
+
+def check_language(langctx: Any) -> None:
+    """Refuse a language that programs do not speak.
+
+    Raises:
+        ValueError: it is none of :data:`LANGUAGES`.
+    """
+    name = getattr(langctx, "name", langctx)
+    if not (name is None or isinstance(name, str) and name.lower() in LANGUAGES):
+        raise ValueError(
+            f"langctx={langctx!r}: programs of thunder.jit speak the torch language ('torch'), and no other; "
+            "thunder.numpy's functions may be called in them"
+        )
 
 
 def _one_of(name: str, value: Any, choices: tuple[str | None, ...]) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 
 class Timer:
@@ -31,6 +32,7 @@ class CompileStats:
 
     Args:
         count_calls: returns how often the function was called.
+        compiled: the specialisations.
         cache_misses: how many calls compiled a specialisation.
         unserved: how many calls found no specialisation: those that compiled one, that failed, that ran as eager.
         phases: for each specialisation, CPU seconds by phase.
@@ -38,6 +40,7 @@ class CompileStats:
     """
 
     count_calls: Callable[[], int] = field(repr=False)
+    compiled: list[Any] = field(default_factory=list, repr=False)
     cache_misses: int = 0
     unserved: int = 0
     phases: list[dict[str, float]] = field(default_factory=list)
@@ -52,6 +55,26 @@ class CompileStats:
     def cache_hits(self) -> int:
         """How many calls were served by a specialisation compiled earlier."""
         return self.calls - self.unserved
+
+    @property
+    def last_traces(self) -> list[Any]:
+        """The stages of the computation of the specialisation compiled last; empty before the first call."""
+        return self.compiled[-1].traces if self.compiled else []
+
+    @property
+    def last_backward_traces(self) -> list[Any]:
+        """The stages of its backward program; empty without one."""
+        return self.compiled[-1].backward_traces if self.compiled else []
+
+    @property
+    def last_prologue_traces(self) -> list[Any]:
+        """Its prologue."""
+        return [c.specialisation.prologue for c in self.compiled[-1:]]
+
+    @property
+    def last_interpreter_log(self) -> Any:
+        """What the interpreter saw for it; ``None`` unless that was kept."""
+        return self.compiled[-1].program.log if self.compiled else None
 
     def __str__(self) -> str:
         rows = [f"{self.calls} calls, {self.cache_misses} specialisations compiled"]

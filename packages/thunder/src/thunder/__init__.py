@@ -20,6 +20,9 @@ from thunder_executors import (
 )
 from thunder_executors_torch import executor as pytorch_executor
 from thunder_frontend import (
+    CACHE_OPTIONS,
+    SHARP_EDGES_OPTIONS,
+    DebugOptions,
     ThunderModule,
     Transform,
     cache_hits,
@@ -69,12 +72,13 @@ from thunder_ir.dtypes import (
 compile = jit
 
 __all__ = [
-    "ThunderModule", "Transform", "__version__", "add_default_executor", "bfloat16", "bool8", "cache_hits",
-    "cache_misses", "cache_option", "compile", "compile_data", "compile_stats", "complex128", "complex32",
-    "complex64", "core", "deregister_executor", "devices", "dtypes", "explain_misses", "extend", "float16", "float32",
-    "float64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "get_all_executors",
-    "get_always_executors", "get_auto_registered_torch_op_names", "get_default_executors", "get_executor", "grad",
-    "int16", "int32", "int64", "int8", "jit", "last_backward_traces", "last_compile_options", "last_epilogue_traces",
+    "CACHE_OPTIONS", "SHARP_EDGES_OPTIONS", "DebugOptions", "ThunderModule", "Transform", "__version__",
+    "add_default_executor", "bfloat16", "bool8", "cache_hits", "cache_misses", "cache_option", "compile",
+    "compile_data", "compile_stats", "complex128", "complex32", "complex64", "core", "deregister_executor",
+    "devices", "dtypes", "explain_misses", "extend", "float16", "float32", "float64", "float8_e4m3fn",
+    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "get_all_executors", "get_always_executors",
+    "get_auto_registered_torch_op_names", "get_default_executors", "get_executor", "grad", "int16", "int32",
+    "int64", "int8", "jit", "last_backward_traces", "last_compile_options", "last_epilogue_traces",
     "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "numpy",
     "prims", "print_last_interpreter_log", "pytorch_executor", "register_executor", "remove_default_executor",
     "resolve_executors", "set_always_executors", "set_default_executors", "torch", "trace", "transforms", "uint16",
