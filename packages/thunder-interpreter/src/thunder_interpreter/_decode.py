@@ -125,9 +125,35 @@ class Program:
         self._decode(watched)
 
     def _decode(self, watched: frozenset[str]) -> None:
+        kept, index_of = self._kept_instructions()
+        entries: dict[str, Entry | None] = {}
+        target = index_of.__getitem__
+        steps: list[tuple[Any, Any]] = []
+        for index, instruction in enumerate(kept):
+            name = instruction.name
+            if name not in entries:
+                entries[name] = registry.entry(name, watched, self.resumable)
+            entry = entries[name]
+            if entry is None:
+                where = f"{self.code.co_filename}, {self.code.co_qualname}, offset {instruction.offset}"
+                raise UnsupportedOpcode(f"no handler for {name} on this Python ({where})")
+            instruction.target = target
+            instruction.index = index
+            steps.append((entry.handler, entry.decode(instruction)))
+        self.offsets = [instruction.offset for instruction in kept]
+        self.plain = steps
+        self.steps = steps
+        if PROVENANCE in watched:
+            self.steps = [TRACKERS["step"](instruction, step) for instruction, step in zip(kept, steps, strict=True)]
+        if not watched & UNFUSED:
+            self.steps = fuse(kept, steps, self.steps, PROVENANCE in watched)
+        if PROVENANCE in watched:
+            self.steps[0] = (TRACKERS["first"], self.steps[0])
+
+    def _kept_instructions(self) -> tuple[list[Instruction], dict[int, int]]:
+        """The instructions that become steps, and the step that each offset leads to."""
         kept: list[Instruction] = []
         index_of: dict[int, int] = {}
-        entries: dict[str, Entry | None] = {}
         pending: list[int] = []
         keywords: tuple[str, ...] = ()
         dropped = registry.dropped
@@ -147,28 +173,8 @@ class Program:
             for offset in pending:
                 index_of[offset] = len(kept)
             pending.clear()
-            if name not in entries:
-                entries[name] = registry.entry(name, watched, self.resumable)
             kept.append(instruction)
-        self.offsets = [instruction.offset for instruction in kept]
-        target = index_of.__getitem__
-        steps: list[tuple[Any, Any]] = []
-        for index, instruction in enumerate(kept):
-            entry = entries[instruction.name]
-            if entry is None:
-                where = f"{self.code.co_filename}, {self.code.co_qualname}, offset {instruction.offset}"
-                raise UnsupportedOpcode(f"no handler for {instruction.name} on this Python ({where})")
-            instruction.target = target
-            instruction.index = index
-            steps.append((entry.handler, entry.decode(instruction)))
-        self.plain = steps
-        self.steps = steps
-        if PROVENANCE in watched:
-            self.steps = [TRACKERS["step"](instruction, step) for instruction, step in zip(kept, steps, strict=True)]
-        if not watched & UNFUSED:
-            self.steps = fuse(kept, steps, self.steps, PROVENANCE in watched)
-        if PROVENANCE in watched:
-            self.steps[0] = (TRACKERS["first"], self.steps[0])
+        return kept, index_of
 
     def exception_handler(self, index: int) -> tuple[int, int, bool] | None:
         """``(step, stack depth, push the offset)`` of the handler that covers step ``index``, or ``None``."""
