@@ -313,18 +313,22 @@ class ClassReads:
         """Guard and return each name under which the object's class, or the object if it is one, holds something."""
         found: list[str] = []
         for cls in (type(obj), obj) if isinstance(obj, type) else (type(obj),):
-            index = self._index.get(cls)
-            if index is None:
-                index = self._index[cls] = {}
-                for owner in filter(self.is_outside, cls.__mro__):
-                    for name, raw in owner.__dict__.items():
-                        for part in _parts(raw):
-                            index.setdefault(id(part), []).append(name)
-            names = index.get(id(sought), [])
+            if cls not in self._index:
+                self._index[cls] = self._names_of_parts(cls)
+            names = self._index[cls].get(id(sought), [])
             for name in names:
                 self.lookup(cls, name)
             found += names
         return found
+
+    def _names_of_parts(self, cls: type) -> dict[int, list[str]]:
+        """Return under which names a class, and those that it is derived from, hold what they do."""
+        index: dict[int, list[str]] = {}
+        for owner in filter(self.is_outside, cls.__mro__):
+            for name, raw in owner.__dict__.items():
+                for part in _parts(raw):
+                    index.setdefault(id(part), []).append(name)
+        return index
 
 
 def type_of(value: Any, cls: type) -> type:

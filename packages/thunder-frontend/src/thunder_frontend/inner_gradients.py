@@ -108,21 +108,32 @@ def _gradients(
     cotangents: Sequence[Any],
     create_graph: bool,
 ) -> list[Any]:
-    builder = calls.builder
-    before = _with_open_draws(builder.bound_symbols, builder.names)
+    before = _with_open_draws(calls.builder.bound_symbols, calls.builder.names)
+    defined = {p.name for b in before for p in b.outputs}
+    joint, outside = _joint(before, defined, wanted, results, rule_of)
+    differentiable = [c for c, flows in zip(cotangents, differentiable_outputs(joint), strict=True) if flows]
+    known = {p.name: c for p, c in zip(joint.inputs[len(outside) :], differentiable, strict=True)}
+    _record(calls, joint, defined, known, create_graph)
+    by_name = dict(zip(outside, joint.output[1], strict=True))
+    found = [by_name.get(p.name) for p in wanted]
+    return [None if g is None else known.get(flat_proxies(g)[0].name, g) for g in found]
+
+
+def _joint(
+    before: Sequence[BoundSymbol], defined: set[str], wanted: Sequence[Any], results: Sequence[Any], rule_of: RuleOf
+) -> tuple[Trace, list[str]]:
+    """Return the joint trace of what leads from the wanted to the results, and the names of what it gets of that."""
     names = {p.name for p in wanted}
-    inner, defined = [], {p.name for b in before for p in b.outputs}
-    for bound in before:
-        if not any(p.name in names for p in bound.outputs):
-            inner.append(bound)
+    inner = [b for b in before if not any(p.name in names for p in b.outputs)]
     outside = {p.name: p for b in inner for p in b.inputs if p.name not in defined}
     outside.update({p.name: p for p in wanted})
-    joint = grad_transform_on_trace(
-        Trace("inner", tuple(outside.values()), tuple(inner), tuple(results)), rule_of=rule_of, wanted=names
-    )
-    takes = list(joint.inputs[len(outside) :])
-    differentiable = [c for c, flows in zip(cotangents, differentiable_outputs(joint), strict=True) if flows]
-    known = {p.name: c for p, c in zip(takes, differentiable, strict=True)}
+    trace = Trace("inner", tuple(outside.values()), tuple(inner), tuple(results))
+    return grad_transform_on_trace(trace, rule_of=rule_of, wanted=names), list(outside)
+
+
+def _record(calls: WriteCalls, joint: Trace, defined: set[str], known: dict[str, Any], create_graph: bool) -> None:
+    """Record what of a joint trace is not yet; ``known``, what stands for its values, gets what stands for the rest."""
+    builder = calls.builder
     tags = frozenset() if create_graph else frozenset({OpTags.CONSTANT_FOR_DERIVATIVE})
     requiring = calls.levels.requiring_grad() if create_graph else {}
     drawn: dict[str, BoundSymbol] = {}
@@ -151,9 +162,6 @@ def _gradients(
     if drawn:
         replaced = [next((drawn[p.name] for p in b.outputs if p.name in drawn), b) for b in builder.bound_symbols]
         builder.bound_symbols[:] = replaced
-    by_name = dict(zip(outside, joint.output[1], strict=True))
-    found = [by_name.get(p.name) for p in wanted]
-    return [None if g is None else known.get(flat_proxies(g)[0].name, g) for g in found]
 
 
 def _with_open_draws(bound_symbols: list[BoundSymbol], names: Names) -> list[BoundSymbol]:

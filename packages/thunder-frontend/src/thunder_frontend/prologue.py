@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.generated import INDENT, Lines
+from thunder_frontend.generated import Lines
 from thunder_frontend.guards import (
     FEW,
     GATHERED,
@@ -74,30 +74,17 @@ def prologue_lines(program: Program, guarded: bool) -> Lines:
     made = Lines(program)
     context = made.context
     conditions = _conditions(program, context) if guarded else []
-    single, together = unpacked(program.inputs)
-    if conditions or together or single or program.numbers:
+    if conditions or program.inputs or program.numbers:
         made.add("try:")
         made.add(f"holds = ({conditions[0] if conditions else True}", 2)
         for condition in conditions[1:]:
             made.add(f"and {condition}", 3)
         made.lines[-1] += ")"
-        made.add("if holds:", 2)
-        for i in single:
-            found = i.source.expression(context) if i.slot is None else _in_slot(i.slot, context)
-            made.add(f"{i.proxy.name} = {found}", 3)
-        if together:
-            containers = context.object([i.slot[0] for i in together], "tables")  # type: ignore[index]
-            keys = context.object([i.slot[1] for i in together], "names")  # type: ignore[index]
-            made.add(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))", 3)
-        if guarded:
-            made.lines += [INDENT * 3 + line for line in _without_nested(program.inputs, context)]
-        for n in program.numbers:
-            made.add(f"{n.proxy.name} = {n.source.expression(context)}", 3)
-        if program.numbers and guarded and (constraints := constraints_of(program)).check is not None:
-            numbers = ", ".join([n.proxy.name for n in program.numbers])
-            made.add(f"holds = {context.object(constraints.check, 'broken_constraint')}({numbers}) is None", 3)
-        if made.lines[-1].endswith("if holds:"):
-            made.lines.pop()
+        unpacking = _unpacking(program, guarded, context)
+        if unpacking:
+            made.add("if holds:", 2)
+        for line in unpacking:
+            made.add(line, 3)
         made.add(f"except ({', '.join([error.__name__ for error in GONE])}):")
         made.add("holds = False", 2)
         made.add("if not holds:")  # outside of the try: errors of the user's program are none of guards
@@ -111,6 +98,27 @@ def prologue_lines(program: Program, guarded: bool) -> Lines:
         made.add(f"if not {check}({passed(program.inputs)}):")
         made.add("return miss(args, kwargs)", 2)
     return made
+
+
+def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
+    """Return the lines that name the inputs, and check what can only be checked then."""
+    single, together = unpacked(program.inputs)
+    lines = []
+    for i in single:
+        found = i.source.expression(context) if i.slot is None else _in_slot(i.slot, context)
+        lines.append(f"{i.proxy.name} = {found}")
+    if together:
+        containers = context.object([i.slot[0] for i in together], "tables")  # type: ignore[index]
+        keys = context.object([i.slot[1] for i in together], "names")  # type: ignore[index]
+        lines.append(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))")
+    if guarded:
+        lines += _without_nested(program.inputs, context)
+    for n in program.numbers:
+        lines.append(f"{n.proxy.name} = {n.source.expression(context)}")
+    if program.numbers and guarded and (constraints := constraints_of(program)).check is not None:
+        numbers = ", ".join([n.proxy.name for n in program.numbers])
+        lines.append(f"holds = {context.object(constraints.check, 'broken_constraint')}({numbers}) is None")
+    return lines
 
 
 def passed(inputs: Sequence[Input], numbers: Sequence[Any] = ()) -> str:
