@@ -2,6 +2,7 @@
 
 import io
 import sys
+import warnings
 
 import pytest
 import torch
@@ -99,3 +100,39 @@ def test_what_is_printed_to_a_file_of_the_callers_is_there_after_each_call():
     compiled(torch.ones(1))
     compiled(torch.zeros(1))
     assert file.getvalue() == "x tensor([1.])\nx tensor([0.])\n"
+
+
+def warns(x):
+    warnings.warn("the scale is odd", FutureWarning, stacklevel=1)
+    return x * 2
+
+
+def listens(x):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        warnings.warn("heard", stacklevel=1)
+    return x * len(found)
+
+
+def answers(x):
+    try:
+        warnings.warn("an error here", stacklevel=1)
+    except UserWarning:
+        return x * 3
+    return x * 2
+
+
+@pytest.mark.parametrize("action", ["always", "default", "ignore", "error"])
+@pytest.mark.parametrize("program", [warns, listens, answers], ids=lambda f: f.__name__)
+def test_each_call_warns_as_eager_does(program, action):
+    def outcome(run):
+        globals().pop("__warningregistry__", None)
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter(action)
+            try:
+                results = [run(torch.ones(2)) for _ in range(3)]
+            except Warning as error:
+                results = repr(error)
+        return [(str(w.message), w.category, w.filename, w.lineno) for w in given], str(results)
+
+    assert outcome(jit(program)) == outcome(program)

@@ -117,6 +117,8 @@ def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
             sep, end, flush = effect.key
             printer = context.object(print, "print")
             return f"{printer}(*{value}, sep={sep!r}, end={end!r}, file={target}, flush={flush!r})"
+        case "warning":
+            return f"{target}()"
         case "extend":
             return f"{target}.extend({value})"
         case "fill":

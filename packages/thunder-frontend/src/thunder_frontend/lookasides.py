@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import types
+import warnings
 from typing import Any
 
 import torch
@@ -145,6 +146,7 @@ def _of_single_functions(acquisition: Any) -> dict[Any, Any]:
         transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
         logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
         print: acquisition.prints,
+        warnings.warn_explicit: acquisition.prints.warn,
         torch.autograd.Variable: functools.partial(variable, acquisition),
     }
 

@@ -8,7 +8,6 @@ import contextvars
 import decimal
 import operator
 import types
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -74,8 +73,6 @@ class OpaqueCalls:
             AcquisitionError: it reads or writes what a program can neither watch nor repeat.
         """
         known, bound = hashable(fn), getattr(fn, "__self__", None)
-        if fn is warnings.warn_explicit:
-            self._world.answers.warns()
         self._asks_classes(fn, args, known)
         if isinstance(bound, contextvars.ContextVar):
             self._context_variable(bound, fn.__name__, args)

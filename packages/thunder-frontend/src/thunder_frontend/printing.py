@@ -1,16 +1,22 @@
-"""``print`` in a program: each call prints, when it has computed what is printed."""
+"""``print`` and warnings in a program: each call gives them, when it has computed what it computes."""
 
 from __future__ import annotations
 
+import functools
+import re
+import warnings
 from typing import Any
 
 import torch
 
 from thunder_frontend.outputs import Built, Outside
 from thunder_frontend.program import Effect
+from thunder_frontend.sources import held
 from thunder_ir import Proxy
 
 T = torch.Tensor
+WARN = warnings.warn_explicit
+STATE_OF_WARNINGS = ("filters", "showwarning", "_showwarnmsg_impl")
 
 
 class Text(str):
@@ -43,6 +49,32 @@ class Prints:
         target = None if source is None else Outside(source)
         self.effects.append(Effect("print", target, (sep, end, flush), [self._part(v) for v in values]))
 
+    def warn(
+        self,
+        message: Any,
+        category: Any,
+        filename: str,
+        lineno: int,
+        module: str | None = None,
+        registry: Any = None,
+        module_globals: Any = None,
+        source: Any = None,
+    ) -> None:
+        """Do what ``warnings.warn_explicit`` does, later; now, if that is an error or the program records warnings."""
+        give = functools.partial(WARN, message, category, filename, lineno, module, registry, module_globals, source)
+        self._calls.world.answers.warns()
+        if self._records_warnings() or _action(message, category, lineno, module or filename) == "error":
+            give()
+        else:
+            self.effects.append(Effect("warning", Outside(held(give, "warning")), None, None))
+
+    def _records_warnings(self) -> bool:
+        """Whether the program itself says what becomes of warnings."""
+        journal = self._calls.world.journal
+        return any(journal.written_at(warnings, "attribute", n) for n in STATE_OF_WARNINGS) or bool(
+            journal.wrote(warnings.filters)
+        )
+
     def _part(self, value: Any) -> Any:
         if isinstance(value, T):
             with torch._C.DisableTorchFunction():
@@ -61,3 +93,17 @@ class Prints:
         if any(i.proxy is proxy for i in self._calls.inputs):
             proxy = self._calls.on_values(torch.clone, (proxy,), {})
         return self._calls.on_values(T.detach, (proxy,), {}) if proxy.requires_grad else proxy
+
+
+def _action(message: Any, category: type, line: int, module: str) -> str:
+    """Return what the filters say becomes of a warning."""
+    text = str(message)
+    for action, words, kind, where, number in warnings.filters:
+        if (
+            issubclass(category, kind)
+            and (words is None or re.compile(words).match(text))
+            and (where is None or re.compile(where).match(module))
+            and number in (0, line)
+        ):
+            return action
+    return str(warnings.defaultaction)

@@ -51,7 +51,7 @@ class Effect:
             ``key`` on a tensor), ``"memory"`` (give a tensor the memory of another, the first part of the value),
             ``"leaf"`` (give a new leaf its contents), ``"attribute"``, ``"item"``, ``"cell"``, ``"context"`` (of
             a context variable), ``"delete"``, ``"extend"``, ``"fill"``
-            (of a buffer), ``"refill"`` or ``"print"`` (to the file ``target``).
+            (of a buffer), ``"refill"``, ``"warning"`` (calls the target) or ``"print"`` (to the file ``target``).
         target: template of the object written to.
         key: name, key, or ``None``.
         value: template of what is written.
