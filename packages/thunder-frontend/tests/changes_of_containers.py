@@ -218,3 +218,27 @@ case(
     "O_W1.k = 3.0",
     "O_W1 = W1(); R1 = weakref.ref(O_W1)",
 )
+case(
+    "keys that are equal and not the same",
+    "D1 = {1: 2.0}",
+    "for k, v in D1.items():\n    y = y * v * (2 if k is True else 3) * (5 if isinstance(k, float) else 7)",
+    "D1.clear(); D1[True] = 2.0",
+    "D1.clear(); D1[1.0] = 2.0",
+    "D1.clear(); D1[1] = 2.0",
+)
+case(
+    "keys of an argument that are equal and not the same",
+    "NAMED['d2'] = {1: 2.0}",
+    "y = y * (2 if next(iter(d2)) is True else 3) * (5 if isinstance(next(iter(d2)), float) else 7)",
+    "NAMED['d2'] = {True: 2.0}",
+    "NAMED['d2'] = {1.0: 2.0}",
+    "NAMED['d2'] = {1: 2.0}",
+)
+case(
+    "members that are equal and not the same",
+    "S3 = {frozenset([1]), (0.0, 2)}",
+    "for m in S3:\n    for v in m:\n        y = y * (2 if v is True else 3) + math.copysign(1.0, v)",
+    "S3.clear(); S3 |= {frozenset([True]), (0.0, 2)}",
+    "S3.clear(); S3 |= {frozenset([True]), (-0.0, 2)}",
+    "S3.clear(); S3 |= {frozenset([1]), (-0.0, 2)}",
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -51,12 +52,12 @@ class KeysGuard(Guard):
 
     def condition(self, context: Context) -> str:
         here = self.source.expression(context)
-        if all(type(k) in (str, int) for k in self.keys):
+        if all(type(k) is str for k in self.keys):  # of 1, True and 1.0, a dict has one
             return f"tuple({here}) == {literal(self.keys, context)}"
         return f"{context.object(same_keys, 'same_keys')}({here}, {context.object(self.keys, 'keys')})"
 
     def facts(self) -> Iterable[tuple[str, Any]]:
-        if all(type(k) in (str, int) for k in self.keys):
+        if all(type(k) is str for k in self.keys):
             yield "tuple({})", self.keys
 
     def problem(self, value: Any) -> str | None:
@@ -77,8 +78,12 @@ def same_members(members: Any, before: frozenset[Any]) -> bool:
     return bool(members == before) and set(map(_typed, members)) == set(map(_typed, before))
 
 
-def _typed(member: Any) -> tuple[type, Any]:
-    return type(member), member
+def _typed(member: Any) -> tuple[Any, ...]:
+    """Return what tells a member from others that are equal to it."""
+    cls = type(member)
+    if cls is tuple or cls is frozenset:
+        return cls, cls(map(_typed, member))
+    return (cls, member, math.copysign(1.0, member)) if cls is float else (cls, member)
 
 
 class MembershipGuard(Guard):
