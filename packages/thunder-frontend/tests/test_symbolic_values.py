@@ -200,3 +200,29 @@ def test_functions_on_lists_of_tensors_take_open_sizes():
         ours.grad, eagers.grad = torch.ones(n, 2), torch.ones(n, 2)
         torch.testing.assert_close(compiled(mark_dynamic(ours, 0)), program(eagers))
         torch.testing.assert_close((ours, ours.grad), (eagers, eagers.grad))
+
+
+def test_open_numbers_that_are_keys_of_dicts_outside_are_fixed():
+    class Rotary(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tables, self.named, self.base = {}, {}, 10.0
+
+        def forward(self, x):
+            n = x.shape[0]
+            if n not in self.tables:
+                self.tables[n] = torch.arange(n)[:, None] / self.base
+            if (key := (n, x.dtype)) not in self.named:
+                self.named[key] = n * 2.0
+            return x + self.tables[n] + self.named.get(key, 0.0)
+
+    eager, module = Rotary(), Rotary()
+    compiled = symbolic(module)
+    for n in (2, 2, 4, 4, 6, 2, 4):
+        x = torch.randn(n, 3)
+        torch.testing.assert_close(compiled(x), eager(x))
+        assert list(module.tables) == list(eager.tables) and module.named == eager.named
+    module.tables.clear()
+    eager.tables.clear()
+    module.base = eager.base = 5.0
+    torch.testing.assert_close(compiled(x), eager(x))

@@ -17,7 +17,7 @@ from thunder_frontend.class_reads import type_of
 from thunder_frontend.constants import Arrays
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of, is_slot
-from thunder_frontend.kinds import DICTS, LISTS, is_container
+from thunder_frontend.kinds import DICTS, LISTS, NOTHING_INSIDE, is_container
 from thunder_frontend.native_code import is_of_no_concern
 from thunder_frontend.opaque_calls import OpaqueCalls, makes_class
 from thunder_frontend.traced_tensor import TracedTensor
@@ -108,8 +108,15 @@ class Watch(Callbacks):
             self.world.attributes.missing(obj, name)
 
     def key(self, container: Any, key: Any) -> Any:
-        """Ask dicts of the outside world, such as the state of an optimizer, for the tensors that are their keys."""
-        if isinstance(key, TracedTensor) and "_input" in key.__dict__ and self.world.source_of(container) is not None:
+        """Ask dicts of the outside world, such as the state of an optimizer, for the tensors that are their keys.
+
+        Numbers that are open get fixed by that.
+        """
+        if type(key) in NOTHING_INSIDE or self.world.source_of(container) is None:
+            return key
+        if isinstance(key, (NumberProxy, tuple)):
+            return fixed(key)
+        if isinstance(key, TracedTensor) and "_input" in key.__dict__:
             found = key._input
             self.world.require(IdentityGuard(found.source, found.example, found.slot), id(found.example), "identity")
             return found.example
@@ -211,6 +218,15 @@ class Watch(Callbacks):
         if not is_of_no_concern(frame):
             for name in self.world.native_frames.calls(fn, frame.f_code):
                 self._calls.varies(name)
+
+
+def fixed(key: Any) -> Any:
+    """Return a key with the values at hand of the open numbers in it, which the program gets fixed to."""
+    if isinstance(key, NumberProxy):
+        return key.fixed()
+    if type(key) is tuple and any([isinstance(item, (NumberProxy, tuple)) for item in key]):
+        return tuple(map(fixed, key))
+    return key
 
 
 __all__ = ["Watch"]
