@@ -1,5 +1,8 @@
 """One program for all numbers and sizes that meet the constraints it recorded."""
 
+import functools
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -226,3 +229,51 @@ def test_open_numbers_that_are_keys_of_dicts_outside_are_fixed():
     eager.tables.clear()
     module.base = eager.base = 5.0
     torch.testing.assert_close(compiled(x), eager(x))
+
+
+@pytest.mark.parametrize(
+    ("program", "numbers"),
+    [
+        (lambda x, n: x * (2 if n in {5, 7} else 3) * n, (2, 3, 5, 2)),
+        (lambda x, n: x * (2 if n in MEMBERS else 3) * n, (2, 3, 5, 2)),
+        (lambda x, n: x + math.copysign(1.0, n), (0.0, -0.0, 1.0, -1.0)),
+        (lambda x, n: x * (1 if n == 0.0 else 2), (0.0, -0.0, 1.0)),
+    ],
+)
+def test_numbers_that_sets_and_python_are_asked_about_are_told_apart(program, numbers):
+    compiled = symbolic(program)
+    for n in numbers:
+        torch.testing.assert_close(compiled(torch.ones(2), n), program(torch.ones(2), n))
+
+
+MEMBERS = {5, 7}
+
+
+def test_functions_with_a_cache_answer_from_it_for_open_numbers():
+    factors = [2.0]
+
+    @functools.lru_cache
+    def scaled(n):
+        return n * factors[0]
+
+    compiled = symbolic(lambda x, n: x * scaled(n))
+    x = torch.ones(2)
+    assert compiled(x, 3)[0] == 6 and compiled(x, 4)[0] == 8
+    factors[0] = 5.0
+    assert compiled(x, 3)[0] == 6 and compiled(x, 5)[0] == 25
+    scaled.cache_clear()
+    assert compiled(x, 3)[0] == 15
+
+
+def test_shapes_that_are_keys_of_dicts_outside_are_fixed():
+    known = {}
+
+    def program(x):
+        if x.shape not in known:
+            known[x.shape] = len(known) + 1.0
+        return x * known[x.shape]
+
+    compiled = symbolic(program)
+    results = [float(compiled(torch.ones(n, 2))[0, 0]) for n in (4, 5, 4, 6, 5)]
+    assert results == [1, 2, 1, 3, 2] and list(known) == [(4, 2), (5, 2), (6, 2)]
+    assert all(type(key) is torch.Size for key in known)

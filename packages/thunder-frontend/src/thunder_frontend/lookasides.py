@@ -23,7 +23,7 @@ from thunder_frontend.foreach import of_lists
 from thunder_frontend.kinds import VALUES
 from thunder_frontend.metadata_calls import reduced
 from thunder_frontend.module_lookasides import ModuleLookasides
-from thunder_frontend.open_numbers import OpenNumbers
+from thunder_frontend.open_numbers import OpenNumbers, fixed
 from thunder_frontend.other_transforms import compiled_by_torch, leave_uncompiled, transforms
 from thunder_frontend.queries import as_positional
 from thunder_frontend.seeds import Seeds
@@ -188,6 +188,7 @@ def _with_cache(acquisition: Any, function: Any) -> Any:
     world = acquisition.world
 
     def called(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = fixed(args), {name: fixed(value) for name, value in kwargs.items()}
         if not all(isinstance(a, VALUES) or world.is_held(a) for a in (*args, *kwargs.values())):
             return acquisition.interpreted(function.__wrapped__)(*args, **kwargs)
         with torch._C.DisableTorchFunction():

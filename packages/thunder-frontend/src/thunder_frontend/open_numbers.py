@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.foreach import OF_LISTS
+from thunder_frontend.metadata_calls import SymbolicSize
 from thunder_frontend.traced_tensor import TracedTensor, is_replaced
 from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown
@@ -82,6 +83,15 @@ def with_numbers(
         return args, kwargs
     args = tuple([numbers(a, i in positions) for i, a in enumerate(args)])
     return args, {k: numbers(v, k in NAMED_INTEGERS) for k, v in kwargs.items()}
+
+
+def fixed(key: Any) -> Any:
+    """Return a key with the values at hand of the open numbers in it, which the program gets fixed to."""
+    if isinstance(key, NumberProxy):
+        return key.fixed()
+    if type(key) in (tuple, SymbolicSize) and any([isinstance(item, (NumberProxy, tuple)) for item in key]):
+        return (tuple if type(key) is tuple else torch.Size)(map(fixed, key))
+    return key
 
 
 def at_hand(tree: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from thunder_executors import to_callable
-from thunder_frontend.guards import Guard
+from thunder_frontend.guards import Guard, same_value
 from thunder_frontend.sources import Source
 from thunder_ir import (
     BoundSymbol,
@@ -27,6 +27,7 @@ from thunder_ir import (
 
 RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "same": same_value,
 }  # fmt: skip
 
 
@@ -146,7 +147,7 @@ class ConstraintsGuard:
 def described(constraint: Constraint) -> str:
     """Return a constraint as text."""
     left, right = (p.name if isinstance(p, NumberProxy) else repr(p) for p in (constraint.left, constraint.right))
-    signs = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+    signs = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "same": "is"}
     text = f"{left} {signs[constraint.relation]} {right}"
     return text if constraint.holds else f"not ({text})"
 

@@ -20,6 +20,7 @@ from thunder_frontend.journal import MISSING, contents_of, is_slot
 from thunder_frontend.kinds import DICTS, LISTS, NOTHING_INSIDE, is_container
 from thunder_frontend.native_code import is_of_no_concern
 from thunder_frontend.opaque_calls import OpaqueCalls, makes_class
+from thunder_frontend.open_numbers import fixed
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import World
 from thunder_interpreter import Callbacks
@@ -218,15 +219,6 @@ class Watch(Callbacks):
         if not is_of_no_concern(frame):
             for name in self.world.native_frames.calls(fn, frame.f_code):
                 self._calls.varies(name)
-
-
-def fixed(key: Any) -> Any:
-    """Return a key with the values at hand of the open numbers in it, which the program gets fixed to."""
-    if isinstance(key, NumberProxy):
-        return key.fixed()
-    if type(key) is tuple and any([isinstance(item, (NumberProxy, tuple)) for item in key]):
-        return tuple(map(fixed, key))
-    return key
 
 
 __all__ = ["Watch"]

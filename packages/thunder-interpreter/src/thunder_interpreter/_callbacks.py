@@ -33,7 +33,7 @@ class Callbacks:
         """Reading an attribute without running Python code raised ``AttributeError``."""
 
     def key(self, container: Any, key: Any) -> Any:
-        """A dict is about to be asked for ``key``, or to get or lose it: the key that is taken."""
+        """A dict or a set is about to be asked for ``key``, or a dict to get or lose it: the key that is taken."""
         return key
 
     def load_item(self, container: Any, key: Any, value: Any) -> Any:

@@ -305,7 +305,7 @@ def jumping(frame: Frame, value: Any, wanted: bool, target: int) -> Protocol:
 def contains(frame: AnyFrame, item: Any, container: Any, invert: bool) -> Outcome:
     """Push ``item in container`` (or ``not in``)."""
     machine = frame.machine
-    if machine.key is not None and isinstance(container, dict):
+    if machine.key is not None and isinstance(container, (dict, set, frozenset)):
         item = machine.key(container, item)
     method = raw_attribute(type(container), "__contains__")
     if machine.special_methods is not None:

@@ -23,7 +23,8 @@ class Constraint:
     """What a comparison of symbolic numbers came out as; the program holds only where it comes out so again.
 
     Args:
-        relation: ``"eq"``, ``"ne"``, ``"lt"``, ``"le"``, ``"gt"`` or ``"ge"``.
+        relation: ``"eq"``, ``"ne"``, ``"lt"``, ``"le"``, ``"gt"``, ``"ge"``, or ``"same"``: equal, and zeros of one
+            sign.
         left, right: an :class:`~thunder_ir.IntegerProxy` or a number each.
         holds: the outcome for the values at hand while recording.
     """

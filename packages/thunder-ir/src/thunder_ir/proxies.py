@@ -191,7 +191,8 @@ class NumberProxy(Proxy):
             raise UnknownNumberError(f"Python needs the value of {described(self)}, known only when the program runs")
         builder = find_builder()
         if builder is not None:
-            builder.constrain("eq", self, self.value, True)
+            is_zero = isinstance(self.value, float) and self.value == 0
+            builder.constrain("same" if is_zero else "eq", self, self.value, True)
         return self.value
 
     def __bool__(self) -> bool:

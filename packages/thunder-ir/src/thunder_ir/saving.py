@@ -236,7 +236,7 @@ class _Reader:
 
     def constraint(self, content: Any) -> Constraint:
         relation, left, right, holds = _list(content)
-        if relation not in ("eq", "ne", "lt", "le", "gt", "ge") or not isinstance(holds, bool):
+        if relation not in ("eq", "ne", "lt", "le", "gt", "ge", "same") or not isinstance(holds, bool):
             raise TraceFormatError(f"{relation!r} is no relation of numbers")
         return Constraint(relation, self.value(left), self.value(right), holds)
 
