@@ -50,6 +50,20 @@ def test_ever_new_functions_are_not_kept():
     assert not any(r() is not None for r in references)
 
 
+def test_classes_of_what_programs_read_die_with_the_programs():
+    def run():
+        class Settings:
+            factor = 2
+
+        compiled, settings = jit(lambda x, settings: x * settings.factor), Settings()
+        assert torch.equal(compiled(torch.ones(2), settings), torch.full((2,), 2.0))
+        return weakref.ref(Settings)
+
+    references = [run() for _ in range(3)]
+    gc.collect()
+    assert not any(r() is not None for r in references)
+
+
 def test_a_module_that_lives_is_compiled_once_whatever_others_do():
     compiled, x, kept = jit(lambda models, x: models[0](x)), torch.randn(2, 3), [Model()]
     for _ in range(3):

@@ -13,6 +13,7 @@ import sys
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,6 +21,28 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.sources import Source
+
+
+def _once_for_each_class(compute: Callable[[type], bool]) -> Callable[[type], bool]:
+    """Decorate a function of classes: its answers are kept, and no class is by them."""
+    answers: dict[int, bool] = {}
+    references: dict[int, weakref.ref[type]] = {}
+
+    def answer(cls: type) -> bool:
+        place = id(cls)
+        try:
+            return answers[place]
+        except KeyError:
+            pass
+
+        def forget(reference: weakref.ref[type]) -> None:
+            del answers[place], references[place]
+
+        references[place] = weakref.ref(cls, forget)
+        answers[place] = compute(cls)
+        return answers[place]
+
+    return answer
 
 
 class _OfNumPy(type):
@@ -31,7 +54,7 @@ class NumPyScalar(metaclass=_OfNumPy):
     """Stands for the types of NumPy's scalars that cannot change, where ``isinstance`` is asked."""
 
 
-@functools.cache
+@_once_for_each_class
 def _is_numpy_scalar(cls: type) -> bool:
     names = [base.__name__ for base in cls.__mro__ if base.__module__ == "numpy"]
     return "generic" in names and "void" not in names
@@ -80,7 +103,7 @@ def is_container(value: Any) -> bool:
 
 def is_buffer(value: Any) -> bool:
     """Whether something is memory that is read natively: an array of NumPy, of ctypes or of Python, a ``bytearray``."""
-    return not BUFFERS.isdisjoint(_names_of_class(type(value)))
+    return _is_buffer_class(type(value))
 
 
 def is_of_library(module: str) -> bool:
@@ -94,12 +117,17 @@ LIBRARIES = frozenset({"torch", "numpy", "functorch"})
 
 def is_array(value: Any) -> bool:
     """Whether something is an array of NumPy, which shows not all of its dtypes as others can read them."""
-    return ("numpy", "ndarray") in _names_of_class(type(value))
+    return _is_array_class(type(value))
 
 
-@functools.cache
-def _names_of_class(cls: type) -> frozenset[tuple[str, str]]:
-    return frozenset((base.__module__, base.__name__) for base in cls.__mro__)
+@_once_for_each_class
+def _is_buffer_class(cls: type) -> bool:
+    return any([(base.__module__, base.__name__) in BUFFERS for base in cls.__mro__])
+
+
+@_once_for_each_class
+def _is_array_class(cls: type) -> bool:
+    return any([(base.__module__, base.__name__) == ("numpy", "ndarray") for base in cls.__mro__])
 
 
 def size_of(buffer: Any) -> int:

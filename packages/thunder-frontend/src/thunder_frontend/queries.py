@@ -220,7 +220,7 @@ def warning_filters() -> str:
     return str(warnings.filters)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def failing(fn: Callable[..., Any]) -> Callable[..., str | None]:
     """Return a function that says which exception a call of ``fn`` raises; ``None`` if none."""
 
