@@ -53,6 +53,7 @@ from thunder_torch import (
     viewed,
 )
 from thunder_torch.convert import to_torch_device, to_torch_dtype
+from thunder_torch.deprecated_signatures import DEPRECATED, in_current_form
 from thunder_torch.metadata import MetaOf
 from thunder_torch.names import name_of, tensors_by_position
 from thunder_torch.specs import storage_key
@@ -135,6 +136,8 @@ class TorchCalls:
 
     def _do(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args, kwargs = tensors_by_position(function, args, kwargs)
+        if function in DEPRECATED:
+            args, kwargs = in_current_form(function, args, kwargs)
         if function in INDEXED and len(args) > 1:
             args = (args[0], self.arrays.as_index(args[1]), *args[2:])
         answer = ANSWERS.get(function)

@@ -114,6 +114,9 @@ class TracedTensor(torch.Tensor):
         )
 
 
+TracedTensor.__name__ = "Tensor"  # what Python and code in C call it where they refuse it, as they would in eager
+
+
 def _goes_round(name: str) -> Any:
     native = getattr(torch.Tensor, name)
     kinds = (NumberProxy, tuple, list, slice) if name == "__getitem__" else NumberProxy

@@ -106,10 +106,16 @@ def expand(a: TensorProxy, *sizes: Any, size: Any = None, implicit: bool = False
     return lang.expand(a, sizes_of(sizes, size))
 
 
-@torchsymbol(torch.broadcast_to, Tensor.broadcast_to, tags=VIEWS)
+@torchsymbol(torch.broadcast_to, tags=VIEWS)
 def broadcast_to(a: TensorProxy, size: Any = None, shape: Any = None) -> TensorProxy:
     """Repeat dimensions of length 1 without copying."""
     return lang.expand(a, tuple(size if size is not None else shape))
+
+
+@torchsymbol(Tensor.broadcast_to, tags=VIEWS, name="Tensor_broadcast_to")
+def broadcast_to_method(a: TensorProxy, *sizes: Any, size: Any = None) -> TensorProxy:
+    """Repeat dimensions of length 1 without copying; the sizes may be arguments of their own."""
+    return lang.expand(a, sizes_of(sizes, size))
 
 
 @torchsymbol(Tensor.expand_as, tags=VIEWS)
@@ -342,10 +348,10 @@ def pixel_unshuffle(a: TensorProxy, downscale_factor: int) -> Any:
 
 __all__ = [
     "MOVES", "T", "VIEWS", "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_to",
-    "cat", "chunk", "column_stack", "constant_pad_nd", "diagonal", "dstack", "expand", "expand_as", "flatten", "flip",
-    "fliplr", "flipud", "hstack", "linalg_diagonal", "mT", "meshgrid", "movedim", "narrow", "pad", "permute",
-    "pixel_shuffle", "pixel_unshuffle", "ravel", "repeat", "repeat_interleave", "reshape", "reshape_as", "roll",
-    "rot90", "select", "split", "split_method", "split_with_sizes", "squeeze", "stack", "t", "tensor_split", "tile",
-    "transpose", "tril", "triu", "unbind", "unflatten", "unflatten_method", "unfold", "unsqueeze", "view", "view_as",
-    "vstack",
+    "broadcast_to_method", "cat", "chunk", "column_stack", "constant_pad_nd", "diagonal", "dstack", "expand",
+    "expand_as", "flatten", "flip", "fliplr", "flipud", "hstack", "linalg_diagonal", "mT", "meshgrid", "movedim",
+    "narrow", "pad", "permute", "pixel_shuffle", "pixel_unshuffle", "ravel", "repeat", "repeat_interleave",
+    "reshape", "reshape_as", "roll", "rot90", "select", "split", "split_method", "split_with_sizes", "squeeze",
+    "stack", "t", "tensor_split", "tile", "transpose", "tril", "triu", "unbind", "unflatten", "unflatten_method",
+    "unfold", "unsqueeze", "view", "view_as", "vstack",
 ]  # fmt: skip

@@ -1,0 +1,54 @@
+"""Forms of calls that PyTorch still takes, and what it says of calls that it does not take."""
+
+import pytest
+import torch
+from against_eager import copied
+
+from thunder_frontend import jit
+
+FORMS = {
+    "add": lambda x: torch.add(x, 2, x),
+    "add in place": lambda x: (x * 1).add_(-0.5, x),
+    "sub": lambda x: x.sub(2, x),
+    "addcmul": lambda x: torch.addcmul(x, 2, x, x),
+    "addcdiv in place": lambda x: (x * 1).addcdiv_(2, x, x + 5),
+    "addmm": lambda x: torch.addmm(2, x, 3, x, x),
+    "addmm with one number": lambda x: torch.addmm(2, x, x, x),
+    "method addmm": lambda x: x.addmm(2, 3, x, x),
+    "addr": lambda x: torch.addr(2, x, x[0], x[0]),
+    "baddbmm": lambda x: torch.baddbmm(2, x[None], 3, x[None], x[None]),
+    "broadcast_to": lambda x: (x[0].broadcast_to(3, 3), x[0].broadcast_to((3, 3)), torch.broadcast_to(x[0], (3, 3))),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.filterwarnings("ignore:This overload")
+def test_old_forms_are_taken(name):
+    x = torch.arange(9.0).reshape(3, 3).requires_grad_()
+    y = copied(x)
+    found, expected = jit(FORMS[name])(x), FORMS[name](y)
+    torch.testing.assert_close(found, expected)
+    for result, leaf in ((found, x), (expected, y)):
+        sum(r.sum() for r in (result if isinstance(result, tuple) else (result,))).backward()
+        assert leaf.grad is not None
+    torch.testing.assert_close(x.grad, y.grad)
+
+
+WRONG = {
+    "round": lambda x: round(x),
+    "divmod": lambda x: divmod(x, 2),
+    "call": lambda x: x(1),
+    "attribute": lambda x: x.no_such_thing,
+    "keyword": lambda x: x.sum(no_such=1),
+    "shapes": lambda x: x @ torch.ones(5),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_have_the_words_of_eager(name):
+    def error_of(run):
+        with pytest.raises(Exception) as raised:
+            run(torch.ones(3, 3))
+        return raised.type, str(raised.value)
+
+    assert error_of(jit(WRONG[name])) == error_of(WRONG[name])
