@@ -6,6 +6,8 @@ from against_eager import same_as_eager
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from thunder_frontend import jit
+
 
 def randn(*shape, **options):
     return torch.randn(*shape, **options)
@@ -183,3 +185,23 @@ class WritesToTheGradient(Function):
 
 def test_backward_writes_to_views_of_a_copy_of_its_gradient():
     same_as_eager(WritesToTheGradient.apply, randn(3, 4, requires_grad=True))
+
+
+def test_a_function_may_be_defined_where_it_is_called():
+    def program(x):
+        class Tripled(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 3
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient * 5
+
+        return Tripled.apply(x)
+
+    x = torch.ones(3, requires_grad=True)
+    compiled = jit(program)
+    for _ in range(2):
+        y = compiled(x)
+        assert torch.equal(y, x * 3) and torch.equal(torch.autograd.grad(y.sum(), x)[0], torch.full((3,), 5.0))

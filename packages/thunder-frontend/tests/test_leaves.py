@@ -291,3 +291,17 @@ def test_a_view_that_was_written_before_its_base_became_a_leaf_is_refused():
     with pytest.raises(AcquisitionError, match="after a view of it was written to"):
         jit(program)(torch.ones(2, 3))
     same_as_eager(lambda x: program(x * 2), torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(0, 2)])
+def test_the_memory_of_a_leaf_made_of_a_leaf_is_given_to_another_tensor(rows):
+    def program(x, w):
+        x = x.detach().requires_grad_()
+        x = x.detach().requires_grad_()
+        w.data = x.data[rows]
+        return x
+
+    x, w = torch.arange(6.0).view(2, 3), torch.nn.Parameter(torch.zeros(2, 3))
+    result = jit(program)(x, w)
+    assert torch.equal(w, x) and torch.equal(result, x)
+    assert w.data_ptr() == x.data_ptr() == result.data_ptr()

@@ -277,3 +277,62 @@ def test_shapes_that_are_keys_of_dicts_outside_are_fixed():
     results = [float(compiled(torch.ones(n, 2))[0, 0]) for n in (4, 5, 4, 6, 5)]
     assert results == [1, 2, 1, 3, 2] and list(known) == [(4, 2), (5, 2), (6, 2)]
     assert all(type(key) is torch.Size for key in known)
+
+
+def halves_the_rows(y):
+    half = y[y.shape[0] // 2 :]
+    half[0] = 1
+    return y * 2
+
+
+def swaps_rows(y):
+    y[0], y[-1] = y[-1], y[0]
+    return torch.bernoulli(y.sigmoid().detach()) + y
+
+
+@pytest.mark.parametrize("program", [halves_the_rows, swaps_rows])
+def test_writes_to_slices_with_open_bounds_have_gradients(program):
+    compiled = symbolic(program)
+    for n in (3, 4, 5):
+        x, gradients = torch.randn(n, 2), []
+        for function in (program, compiled):
+            torch.manual_seed(0)
+            leaf = x.clone().requires_grad_()
+            (function(leaf * 1) * torch.arange(2 * n).view(n, 2)).sum().backward()
+            gradients.append(leaf.grad)
+        torch.testing.assert_close(*gradients)
+
+
+INDEX = torch.zeros(1, 5, dtype=torch.int64)
+DIMENSIONS = [
+    lambda x, dim: torch.cat([x, x], dim),
+    lambda x, dim: x.gather(dim, INDEX),
+    lambda x, dim: x.scatter(dim, INDEX, 1.0),
+    lambda x, dim: x.scatter_add(dim, INDEX, x[:1]),
+    lambda x, dim: x.index_select(dim, INDEX[0]),
+    lambda x, dim: x.index_fill(dim, INDEX[0], 1.0),
+    lambda x, dim: torch.tensordot(x, x, dim),
+    lambda x, dim: torch.masked.softmax(x, dim, mask=x > -1),
+    lambda x, dim: torch.signal.windows.hann(dim + 5),
+]
+
+
+@pytest.mark.parametrize("program", DIMENSIONS)
+def test_dimensions_may_be_open_numbers(program):
+    compiled, x = symbolic(program), torch.rand(5, 5)
+    for dim in (0, 1, 0):
+        torch.testing.assert_close(compiled(x, dim), program(x, dim))
+
+
+def test_lists_of_the_callers_go_with_open_numbers():
+    compiled = symbolic(torch.stack)
+    for dim, count in ((0, 2), (1, 2), (0, 3)):
+        tensors = [torch.rand(2, 2) for _ in range(count)]
+        assert torch.equal(compiled(tensors, dim), torch.stack(tensors, dim))
+
+
+def test_a_tensor_whose_sizes_were_open_may_be_left_out():
+    compiled = symbolic(lambda x, bias=None: x * 2 if bias is None else x + bias)
+    x = torch.rand(3, 4)
+    for bias in (torch.rand(4), torch.rand(3, 4), torch.rand(3, 1), None, torch.rand(4)):
+        assert torch.equal(compiled(x, bias=bias), x * 2 if bias is None else x + bias)

@@ -11,7 +11,7 @@ import thunder_prims as prims
 from thunder_executors import arguments
 from thunder_executors_torch.calls import long
 from thunder_executors_torch.executor import executor
-from thunder_ir import BoundSymbol, TensorProxy, dtypes
+from thunder_ir import BoundSymbol, TensorProxy, are_one_number, dtypes
 
 
 def rows_of_a_table(bound: BoundSymbol) -> bool:
@@ -78,7 +78,7 @@ def _partial_dims(
     a: TensorProxy, starts: Sequence[Any], ends: Sequence[Any], strides: Sequence[int]
 ) -> list[tuple[int, Any, Any, int]]:
     parts = zip(range(a.ndim), starts, ends, strides, strict=True)
-    return [part for part in parts if part[1:] != (0, a.shape[part[0]], 1)]
+    return [part for part in parts if not all(map(are_one_number, part[1:], (0, a.shape[part[0]], 1)))]
 
 
 def along_one(bound: BoundSymbol) -> bool:

@@ -11,7 +11,7 @@ import thunder_prims as prims
 from thunder_executors import arguments
 from thunder_executors_torch.calls import expand, view
 from thunder_executors_torch.executor import executor
-from thunder_ir import BoundSymbol, Context, OpTags, Symbol, TensorProxy, literal
+from thunder_ir import BoundSymbol, Context, OpTags, Symbol, TensorProxy, are_one_number, literal
 from thunder_ir.unknown import surely_equal
 
 executor.implements(prims.transpose)(torch.permute)
@@ -45,9 +45,10 @@ def _print_getitem(bound: BoundSymbol, context: Context) -> list[str]:
 
 
 def _print_part(part: slice, context: Context) -> str:
-    start = "" if part.start in (None, 0) else literal(part.start, context)
+    start = "" if part.start is None or are_one_number(part.start, 0) else literal(part.start, context)
     stop = "" if part.stop is None else literal(part.stop, context)
-    return f"{start}:{stop}" + ("" if part.step in (None, 1) else f":{literal(part.step, context)}")
+    plain = part.step is None or are_one_number(part.step, 1)
+    return f"{start}:{stop}" + ("" if plain else f":{literal(part.step, context)}")
 
 
 getitem = Symbol(
@@ -61,8 +62,7 @@ def _slices(a: TensorProxy, starts: Sequence[Any], ends: Sequence[Any], strides:
     parts = []
     for i, (size, start, end) in enumerate(zip(a.shape, starts, ends, strict=True)):
         step = 1 if strides is None else strides[i]
-        whole = end is size or (isinstance(end, int) and isinstance(size, int) and end == size)
-        parts.append(slice(start, None if whole else end, step))
+        parts.append(slice(start, None if are_one_number(end, size) else end, step))
     return arguments(a, tuple(parts))
 
 

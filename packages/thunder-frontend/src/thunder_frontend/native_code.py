@@ -16,7 +16,7 @@ INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
     "torch.nn.attention", "torch.autograd.function", "torch.distributions", "torch.random", "torch.fx.graph_module",
     "torch.ao.nn", "torch.ao.pruning", "torch.ao.quantization", "torch.nn.parallel.data_parallel", "torch.testing",
-    "torch.quasirandom",
+    "torch.quasirandom", "torch.masked", "torch.signal",
     *INTERPRETED_TRANSFORMS, *INTERPRETED_OPERATORS,
 )  # fmt: skip
 """Modules of PyTorch whose functions are interpreted, those below them included."""
@@ -32,8 +32,13 @@ INTERPRETED_OWN = (
 NATIVE_PACKAGES = PACKAGES | {"optree", "numpy", "linecache", "tokenize"}
 """Packages whose functions are called as they are."""
 
-NUMBERS_A_HOOK = torch.utils.hooks.RemovableHandle.__init__
-"""Counts all hooks there ever were. The count is no state that a program depends on, and is not to be taken back."""
+COUNTING = (torch.utils.hooks.RemovableHandle.__init__, torch.autograd.function.FunctionMeta.__init__)
+"""Number all hooks, and all functions of autograd, that there ever were.
+
+The count is no state that a program depends on, and is not to be taken back.
+"""
+
+COUNTING_CODE = frozenset({function.__code__ for function in COUNTING})
 
 IMPORTS = "importlib._bootstrap"
 """The module of Python that runs those which are imported."""
@@ -44,7 +49,7 @@ def runs_natively(function: Any) -> bool:
     module = function.__globals__.get("__name__") or ""
     if function is call_module or function is checkpoint:
         return False
-    return function is NUMBERS_A_HOOK or module_runs_natively(module)
+    return function in COUNTING or module_runs_natively(module)
 
 
 def module_runs_natively(module: str) -> bool:
@@ -78,7 +83,7 @@ def _module_of(frame: FrameType) -> str:
 
 
 def _is_native(frame: FrameType) -> bool:
-    return frame.f_code is NUMBERS_A_HOOK.__code__ or module_runs_natively(_module_of(frame))
+    return frame.f_code in COUNTING_CODE or module_runs_natively(_module_of(frame))
 
 
 __all__ = ["is_of_no_concern", "module_runs_natively", "runs_natively"]

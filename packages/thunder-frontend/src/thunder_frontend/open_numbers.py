@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.foreach import OF_LISTS
+from thunder_frontend.kinds import CONTAINERS
 from thunder_frontend.metadata_calls import SymbolicSize
 from thunder_frontend.traced_tensor import TracedTensor, is_replaced
 from thunder_interpreter import DECLINED
@@ -136,6 +137,9 @@ class OpenNumbers:
 
         def called(*args: Any, **kwargs: Any) -> Any:
             if any(isinstance(p, NumberProxy) for p in flat_proxies((args, kwargs))):
+                for given in (*args, *kwargs.values()):
+                    if isinstance(given, CONTAINERS):
+                        self._calls.world.unwatched.escapes(given)
                 with torch._C.DisableTorchFunction():
                     return self._calls(function, args, kwargs)
             return DECLINED

@@ -51,8 +51,8 @@ class Outcome:
         histories: dict[bool, list[Effect]] = {False: [], True: []}
         for traced in calls.from_outside():
             histories[id(traced) in changed] += self._history_effects(traced)
-        written = [*self._tensor_effects(), *histories[False], *earlier, *changes, *histories[True]]
-        self.effects = [*written, *self._leaves, *others]
+        first = [*self._tensor_effects(), *histories[False], *earlier]
+        self.effects = [*_with_leaves([*first, *changes, *histories[True]], self._leaves), *others]
         self.effects += calls.prints.effects
 
     @property
@@ -203,3 +203,22 @@ def _copied(container: Any) -> Any:
     if isinstance(container, dict):
         return dict(container)
     return list(container)
+
+
+def _with_leaves(effects: list[Effect], leaves: list[Effect]) -> list[Effect]:
+    """Return effects and those that give leaves their contents: these last, or before the first that views a leaf."""
+    left: dict[str, list[Effect]] = {}
+    for effect in leaves:
+        left.setdefault(effect.target.name, []).append(effect)
+    ordered: list[Effect] = []
+
+    def give_contents(value: Any) -> None:
+        for proxy in proxies_of(value):
+            for effect in left.pop(proxy.name, ()):
+                give_contents(effect.value)
+                ordered.append(effect)
+
+    for effect in effects:
+        give_contents(effect.value)
+        ordered.append(effect)
+    return [*ordered, *[effect for rest in left.values() for effect in rest]]

@@ -36,6 +36,7 @@ from thunder_ir.proxies import (
     StringProxy,
     Tensor,
     TensorProxy,
+    are_one_number,
     number_proxy,
     value_of,
 )
@@ -53,8 +54,8 @@ __all__ = [
     "IntegerProxy", "Language", "Location", "MissingRuleError", "Names", "Namespace", "NumberProxy", "OpTags",
     "OutsideTraceError", "Provenance", "Proxy", "RuleTable", "ShapeError", "Source", "StringProxy", "Symbol", "Tensor",
     "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "Unknown", "UnknownNumberError", "VerificationError",
-    "__version__", "bind", "collector_paused", "current_builder", "device", "devices", "dtype", "dtypes",
-    "find_builder", "flat_proxies", "is_unknown", "literal", "load_trace", "number_proxy", "print_function",
+    "__version__", "are_one_number", "bind", "collector_paused", "current_builder", "device", "devices", "dtype",
+    "dtypes", "find_builder", "flat_proxies", "is_unknown", "literal", "load_trace", "number_proxy", "print_function",
     "provide_default_language", "record", "recording", "register_codec", "register_literal", "save_trace", "speaking",
     "substitute", "trace_of", "tree_map", "value_of", "verify",
 ]  # fmt: skip

@@ -329,6 +329,19 @@ def value_of(number: Any) -> Any:
     return number.value if isinstance(number, NumberProxy) else number
 
 
+def are_one_number(a: Any, b: Any) -> bool:
+    """Whether two numbers are the same whatever the open ones stand for: asked where nothing is recorded.
+
+    Example:
+        >>> n, m = number_proxy(3, "n"), number_proxy(3, "m")
+        >>> are_one_number(n, n), are_one_number(n, m), are_one_number(n, 3), are_one_number(3, 3)
+        (True, False, False, True)
+    """
+    if isinstance(a, NumberProxy) or isinstance(b, NumberProxy):
+        return a is b or (isinstance(a, NumberProxy) and isinstance(b, NumberProxy) and a.name == b.name != "")
+    return bool(a == b)
+
+
 def _method(name: str) -> Callable[..., Any]:
     language = current_builder().language
     if language is None:

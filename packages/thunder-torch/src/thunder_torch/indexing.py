@@ -53,7 +53,7 @@ def index_select(a: TensorProxy, dim: Any, index: TensorProxy) -> Any:
     """The slices of a dimension at the places in ``index``."""
     if isinstance(dim, str) or a.ndim == 0 or index.ndim != 1:
         return NotImplemented
-    return prims.take(a, _long(index), dim % a.ndim)
+    return prims.take(a, _long(index), int(dim) % a.ndim)
 
 
 def _long(index: TensorProxy) -> TensorProxy:
@@ -69,7 +69,7 @@ def gather(a: TensorProxy, dim: Any, index: TensorProxy, *, sparse_grad: bool = 
     """The elements along a dimension at the places in ``index``."""
     if isinstance(dim, str) or _scalar(a, index) or a.ndim != index.ndim:
         return NotImplemented
-    return prims.gather(a, _long(index), dim % a.ndim)
+    return prims.gather(a, _long(index), int(dim) % a.ndim)
 
 
 @torchsymbol(torch.take_along_dim, Tensor.take_along_dim)
@@ -94,7 +94,7 @@ def scatter_add(a: TensorProxy, dim: Any, index: TensorProxy, src: TensorProxy) 
     """``a`` with the elements of ``src`` added at the places in ``index``."""
     if isinstance(dim, str) or _scalar(a, index, src) or a.ndim != index.ndim:
         return NotImplemented
-    return prims.scatter_add(a, _long(index), src, dim % a.ndim)
+    return prims.scatter_add(a, _long(index), src, int(dim) % a.ndim)
 
 
 @torchsymbol(torch.scatter, Tensor.scatter)
@@ -105,9 +105,9 @@ def scatter(a: TensorProxy, dim: Any, index: TensorProxy, *args: Any, **kwargs: 
         return NotImplemented
     if not isinstance(source, TensorProxy):
         if isinstance(source, (bool, int, float)) and not a.dtype.is_complex:
-            return prims.scatter(a, _long(index), source, dim % a.ndim)
+            return prims.scatter(a, _long(index), source, int(dim) % a.ndim)
         return NotImplemented
-    return prims.scatter(a, _long(index), source, dim % a.ndim)
+    return prims.scatter(a, _long(index), source, int(dim) % a.ndim)
 
 
 def _index_writes(a: TensorProxy, dim: Any, index: TensorProxy, source: Any) -> bool:
@@ -119,7 +119,7 @@ def index_add(a: TensorProxy, dim: Any, index: TensorProxy, source: TensorProxy,
     """``a`` with slices of ``source`` added at the places in ``index``."""
     if not _index_writes(a, dim, index, source):
         return NotImplemented
-    return prims.index_add(a, _long(index), source if alpha == 1 else source * alpha, dim % a.ndim)
+    return prims.index_add(a, _long(index), source if alpha == 1 else source * alpha, int(dim) % a.ndim)
 
 
 @torchsymbol(torch.index_copy, Tensor.index_copy)
@@ -127,7 +127,7 @@ def index_copy(a: TensorProxy, dim: Any, index: TensorProxy, source: TensorProxy
     """``a`` with slices replaced at the places in ``index``."""
     if not _index_writes(a, dim, index, source):
         return NotImplemented
-    return prims.index_copy(a, _long(index), source, dim % a.ndim)
+    return prims.index_copy(a, _long(index), source, int(dim) % a.ndim)
 
 
 @torchsymbol(torch.index_put, Tensor.index_put)
@@ -147,7 +147,7 @@ def index_fill(a: TensorProxy, dim: Any, index: TensorProxy, value: Any) -> Any:
     shape = list(a.shape)
     shape[dim] = index.shape[0]
     filled = lang.full(tuple(shape), value, a.dtype, a.device)
-    return prims.index_copy(a, _long(index), filled, dim % a.ndim)
+    return prims.index_copy(a, _long(index), filled, int(dim) % a.ndim)
 
 
 def _one_hot_meta(a: TensorProxy, num_classes: int = -1) -> Any:

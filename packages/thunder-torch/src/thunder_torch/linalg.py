@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 import thunder_lang as lang
-from thunder_ir import OpTags, TensorProxy
+from thunder_ir import IntegerProxy, OpTags, TensorProxy
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.elementwise_binary import reflected
 from thunder_torch.symbol import composed, torchsymbol
@@ -79,6 +79,8 @@ def tensordot(a: TensorProxy, b: TensorProxy, dims: Any = 2) -> Any:
     """The sum of products over several dimensions."""
     if isinstance(dims, (TensorProxy, Tensor)):
         return NotImplemented
+    if isinstance(dims, IntegerProxy):
+        dims = int(dims)
     if not isinstance(dims, int):
         first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
         if any(a.shape[m] != b.shape[n] for m, n in zip(first, second, strict=False)):  # one of length 1 broadcasts

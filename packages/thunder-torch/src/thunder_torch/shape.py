@@ -152,7 +152,7 @@ def narrow(a: TensorProxy, dim: int, start: Any, length: int) -> Any:
         return lang.narrow(a, dim, start, length)
     first = lang.where(start < 0, start + a.shape[dim], start)
     places = lang.arange(0, length, dtype=dtypes.int64, device=a.device) + first
-    return prims.take(a, lang.to(places, dtypes.int64), dim % a.ndim)
+    return prims.take(a, lang.to(places, dtypes.int64), int(dim) % a.ndim)
 
 
 @torchsymbol(Tensor.unfold, tags=VIEWS)

@@ -54,7 +54,10 @@ class Guard:
             value = self.slot[0][self.slot[1]] if self.slot is not None else self.source.evaluate(dict(roots))
         except GONE as error:
             return f"{self.source} is gone ({type(error).__name__}: {error})"
-        problem = self.problem(value)
+        try:
+            problem = self.problem(value)
+        except GONE:  # what is asked of it, it does not have
+            problem = f"is of type {type(value).__qualname__}, which it was not"
         return None if problem is None else f"{self.source} {problem}"
 
     def __repr__(self) -> str:
