@@ -316,3 +316,33 @@ def test_parts_of_written_tensors_have_sizes_that_only_the_run_tells():
         torch.testing.assert_close((kept, first, joined), program(x))
         assert first.untyped_storage().data_ptr() == kept.untyped_storage().data_ptr()
     assert cache_misses(compiled) == 1
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda rows: len(rows.unbind()),
+        lambda rows: sum([row.sum() for row in rows]),
+        lambda rows: rows.split(1)[0],
+        lambda rows: rows.chunk(2)[0],
+        lambda rows: rows.tensor_split(3)[0],
+    ],
+)
+def test_how_many_parts_there_are_of_an_unknown_size_is_refused(take):
+    with pytest.raises(DataDependentError, match="only the run of the program tells"):
+        jit(lambda x: x * take(x[x[:, 0] > 0]))(torch.tensor([[1.0, 2.0], [-1.0, 2.0]]))
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda rows: torch.stack(rows.unbind(1)),
+        lambda rows: rows.chunk(2, -1)[1],
+        lambda rows: torch.cat([rows, rows]).split([rows.shape[0], rows.shape[0]])[1],
+    ],
+)
+def test_parts_of_a_known_number_are_taken_of_an_unknown_size(take):
+    compiled = jit(lambda x: take(x[x[:, 0] > 0]))
+    for rows in ([1.0, -1.0, 1.0], [-1.0, -1.0, 1.0], [-1.0, -1.0, -1.0]):
+        x = torch.tensor(rows)[:, None] * torch.ones(2)
+        assert torch.equal(compiled(x), take(x[x[:, 0] > 0]))

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy, flat_proxies, is_unknown, value_of
 from thunder_torch.convert import fake_mode, fake_of
 from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
-from thunder_torch.names import name_of, path_of
+from thunder_torch.names import last_name, name_of, path_of
 from thunder_torch.open_sizes import OpenSizes
 from thunder_torch.places import as_from_the_first, at_first_place
 from thunder_torch.specs import (
@@ -325,6 +325,12 @@ def _faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         return spec_of_result(output, inputs, known, None if isinstance(fakes, _Known) else fakes)
 
 
+SPLITTING = frozenset({
+    "chunk", "dsplit", "hsplit", "split", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split", "vsplit",
+})  # fmt: skip
+"""Names of operations that return as many tensors as the size of a dimension asks for."""
+
+
 def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the specification of a result whose sizes may depend on values.
 
@@ -334,7 +340,10 @@ def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwarg
     problem: Exception | None = None
     for least in (0, 2):
         try:
-            return _for_stand_ins(function, args, kwargs, least)
+            spec = _for_stand_ins(function, args, kwargs, least)
+            if least and spec.__class__ in (tuple, list) and last_name(function) in SPLITTING:
+                raise data_dependent(function, RuntimeError("how many results there are depends on an unknown size"))
+            return spec
         except (DynamicOutputShapeException, DataDependentOutputException, *UNDECIDED) as error:
             problem = problem or error
         except (UnsupportedMutationError, DataDependentShapeError):
