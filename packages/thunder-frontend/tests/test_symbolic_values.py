@@ -336,3 +336,35 @@ def test_a_tensor_whose_sizes_were_open_may_be_left_out():
     x = torch.rand(3, 4)
     for bias in (torch.rand(4), torch.rand(3, 4), torch.rand(3, 1), None, torch.rand(4)):
         assert torch.equal(compiled(x, bias=bias), x * 2 if bias is None else x + bias)
+
+
+LAYOUTS = [
+    torch.ones(4, 2), torch.ones(5, 3), torch.ones(6, 4), torch.ones(7, 5), torch.ones(4, 2).t(), torch.ones(5, 3).t(),
+    torch.ones(6, 4).t(), torch.ones(6, 4)[::2], torch.ones(8, 4)[::2], torch.ones(1, 4), torch.ones(4, 1),
+    torch.ones(4, 4)[:, :1], torch.ones(1, 3).expand(4, 3), torch.ones(2, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda t: torch.ones(2) * t.stride(0) + t.stride()[1] * 100,
+        lambda t: (
+            torch.ones(2)
+            * (t[:, 0].stride(0) + t.t().stride(0) * 100 + ((t.t() + 1).stride(0) if min(t.shape) > 1 else 0) * 10000)
+        ),
+        lambda t: torch.ones(2) * (2 if t.is_contiguous() else 3) * (5 if t.t().is_contiguous() else 7),
+        lambda t: torch.ones(2) * (2 if t[:, :2].is_contiguous() else 3) * (5 if t[:2].is_contiguous() else 7),
+        lambda t: t.permute(1, 0).contiguous().view(-1)[:2] * 2,
+        lambda t: (t.t() * 2).transpose(0, 1) if t.stride(0) else t,
+        lambda t: (
+            torch.ones(2) * len(str(tuple(t.shape))) + len(repr([t.shape])) + len(f"{t.shape}") + len(f"{t.shape}")
+        ),
+    ],
+)
+def test_how_tensors_lie_in_memory_is_told_apart(program):
+    compiled = symbolic(program)
+    for tensor in (*LAYOUTS, *LAYOUTS):
+        expected, result = program(tensor), compiled(tensor)
+        torch.testing.assert_close(result, expected)
+        assert result.stride() == expected.stride()

@@ -56,7 +56,6 @@ from thunder_frontend.storage import own_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, Sizes, opened
 from thunder_frontend.tensor_classes import asks_for_functions, check_tensor
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
-from thunder_frontend.view_writes import overlaps
 from thunder_frontend.watch import Watch
 from thunder_frontend.world import World
 from thunder_frontend.write_calls import WriteCalls
@@ -174,12 +173,11 @@ class Acquisition(WriteCalls):
     def root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
         """Make a tensor of the outside world an input, with memory of its own."""
         proxy = proxy_of(tensor, self.builder.names.take(_input_name(source)))
-        # of several elements in one place, PyTorch allows what depends on strides, which are not known of open sizes
-        dims = frozenset() if self.sizes is None or overlaps(proxy) else self.sizes.open(tensor, source)
+        # what programs do may depend on strides, which are known of open sizes where all is laid out in order
+        dims = self.sizes.open(tensor, source) if self.sizes is not None and tensor.is_contiguous() else frozenset()
         if dims:
             self.numbers += opened(proxy, dims, self.builder.names.fresh, source)
-            if tensor.is_contiguous():
-                self.world.require(ContiguousGuard(source), str(source), "contiguous")
+            self.world.require(ContiguousGuard(source), str(source), "contiguous")
         traced = self.new_traced(proxy, type(tensor))
         own_storage(traced, tensor)
         traced._input = Input(proxy, source, slot, metadata_of(tensor, dims), tensor)

@@ -13,7 +13,7 @@ from thunder_frontend.einsum_views import rearranged
 from thunder_frontend.errors import AcquisitionError, DataDependentError
 from thunder_frontend.storage import place_is_known
 from thunder_frontend.traced_tensor import TracedTensor
-from thunder_ir import IntegerProxy, NumberProxy
+from thunder_ir import IntegerProxy, NumberProxy, is_unknown
 from thunder_torch.unknown_sizes import has_unknown_sizes
 
 T = torch.Tensor
@@ -208,14 +208,26 @@ def _stride(calls: Any, tensor: T, dim: int | None = None) -> Any:
     traced = calls.traced(tensor)
     if has_unknown_sizes([traced._proxy]):
         raise DataDependentError(_LAYOUT)
+    _fix_sizes(traced)
     strides = calls.layouts.strides(traced)
     return strides if dim is None else strides[dim]
+
+
+def _fix_sizes(tensor: TracedTensor) -> None:
+    """Fix the sizes that a program leaves open of a tensor, and of those that it is a view of: strides rest on them."""
+    for size in tensor._proxy.shape:
+        if isinstance(size, NumberProxy) and not is_unknown(size):
+            size.fixed()
+    if tensor._viewed_as is not None:
+        _fix_sizes(tensor._viewed_as.parent)
 
 
 @answers(T.is_contiguous)
 def _is_contiguous(calls: Any, tensor: T, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
     traced = calls.traced(tensor)
     found = calls.layouts.example(traced).is_contiguous(memory_format=memory_format)
+    if traced._viewed_as is not None:
+        _fix_sizes(traced)
     if not found and has_unknown_sizes([traced._proxy]):  # it would be, if it turned out to have one element
         raise DataDependentError(_LAYOUT)
     return found  # type: ignore[no-any-return]

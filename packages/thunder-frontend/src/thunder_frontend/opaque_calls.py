@@ -34,6 +34,7 @@ from thunder_frontend.constants import Arrays
 from thunder_frontend.finalisers import refuse_callback
 from thunder_frontend.journal import MISSING
 from thunder_frontend.kinds import CODE, LISTS, VALUES, is_buffer, is_container
+from thunder_frontend.open_numbers import refuse_open_numbers
 from thunder_frontend.queries import (
     as_positional,
     hashable,
@@ -113,6 +114,8 @@ class OpaqueCalls:
             owner = args[0]
         shows = as_text and (fn is not operator.mod or isinstance(args[0], str))
         world.settings.called(fn, bound, args, kwargs, shows)
+        if shows:
+            refuse_open_numbers(args[1] if fn is operator.mod and type(args[1]) is tuple else args)
         world.registries.called(fn, bound, args, kwargs)
         refuse_callback(fn, args)
         if is_container(owner):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
+from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import OF_LISTS
 from thunder_frontend.kinds import CONTAINERS
 from thunder_frontend.metadata_calls import SymbolicSize
@@ -93,6 +94,20 @@ def fixed(key: Any) -> Any:
     if type(key) in (tuple, SymbolicSize) and any([isinstance(item, (NumberProxy, tuple)) for item in key]):
         return (tuple if type(key) is tuple else torch.Size)(map(fixed, key))
     return key
+
+
+def refuse_open_numbers(shown: Iterable[Any]) -> None:
+    """Refuse to make text of containers with open numbers, which code in C would write as what stands for them.
+
+    Raises:
+        AcquisitionError: there is one; a program that does not leave the numbers open makes the text.
+    """
+    for value in shown:
+        if isinstance(value, (tuple, list, dict)) and any([isinstance(p, NumberProxy) for p in flat_proxies(value)]):
+            raise AcquisitionError(
+                f"the program makes text of a {type(value).__name__} with a number that is left open; make text of "
+                "the number itself, or do not mark the dimension as dynamic"
+            )
 
 
 def at_hand(tree: Any) -> Any:
