@@ -6,7 +6,7 @@ from against_eager import same_as_eager
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from thunder_frontend import jit
+from thunder_frontend import AcquisitionError, jit
 
 
 def randn(*shape, **options):
@@ -205,3 +205,30 @@ def test_a_function_may_be_defined_where_it_is_called():
     for _ in range(2):
         y = compiled(x)
         assert torch.equal(y, x * 3) and torch.equal(torch.autograd.grad(y.sum(), x)[0], torch.full((3,), 5.0))
+
+
+class Talks(torch.autograd.Function):
+    said = []
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        Talks.said.append(1)
+        return grad * 2
+
+
+class Prints(Talks):
+    @staticmethod
+    def backward(ctx, grad):
+        print(grad)
+        return grad * 2
+
+
+@pytest.mark.parametrize("function", [Talks, Prints])
+def test_a_backward_that_changes_the_outside_is_refused(function):
+    with pytest.raises(AcquisitionError, match=f"{function.__name__}.backward prints, warns or changes objects"):
+        jit(lambda x: function.apply(x))(torch.ones(2, requires_grad=True))
+    assert not Talks.said

@@ -438,3 +438,17 @@ def test_a_scaler_of_gradients_within_a_step_is_refused():
 
     with pytest.raises(AcquisitionError, match="leave the scaler outside"):
         jit(step)(data()[0])
+
+
+def test_functions_on_lists_take_those_of_the_caller():
+    def update(parameters, gradients):
+        torch._foreach_mul_(parameters, 2.0)
+        torch._foreach_add_(parameters, gradients, alpha=-0.1)
+
+    compiled = jit(update)
+    found, expected = ([torch.ones(3), torch.ones(2)] for _ in range(2))
+    gradients = [torch.arange(3.0), torch.ones(2)]
+    for _ in range(2):
+        compiled(found, gradients)
+        update(expected, gradients)
+    torch.testing.assert_close(found, expected)

@@ -363,3 +363,45 @@ def an_input_that_is_written_over_and_requires_grad_still(wrap):
     a, b = wrap(step)(y)
     (a + b).sum().backward()
     return a.requires_grad, b.requires_grad, y.requires_grad
+
+
+@program
+def results_that_are_views_are_written_to(wrap):
+    x = torch.arange(9.0).reshape(3, 3).requires_grad_()
+    for function in (lambda a: (a * 2)[1:], lambda a: (a @ a).reshape(-1), lambda a: F.linear(a[None], a)[0].t()):
+        wrap(function)(x).mul_(3).sum().backward()
+    for function in (lambda a: a.exp()[1:], lambda a: (a * 2).chunk(3), lambda a: (lambda b: (b, b[0]))(a * 2)):
+        result = wrap(function)(x)
+        (result if isinstance(result, torch.Tensor) else result[0]).sum().backward()
+    return x.grad
+
+
+@program
+def a_written_view_of_what_backward_needs(wrap):
+    x = torch.arange(3.0).requires_grad_()
+    try:
+        wrap(lambda a: a.exp()[1:])(x).mul_(3).sum().backward()
+    except RuntimeError as error:
+        return "modified by an inplace operation" in str(error)
+
+
+class Masked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        mask = x > 1
+        ctx.save_for_backward(mask)
+        ctx.mark_non_differentiable(mask)
+        return x * 2, mask, x.argmax()
+
+    @staticmethod
+    def backward(ctx, grad, *others):
+        (mask,) = ctx.saved_tensors
+        return grad * mask
+
+
+@program
+def a_custom_function_with_a_mask(wrap):
+    x = torch.arange(3.0).requires_grad_()
+    y, mask, place = wrap(lambda a: Masked.apply(a * 3))(x)
+    y.sum().backward()
+    return x.grad, mask, place

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from thunder_autograd import Traits
+from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.overwrites import RULES, zeros_like
 from thunder_frontend.storage import own_storage
 from thunder_frontend.traced_tensor import TracedTensor
@@ -224,7 +225,7 @@ class CustomFunctions:
         backward = [b for p in pullbacks.values() for b in p.bound_symbols]
         free = _free([*forward, *backward], [*inputs, *taken])
         symbol = self._symbol(cls, [*inputs, *free], outputs, taken, pullbacks, forward)
-        made = [o.like(requires_grad=True) for o in outputs]
+        made = [o.like(requires_grad=o.dtype.is_inexact) for o in outputs]
         builder = self._calls.builder
         for proxy, value in zip(made, outputs, strict=True):
             proxy.name, proxy.strides = builder.names.fresh("t"), value.strides
@@ -238,11 +239,18 @@ class CustomFunctions:
     ) -> Pullback:
         """Record ``backward`` for the cotangents that are present."""
         given = [self._apart(c) if p else None for c, p in zip(cotangents, present, strict=True)]
+        journal, prints = self._calls.world.journal, self._calls.prints
+        before = journal.version, len(prints.effects)
         with self._recorded() as backward, torch.no_grad():
             gradients = self._interpreted(cls.backward)(context, *given)
             gradients = gradients if isinstance(gradients, tuple) else (gradients,)
             pairs = zip(args, [*gradients, *[None] * len(args)], strict=False)
             pulled = [self._as_gradient(g, a) for a, g in pairs if isinstance(a, torch.Tensor)]
+        if (journal.version, len(prints.effects)) != before:
+            raise AcquisitionError(
+                f"{cls.__name__}.backward prints, warns or changes objects outside of it, which a compiled program "
+                "cannot do when it runs backward; do that in a hook of the tensor, or outside"
+            )
         return Pullback(backward.bound_symbols, pulled)
 
     @unobserved

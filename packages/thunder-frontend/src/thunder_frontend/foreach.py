@@ -44,6 +44,9 @@ def of_lists(calls: Any, function: Any) -> Callable[..., Any] | None:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         given = args if not kwargs.get("scalars") else (*args, kwargs.pop("scalars"))
+        for value in given:
+            if _is_list(value):
+                calls.world.containers.contents(value)
         count = next(len(a) for a in given if _is_list(a))
         with torch._C.DisableTorchFunction():
             made = [

@@ -197,11 +197,13 @@ def with_distinct_outputs(forward: Trace) -> Trace:
     builder = Builder(forward.names())
     last: dict[str, Any] = {}
     distinct = []
+    views = _lone_views(forward, outputs)
     with recording(builder):
         for output in outputs:
             if isinstance(output, TensorProxy):
                 again = output.name in last
-                made = symbol_of(torch.Tensor.detach)(last[output.name]) if again else output
+                apart = again or output.name in views
+                made = symbol_of(torch.Tensor.detach)(last.get(output.name, output)) if apart else output
                 made.requires_grad = output.requires_grad
                 last[output.name] = output = made
             distinct.append(output)
@@ -210,6 +212,24 @@ def with_distinct_outputs(forward: Trace) -> Trace:
     return forward.replace(
         bound_symbols=(*forward.bound_symbols, *builder.bound_symbols), output=(tuple(distinct), saved)
     )
+
+
+def _lone_views(forward: Trace, outputs: Sequence[Any]) -> set[str]:
+    """Return the names of outputs that view what the program computed and no other output shows.
+
+    PyTorch lets nobody write to views that a node of autograd returns: it takes these for views of what it cannot see.
+    """
+    roots = {p.name: None for p in forward.inputs}
+    for bound in forward.bound_symbols:
+        viewed = next(iter(bound.inputs), None) if bound.has_tag(OpTags.VIEW) else None
+        for made in bound.outputs:
+            roots[made.name] = made.name if viewed is None else roots.get(viewed.name)
+    shown = [roots.get(p.name) for p in outputs if isinstance(p, TensorProxy)]
+    return {
+        p.name
+        for p in outputs
+        if isinstance(p, TensorProxy) and roots.get(p.name) not in (None, p.name) and shown.count(roots[p.name]) == 1
+    }
 
 
 def without_autocast(run: Callable[..., Any], kinds: Sequence[str]) -> Callable[..., Any]:
