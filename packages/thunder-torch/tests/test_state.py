@@ -36,6 +36,8 @@ AUTOCAST = [
     (torch.einsum, ("ij,j->ij", torch.randn(2, 3), torch.randn(3))),
     (torch.einsum, ("ij,k->k", torch.randn(2, 3), torch.randn(3))),
     (torch.einsum, ("ij,kj,kj->i", torch.randn(2, 3), torch.randn(4, 3), torch.randn(4, 3))),
+    (torch.gru_cell, (torch.randn(2, 3), torch.randn(2, 4), torch.randn(12, 3), torch.randn(12, 4))),
+    (torch.rnn_tanh_cell, (torch.randn(2, 3), torch.randn(2, 4), torch.randn(4, 3), torch.randn(4, 4))),
     (F.multi_head_attention_forward, None),
     (torch.nn.functional.bilinear, (torch.randn(2, 3), torch.randn(2, 4), torch.randn(5, 3, 4))),
     (torch.matmul, (torch.randn(2, 3, dtype=torch.float64), torch.randn(3, 2, dtype=torch.float64))),

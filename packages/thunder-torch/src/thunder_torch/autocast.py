@@ -28,8 +28,8 @@ LOWER = {
     }),
     "cpu": frozenset({
         "__matmul__", "__rmatmul__", "addbmm", "addmm", "baddbmm", "bmm", "conv1d", "conv2d", "conv3d", "conv_tbc",
-        "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "einsum", "gru_cell",
-        "linalg_multi_dot", "linalg_vecdot", "linear", "lstm_cell", "matmul", "mkldnn_rnn_layer", "mm", "multi_dot",
+        "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "einsum",
+        "linalg_multi_dot", "linalg_vecdot", "linear", "matmul", "mkldnn_rnn_layer", "mm", "multi_dot",
         "prelu", "rnn_relu_cell", "rnn_tanh_cell", "scaled_dot_product_attention", "vecdot",
         "_native_multi_head_attention",
     }),
