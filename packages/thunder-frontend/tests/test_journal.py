@@ -49,7 +49,7 @@ def test_a_write_that_is_taken_back_touches_nothing():
     journal.note("item", container, "key", MISSING)
     assert journal.touches(container) and not journal.touches({})
     journal.take_back("item", container, "key")
-    assert not journal.touches(container) and not journal
+    assert not journal.touches(container) and not journal.writes()
 
 
 def test_single_writes_become_part_of_a_write_of_the_whole():

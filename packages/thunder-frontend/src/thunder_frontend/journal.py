@@ -51,9 +51,6 @@ class Journal:
         self.version = 0
         self.consulted = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._writes)
-
     def note(self, kind: str, target: Any, key: Any, before: Any) -> None:
         """Remember what is at a place that is about to be written, the first time."""
         self.version += 1
