@@ -11,8 +11,8 @@ from thunder_interpreter import (
     _formatting,
     _handing_over,
     _introspection,
+    _items,
     _iteration,
-    _operators,
     _source,
     _special_methods,
 )
@@ -33,7 +33,7 @@ SPECIALS: dict[Any, Special] = {
     **_special_methods.SPECIALS,
     **_formatting.SPECIALS,
     **_handing_over.SPECIALS,
-    containers.GET_ITEM: lambda frame, args, kwargs: _operators.subscript(frame, *args),
+    containers.GET_ITEM: lambda frame, args, kwargs: _items.subscript(frame, *args),
     _classes.RUN: _classes.run_in_namespace,
     NEXT: _iteration.special_next,
     ITER: _iteration.special_iter,

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from thunder_interpreter import _operators
+from thunder_interpreter import _items, _operators, _truth
 from thunder_interpreter._calls import Outcome, Special, call, call_native
 from thunder_interpreter._frame import AnyFrame
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
@@ -57,7 +57,7 @@ def special_bool(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
     """``bool``."""
     if len(args) != 1 or kwargs:
         return call_native(frame, bool, args, kwargs)
-    return _operators.to_bool(frame, args[0])
+    return _truth.to_bool(frame, args[0])
 
 
 def special_str(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -298,12 +298,12 @@ SPECIALS: dict[Any, Special] = {
     abs: as_operation(abs, 1, lambda frame, value: special_abs(frame, value)),
     reversed: as_operation(reversed, 1, lambda frame, value: special_reversed(frame, value)),
     operator.truth: special_bool,
-    operator.not_: as_operation(operator.not_, 1, _operators.negate),
-    operator.getitem: as_operation(operator.getitem, 2, _operators.subscript),
-    operator.setitem: as_operation(operator.setitem, 3, _operators.store_item),
-    operator.delitem: as_operation(operator.delitem, 2, _operators.delete_item),
+    operator.not_: as_operation(operator.not_, 1, _truth.negate),
+    operator.getitem: as_operation(operator.getitem, 2, _items.subscript),
+    operator.setitem: as_operation(operator.setitem, 3, _items.store_item),
+    operator.delitem: as_operation(operator.delitem, 2, _items.delete_item),
     operator.contains: as_operation(
-        operator.contains, 2, lambda frame, container, item: _operators.contains(frame, item, container, False)
+        operator.contains, 2, lambda frame, container, item: _items.contains(frame, item, container, False)
     ),
     **{native: as_binary(native, symbol) for symbol, (native, _) in ARITHMETIC.items()},
     **{native: as_binary(native, symbol) for symbol, native in INPLACE.items()},

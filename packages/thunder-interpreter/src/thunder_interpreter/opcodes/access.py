@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from thunder_interpreter import _attributes, _operators
+from thunder_interpreter import _attributes, _items
 from thunder_interpreter._attributes import DELETE, STORE
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import name
@@ -60,8 +60,8 @@ def binary_subscr(frame: Frame, stack: list[Any], _: Any) -> Outcome:
     key = stack.pop()
     container = stack.pop()
     if type(container) in frame.machine.plain:
-        return _operators.native_subscript(frame, container, key)
-    return _operators.subscript(frame, container, key)
+        return _items.native_subscript(frame, container, key)
+    return _items.subscript(frame, container, key)
 
 
 @opcode("STORE_SUBSCR")
@@ -91,6 +91,6 @@ def DELETE_ITEM(container: Any, key: Any) -> None:  # noqa: N802
 
 
 SPECIALS: dict[Any, Any] = {
-    STORE_ITEM: lambda frame, args, kwargs: _operators.store_item(frame, *args),
-    DELETE_ITEM: lambda frame, args, kwargs: _operators.delete_item(frame, *args),
+    STORE_ITEM: lambda frame, args, kwargs: _items.store_item(frame, *args),
+    DELETE_ITEM: lambda frame, args, kwargs: _items.delete_item(frame, *args),
 }

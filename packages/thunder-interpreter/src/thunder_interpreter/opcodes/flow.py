@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from thunder_interpreter import _generators, _iteration, _operators
+from thunder_interpreter import _generators, _iteration, _truth
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import Instruction, jump_backward, jump_forward
 from thunder_interpreter._frame import Frame
@@ -30,7 +30,7 @@ def pop_jump_if_false(frame: Frame, stack: list[Any], target: int) -> Outcome:
         return None
     if value is False:
         return target
-    return _operators.jump_if(frame, value, False, target)
+    return _truth.jump_if(frame, value, False, target)
 
 
 @opcode("POP_JUMP_FORWARD_IF_TRUE", until=(3, 12), decode=jump_forward)
@@ -43,7 +43,7 @@ def pop_jump_if_true(frame: Frame, stack: list[Any], target: int) -> Outcome:
         return None
     if value is True:
         return target
-    return _operators.jump_if(frame, value, True, target)
+    return _truth.jump_if(frame, value, True, target)
 
 
 @opcode("POP_JUMP_FORWARD_IF_NONE", until=(3, 12), decode=jump_forward)
@@ -65,13 +65,13 @@ def pop_jump_if_not_none(frame: Frame, stack: list[Any], target: int) -> int | N
 @opcode("JUMP_IF_FALSE_OR_POP", until=(3, 12), decode=jump_forward)
 def jump_if_false_or_pop(frame: Frame, stack: list[Any], target: int) -> Outcome:
     """Jumps to ``target`` if the top is false, pops it otherwise."""
-    return _operators.jump_or_pop(frame, stack, False, target)
+    return _truth.jump_or_pop(frame, stack, False, target)
 
 
 @opcode("JUMP_IF_TRUE_OR_POP", until=(3, 12), decode=jump_forward)
 def jump_if_true_or_pop(frame: Frame, stack: list[Any], target: int) -> Outcome:
     """Jumps to ``target`` if the top is true, pops it otherwise."""
-    return _operators.jump_or_pop(frame, stack, True, target)
+    return _truth.jump_or_pop(frame, stack, True, target)
 
 
 @opcode("GET_ITER")

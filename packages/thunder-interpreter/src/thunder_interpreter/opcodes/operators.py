@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from thunder_interpreter import _operators
+from thunder_interpreter import _items, _operators, _truth
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Frame
@@ -98,7 +98,7 @@ def compare_slow(frame: Frame, operation: tuple[str, Any], a: Any, b: Any) -> Ou
 def contains_op(frame: Frame, stack: list[Any], invert: int) -> Outcome:
     """``item, container -> item in container`` (or ``not in``)."""
     container = stack.pop()
-    return _operators.contains(frame, stack.pop(), container, bool(invert))
+    return _items.contains(frame, stack.pop(), container, bool(invert))
 
 
 @opcode("IS_OP")
@@ -128,4 +128,4 @@ def unary_not(frame: Frame, stack: list[Any], _: Any) -> Outcome:
     if value is True or value is False:
         stack.append(not value)
         return None
-    return _operators.negate(frame, value)
+    return _truth.negate(frame, value)

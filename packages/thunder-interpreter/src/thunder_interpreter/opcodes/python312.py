@@ -5,7 +5,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from thunder_interpreter import _attributes, _operators
+from thunder_interpreter import _attributes, _items, _operators
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction, constant, fast_name, name_and_flag
@@ -124,7 +124,7 @@ def binary_slice(frame: Frame, stack: list[Any], _: Any) -> Outcome:
     """``container, start, stop -> container[start:stop]``."""
     key = slice(*stack[-2:])
     del stack[-2:]
-    return _operators.subscript(frame, stack.pop(), key)
+    return _items.subscript(frame, stack.pop(), key)
 
 
 @opcode("STORE_SLICE", since=V312)
@@ -133,7 +133,7 @@ def store_slice(frame: Frame, stack: list[Any], _: Any) -> Outcome:
     key = slice(*stack[-2:])
     del stack[-2:]
     container = stack.pop()
-    return _operators.store_item_then_drop(frame, container, key, stack.pop())
+    return _items.store_item_then_drop(frame, container, key, stack.pop())
 
 
 INTRINSICS: dict[int, Handler] = {}

@@ -3,7 +3,7 @@
 from types import FunctionType
 from typing import Any
 
-from thunder_interpreter import _attributes, _operators
+from thunder_interpreter import _attributes, _truth
 from thunder_interpreter._calls import Outcome, call
 from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction, name_and_flag
@@ -131,7 +131,7 @@ def to_bool(frame: Frame, stack: list[Any], _: Any) -> Outcome:
     value = stack[-1]
     if value is True or value is False:
         return None
-    return _operators.to_bool(frame, stack.pop())
+    return _truth.to_bool(frame, stack.pop())
 
 
 @opcode("END_FOR", since=V313)

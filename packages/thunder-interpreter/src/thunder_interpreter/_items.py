@@ -1,0 +1,158 @@
+"""Subscription and containment of objects whose classes define them in Python."""
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from thunder_interpreter._calls import Outcome, reported
+from thunder_interpreter._frame import AnyFrame
+from thunder_interpreter._null import NOTHING
+from thunder_interpreter._observing import run_natively, with_keys
+from thunder_interpreter._operators import native_binary
+from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._protocol import Call, Protocol, start, steer
+from thunder_interpreter._types import python_function, raw_attribute
+
+if TYPE_CHECKING:
+    from thunder_interpreter._machine import Machine
+
+keep_builtins(globals())
+
+
+def contains(frame: AnyFrame, item: Any, container: Any, invert: bool) -> Outcome:
+    """Push ``item in container`` (or ``not in``)."""
+    machine = frame.machine
+    if machine.key is not None and isinstance(container, (dict, set, frozenset)):
+        item = machine.key(container, item)
+    method = raw_attribute(type(container), "__contains__")
+    if machine.special_methods is not None:
+        machine.special_methods(operator.contains, [container, item])
+    if python_function(machine, method):
+        return start(frame, containing(machine, Call(method, container, item), invert))
+    if method is None and "__contains__" not in dir(type(container)):
+        iterate = raw_attribute(type(container), "__iter__")
+        if python_function(machine, iterate):
+            return start(frame, searching(machine, container, item, invert))
+    result = reported(machine, operator.contains, [container, item], {})
+    frame.stack.append(not result if invert else result)
+    return None
+
+
+def containing(machine: "Machine", request: Call, invert: bool) -> Protocol:
+    """Call ``__contains__`` and take the truth of its answer."""
+    answer = yield Call(bool, (yield request))
+    return not answer if invert else answer
+
+
+def searching(machine: "Machine", container: Any, item: Any, invert: bool) -> Protocol:
+    """Look for ``item`` by iterating over ``container``."""
+    iterator = yield Call(iter, container)
+    while True:
+        try:
+            value = yield Call(next, iterator)
+        except StopIteration:
+            return invert
+        if value is item or (yield Call(bool, (yield Call(operator.eq, value, item)))):
+            return not invert
+
+
+def subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
+    """Push ``container[key]`` where a class may define it in Python."""
+    machine = frame.machine
+    if machine.key is not None and isinstance(container, dict):
+        key = machine.key(container, key)
+    cls = type(container)
+    method = raw_attribute(cls, "__getitem__")
+    if python_function(machine, method):
+        if machine.special_methods is not None:
+            machine.special_methods(operator.getitem, [container, key])
+        return machine.call(frame, method, [container, key], {})
+    if method is None and isinstance(container, type):
+        hook = raw_attribute(container, "__class_getitem__")
+        inner = getattr(hook, "__func__", None)
+        if type(hook) is classmethod and python_function(machine, inner):
+            return machine.call(frame, inner, [container, key], {})
+    if isinstance(container, dict) and cls is not dict:
+        missing = raw_attribute(cls, "__missing__")
+        if python_function(machine, missing) and method is dict.__dict__["__getitem__"] and key not in container:
+            if machine.special_methods is not None:
+                machine.special_methods(operator.getitem, [container, key])
+            return machine.call(frame, missing, [container, key], {})
+    return native_subscript(frame, container, key)
+
+
+CONTAINERS = frozenset({list, tuple, dict, str, bytes, bytearray, range})
+
+
+def native_subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
+    """Push ``container[key]``, and report it as an item of a builtin container or as an opaque call."""
+    machine = frame.machine
+    if machine.key is not None and isinstance(container, dict):
+        key = machine.key(container, key)
+    if type(container) in CONTAINERS:
+        try:
+            value = with_keys(machine, operator.getitem, [container, key], [key])
+        except LookupError:
+            if machine.missing_item is not None:
+                machine.missing_item(container, key)
+            raise
+        if machine.load_item is not None:
+            value = machine.load_item(container, key, value)
+        frame.stack.append(value)
+        return None
+    return native_binary(frame, operator.getitem, container, key)
+
+
+def store_item(frame: AnyFrame, container: Any, key: Any, value: Any) -> Outcome:
+    """Set an item; a call that does it leaves its result on the stack, for the caller to drop."""
+    machine = frame.machine
+    if machine.key is not None and isinstance(container, dict):
+        key = machine.key(container, key)
+    method = raw_attribute(type(container), "__setitem__")
+    if python_function(machine, method):
+        if machine.special_methods is not None:
+            machine.special_methods(operator.setitem, [container, key, value])
+        return machine.call(frame, method, [container, key, value], {})
+    if type(container) in MUTABLE:
+        if machine.store_item is not None:
+            machine.store_item(container, key, value)
+        with_keys(machine, operator.setitem, [container, key, value], [key])
+    else:
+        if machine.opaque_call is not None:
+            machine.opaque_call(operator.setitem, [container, key, value], {})
+        run_natively(machine, operator.setitem, [container, key, value], {})
+    frame.stack.append(None)
+    return None
+
+
+MUTABLE = frozenset({list, dict, bytearray})
+
+
+def delete_item(frame: AnyFrame, container: Any, key: Any) -> Outcome:
+    """Delete an item; as ``store_item`` otherwise."""
+    machine = frame.machine
+    if machine.key is not None and isinstance(container, dict):
+        key = machine.key(container, key)
+    method = raw_attribute(type(container), "__delitem__")
+    if python_function(machine, method):
+        if machine.special_methods is not None:
+            machine.special_methods(operator.delitem, [container, key])
+        return machine.call(frame, method, [container, key], {})
+    if type(container) in MUTABLE:
+        if machine.delete_item is not None:
+            machine.delete_item(container, key)
+    elif machine.opaque_call is not None:
+        machine.opaque_call(operator.delitem, [container, key], {})
+    with_keys(machine, operator.delitem, [container, key], [key])
+    frame.stack.append(None)
+    return None
+
+
+def store_item_then_drop(frame: AnyFrame, container: Any, key: Any, value: Any) -> Outcome:
+    """Set an item, and leave nothing on the stack."""
+    return steer(frame, storing(frame, container, key, value))
+
+
+def storing(frame: AnyFrame, container: Any, key: Any, value: Any) -> Protocol:
+    """Set an item for its effect."""
+    yield Call(operator.setitem, container, key, value)
+    return NOTHING
