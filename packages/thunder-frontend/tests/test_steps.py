@@ -452,3 +452,31 @@ def test_functions_on_lists_take_those_of_the_caller():
         compiled(found, gradients)
         update(expected, gradients)
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: optim.SGD(p, lr=torch.tensor(0.1)),
+        lambda p: optim.SGD(p, lr=torch.tensor(0.1), foreach=True),
+        lambda p: optim.SGD(p, lr=torch.tensor(0.1), momentum=0.9, nesterov=True),
+    ],
+)
+def test_a_learning_rate_may_be_a_tensor_that_changes(make):
+    parameters, steps = [], []
+    for wrap in (lambda f: f, jit):
+        w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        optimizer = make([w])
+
+        def step(w=w, optimizer=optimizer):
+            w.grad = w.detach() * 2
+            optimizer.step()
+
+        parameters.append((w, optimizer))
+        steps.append(wrap(step))
+    for rate in (0.1, 0.5, 1.0):
+        for (_, optimizer), step in zip(parameters, steps, strict=True):
+            optimizer.param_groups[0]["lr"].fill_(rate)
+            step()
+    assert_close(parameters[1][0], parameters[0][0])
+    assert cache_misses(steps[1]) <= 2

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import DTypeError, NumberProxy, ShapeError, Symbol, TensorProxy, dtypes
+from thunder_ir import DTypeError, NumberProxy, ShapeError, Symbol, TensorProxy, dtypes, is_unknown
 from thunder_lang.dims import as_tensor
 from thunder_lang.language import core
 from thunder_lang.operands import elementwise, matched
@@ -41,7 +41,7 @@ def _is_bool(a: Any) -> bool:
 
 
 def _scaled(b: Any, alpha: Any) -> Any:
-    return b if alpha == 1 else mul(b, alpha)
+    return mul(b, alpha) if isinstance(alpha, TensorProxy) or is_unknown(alpha) or alpha != 1 else b
 
 
 @core.method("add")
