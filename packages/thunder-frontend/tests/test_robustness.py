@@ -430,3 +430,14 @@ def test_modules_whose_names_begin_like_those_of_libraries_are_the_users(name, m
 def test_every_package_is_known_to_be_our_own():
     root = Path(__file__).parents[2]
     assert {p.name for p in root.glob("*/src/*")} == PACKAGES | {"thunder", "thunder_benchmarks"}
+
+
+def test_programs_start_no_threads():
+    def program(x):
+        thread = threading.Thread(target=lambda: None)
+        thread.start()
+        thread.join()
+        return x
+
+    with pytest.raises(AcquisitionError, match=r"calls start_(new|joinable)_thread\(\).*do it before the call"):
+        jit(program)(torch.ones(2))

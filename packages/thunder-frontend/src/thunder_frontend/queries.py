@@ -92,7 +92,7 @@ UNWATCHABLE = frozenset({
 
 UNWATCHABLE_BY_NAME = {
     "resource": "getrusage", "_tracemalloc": "get_traced_memory get_tracemalloc_memory _get_traces",
-    "_thread": "stack_size _count", "atexit": "_ncallbacks",
+    "_thread": "stack_size _count start_new_thread start_new start_joinable_thread", "atexit": "_ncallbacks",
 }  # fmt: skip
 """More of them by their modules. What looks like a question about the size of stacks sets it."""
 
