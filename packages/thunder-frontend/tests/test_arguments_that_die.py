@@ -90,3 +90,22 @@ def test_a_module_at_the_place_of_one_that_died_is_another_one():
             model.weight.fill_(factor)
         assert torch.allclose(compiled(model, x), model(x))
         del model
+
+
+def test_what_a_program_saw_dies_without_the_collector():
+    class Holder:
+        def __init__(self):
+            self.scale, self.parts = 2.0, [1, Holder.__new__(Holder)]
+
+    def program(x, holder):
+        return x * holder.scale * len(holder.parts)
+
+    compiled, holder = jit(program), Holder()
+    gc.disable()
+    try:
+        compiled(torch.ones(2), holder)
+        seen = [weakref.ref(holder), weakref.ref(holder.parts[1])]
+        del holder
+        assert [reference() for reference in seen] == [None, None]
+    finally:
+        gc.enable()

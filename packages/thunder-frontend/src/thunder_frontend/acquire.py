@@ -356,6 +356,7 @@ class Acquisition(WriteCalls):
         self._bridge = run.bridge
         self.builder.locate = run.location
         with ExitStack() as stack:
+            stack.callback(self.world.let_go)
             stack.callback(self.world.journal.undo)
             stack.enter_context(recording(self.builder))
             traced_args = tuple(self.world.argument(a, Source(ARGS, "item", i)) for i, a in enumerate(args))

@@ -100,6 +100,12 @@ class World:
             self._sources[id(value)] = source
             self._alive.append(value)
 
+    def let_go(self) -> None:
+        """Keep no object alive any more: what nobody else needs dies now, and not when the collector comes by."""
+        self.log.clear()
+        self._alive.clear()
+        self._sources.clear()
+
     def hold(self, value: Any, name: str) -> None:
         """Note an object that the compiled function itself holds, such as the function's own or its module.
 
