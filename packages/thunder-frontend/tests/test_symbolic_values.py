@@ -265,6 +265,16 @@ def test_functions_with_a_cache_answer_from_it_for_open_numbers():
     assert compiled(x, 3)[0] == 15
 
 
+def test_functions_with_a_cache_compute_with_numbers_that_only_the_run_tells():
+    @functools.lru_cache
+    def scaled(n):
+        return n * 2.0
+
+    compiled = jit(lambda x: x * scaled(x.sum().item()))
+    for k in (1.0, 2.0, 1.0):
+        assert torch.equal(compiled(torch.full((3,), k)), torch.full((3,), 6 * k * k))
+
+
 def test_shapes_that_are_keys_of_dicts_outside_are_fixed():
     known = {}
 

@@ -28,7 +28,7 @@ from thunder_frontend.other_transforms import compiled_by_torch, leave_uncompile
 from thunder_frontend.queries import as_positional
 from thunder_frontend.seeds import Seeds
 from thunder_interpreter import Interpreted
-from thunder_ir import Symbol
+from thunder_ir import Symbol, flat_proxies, is_unknown
 
 CHECKPOINT, SAVED_TENSORS_HOOKS = torch.utils.checkpoint.checkpoint, torch.autograd.graph.saved_tensors_hooks
 RECORD_FUNCTION = torch.autograd.profiler.record_function
@@ -188,7 +188,8 @@ def _with_cache(acquisition: Any, function: Any) -> Any:
     world = acquisition.world
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        args, kwargs = fixed(args), {name: fixed(value) for name, value in kwargs.items()}
+        if not any(map(is_unknown, flat_proxies((args, kwargs)))):
+            args, kwargs = fixed(args), {name: fixed(value) for name, value in kwargs.items()}
         if not all(isinstance(a, VALUES) or world.is_held(a) for a in (*args, *kwargs.values())):
             return acquisition.interpreted(function.__wrapped__)(*args, **kwargs)
         with torch._C.DisableTorchFunction():
