@@ -46,6 +46,7 @@ from thunder_torch import Mutation
 from thunder_torch.inplace import copy
 from thunder_torch.names import name_of
 from thunder_torch.places import setitem
+from thunder_torch.unknown_sizes import has_unknown_sizes
 
 T = torch.Tensor
 
@@ -243,6 +244,8 @@ class WriteCalls(TorchCalls):
         if value.strides == held.strides or value.strides is None or held.strides is None:
             return value
         laid: TensorProxy = self.on_values(copy, (held, value), {})
+        if has_unknown_sizes([held]):  # strides follow from them, and have no names
+            return laid
         return laid if laid.strides == held.strides else self.on_values(laid_out, (value, held.strides), {})
 
     def check_out(self, mutation: Mutation) -> None:
