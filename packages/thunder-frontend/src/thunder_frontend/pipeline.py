@@ -26,7 +26,7 @@ from thunder_frontend.unseen_writes import check_saved
 from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, TensorProxy, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import replay, tidy
-from thunder_torch import symbol_of
+from thunder_torch import symbol_of, torch_language
 from thunder_torch.bridge import connect_autograd, in_a_box
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 
@@ -194,7 +194,7 @@ def keep_written_inputs(written: Sequence[TensorProxy], trace: Trace) -> Trace:
 def with_distinct_outputs(forward: Trace) -> Trace:
     """Return a forward program whose results are as many tensors as the program's: it knows some to be one value."""
     outputs, saved = forward.output
-    builder = Builder(forward.names())
+    builder = Builder(forward.names(), torch_language)
     last: dict[str, Any] = {}
     distinct = []
     views = _lone_views(forward, outputs)
