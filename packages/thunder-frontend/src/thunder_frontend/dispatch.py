@@ -38,7 +38,7 @@ class Family:
         self._all_aspects = self._key_function(range(len(self._aspects)))
         self._members: list[tuple[Sequence[Any], Specialisation]] = []
         self._telling: tuple[int, ...] = ()
-        self._table: tuple[Callable[..., Any], dict[Any, Node]] = (self._key_function(()), {})
+        self._table: tuple[Callable[..., Any], dict[Any, Node]] | None = None  # which one alone does without
         self.serve: Call = self._find
         """Calls the specialisation for a call."""
 
@@ -52,9 +52,9 @@ class Family:
         self._members.append((self._all_aspects(args, kwargs), specialisation))
         columns = enumerate(zip(self._members[0][0], self._members[-1][0], strict=True))
         telling = tuple([i for i, (first, last) in columns if i in self._telling or first != last])
-        if telling == self._telling:
+        if self._table is not None and telling == self._telling:
             self._file(self._table[1], *self._members[-1])
-        else:
+        elif len(self._members) > 1:
             self._telling = telling
             self._file_all()
         self._settle()
@@ -67,6 +67,8 @@ class Family:
 
     def proposed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Specialisation, ...]:
         """Return the specialisations that may serve a call: one, unless nothing tells them apart."""
+        if self._table is None:
+            return tuple(self.specialisations)
         key, entries = self._table
         try:
             found = entries.get(key(args, kwargs))
