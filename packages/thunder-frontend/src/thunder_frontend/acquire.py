@@ -356,7 +356,7 @@ class Acquisition(WriteCalls):
         self._bridge = run.bridge
         self.builder.locate = run.location
         with ExitStack() as stack:
-            stack.callback(self.world.let_go)
+            stack.callback(self._let_go)
             stack.callback(self.world.journal.undo)
             stack.enter_context(recording(self.builder))
             traced_args = tuple(self.world.argument(a, Source(ARGS, "item", i)) for i, a in enumerate(args))
@@ -382,6 +382,14 @@ class Acquisition(WriteCalls):
             if raised is not None and not (program.effects or any(state) or _runs(program)):  # nothing comes before
                 raise raised
             return replace(program, raises=raised)
+
+    def _let_go(self) -> None:
+        """Keep nothing of the outside world alive any more."""
+        self.world.let_go()
+        for traced in self._tensors.values():
+            traced.__dict__.pop("_input", None)
+        self._tensors.clear()
+        self.inputs.clear()
 
     def _program(self, now: EnvironmentGuard, arguments: ArgumentsGuard, result: Any, log: Any) -> Program:
         outcome = Outcome(self, result)
