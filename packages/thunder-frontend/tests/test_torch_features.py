@@ -5,12 +5,13 @@ import torch
 from against_eager import copied, same_as_eager
 from torch import nn
 from torch.ao.nn import quantizable
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing._utils import freeze_rng_state
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from thunder_frontend import AcquisitionError, jit
+from thunder_frontend import AcquisitionError, cache_misses, jit
 
 
 def quiet_inside(x):
@@ -335,3 +336,16 @@ def test_a_seed_set_by_a_helper_of_pytorchs_is_set_on_each_call():
             torch.manual_seed(seed)
             results.append(function(torch.full((20,), 0.5)))
         torch.testing.assert_close(results[1], results[0], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_kernels_of_attention_may_be_chosen_anew(requires_grad):
+    def program(q):
+        return nn.functional.scaled_dot_product_attention(q, q, q)
+
+    compiled, q = jit(program), torch.randn(2, 4, 16, 8, requires_grad=requires_grad)
+    compiled(q)
+    with sdpa_kernel([SDPBackend.MATH]):
+        assert torch.equal(compiled(q), program(q))
+    assert torch.equal(compiled(q), program(q))
+    assert cache_misses(compiled) == 2

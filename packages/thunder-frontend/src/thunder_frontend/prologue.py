@@ -179,7 +179,8 @@ def _conditions(program: Program, context: Context) -> list[str]:
     empty = [g for g in guards[EmptyGuard] if g.slotted is not None]
     held = [g for g in guards[HeldPartGuard] if g.part in GATHERED and not g.source.is_weak]
     together = {id(g) for g in (*slots, *absent, *empty, *held)}
-    conditions = [f"{context.object(program.environment.checker(), 'same_environment')}()"]
+    attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
+    conditions = [f"{context.object(program.environment.checker(attends), 'same_environment')}()"]
     modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
     conditions.append(f"{modes}() == {program.environment.modes}" if program.environment.modes else f"not {modes}()")
     conditions.append(f"not {context.object(torch._C._are_functorch_transforms_active, 'functorch_active')}()")

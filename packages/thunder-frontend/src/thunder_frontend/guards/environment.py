@@ -48,12 +48,19 @@ def environment() -> Environment:
         str(torch.get_default_device()),
         autocast_state(),
         (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
-        (
-            torch._C._get_math_sdp_enabled(), torch._C._get_flash_sdp_enabled(),
-            torch._C._get_mem_efficient_sdp_enabled(), torch._C._get_cudnn_sdp_enabled(),
-        ),
+        attention_kernels(),
         matmul_precision(),
-    )  # fmt: skip
+    )
+
+
+def attention_kernels() -> tuple[bool, ...]:
+    """Return which kinds of kernels of attention are allowed: by matmuls, flash, memory-efficient, cuDNN's."""
+    return (
+        torch._C._get_math_sdp_enabled(),
+        torch._C._get_flash_sdp_enabled(),
+        torch._C._get_mem_efficient_sdp_enabled(),
+        torch._C._get_cudnn_sdp_enabled(),
+    )
 
 
 def matmul_precision() -> str:
@@ -93,12 +100,16 @@ class EnvironmentGuard:
         self.modes = torch._C._len_torch_function_stack()
         self._native = native_check()
 
-    def checker(self) -> Callable[[], bool]:
-        """Return a function that says whether the state is what it was when this guard was made."""
-        now = self.environment
-        if self._native is None or self.modes or now.inference_mode or now.sdpa != _SDPA_DEFAULT:
+    def checker(self, attends: bool) -> Callable[[], bool]:
+        """Return a function that says whether the state is what it was when this guard was made.
+
+        Args:
+            attends: whether the program has attention, whose kernels PyTorch's own check does not look at.
+        """
+        now, native = self.environment, self._native
+        if native is None or self.modes or now.inference_mode or now.sdpa != _SDPA_DEFAULT:
             return lambda: now == environment()
-        return self._native
+        return (lambda: native() and attention_kernels() == _SDPA_DEFAULT) if attends else native
 
     def failure(self, roots: Mapping[str, Any]) -> str | None:
         """Say in what the state differs; ``None`` if it does not."""
