@@ -1,5 +1,7 @@
 """The options of jit: caches, transforms, checks."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -169,3 +171,21 @@ def test_debug_options_keep_the_log_verify_and_show(capsys):
 def test_what_is_no_option_is_refused(options, words):
     with pytest.raises((TypeError, ValueError), match=words):
         jit(scaled, **options)
+
+
+def test_a_function_that_is_compiled_on_most_calls_says_so_once():
+    class Counts(torch.nn.Module):
+        calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return x + self.calls
+
+    compiled = jit(Counts())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for call in range(40):
+            assert torch.equal(compiled(torch.zeros(2)), torch.full((2,), call + 1.0))
+    (warning,) = [w for w in caught if "compiled 32 times" in str(w.message)]
+    assert "calls is 31, compiled for 30" in str(warning.message) and "symbolic values" in str(warning.message)
+    assert warning.filename == __file__

@@ -288,6 +288,23 @@ def test_what_autograd_grad_went_through_has_a_derivative_again_if_nothing_of_it
     assert str(outcomes[1]) == str(outcomes[0])
 
 
+@pytest.mark.parametrize(
+    "twice",
+    [
+        lambda loss, x: [torch.autograd.grad(loss, x)[0] for _ in range(2)],
+        lambda loss, x: [loss.backward() for _ in range(2)],
+        lambda loss, x: [torch.autograd.grad(loss, x)[0], loss.backward()],
+    ],
+)
+def test_no_graph_is_gone_through_twice_unless_it_is_retained(twice):
+    x = torch.ones(3, requires_grad=True)
+    for run in (lambda f: f, jit):
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            run(lambda x: twice(x.exp().sum(), x))(x)
+    linear = jit(lambda x: [torch.autograd.grad(total, x)[0] for total in [(x * 2).sum()] for _ in range(2)])(x)
+    assert torch.equal(linear[0], linear[1])
+
+
 def test_gradients_of_and_by_what_requires_none_are_refused():
     x, y = torch.ones(3, requires_grad=True), torch.ones(3)
     with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad"):

@@ -55,6 +55,7 @@ from thunder_frontend.sources import Source
 from thunder_frontend.storage import own_storage
 from thunder_frontend.symbolic import ContiguousGuard, NumberInput, Sizes, opened
 from thunder_frontend.tensor_classes import asks_for_functions, check_tensor
+from thunder_frontend.tracebacks import users_stacklevel
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
 from thunder_frontend.world import World
@@ -336,7 +337,7 @@ class Acquisition(WriteCalls):
         if self._sharp_edges == "error":
             raise SharpEdgeError(message)
         if self._sharp_edges == "warn":
-            warnings.warn(message, SharpEdgeWarning, stacklevel=2)
+            warnings.warn(message, SharpEdgeWarning, stacklevel=users_stacklevel())
 
     def run(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], log: bool = False

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import threading
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -31,11 +32,15 @@ from thunder_frontend.program import Program
 from thunder_frontend.specialise import Specialisation
 from thunder_frontend.stats import CompileStats, Timer
 from thunder_frontend.symbolic import Sizes
-from thunder_frontend.tracebacks import tell_the_user
+from thunder_frontend.tracebacks import tell_the_user, users_stacklevel
 from thunder_ir import ThunderError, Trace, collector_paused
 from thunder_ir.passes import verifying
 
 LOGGER = logging.getLogger("thunder")
+
+MANY = 32
+"""After how often compiling a function its user is warned, once: that most calls compile it may not be meant."""
+
 EXPLAINED = 8
 """Why how many specialisations do not serve is told of a miss: asking all would make each miss dearer than the last."""
 
@@ -138,6 +143,8 @@ class CompiledFunction(CompileData):
                 self._report(reasons)
             self.compiled.append(compiled)
             self.stats.cache_misses += 1
+        if self.stats.cache_misses == MANY and self.options.cache != "no caching":
+            self._warn_of_many(reasons)
         if self.options.extra.get("check") == "first-call":
             return self._checked(compiled, args, kwargs)
         return compiled.specialisation.call(args, kwargs, refused)
@@ -201,7 +208,7 @@ class CompiledFunction(CompileData):
         with timer("acquisition"):
             program = self.acquired(args, kwargs, sizes)
         if self.options.debug.show_interpreter_progress:
-            print(f"{self.__name__}: {len(program.log.entries)} calls interpreted or made", file=sys.stderr)
+            print(f"{self._name}: {len(program.log.entries)} calls interpreted or made", file=sys.stderr)
         with torch.no_grad(), verifying(bool(self.options.debug.check_traces)):
             try:
                 compiled = compile_program(program, self.options, timer)
@@ -220,9 +227,23 @@ class CompiledFunction(CompileData):
             "itself while it runs, set it before the call; if not, this is an error in Thunder"
         )
 
+    @property
+    def _name(self) -> str:
+        """What is compiled, for messages."""
+        return str(getattr(self.function, "__qualname__", type(self.function).__qualname__))
+
     def _report(self, reasons: list[str]) -> None:
         if os.environ.get("THUNDER_LOG_MISSES"):
-            LOGGER.warning("%s is compiled again: %s", self.__name__, "; ".join(reasons) or "another kind of arguments")
+            LOGGER.warning("%s is compiled again: %s", self._name, "; ".join(reasons) or "another kind of arguments")
+
+    def _warn_of_many(self, reasons: list[str]) -> None:
+        last = reasons[-1] if reasons else "the arguments are of another kind"
+        warnings.warn(
+            f"{self._name} was compiled {MANY} times, the last time because {last}. Pass what changes from call to "
+            "call as a tensor, or leave numbers and sizes open by cache='symbolic values'; thunder.explain_misses "
+            "tells why it was compiled each time",
+            stacklevel=users_stacklevel(),
+        )
 
     def __repr__(self) -> str:
         return f"<thunder.jit of {self.function!r}: {len(self.compiled)} specialisations>"

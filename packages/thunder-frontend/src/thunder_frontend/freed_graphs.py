@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from typing import Any
 
 import torch
@@ -32,6 +32,11 @@ def descendants(bound_symbols: Sequence[BoundSymbol], names: set[str]) -> set[st
             reached.update([p.name for p in bound.outputs if getattr(p, "requires_grad", False)])
     return reached
 
+
+SECOND_TIME = (
+    "Trying to backward through the graph a second time: a compiled program went through it before and freed it. "
+    "Specify retain_graph=True there."
+)
 
 KEEPS_NOTHING = frozenset({
     "add", "cat", "clone", "copy", "mean", "neg", "rsub", "setitem", "stack", "sub", "sum", "contiguous",
@@ -65,6 +70,20 @@ def _keeps_something(bound: BoundSymbol) -> bool:
     return bound.symbol.name not in KEEPS_NOTHING
 
 
+def check_not_freed(gone_through: Collection[str], spent: Set[str]) -> None:
+    """Refuse, as PyTorch does, to go a second time through a graph that was freed.
+
+    Args:
+        gone_through: names of the values that a derivative is to go through.
+        spent: names of those that have none any more.
+
+    Raises:
+        RuntimeError: some are the same.
+    """
+    if not spent.isdisjoint(gone_through):
+        raise RuntimeError(SECOND_TIME)
+
+
 class Spent(torch.autograd.Function):
     """A value of whose graph nothing is left."""
 
@@ -75,10 +94,7 @@ class Spent(torch.autograd.Function):
     @staticmethod
     @once_differentiable  # type: ignore[misc]
     def backward(context: Any, cotangent: T) -> Any:
-        raise RuntimeError(
-            "Trying to backward through the graph a second time: backward() was called on it inside of a compiled "
-            "program. Specify retain_graph=True there."
-        )
+        raise RuntimeError(SECOND_TIME)
 
 
 def spent(value: T) -> T:

@@ -9,7 +9,7 @@ import torch
 
 from thunder_autograd import gradients as gradients_of
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.freed_graphs import ancestors, freed
+from thunder_frontend.freed_graphs import ancestors, check_not_freed, freed
 from thunder_frontend.memory import is_dense
 from thunder_frontend.overwrites import WRITTEN_UNSEEN
 from thunder_frontend.traced_tensor import TracedTensor
@@ -43,6 +43,7 @@ def inner_backward(
             if not calls.value(result).requires_grad:
                 raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         reached = ancestors(calls.builder.bound_symbols, [calls.value(r) for r in results])
+        check_not_freed(reached, calls.spent)
         leaves = _leaves(calls, reached, None if inputs is None else _listed(inputs))
         if create_graph:
             found = calls.inner_gradients(results, leaves, gradient, create_graph=True, allow_unused=True)

@@ -9,7 +9,7 @@ import torch
 
 from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.freed_graphs import ancestors, descendants, freed
+from thunder_frontend.freed_graphs import ancestors, check_not_freed, descendants, freed
 from thunder_frontend.levels import settle_gradients
 from thunder_frontend.write_calls import WriteCalls
 from thunder_ir import BoundSymbol, Names, OpTags, Trace, flat_proxies, substitute
@@ -71,6 +71,7 @@ def autograd_grad(
             _check_requires_grad(results, wanted)
         bounds = calls.builder.bound_symbols
         gone_through = ancestors(bounds, results) & descendants(bounds, {p.name for p in wanted})
+        check_not_freed(gone_through, calls.spent)
         if not (create_graph if retain_graph is None else retain_graph):
             calls.spent.update(freed(bounds, gone_through - {p.name for p in wanted}))
     return calls.inner_gradients(  # type: ignore[no-any-return]

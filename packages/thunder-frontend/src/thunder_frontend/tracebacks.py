@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 from collections.abc import Iterable
-from types import TracebackType
+from types import FrameType, TracebackType
 
 from thunder_frontend.own_code import PACKAGES
 from thunder_ir import Trace
@@ -62,6 +63,19 @@ def _users_frames(traceback: TracebackType | None) -> TracebackType | None:
     for frame in reversed(frames):
         kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return kept
+
+
+def users_stacklevel() -> int:
+    """Return the ``stacklevel`` with which a warning that the caller gives shows the user's line."""
+    level, frame = 0, sys._getframe(1)
+    while frame.f_back is not None and _of_thunder(frame):
+        level, frame = level + 1, frame.f_back
+    return level + 1
+
+
+def _of_thunder(frame: FrameType) -> bool:
+    owner = (frame.f_globals.get("__name__") or "").partition(".")[0]
+    return _is_ours(owner) or owner in LIBRARIES or frame.f_code.co_filename.startswith(GENERATED)
 
 
 def _is_ours(package: str) -> bool:
