@@ -3,6 +3,7 @@
 import pytest
 import torch
 from against_eager import copied, same_as_eager
+from versions import needs_torch
 
 from thunder_frontend import AcquisitionError, jit
 
@@ -423,7 +424,6 @@ SAME = [
     lambda x: x.to_dense(),
     lambda x: torch.cartesian_prod(x[0, 0]),
     lambda x: torch.atleast_1d([x, x])[1],
-    torch.asarray,
 ]
 UNSAFE = [lambda x: torch.unsafe_chunk(x, 2)[0], lambda x: x.unsafe_split(1)[1]]
 """Parts of which PyTorch's autograd knows nothing."""
@@ -431,7 +431,13 @@ UNSAFE = [lambda x: torch.unsafe_chunk(x, 2)[0], lambda x: x.unsafe_split(1)[1]]
 
 @pytest.mark.filterwarnings("ignore:dropout3d:UserWarning")
 @pytest.mark.parametrize(
-    ("function", "gradients"), [*[(f, g) for f in SAME for g in (False, True)], *[(f, False) for f in UNSAFE]]
+    ("function", "gradients"),
+    [
+        *[(f, g) for f in SAME for g in (False, True)],
+        *[(f, False) for f in UNSAFE],
+        (torch.asarray, False),
+        pytest.param(torch.asarray, True, marks=needs_torch(2, 13, "takes requires_grad away from the argument")),
+    ],
 )
 def test_what_functions_return_of_their_argument_is_written_with_it(function, gradients):
     def program(x):
