@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 import copy
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -27,49 +27,54 @@ TOLERANCE = 2e-4
 """How far, relatively, a compiled step's loss may be from eager's: float32 rounding, amplified by the steps before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One training run.
-
-    Args:
-        losses: of each step.
-        first_seconds: wall-clock time of the first step, compiling included.
-        tokens_per_second: of the steps after the first.
-    """
-
-    losses: list[float]
-    first_seconds: float
-    tokens_per_second: float
-
-
-def train(
-    module: torch.nn.Module, text: Text, steps: int, batch: int, length: int, tick: Callable[[float], None]
-) -> Run:
-    """Train a model for some steps.
+class Training:
+    """One of the trainings that are set beside each other.
 
     Args:
         module: a :class:`GPT`, compiled or not.
         text: what to learn.
-        steps: how many.
         batch, length: size of a batch in passages, and of a passage in tokens.
-        tick: called with the loss after each step.
+
+    ``losses`` and ``times``, in seconds of wall clock, are those of each step; the first one compiles.
     """
-    generator = torch.Generator().manual_seed(1)
-    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
-    losses: list[float] = []
-    times: list[float] = []
-    for _ in range(steps):
-        tokens, targets = text.batch(batch, length, generator)
+
+    def __init__(self, module: torch.nn.Module, text: Text, batch: int, length: int) -> None:
+        self._module, self._text, self._size = module, text, (batch, length)
+        self._generator = torch.Generator().manual_seed(1)
+        self._optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
+        self.losses: list[float] = []
+        self.times: list[float] = []
+
+    def step(self) -> None:
+        """Train for one step."""
+        tokens, targets = self._text.batch(*self._size, self._generator)
         start = time.perf_counter()
-        optimizer.zero_grad()
-        _, loss = module(tokens, targets)
+        self._optimizer.zero_grad()
+        _, loss = self._module(tokens, targets)
         loss.backward()
-        optimizer.step()
-        times.append(time.perf_counter() - start)
-        losses.append(loss.item())
-        tick(losses[-1])
-    later = sorted(times[1:])
-    return Run(losses, times[0], batch * length / later[len(later) // 2])
+        self._optimizer.step()
+        self.times.append(time.perf_counter() - start)
+        self.losses.append(loss.item())
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of the median step after the first."""
+        batch, length = self._size
+        return batch * length / statistics.median(self.times[1:])
+
+
+def train_in_turn(trainings: Sequence[Training], steps: int, tick: Callable[[Training], None]) -> None:
+    """Train all for some steps, taking turns, so that the machine's moods meet all alike.
+
+    Args:
+        trainings: what takes turns; who goes first changes from step to step.
+        steps: how many each.
+        tick: called after each step of each.
+    """
+    for number in range(steps):
+        for training in trainings if number % 2 else reversed(trainings):
+            training.step()
+            tick(training)
 
 
 def save_traces(compiled: object, folder: Path) -> None:
@@ -113,18 +118,19 @@ def main() -> int:
         TextColumn("loss {task.fields[loss]:.3f}"),
         TimeElapsedColumn(),
     )
-    runs = {}
+    modules = {"eager": reference, "thunder": compiled}
+    runs = {name: Training(module, text, options.batch, config.block) for name, module in modules.items()}
     with Progress(*columns, console=console) as progress:
-        for name, module in (("eager", reference), ("thunder", compiled)):
-            task = progress.add_task(name, total=options.steps, loss=float("nan"))
-            runs[name] = train(
-                module, text, options.steps, options.batch, config.block,
-                lambda loss, task=task: progress.update(task, advance=1, loss=loss),
-            )  # fmt: skip
+        bars = {id(run): progress.add_task(name, total=options.steps, loss=float("nan")) for name, run in runs.items()}
+        train_in_turn(
+            list(runs.values()),
+            options.steps,
+            lambda run: progress.update(bars[id(run)], advance=1, loss=run.losses[-1]),
+        )
     return report(console, runs, compiled, options.traces)
 
 
-def report(console: Console, runs: dict[str, Run], compiled: object, folder: Path) -> int:
+def report(console: Console, runs: dict[str, Training], compiled: object, folder: Path) -> int:
     """Print how the runs compare, and save the traces; return the exit status."""
     ours, eager = runs["thunder"], runs["eager"]
     table = Table(title="Training")
@@ -136,7 +142,7 @@ def report(console: Console, runs: dict[str, Run], compiled: object, folder: Pat
             f"{run.losses[0]:.4f}",
             f"{run.losses[-1]:.4f}",
             f"{run.tokens_per_second:,.0f}",
-            f"{run.first_seconds:.2f}",
+            f"{run.times[0]:.2f}",
         )
     console.print(table)
     steps = len(ours.losses)
