@@ -378,3 +378,16 @@ def test_how_tensors_lie_in_memory_is_told_apart(program):
         expected, result = program(tensor), compiled(tensor)
         torch.testing.assert_close(result, expected)
         assert result.stride() == expected.stride()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_products_of_experts_take_any_number_of_tokens(dtype):
+    def program(x, weight, ends):
+        gate, up = torch.nn.functional.grouped_mm(x, weight.transpose(1, 2), offs=ends).chunk(2, dim=-1)
+        return gate * up
+
+    compiled, weight = jit(program, cache="symbolic values"), torch.randn(3, 8, 8, dtype=dtype)
+    for tokens in (6, 8, 10, 12):
+        args = torch.randn(tokens, 8, dtype=dtype), weight, torch.tensor([2, 4, tokens], dtype=torch.int32)
+        torch.testing.assert_close(compiled(*args), program(*args))
+    assert cache_misses(compiled) == 2

@@ -115,8 +115,7 @@ class Examples:
             if _makes_new_memory(bound) and all([p.strides is not None for p in names]):
                 output = [fake_of(p) for p in names]
             elif origin is not None:
-                given = [p for p in bound.inputs if isinstance(p, TensorProxy)]
-                output = self._called(origin, at_first_place(origin, args), kwargs, given, names)
+                output = self._called(bound, at_first_place(origin, args), kwargs, names)
             else:
                 with fake_mode():
                     output = [_like(p, args) for p in names]
@@ -124,19 +123,18 @@ class Examples:
         for proxy, value in zip(names, values, strict=False):
             self._made[proxy.name] = value
 
-    def _called(
-        self, function: Any, args: Any, kwargs: Any, inputs: list[TensorProxy], outputs: list[TensorProxy]
-    ) -> Any:
+    def _called(self, bound: BoundSymbol, args: Any, kwargs: Any, outputs: list[TensorProxy]) -> Any:
         """Run a call; where sizes are known only when the program runs, estimated ones stand for those of results."""
         try:
             with unlogged():
-                made = _call(function, args, kwargs)
+                made = _call(bound.symbol.origin, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
             return [fake_of(p) for p in outputs]
         except Exception:
-            if not has_unknown_sizes([*inputs, *outputs]):
+            given = [p for p in bound.inputs if isinstance(p, TensorProxy)]
+            if not (bound.has_tag(OpTags.MATMUL) or has_unknown_sizes([*given, *outputs])):
                 raise
-            return [fake_of(p) for p in outputs]  # estimated sizes need not fit together
+            return [fake_of(p) for p in outputs]  # estimated sizes need not fit together, and kernels do more
         if not has_unknown_sizes(outputs):
             return made
         found = [made] if isinstance(made, torch.Tensor) else [v for v in made if isinstance(v, torch.Tensor)]
