@@ -15,20 +15,19 @@ from torch.utils._python_dispatch import _push_mode
 
 from thunder_frontend import module_calls, transformer_encoders
 from thunder_frontend.branches import Branches
+from thunder_frontend.cached_functions import with_cache
 from thunder_frontend.constants import variable
 from thunder_frontend.control_flow import OPERATORS, WHILE_LOOP, choose
 from thunder_frontend.distributed_calls import REFUSED_COLLECTIVES
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.foreach import of_lists
-from thunder_frontend.kinds import VALUES
 from thunder_frontend.metadata_calls import reduced
 from thunder_frontend.module_lookasides import ModuleLookasides
-from thunder_frontend.open_numbers import OpenNumbers, fixed
+from thunder_frontend.open_numbers import OpenNumbers
 from thunder_frontend.other_transforms import compiled_by_torch, leave_uncompiled, transforms
-from thunder_frontend.queries import as_positional
 from thunder_frontend.seeds import Seeds
 from thunder_interpreter import Interpreted
-from thunder_ir import Symbol, flat_proxies, is_unknown
+from thunder_ir import Symbol
 
 CHECKPOINT, SAVED_TENSORS_HOOKS = torch.utils.checkpoint.checkpoint, torch.autograd.graph.saved_tensors_hooks
 RECORD_FUNCTION = torch.autograd.profiler.record_function
@@ -63,7 +62,7 @@ def lookasides(acquisition: Any) -> list[Any]:
     }
     if acquisition.opens:
         table.update(OpenNumbers(acquisition).lookasides())
-    return [table, *[functools.partial(p, acquisition) for p in (_symbol, _compiled_before, _with_cache, of_lists)]]
+    return [table, *[functools.partial(p, acquisition) for p in (_symbol, _compiled_before, with_cache, of_lists)]]
 
 
 def _of_autograd(acquisition: Any) -> dict[Any, Any]:
@@ -179,24 +178,6 @@ def _compiled_before(acquisition: Any, function: Any) -> Any:
     if acquisition.world.source_of(function) is not None:
         acquisition.world.hold(inner, getattr(function, "__name__", "compiled"))
     return Interpreted(inner)
-
-
-def _with_cache(acquisition: Any, function: Any) -> Any:
-    """Return what a call of a function with a cache does: it must not answer by tensors that are of this program."""
-    if type(function) is not functools._lru_cache_wrapper:
-        return None
-    world = acquisition.world
-
-    def called(*args: Any, **kwargs: Any) -> Any:
-        if not any(map(is_unknown, flat_proxies((args, kwargs)))):
-            args, kwargs = fixed(args), {name: fixed(value) for name, value in kwargs.items()}
-        if not all(isinstance(a, VALUES) or world.is_held(a) for a in (*args, *kwargs.values())):
-            return acquisition.interpreted(function.__wrapped__)(*args, **kwargs)
-        with torch._C.DisableTorchFunction():
-            answer = function(*args, **kwargs)
-        return world.answers.result_of(as_positional(function, kwargs), args, answer)
-
-    return called
 
 
 __all__ = ["lookasides"]
