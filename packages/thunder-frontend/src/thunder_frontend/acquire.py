@@ -58,7 +58,7 @@ from thunder_frontend.tensor_classes import asks_for_functions, check_tensor
 from thunder_frontend.tracebacks import users_stacklevel
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
-from thunder_frontend.world import World
+from thunder_frontend.world import Slot, World
 from thunder_frontend.write_calls import WriteCalls
 from thunder_interpreter import interpret, truth_that_raises
 from thunder_ir import (
@@ -94,6 +94,7 @@ class Acquisition(WriteCalls):
         opens: whether user code may get hold of numbers that only the run of the program tells.
         looks: at what it may look of values that are computed of integers among the inputs, which are then guarded.
         tells: whether libraries that ask are told that something captures the program.
+        exchanged: places where the program puts another object than it finds there, be it another one each time.
     """
 
     def __init__(
@@ -105,10 +106,12 @@ class Acquisition(WriteCalls):
         opens: bool = False,
         looks: Looks = Looks.AT_NOTHING,
         tells: bool = False,
+        exchanged: Collection[Slot] = (),
     ) -> None:
         self.sizes = sizes
         self.symbolic = sizes is not None
-        self.world = World(self.input, self.number if self.symbolic else None)
+        self.world = World(self.input, self.number if self.symbolic else None, exchanged)
+        self.exchanges: frozenset[Slot] = frozenset()
         self.opens = opens or self.symbolic
         self.met_numbers = False
         self.tells = tells
@@ -380,6 +383,7 @@ class Acquisition(WriteCalls):
                 if self.known is not None and (seen := self.known.guard()) is not None:
                     self.world.require(seen, "values that Python has seen")
                 program = self._program(now, arguments, result, run.log if self._log else None)
+                self.exchanges = self.world.exchanges()
             if raised is not None and not (program.effects or any(state) or _runs(program)):  # nothing comes before
                 raise raised
             return replace(program, raises=raised)

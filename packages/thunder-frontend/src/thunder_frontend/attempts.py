@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextvars
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -84,16 +85,22 @@ def _ways(depends_on_data: bool, symbolic: bool) -> Iterator[tuple[Looks, bool]]
 
 
 def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program:
-    """Acquire a call; again if a lazy module got its parameters, or several inputs share written memory."""
+    """Acquire a call; again if a lazy module got its parameters, or by what it turns out to write."""
     alike = functools.partial(make, opens=attempt.opens, looks=attempt.looks, tells=attempt.tells)
     try:
         program = _in_a_context(attempt, call)
     except LazyModuleSettled:
         return _run(alike(), make, call)
     written = attempt.shared.written()
-    if not written or attempt.met_numbers:
+    if attempt.met_numbers:
         return program
-    return _in_a_context(alike(written=written), call)
+    if written:
+        attempt = alike(written=written)
+        program = _in_a_context(attempt, call)
+    if attempt.exchanges:
+        with suppress(ThunderError):  # then each call that finds another object there compiles anew
+            return _in_a_context(alike(written=written, exchanged=attempt.exchanges), call)
+    return program
 
 
 def _in_a_context(attempt: Acquisition, call: Call) -> Program:

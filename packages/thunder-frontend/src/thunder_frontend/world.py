@@ -9,9 +9,9 @@ from __future__ import annotations
 import enum
 import functools
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -47,6 +47,9 @@ from thunder_frontend.registries import Registries
 from thunder_frontend.sources import Source, held
 from thunder_frontend.unwatched import Unwatched
 
+Slot: TypeAlias = tuple[int, Any]
+"""The ``id`` of a container that the compiled function holds, and a key."""
+
 
 class World:
     """Everything outside of the program.
@@ -54,15 +57,18 @@ class World:
     Args:
         tensor: makes a traced tensor of a real one that was read from a source.
         number: makes a number proxy of a number among the arguments; ``None`` where programs fix such numbers.
+        exchanged: places where the program puts another object than it finds there, as of :meth:`exchanges`.
     """
 
     def __init__(
         self,
         tensor: Callable[[torch.Tensor, Source, tuple[Any, Any] | None], Any],
         number: Callable[[Any, Source], Any] | None = None,
+        exchanged: Collection[Slot] = (),
     ) -> None:
         self._tensor = tensor
         self._number = number
+        self._exchanged = exchanged
         self._numbers: dict[Any, Any] = {}
         self._sources: dict[int, Source] = {}
         self._alive: list[Any] = []
@@ -156,6 +162,8 @@ class World:
             value: what is there.
             slot: the container and key where it is kept, if the compiled function holds the container.
         """
+        if slot is not None and self._exchanged and (id(slot[0]), slot[1]) in self._exchanged:
+            slot = None
         self.log.append(("read", base, kind, key, value, slot))
         if isinstance(value, torch.Tensor):
             return self._tensor(value, Source(base, kind, key), slot)
@@ -237,6 +245,26 @@ class World:
             self.hold(value.__func__, str(source))
         elif not isinstance(value, CODE) or _is_bound(value):
             self.hold(value.__self__ if _is_bound(value) else value, str(source))
+
+    def exchanges(self) -> frozenset[Slot]:
+        """Return where the program put another object of the same type than it found, and is guarded to find.
+
+        Each call would find another one than the last, such as the new state of a model. What the program reads of
+        these objects is to be guarded instead of which they are.
+        """
+        found = set()
+        for write in self.journal.writes():
+            if write.kind not in ("attribute", "item") or isinstance(write.before, (*VALUES, *CODE, torch.nn.Module)):
+                continue
+            container = write.target if write.kind == "item" else getattr(write.target, "__dict__", None)
+            now = self.journal.now(write)
+            if (
+                (id(container), write.key) in self._facts
+                and now is not write.before
+                and type(now) is type(write.before)
+            ):
+                found.add((id(container), write.key))
+        return frozenset(found)
 
     def argument(self, value: Any, source: Source) -> Any:
         """Take in an argument of the call; return what the program shall see."""
