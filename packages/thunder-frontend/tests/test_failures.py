@@ -202,3 +202,22 @@ def test_what_an_exception_of_the_users_holds_is_computed(writes, cache):
             compiled(torch.ones(n))
         doubled, length = caught.value.args
         assert torch.equal(doubled, torch.full((n,), 4.0 if writes else 2.0)) and length == n + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [
+        (lambda x: x.topk(1), torch.bool), (lambda x: x.argmax(), torch.bool), (lambda x: x.unique(), torch.complex64),
+        (lambda x: torch.cdist(x, x), torch.bfloat16), (lambda x: torch.linalg.det(x @ x.mT + 1), torch.half),
+    ],
+    ids=["topk of masks", "argmax of masks", "unique of complex", "cdist of bfloat16", "determinant of half"],
+)  # fmt: skip
+def test_what_has_no_kernel_raises_though_nobody_reads_its_result(function, dtype):
+    def program(x):
+        function(x)
+        return x
+
+    x = torch.ones(2, 3, dtype=dtype)
+    expected = pytest.raises((RuntimeError, NotImplementedError), program, x).value
+    assert str(pytest.raises(type(expected), jit(program), x).value) == str(expected)
+    assert torch.equal(jit(program)(torch.ones(2, 3)), torch.ones(2, 3))

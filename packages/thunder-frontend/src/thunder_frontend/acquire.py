@@ -72,9 +72,10 @@ from thunder_ir import (
     number_proxy,
     recording,
 )
-from thunder_ir.passes import dead_code_elimination, keep_failures
+from thunder_ir.passes import dead_code_elimination, keep_failures, may_fail
 from thunder_torch import opaque_call, torch_language
 from thunder_torch.convert import proxy_of
+from thunder_torch.kernels import lacks_kernel
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 
 T = torch.Tensor
@@ -408,7 +409,7 @@ class Acquisition(WriteCalls):
             tuple([p for p in outcome.proxies if p.name not in names]),
             tuple(self.builder.constraints),
         )
-        computation = keep_failures(computation)
+        computation = keep_failures(computation, lambda bound: may_fail(bound) or lacks_kernel(bound))
         return Program(
             tuple(self.inputs),
             tuple(self.world.guards),

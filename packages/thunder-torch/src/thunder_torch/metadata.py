@@ -48,7 +48,7 @@ class _NotCacheableError(Exception):
     """The metadata of the result may depend on more than the metadata of the arguments."""
 
 
-class _Memo(dict[Any, Any]):
+class Memo(dict[Any, Any]):
     """What earlier calls returned. It forgets everything rather than grow without bound."""
 
     def keep(self, key: Any, value: Any) -> None:
@@ -57,7 +57,7 @@ class _Memo(dict[Any, Any]):
         self[key] = value
 
 
-_MEMO = _Memo()
+_MEMO = Memo()
 
 
 def _key(value: Any) -> Any:
@@ -88,7 +88,7 @@ def _key(value: Any) -> Any:
     return value
 
 
-def _arguments_key(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def arguments_key(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the key under which a call is remembered, or ``None`` if it cannot be."""
     try:
         state = (torch.is_grad_enabled(), torch.get_default_dtype(), default_device_name())
@@ -134,7 +134,7 @@ def metadata_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 def spec_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what ``function`` returns for these arguments, with a :class:`TensorSpec` for each tensor."""
     args = as_from_the_first(function, at_first_place(function, args))
-    key = _arguments_key(function, args, kwargs)
+    key = arguments_key(function, args, kwargs)
     spec = _MEMO.get(key) if key is not None else None
     if spec is None:
         spec = _run(function, args, kwargs)
@@ -155,7 +155,7 @@ def connected_to(
     Returns:
         Their places among the tensors, in order; and for each tensor in the output whether it depends on any.
     """
-    key = _arguments_key(connected_to, (function, *args), kwargs)
+    key = arguments_key(connected_to, (function, *args), kwargs)
     found = _MEMO.get(key) if key is not None else None
     if found is None:
         found = _connected(function, args, kwargs)
@@ -456,7 +456,7 @@ def draws_numbers(function: Callable[..., Any], *args: Any) -> bool:
     return draws.found
 
 
-_DREW = _Memo()
+_DREW = Memo()
 
 
 @contextmanager
@@ -510,6 +510,6 @@ class MetaOf:
 
 
 __all__ = [
-    "MetaOf", "TensorSpec", "connected_to", "data_dependent", "drew", "map_tensors", "metadata_of", "spec_of",
-    "tensors_of", "unlogged",
+    "Memo", "MetaOf", "TensorSpec", "arguments_key", "connected_to", "data_dependent", "drew", "map_tensors",
+    "metadata_of", "spec_of", "tensors_of", "unlogged",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from thunder_ir.passes.decorator import trace_pass
 from thunder_ir.passes.traits import may_fail, stays
@@ -32,10 +32,14 @@ def dead_code_elimination(trace: Trace) -> Trace:
 
 
 @trace_pass
-def keep_failures(trace: Trace) -> Trace:
+def keep_failures(trace: Trace, fails: Callable[[BoundSymbol], bool] = may_fail) -> Trace:
     """Say of every call whose outputs are never read, and which raises for some values, that it stays.
 
     What nobody reads is looked at alone, so that the pass costs next to nothing for programs without.
+
+    Args:
+        trace: the program.
+        fails: whether a call may raise.
 
     Example:
         >>> from thunder_ir import Namespace, OpTags, Symbol, Tensor, trace_of
@@ -50,7 +54,7 @@ def keep_failures(trace: Trace) -> Trace:
         ['invert', 'exp']
     """
     kept = {id(bound) for bound in _kept(trace)}
-    failing = {id(bound) for bound in trace.bound_symbols if id(bound) not in kept and may_fail(bound)}
+    failing = {id(bound) for bound in trace.bound_symbols if id(bound) not in kept and fails(bound)}
     if not failing:
         return trace
     tags = frozenset({OpTags.DONT_DCE, OpTags.DONT_FUSE})

@@ -1,0 +1,47 @@
+"""Which calls PyTorch has no kernel for, though it tells their metadata: of tensors of some dtypes."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, flat_proxies
+from thunder_torch.metadata import Memo, arguments_key
+from thunder_torch.trials import succeeds
+
+LARGEST = 1 << 16  # elements in all arguments together up to which a call is tried
+_LACKING = Memo()
+
+
+def lacks_kernel(bound: BoundSymbol) -> bool:
+    """Whether a call raises, as far as a trial on real tensors of made-up values tells.
+
+    Only calls of few elements are tried, on the CPU. What raises for other reasons is taken for one, too.
+
+    Example:
+        >>> import torch
+        >>> from thunder_ir import Tensor, trace_of
+        >>> from thunder_torch import symbol_of
+        >>> from thunder_torch.kernels import lacks_kernel
+        >>> trace = trace_of(lambda x: symbol_of(torch.argmax)(x), Tensor((2, 3), "bool8"))
+        >>> lacks_kernel(trace.bound_symbols[0])
+        True
+    """
+    function = bound.symbol.origin
+    proxies = flat_proxies((bound.args, bound.kwargs))
+    sizes = [p.shape for p in proxies if isinstance(p, TensorProxy)]
+    if function is None or bound.has_tag(OpTags.VIEW) or not sizes or len(sizes) < len(proxies):
+        return False
+    key = arguments_key(function, bound.args, bound.kwargs)  # None where a size is open
+    if key is None or sum([torch.Size(s).numel() for s in sizes]) > LARGEST:
+        return False
+    found: bool | None = _LACKING.get(key)
+    if found is None:
+        with torch.autocast("cpu", enabled=False), warnings.catch_warnings(action="ignore"):
+            found = not succeeds(function, bound.args, bound.kwargs)
+        _LACKING.keep(key, found)
+    return found
+
+
+__all__ = ["lacks_kernel"]
