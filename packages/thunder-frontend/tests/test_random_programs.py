@@ -92,6 +92,22 @@ def test_views_writes_and_aliases_agree_with_eager(program):
             "v, w = x[:, 0], x * 1\nx.mul_(2)\nx.detach_()\nx[0] += v.sum()\nreturn [w + x.sum()]",
             "one tensor twice that requires grad",
         ),
+        ("v = y[None]\nv.mul_(x.sum())\nw = y.to(v.dtype)\nw.fill_(4)\nreturn [v]", "a parameter and a view of it"),
+        ("v = y[None]\nv.mul_(x.sum())\nw = y * 2\ny.fill_(4)\nreturn [v, w]", "a parameter and a view of it"),
+        ("v = y[None]\nv.mul_(x.sum())\ny.requires_grad_()\ny.unsqueeze_(0)\nreturn [v]", "a leaf that requires grad"),
+        (
+            "v = copy.copy(y)\nw = v.chunk(2)[-1]\ny.uniform_()\nw.reshape(-1)\nreturn [y]",
+            "a base and its transpose, requiring grad",
+        ),
+        ("x.requires_grad_()\nv = x[None]\ntorch.nn.init.uniform_(v)\nreturn [v]", "of three dimensions"),
+        ("x.requires_grad_()\nv = x[None]\nx.data.mul_(2)\nreturn [v]", "of three dimensions"),
+        ("v = x[0]\nv.unsqueeze_(0)\nx.requires_grad_()\nreturn [v]", "of three dimensions"),
+        ("v = x[()]\nw = v[..., ::2]\nv.clamp_(0, 1)\nv.requires_grad_()\nreturn [v, w, v[0]]", "apart"),
+        (
+            "v = x[()]\nw = v[0]\nv.requires_grad_()\nu = v[0]\nwith torch.no_grad():\n    v.add_(1)\n"
+            "return [u * 1, w, x]",
+            "apart",
+        ),
     ],
 )
 def test_what_random_programs_found_stays_found(body, kind):

@@ -32,7 +32,7 @@ from thunder_frontend.guards import (
     ValueGuard,
     metadata_of,
 )
-from thunder_frontend.histories import base_of
+from thunder_frontend.histories import base_of, is_stale
 from thunder_frontend.inner_backward import inner_backward
 from thunder_frontend.inner_gradients import autograd_grad, inner_gradients
 from thunder_frontend.known_values import KnownValues, Looks
@@ -209,17 +209,17 @@ class Acquisition(WriteCalls):
     def is_forgotten(self, tensor: TracedTensor) -> bool:
         """Whether autograd, which writes the history of a view again, finds none of what it views.
 
-        So it is where that was detached in place, or is a leaf and itself a view: autograd looks at what that views.
+        So it is where that was written to and detached in place, or is a leaf and itself a view: autograd looks at what
+        that views.
         """
+        if not is_stale(tensor):
+            return False
         base = base_of(tensor)
         if self.stages.was_detached(base):
             return True
-        given = base.given
-        if base._leaf is None and (given is None or not given.is_leaf):
-            return False
-        if given is None:
-            return base._viewed_as is not None and not base._viewed_as.cuts
-        return bool(self.ask(base, "_is_view", given._is_view(), call=True))
+        if base._leaf is not None:
+            return bool(base._leaf.is_view)
+        return base.given is not None and base.given.is_leaf and self.is_view(base)
 
     def unconnected(self, value: TensorProxy) -> TensorProxy:
         """Return ``value`` such that it requires grad, and its gradient goes nowhere."""
@@ -235,6 +235,11 @@ class Acquisition(WriteCalls):
             said = Source(source, "attribute", name)
             self.world.require(ValueGuard(Source(said, "call", ()) if call else said, value), str(source), name)
         return value
+
+    def is_view(self, tensor: TracedTensor) -> bool:
+        """Whether autograd takes a tensor of the outside world for a view."""
+        given = tensor.given
+        return given is not None and bool(self.ask(tensor, "_is_view", given._is_view(), call=True))
 
     def check_generator(self, generator: torch.Generator) -> None:
         """Refuse a generator of random numbers that the program made: the next call would go on with it."""

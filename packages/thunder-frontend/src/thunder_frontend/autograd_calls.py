@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,6 +10,7 @@ from thunder_frontend.errors import AcquisitionError, DataDependentError
 from thunder_frontend.histories import check_history
 from thunder_frontend.metadata_calls import ANSWERS, answers, getter
 from thunder_frontend.metadata_writes import MetadataWrite
+from thunder_frontend.storage import count_apart
 
 T = torch.Tensor
 
@@ -55,11 +55,11 @@ def _requires_grad_in_place(calls: Any, tensor: T, requires_grad: bool = True) -
 @answers(T.detach_, torch.detach_)
 def _detach_in_place(calls: Any, tensor: T) -> Any:
     traced = calls.traced(tensor)
-    given, was = traced.given, traced
+    was = traced
     while was._viewed_as is not None and was._viewed_as.in_place:
         was = was._viewed_as.parent
     viewed = was._viewed_as is not None and was.source is None and not was._viewed_as.cuts
-    if viewed or given is not None and calls.ask(traced, "_is_view", given._is_view(), call=True):
+    if viewed or calls.is_view(traced):
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     if not calls.value(traced).requires_grad:
         return tensor
@@ -125,7 +125,7 @@ def _backward(calls: Any, tensor: T, *args: Any, **kwargs: Any) -> None:
 @answers(getter("data"))
 def _data(calls: Any, tensor: T) -> Any:
     made = calls.traced(calls(T.detach, (tensor,), {}))
-    made._viewed_as = replace(made._viewed_as, uncounted=True)
+    count_apart(made)
     return made
 
 

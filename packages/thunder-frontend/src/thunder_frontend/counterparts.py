@@ -132,7 +132,7 @@ class Counterparts:
             require(first._memory.outside == second._memory.outside and _same_metadata(a, b))
             require((first._viewed_as is None) == (second._viewed_as is None))
         for tensor in (first, second):
-            require(tensor._seen == tensor._memory.version and tensor._made == tensor._memory.counted)
+            require(tensor._seen == tensor._memory.version and tensor._made == tensor._versions.count)
         self.given[id(first)] = second
         self.names[first._proxy.name] = second._proxy
 

@@ -24,6 +24,11 @@ def base_of(tensor: TracedTensor) -> TracedTensor:
     return tensor
 
 
+def is_stale(tensor: TracedTensor) -> bool:
+    """Whether what a view views was written to since it was made, so that autograd writes its history again."""
+    return tensor._made != tensor._versions.count
+
+
 def was_recorded(tensor: TracedTensor) -> bool:
     """Whether autograd recorded a write, of which the tensor has its history."""
     past: TracedTensor | None = base_of(tensor)
@@ -47,9 +52,11 @@ def is_unconnected(tensor: TracedTensor) -> bool:
         return False
     while base._became is not None:
         base = base._became
+        if base._leaf is not None and base._leaf.is_view:
+            return False
     if not base._proxy.requires_grad:
         return False
-    if tensor._made != tensor._memory.counted and fixed_reason(tensor) is None:
+    if is_stale(tensor) and fixed_reason(tensor) is None:
         raise AcquisitionError(
             "a tensor was made to require grad after a view of it was written to, and PyTorch takes the view for "
             "computed from the tensor from then on; call requires_grad_() first, or make the view after it"
@@ -114,14 +121,19 @@ def check_reads(function: Any, output: Any, arguments: Iterable[Any]) -> None:
 
 
 def check_history(tensor: TracedTensor) -> None:
-    """Refuse to look at the history of a view that cannot be written again, though what it views was written to."""
-    if tensor._made == tensor._memory.counted:
+    """Look at the history of a view, which is written again if what it views was written to.
+
+    Raises:
+        RuntimeError: it cannot be.
+    """
+    if not is_stale(tensor) or not base_of(tensor)._proxy.requires_grad:
         return
     reason = fixed_reason(tensor)
-    if reason is not None and base_of(tensor)._proxy.requires_grad:
+    if reason is not None:
         raise RuntimeError(
             f"{reason} and its base or another view of its base has been modified inplace, which autograd forbids."
         )
+    tensor._has_node = True
 
 
 __all__ = [
@@ -130,6 +142,7 @@ __all__ = [
     "check_reads",
     "check_written",
     "fixed_reason",
+    "is_stale",
     "is_unconnected",
     "was_parted",
     "was_recorded",

@@ -14,7 +14,7 @@ import torch
 
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import ValueGuard, metadata_of
-from thunder_frontend.histories import is_unconnected, was_recorded
+from thunder_frontend.histories import base_of, is_unconnected, was_recorded
 from thunder_frontend.metadata_writes import MetadataWrite
 from thunder_frontend.overwrites import record_overwritten
 from thunder_frontend.program import Input
@@ -55,10 +55,12 @@ class Leaf:
     Args:
         input: the leaf: one without contents, or the caller's tensor, as what the program takes gradients of.
         builder: of the trace being recorded.
+        is_view: whether autograd takes it for a view. Other views of what it views have no part in its history.
     """
 
     input: Input
     builder: Builder
+    is_view: bool
 
     def revealed(self, value: TensorProxy) -> TensorProxy:
         """Return ``value`` such that its gradient is the leaf's."""
@@ -83,11 +85,13 @@ class Leaves:
         if is_out_of_reach(tensor):
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         leaf: Leaf | None = self._begun.get(id(tensor), (None, None))[1]
+        is_view = base_of(tensor) is not tensor or self._calls.is_view(tensor)
         if tensor.source is not None:
-            leaf = leaf or _leaf_outside(self._calls.builder, tensor)
+            leaf = leaf or _leaf_outside(self._calls.builder, tensor, is_view)
+        if tensor.source is not None or is_view:
             self._calls.change(tensor, MetadataWrite(T.requires_grad_, (), {}, True), T.detach)
         value = self._calls.value(tensor)
-        leaf = leaf or _make_leaf(self._calls.builder, tensor, value)
+        leaf = leaf or _make_leaf(self._calls.builder, tensor, value, is_view)
         self._begun[id(tensor)] = (tensor, leaf)
         if all([i is not leaf.input for i in self._calls.inputs]):
             self._calls.inputs.append(leaf.input)
@@ -114,7 +118,7 @@ class Leaves:
     def views_a_leaf(self, tensor: TracedTensor) -> bool:
         """Whether autograd takes an input for a view of a leaf."""
         given = tensor.given
-        if given is None or not self._calls.ask(tensor, "_is_view", given._is_view(), call=True):
+        if given is None or not self._calls.is_view(tensor):
             return False
         base: Any = given._base
         viewed = Source(tensor.source, "attribute", "_base")
@@ -147,15 +151,14 @@ class Leaves:
         tensor._gradient = value
 
 
-def _make_leaf(builder: Builder, tensor: TracedTensor, value: TensorProxy) -> Leaf:
+def _make_leaf(builder: Builder, tensor: TracedTensor, value: TensorProxy, is_view: bool) -> Leaf:
     """Return what makes ``tensor``, which holds ``value``, a leaf that requires grad."""
     new = NewLeaf(tuple(value.shape), to_torch_dtype(value.dtype), to_torch_device(value.device), tensor._stands_for)
     with torch._C.DisableTorchFunction():
         example = new()
         proxy = proxy_of(example, builder.names.fresh("leaf"))
-        return Leaf(
-            Input(proxy, Source(held(new, "new leaf"), "call", ()), None, metadata_of(example), example), builder
-        )
+        source = Source(held(new, "new leaf"), "call", ())
+        return Leaf(Input(proxy, source, None, metadata_of(example), example), builder, is_view)
 
 
 def leaf_for_nobody(builder: Builder) -> Input:
@@ -167,7 +170,7 @@ def leaf_for_nobody(builder: Builder) -> Input:
         return Input(proxy_of(example, builder.names.fresh("unseen")), source, None, metadata_of(example), example)
 
 
-def _leaf_outside(builder: Builder, tensor: TracedTensor) -> Leaf:
+def _leaf_outside(builder: Builder, tensor: TracedTensor, is_view: bool) -> Leaf:
     """Return what makes ``tensor``, which stands for one of the caller's, a leaf that requires grad.
 
     Raises:
@@ -181,12 +184,13 @@ def _leaf_outside(builder: Builder, tensor: TracedTensor) -> Leaf:
             "use detach() and another name"
         )
     if given is not None and given.proxy.requires_grad:
-        return Leaf(given, builder)
+        return Leaf(given, builder, is_view)
     with torch._C.DisableTorchFunction():
         proxy = proxy_of(example, builder.names.fresh("leaf"))
         proxy.requires_grad = True
         slot = given.slot if given is not None else None
-        return Leaf(Input(proxy, tensor.source, slot, metadata_of(example), example, becomes_leaf=True), builder)
+        made = Input(proxy, tensor.source, slot, metadata_of(example), example, becomes_leaf=True)
+        return Leaf(made, builder, is_view)
 
 
 def fill(tensor: torch.Tensor, contents: torch.Tensor) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from thunder_frontend.einsum_views import rearranged
 from thunder_frontend.errors import AcquisitionError, DataDependentError
-from thunder_frontend.storage import place_is_known
+from thunder_frontend.storage import count_apart, place_is_known
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import IntegerProxy, NumberProxy, is_unknown
 from thunder_torch.unknown_sizes import has_unknown_sizes
@@ -181,6 +181,7 @@ class Another:
         """Return the tensor."""
         calls, traced = self.calls, self.tensor
         made = calls.as_class(traced._stands_for, traced, calls.requires_grad(traced))
+        count_apart(made)
         made.__dict__.update(traced.attributes())
         return made
 

@@ -112,7 +112,8 @@ class Outcome:
             made = Built(remade, (parent, *map(self._unwritten, given)))
             self.calls.stages.note_view(view.parent, made)
             # in place, after the view was made
-            detached = traced._leaf is None and not self.calls.requires_grad(view.parent)
+            forgets = not self.calls.requires_grad(view.parent) or self.calls.is_forgotten(traced)
+            detached = traced._leaf is None and forgets
             if with_gradient and (view.cuts or detached) and current.requires_grad:
                 return Built(with_history, (made, current))
             return made
@@ -144,7 +145,7 @@ class Outcome:
                 value = current_value(traced, self.calls)
                 if value.requires_grad and not traced._recorded:  # written behind autograd's back
                     value = self.calls.on_values(T.detach, (value,), {})
-                unseen = "unseen" if traced._memory.counted else "uncounted"
+                unseen = "unseen" if traced._versions.count else "uncounted"
                 kind = "inference" if traced._memory.inference else "seen" if traced._recorded else unseen
                 effects.append(Effect("tensor", traced._input.proxy, kind, value))
         return effects

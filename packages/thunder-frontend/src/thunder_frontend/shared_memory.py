@@ -97,7 +97,7 @@ class SharedMemory:
             given, source = view.given, view.source
             if source is None or given is None or not (given.requires_grad or base_of(view)._recorded):
                 continue
-            if not self.calls.ask(view, "_is_view", given._is_view(), call=True):
+            if not self.calls.is_view(view):
                 continue
             if storage_key(given._base) != storage_key(given):
                 raise AcquisitionError(

@@ -18,13 +18,23 @@ from thunder_ir import TensorProxy, flat_proxies
 
 
 @dataclass(slots=True, eq=False)
+class Versions:
+    """Autograd's version counter, which a tensor has in common with its views, and not with what ``.data`` returns.
+
+    Args:
+        count: how many writes there were through tensors that share it.
+    """
+
+    count: int = 0
+
+
+@dataclass(slots=True, eq=False)
 class Storage:
     """Memory that traced tensors share.
 
     Args:
         root: the tensor that covers all of it.
         version: how many writes there were.
-        counted: how many of them autograd's version counter of the root counts.
         outside: whether the caller can see it, because its root came from outside of the program.
         inference: whether it was allocated in inference mode, which keeps the tensors in it out of autograd for good.
         views: the views of it that were made, in order.
@@ -32,7 +42,6 @@ class Storage:
 
     root: TracedTensor
     version: int = 0
-    counted: int = 0
     outside: bool = False
     inference: bool = False
     views: list[TracedTensor] = field(default_factory=list)
@@ -81,6 +90,7 @@ def own_storage(tensor: TracedTensor, given: torch.Tensor | None = None) -> None
     """Give the tensor a storage of its own; that of ``given``, if it stands for a tensor of the outside world."""
     inference = torch.is_inference_mode_enabled() if given is None else given.is_inference()
     tensor._memory = Storage(tensor, outside=given is not None, inference=inference)
+    tensor._versions = Versions()
     tensor._seen = tensor._made = 0
     tensor._viewed_as = None
 
@@ -101,13 +111,21 @@ def share_storage(tensor: TracedTensor, view: View) -> None:
     tensor._viewed_as = view
     tensor._memory = view.parent._memory
     tensor._memory.views.append(tensor)
-    tensor._seen, tensor._made = tensor._memory.version, tensor._memory.counted
+    tensor._versions = Versions() if view.uncounted else view.parent._versions
+    tensor._seen, tensor._made = tensor._memory.version, tensor._versions.count
+
+
+def count_apart(tensor: TracedTensor) -> None:
+    """Give a view a version counter of its own, which does not count what was and is written to what it views."""
+    tensor._viewed_as = replace(tensor._viewed_as, uncounted=True)
+    tensor._versions, tensor._made = Versions(), 0
 
 
 def replace_in_storage(tensor: TracedTensor, other: TracedTensor) -> None:
     """Put ``other`` in the place of ``tensor`` as a root or a view, and as the parent of its views."""
     memory = other._memory = tensor._memory
-    other._viewed_as, other._seen, other._made = tensor._viewed_as, tensor._seen, tensor._made
+    other._viewed_as, other._versions = tensor._viewed_as, tensor._versions
+    other._seen, other._made = tensor._seen, tensor._made
     if memory.root is tensor:
         memory.root = other
     memory.views = [other if v is tensor else v for v in memory.views]
@@ -184,7 +202,7 @@ def current_value(tensor: TracedTensor, recorder: Recorder) -> TensorProxy:
     return tensor._proxy
 
 
-def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked: bool, counted: bool = True) -> None:
+def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked: bool) -> None:
     """Make ``value`` what the tensor holds, in its storage and so in everything that shares it.
 
     Args:
@@ -192,8 +210,12 @@ def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked:
         value: of the tensor's shape and dtype.
         recorder: records what that amounts to.
         tracked: whether autograd sees the write.
-        counted: whether its version counter does.
     """
+    tensor._versions.count += 1
+    _write(tensor, value, recorder, tracked, tensor._versions)
+
+
+def _write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked: bool, counted_by: Versions) -> None:
     old = current_value(tensor, recorder)
     if old.requires_grad and not value.requires_grad:
         value = recorder.overwritten(old, value, tracked)
@@ -201,15 +223,14 @@ def write(tensor: TracedTensor, value: TensorProxy, recorder: Recorder, tracked:
     if view is None or view.cuts:
         tensor._recorded |= tracked and value.requires_grad
     if view is None:
-        if not counted:
+        if counted_by is not tensor._versions:
             recorder.unseen.memory.update([t._proxy.name for t in (tensor, *tensor._memory.views)])
         tensor._memory.version += 1
-        tensor._memory.counted += counted
     else:
         detached = (view.detaches or tensor._leaf is not None) and value.requires_grad
         written = recorder.on_values(torch.Tensor.detach, (value,), {}) if detached else value
         parent = recorder.scatter(view, current_value(view.parent, recorder), written)
-        write(view.parent, parent, recorder, tracked and not view.detaches, counted and not view.uncounted)
+        _write(view.parent, parent, recorder, tracked and not view.detaches, counted_by)
         if not detached:
             return  # what it holds is a view of what its parent holds now
     tensor._proxy = value

@@ -364,6 +364,10 @@ class TorchCalls:
         """Whether eager would say that a tensor requires grad."""
         return current_value(tensor, self).requires_grad or is_unconnected(tensor)
 
+    def is_view(self, tensor: TracedTensor) -> bool:
+        """Whether autograd takes a tensor of the outside world for a view."""
+        raise NotImplementedError
+
     def is_forgotten(self, tensor: TracedTensor) -> bool:
         """Whether autograd, which writes the history of a view again, finds none of what it views."""
         raise NotImplementedError

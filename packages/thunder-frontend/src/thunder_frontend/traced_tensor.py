@@ -14,7 +14,7 @@ from thunder_ir import NumberProxy, TensorProxy, value_of
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 
 if TYPE_CHECKING:
-    from thunder_frontend.storage import Storage
+    from thunder_frontend.storage import Storage, Versions
 
 
 class TracedTensor(torch.Tensor):
@@ -29,6 +29,8 @@ class TracedTensor(torch.Tensor):
     _memory: Storage
     _seen: int
     _made: int
+    _versions: Versions
+    _has_node: bool
     _viewed_as: Any
     _stands_for: type
     _strides_known: bool
@@ -44,8 +46,8 @@ class TracedTensor(torch.Tensor):
     _variable: bool = False
 
     OWN = frozenset(
-        "_proxy _first _memory _seen _made _viewed_as _stands_for _strides_known _input _argument _given _is_param "
-        "_calls _gradient _leaf _recorded _became _past _shown _hooked _variable".split()
+        "_proxy _first _memory _seen _made _versions _has_node _viewed_as _stands_for _strides_known _input _argument "
+        "_given _is_param _calls _gradient _leaf _recorded _became _past _shown _hooked _variable".split()
     )
     """Names of the attributes that belong to Thunder."""
 
@@ -61,6 +63,7 @@ class TracedTensor(torch.Tensor):
         made._strides_known = proxy.strides is not None
         made._viewed_as = None
         made._seen = made._made = 0
+        made._has_node = proxy.requires_grad
         if issubclass(stands_for, torch.nn.Parameter):
             made._is_param = True
         return made  # type: ignore[no-any-return]

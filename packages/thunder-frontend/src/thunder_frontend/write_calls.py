@@ -87,8 +87,7 @@ class WriteCalls(TorchCalls):
             else:
                 self.check_sources(mutation, target)
                 self.assign(target, value, mutation.written is not None)
-                if value.requires_grad and not in_part:  # a view that is written itself knows its new history
-                    current_value(target, self)
+                target._has_node |= value.requires_grad and torch.is_grad_enabled() and not in_part
         if not mutation.returns_targets:
             return self._wrap_all(mutation.result(output), ()) if mutation.written is not None else None
         return targets[0] if mutation.written is None else tuple(targets)
@@ -107,8 +106,8 @@ class WriteCalls(TorchCalls):
                 f"supported; use {view.__name__}()"
             )
         self.change(target, MetadataWrite(method, args, kwargs, tracked), view, args, kwargs)
-        target._memory.counted += 1
-        target._made = target._memory.counted
+        target._versions.count += 1
+        target._made = target._versions.count
         return target
 
     def change(
@@ -147,9 +146,7 @@ class WriteCalls(TorchCalls):
                 "assigning .data of another shape to a tensor that requires grad is not supported inside of a compiled "
                 "program; do that outside"
             )
-        given = target.given
-        viewed = given is not None and self.ask(target, "_is_view", given._is_view(), call=True)
-        if held.requires_grad and (viewed or base_of(target) is not target):
+        if held.requires_grad and (self.is_view(target) or base_of(target) is not target):
             raise AcquisitionError(
                 "assigning .data to a view that requires grad is not supported inside of a compiled program: PyTorch "
                 "takes it for a view of what it shares no memory with"
@@ -160,6 +157,8 @@ class WriteCalls(TorchCalls):
         target._past = self._take_place(target, source)
         target._recorded = False
         share_storage(target, View(source, T.detach, (), {}, None, uncounted=True))
+        target._versions = target._past._versions
+        target._made = target._versions.count
         target._proxy = self.overwritten(held, source._proxy, False) if held.requires_grad else source._proxy
 
     def _take_place(self, target: TracedTensor, change: Any) -> TracedTensor:
@@ -308,11 +307,10 @@ class WriteCalls(TorchCalls):
             raise RuntimeError(
                 "Inplace update to inference tensor outside InferenceMode is not allowed; write to a clone()"
             )
-        known = target._proxy.requires_grad or in_part
         if not torch.is_grad_enabled() or not self.requires_grad(target):
             return
         root = base_of(target)
-        if root is not target and not known:
+        if not (target._has_node or in_part) and (root is not target or self.is_view(target)):
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         if root._hooked:
             raise RuntimeError(
