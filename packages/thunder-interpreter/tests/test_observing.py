@@ -1,6 +1,7 @@
 """Python functions that code in C runs, and format strings, are seen."""
 
 import collections
+import cProfile
 import heapq
 import re
 import sys
@@ -101,6 +102,26 @@ def test_what_a_tracer_raises_of_a_native_frame_is_raised_by_the_call_and_others
         assert sys.gettrace() is trace
     finally:
         sys.settrace(before)
+
+
+def test_a_profiler_goes_on_after_functions_that_c_code_runs():
+    class Watch(Callbacks):
+        def native_frame(self, frame, call):
+            pass
+
+        def native_call(self, frame, fn):
+            pass
+
+    def program():
+        return collections.defaultdict(lambda: 7)["a"]
+
+    def after():
+        return 8
+
+    with cProfile.Profile() as profile:
+        assert interpret(program, callbacks=Watch())() == 7
+        after()
+    assert "after" in [getattr(entry.code, "co_name", None) for entry in profile.getstats()]
 
 
 @pytest.mark.parametrize(

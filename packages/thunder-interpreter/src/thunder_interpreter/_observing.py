@@ -7,6 +7,7 @@ Python function, CPython itself reports the frames that are entered until the ca
 import gc
 import operator
 import sys
+from _lsprof import Profiler
 from collections.abc import Mapping, Sequence
 from types import (
     BuiltinFunctionType,
@@ -201,7 +202,7 @@ def observed(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[s
     try:
         return fn(*args, **kwargs)
     finally:
-        sys.setprofile(profile)
+        set_profile(profile)
         sys.settrace(before)
         machine.observing = outer
         if errors:
@@ -221,4 +222,12 @@ def report_again(machine: "Machine", before: tuple[Any, Any]) -> None:
     """Report again."""
     machine.observing = True
     sys.settrace(before[0])
-    sys.setprofile(before[1])
+    set_profile(before[1])
+
+
+def set_profile(profile: Any) -> None:
+    """Let a profiler that ``sys.getprofile`` told of go on: those written in C are no functions."""
+    if isinstance(profile, Profiler):
+        profile.enable()
+    else:
+        sys.setprofile(profile)
