@@ -11,7 +11,7 @@ from thunder_autograd.flow import Network
 from thunder_autograd.programs import Joint, live_calls
 from thunder_autograd.replay import Draws
 from thunder_autograd.traits import Trait, Traits, bytes_of, traffic
-from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies
+from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies, quickly_made
 
 EAGERNESS = 5.0  # bytes of memory traffic that a byte saved is worth, when no budget says otherwise
 PATIENCE = 0.035  # how much longer the whole may take for it, as a fraction
@@ -21,6 +21,7 @@ HALVINGS = 6  # of the range of eagerness in which the one that PATIENCE allows 
 WIDEST = 1e4  # the eagerness of the last step; that of the first is its inverse
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What becomes of one value that the backward program needs.

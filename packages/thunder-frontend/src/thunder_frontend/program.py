@@ -9,7 +9,7 @@ from typing import Any
 from thunder_frontend.guards import GONE, ArgumentsGuard, EnvironmentGuard, Guard, TensorMetadata
 from thunder_frontend.sources import Source
 from thunder_frontend.storage import UnseenWrites
-from thunder_ir import Symbol, TensorProxy, Trace
+from thunder_ir import Symbol, TensorProxy, Trace, quickly_made
 
 OWN_NAMES = (
     "args", "kwargs", "miss", "computation", "held", "holds",
@@ -19,6 +19,7 @@ OWN_NAMES = (
 """What generated functions use as they are, so that no input can have the name."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, eq=False)
 class Input:
     """A tensor of the outside world that a program reads.

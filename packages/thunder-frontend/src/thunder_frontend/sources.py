@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import keyword
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from thunder_frontend.memory import whole_storage
-from thunder_ir import Context, literal
+from thunder_ir import Context, literal, quickly_made
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """A way from a root (the arguments, or an object that the compiled function holds) to a value.
@@ -29,7 +30,7 @@ class Source:
     base: Source | None
     kind: str
     key: Any
-    kept: Any = field(default=None)
+    kept: Any = None
     is_held: bool = False
     is_weak: bool = False
 

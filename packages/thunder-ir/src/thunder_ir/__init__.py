@@ -20,6 +20,7 @@ from thunder_ir.errors import (
     UnknownNumberError,
     VerificationError,
 )
+from thunder_ir.frozen import quickly_made
 from thunder_ir.languages import Language
 from thunder_ir.literals import Context, literal, register_literal
 from thunder_ir.locations import Location
@@ -56,6 +57,6 @@ __all__ = [
     "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "Unknown", "UnknownNumberError", "VerificationError",
     "__version__", "are_one_number", "bind", "collector_paused", "current_builder", "device", "devices", "dtype",
     "dtypes", "find_builder", "flat_proxies", "is_unknown", "literal", "load_trace", "number_proxy", "print_function",
-    "provide_default_language", "record", "recording", "register_codec", "register_literal", "save_trace", "speaking",
-    "substitute", "trace_of", "tree_map", "value_of", "verify",
+    "provide_default_language", "quickly_made", "record", "recording", "register_codec", "register_literal",
+    "save_trace", "speaking", "substitute", "trace_of", "tree_map", "value_of", "verify",
 ]  # fmt: skip

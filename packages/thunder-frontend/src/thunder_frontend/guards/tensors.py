@@ -10,6 +10,7 @@ import torch
 
 from thunder_frontend.guards.base import Guard, PairGuard
 from thunder_frontend.sources import Source
+from thunder_ir import quickly_made
 from thunder_torch.specs import storage_key
 
 try:
@@ -18,6 +19,7 @@ except ImportError:  # a PyTorch without it: the Python check below serves
     TensorGuards = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class TensorMetadata:
     """What a program relies on of an input tensor.
@@ -74,8 +76,11 @@ def dispatch_keys(tensor: torch.Tensor) -> int:
 
 def metadata_of(tensor: torch.Tensor, dynamic: frozenset[int] = frozenset()) -> TensorMetadata:
     """Return what programs rely on of ``tensor``; sizes of ``dynamic`` dimensions are left open, and so all strides."""
-    shape = tuple(None if d in dynamic else s for d, s in enumerate(tensor.shape))
-    strides = tuple(None if dynamic else s for s in tensor.stride())
+    shape: tuple[int | None, ...] = tuple(tensor.shape)
+    strides: tuple[int | None, ...] = tensor.stride()
+    if dynamic:
+        shape = tuple([None if d in dynamic else s for d, s in enumerate(shape)])
+        strides = (None,) * len(strides)
     return TensorMetadata(
         type(tensor),
         shape,
