@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -87,6 +88,24 @@ def _grad_fn(calls: Any, tensor: T) -> Any:
     raise DataDependentError(
         "grad_fn of a tensor inside a compiled program does not exist; the program is differentiated as a whole"
     )
+
+
+def _kept_by_autograd(name: str) -> Callable[..., Any]:
+    """Return what answers which value an attribute has that autograd keeps of a tensor."""
+
+    def answer(calls: Any, tensor: T) -> Any:
+        traced = calls.traced(tensor)
+        outside = traced.source is not None and traced.given is not None
+        with torch._C.DisableTorchFunction():
+            value = getattr(traced.given if outside else tensor, name)
+        return calls.world.read(traced.source, "attribute", name, value) if outside else value
+
+    return answer
+
+
+for _name in ("_backward_hooks", "_post_accumulate_grad_hooks", "retains_grad", "grad_dtype"):
+    if hasattr(T, _name):
+        answers(getter(_name))(_kept_by_autograd(_name))
 
 
 @answers(T.retain_grad)

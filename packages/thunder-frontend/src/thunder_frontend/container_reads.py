@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import operator
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from thunder_frontend.guards import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
+from thunder_frontend.guards.containers import nth_key
 from thunder_frontend.journal import MISSING, Write
-from thunder_frontend.kinds import DICTS, LISTS, SETS, as_fact, is_buffer, items_of, length_of
+from thunder_frontend.kinds import (
+    CODE,
+    DICTS,
+    LISTS,
+    NOTHING_INSIDE,
+    SETS,
+    VALUES,
+    as_fact,
+    has_attributes,
+    is_buffer,
+    items_of,
+    length_of,
+)
 from thunder_frontend.sources import Source, held
 
 if TYPE_CHECKING:
     from thunder_frontend.world import World
+
+
+KEY = held(nth_key, "key")
 
 
 class ContainerReads:
@@ -89,6 +106,17 @@ class ContainerReads:
             self.empty(container)
         else:
             self._world.require(KeysGuard(source, keys), id(source), "keys")
+            self._keys_themselves(source, keys)
+
+    def _keys_themselves(self, source: Source, keys: Sequence[Any]) -> None:
+        """Note the keys of a dict, or the members of a set, of which there is more to read than what they are."""
+        for index, key in enumerate(keys):
+            if type(key) in NOTHING_INSIDE or isinstance(key, torch.Tensor) or self._world.source_of(key) is not None:
+                continue
+            if isinstance(key, (*CODE, torch.nn.Module)):
+                self._world.read(KEY, "call", (source, index), key)
+            elif not isinstance(key, VALUES) or has_attributes(key):
+                self._world.know(key, Source(KEY, "call", (source, index)))
 
     def empty(self, container: Any) -> None:
         """Take in that an outside container is empty."""
@@ -109,7 +137,9 @@ class ContainerReads:
         elif isinstance(container, SETS):
             source = self._world.source_of(container)
             if source is not None and not self._world.journal.wrote(container):
-                self._world.require(SetGuard(source, frozenset(container)), id(source), "set")
+                members = tuple(items_of(container))
+                self._world.require(SetGuard(source, members), id(source), "set")
+                self._keys_themselves(source, members)
         elif isinstance(container, LISTS):
             self.length(container)
 

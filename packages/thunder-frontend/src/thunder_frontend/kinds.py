@@ -96,6 +96,21 @@ BUFFERS = frozenset({
 """Classes, by module and name, of memory that code in C reads, and that may be read as a whole."""
 
 
+def has_attributes(value: Any) -> bool:
+    """Whether something that is compared by value has attributes, too, which somebody may set.
+
+    What paths keep in slots they compute of what they are.
+    """
+    if hasattr(value, "__dict__"):
+        return True
+    return not isinstance(value, pathlib.PurePath) and _has_slots(type(value))
+
+
+@_once_for_each_class
+def _has_slots(cls: type) -> bool:
+    return any([owner.__flags__ & HEAP_TYPE and owner.__dict__.get("__slots__") for owner in cls.__mro__])
+
+
 def is_container(value: Any) -> bool:
     """Whether something is a list, tuple, deque, dict or set, or of a class derived from one."""
     return type(value) in EXACT_CONTAINERS or isinstance(value, CONTAINERS) and not isinstance(value, torch.Size)

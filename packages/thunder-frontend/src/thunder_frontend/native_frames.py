@@ -231,7 +231,7 @@ class NativeFrames:
                 self._world.answers.computes_decimals((value,))
             if isinstance(value, CONTAINERS):
                 reached += self._within(value, names)
-            elif not isinstance(value, VALUES):
+            elif not isinstance(value, VALUES) or self._world.source_of(value) is not None:
                 reached += self._attributes(value, names)
             if isinstance(value, weakref.ref):
                 self._world.answers.result_of(value, (), value())

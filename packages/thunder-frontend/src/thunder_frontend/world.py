@@ -38,6 +38,7 @@ from thunder_frontend.kinds import (
     MAY_DIE,
     VALUES,
     as_fact,
+    has_attributes,
     refuse_iterators,
 )
 from thunder_frontend.library_settings import LibrarySettings
@@ -176,7 +177,7 @@ class World:
             return value
         self._facts.add(place)
         if slot is not None and type(slot[0]) is tuple:  # held and immutable: it needs no guard
-            if not isinstance(value, VALUES) or hasattr(value, "__dict__"):
+            if not isinstance(value, VALUES) or has_attributes(value):
                 self.hold(value, str(Source(base, kind, key)))
             return value
         self._take(Source(base, kind, key), value, slot)
@@ -187,7 +188,7 @@ class World:
             self.guards.append(ValueGuard(source, value, slot))
             if isinstance(value, enum.Enum):  # the very same, then
                 self.hold_from(source, value)
-            elif hasattr(value, "__dict__"):
+            elif has_attributes(value):
                 self.know(value, source)
             return
         refuse_iterators(source, value)

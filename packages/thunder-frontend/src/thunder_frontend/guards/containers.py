@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
+from operator import is_
 from typing import Any
+
+import torch
 
 from thunder_frontend.guards.base import Guard, shown
 from thunder_frontend.guards.values import same_value
@@ -51,10 +55,12 @@ class KeysGuard(Guard):
         self.keys = keys
 
     def condition(self, context: Context) -> str:
-        here = self.source.expression(context)
-        if all(type(k) is str for k in self.keys):  # of 1, True and 1.0, a dict has one
-            return f"tuple({here}) == {literal(self.keys, context)}"
-        return f"{context.object(same_keys, 'same_keys')}({here}, {context.object(self.keys, 'keys')})"
+        here, same = self.source.expression(context), context.object(same_keys, "same_keys")
+        if not all(type(k) is str for k in self.keys):  # of 1, True and 1.0, a dict has one
+            return f"{same}({here}, {context.object(self.keys, 'keys')})"
+        keys, is_same = context.object(self.keys, "keys"), context.object(is_, "is_")
+        identical = f"len({here}) == {len(self.keys)} and all(map({is_same}, {here}, {keys}))"
+        return f"({identical} or {same}({here}, {keys}))"
 
     def facts(self) -> Iterable[tuple[str, Any]]:
         if all(type(k) is str for k in self.keys):
@@ -70,12 +76,28 @@ class KeysGuard(Guard):
 
 def same_keys(mapping: Any, keys: tuple[Any, ...]) -> bool:
     """Whether the keys of ``mapping`` are ``keys``, in order, each of the same type."""
-    return len(mapping) == len(keys) and all(map(same_value, mapping, keys))
+    return len(mapping) == len(keys) and all(map(_same_key, mapping, keys))
 
 
-def same_members(members: Any, before: frozenset[Any]) -> bool:
-    """Whether a set has the members that it had, each of the same type."""
-    return bool(members == before) and set(map(_typed, members)) == set(map(_typed, before))
+def _same_key(key: Any, before: Any) -> bool:
+    return key is before or not isinstance(before, torch.nn.Module) and same_value(key, before)
+
+
+def same_members(members: Any, before: tuple[Any, ...]) -> bool:
+    """Whether a set has the members that it had, each of the same type, and shows them in the same order.
+
+    The order in which equal sets show their members depends on how each was made.
+    """
+    return len(members) == len(before) and all(map(_same_member, members, before))
+
+
+def _same_member(member: Any, before: Any) -> bool:
+    return member is before or bool(_typed(member) == _typed(before))
+
+
+def nth_key(container: Any, index: int) -> Any:
+    """Return a key of a dict, or a member of a set, by its place."""
+    return next(itertools.islice(container, index, None))
 
 
 def _typed(member: Any) -> tuple[Any, ...]:
@@ -140,11 +162,11 @@ class EmptyGuard(Guard):
 
 
 class SetGuard(Guard):
-    """A set has the same members."""
+    """A set has the same members, in the same order."""
 
     __slots__ = ("members",)
 
-    def __init__(self, source: Source, members: frozenset[Any]) -> None:
+    def __init__(self, source: Source, members: tuple[Any, ...]) -> None:
         super().__init__(source)
         self.members = members
 
@@ -154,5 +176,7 @@ class SetGuard(Guard):
 
     def problem(self, value: Any) -> str | None:
         return (
-            None if same_members(value, self.members) else f"is {shown(value)}, compiled for {shown(set(self.members))}"
+            None
+            if same_members(value, self.members)
+            else f"is {shown(list(value))}, compiled for {shown(list(self.members))}"
         )

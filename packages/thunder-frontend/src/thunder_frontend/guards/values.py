@@ -46,8 +46,12 @@ def _same_part(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if type(a) is tuple:
+    if type(a) in (tuple, list):
         return len(a) == len(b) and all(map(_same_part, a, b))
+    if type(a) is dict:
+        return len(a) == len(b) and all(map(_same_part, a.items(), b.items()))
+    if isinstance(a, (torch.Tensor, torch.nn.Module)):  # which say nothing of themselves by ==
+        return False
     return same_value(a, b) if isinstance(a, VALUES) else bool(a == b)
 
 
