@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import copy
+import gc
 import importlib
 import io
 import logging
@@ -96,11 +97,16 @@ def test_a_compiled_function_is_called_while_another_is_compiled_by_the_same_thr
     inner = jit(torch.sin)
 
     class Meddling:
+        def __init__(self):
+            self.itself = self
+
         def __del__(self):
             inner(torch.ones(2))
 
+    Meddling()
+
     def program(x):
-        object.__new__(Meddling)  # as the collector may drop one at any time
+        gc.collect()  # as may happen at any time
         return x + 1
 
     assert torch.equal(jit(program)(torch.ones(3)), torch.full((3,), 2.0))

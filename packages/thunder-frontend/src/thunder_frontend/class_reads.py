@@ -240,7 +240,7 @@ class ClassReads:
 
     def _constructed(self, cls: type) -> None:
         """Take in what a call of a class runs."""
-        refuse_finaliser(cls)
+        self.makes_object(cls)
         if "__abstractmethods__" in cls.__dict__:  # somebody may say that there are some, or none
             self._in_turn((cls,), "__abstractmethods__")
         if type(cls) is not type:
@@ -249,6 +249,20 @@ class ClassReads:
         if is_mutable(cls):
             self.lookup(cls, "__new__")
             self.lookup(cls, "__init__")
+
+    def makes_object(self, cls: type) -> None:
+        """Take in what will run when an object of a class dies; refuse it if it does something.
+
+        Raises:
+            AcquisitionError: it does.
+        """
+        refuse_finaliser(cls)
+        for owner in cls.__mro__:
+            if "__del__" in owner.__dict__:
+                self.lookup(cls, "__del__")
+                return
+            if self.is_outside(owner) and not is_of_library(owner.__module__ or ""):
+                self._require_absent(owner, "__del__")
 
     def checks(self, name: str, classes: Any) -> None:
         """Take in how classes tell what is an instance, or a subclass, of them.

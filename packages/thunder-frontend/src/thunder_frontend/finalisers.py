@@ -18,6 +18,9 @@ WITHOUT_EFFECTS = frozenset(
 )
 """Instructions of a finaliser that does nothing."""
 
+OF_CLASSES_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType)
+"""What the finalisers of files and generators are."""
+
 
 def refuse_finaliser(cls: type) -> None:
     """Refuse objects of a class with a ``__del__`` that does something, which no later call would do.
@@ -26,15 +29,17 @@ def refuse_finaliser(cls: type) -> None:
         AcquisitionError: the class has one.
     """
     finaliser = getattr(cls, "__del__", None)
-    if isinstance(finaliser, types.FunctionType) and _does_something(finaliser.__code__):
+    if finaliser is not None and not isinstance(finaliser, OF_CLASSES_IN_C) and _does_something(finaliser):
         raise AcquisitionError(
             f"the program makes a {cls.__qualname__}, whose __del__ runs when it is gone: once, while the program is "
             "compiled, and not on later calls; make it outside of the program, or call what __del__ does by name"
         )
 
 
-def _does_something(code: types.CodeType) -> bool:
-    return any([i.opname not in WITHOUT_EFFECTS for i in dis.get_instructions(code)])
+def _does_something(finaliser: Any) -> bool:
+    if not isinstance(finaliser, types.FunctionType):
+        return True
+    return any([i.opname not in WITHOUT_EFFECTS for i in dis.get_instructions(finaliser.__code__)])
 
 
 def refuse_callback(fn: Any, args: Sequence[Any]) -> None:
