@@ -102,7 +102,17 @@ def case(name: str, setup: str, body: str, *changes: str) -> None:
     CASES.append(Case(name, setup, body, changes))
 
 
-SIN, PI, DIRECTORY = torch.sin, math.pi, os.getcwd()
+PI, DIRECTORY = math.pi, os.getcwd()
+REPLACED = {
+    (module, name): getattr(module, name)
+    for module, names in (
+        (torch, "sin relu layer_norm embedding norm"),
+        (torch.nn.functional, "scaled_dot_product_attention"),
+        (torch._C._nn, "gelu"),
+    )
+    for name in names.split()
+}
+"""Functions that cases replace."""
 PATCHED = (
     torch.Tensor, torch.nn.Parameter, torch.nn.Module, torch.nn.Linear, torch.nn.Sequential, enum.Enum,
     collections.Counter, torch.distributions.Normal, torch.distributions.Distribution,
@@ -115,7 +125,10 @@ MADE_OF = [(f.__code__, f.__defaults__) for f in FUNCTIONS]
 
 def restore() -> None:
     """Put back what cases change of the whole process."""
-    torch.sin, math.pi = SIN, PI
+    math.pi = PI
+    for (module, name), function in REPLACED.items():
+        setattr(module, name, function)
+    vars(torch._VF).pop("dropout", None)
     for cls, before in zip(PATCHED, AS_THEY_WERE, strict=True):
         for name in [name for name in vars(cls) if name not in before]:
             delattr(cls, name)

@@ -1,9 +1,12 @@
 """Changes of the world between calls: no result is ever stale."""
 
+import changes_beneath_torch  # noqa: F401
 import changes_of_arguments  # noqa: F401
+import changes_of_cached_functions  # noqa: F401
 import changes_of_classes  # noqa: F401
 import changes_of_containers  # noqa: F401
 import changes_of_functions  # noqa: F401
+import changes_of_keys  # noqa: F401
 import changes_of_libraries  # noqa: F401
 import changes_of_library_calls  # noqa: F401
 import changes_of_modules  # noqa: F401
@@ -97,6 +100,9 @@ COUNTING = "L1 = []\nclass O1:\n    def __del__(s):\n        L1.append(1)"
         (COUNTING, "O1()\ny = y * (1 + len(L1))"),
         (COUNTING, "d = {'a': O1()}\nd.pop('a')\ny = y * (1 + len(L1))"),
         (COUNTING + "\nclass P1(O1):\n    pass\ndef f1():\n    o = P1()", "f1()\ny = y * (1 + len(L1))"),
+        (COUNTING, "o = object.__new__(O1)\ndel o\ny = y * (1 + len(L1))"),
+        (COUNTING + "\nA1 = O1()", "o = copy.copy(A1)\ndel o\ny = y * (1 + len(L1))"),
+        ("L1 = []\nclass O1:\n    __del__ = functools.partial(L1.append, 1)", "O1()\ny = y * (1 + len(L1))"),
         (COUNTING, "class P(O1):\n    pass\nP()\ny = y * (1 + len(L1))"),
         ("class O2: pass\nL2 = []", "o = O2()\nimport weakref\nr = weakref.ref(o, L2.append)\ndel o\ny = y * len(L2)"),
     ],
@@ -105,6 +111,16 @@ def test_what_happens_when_objects_of_the_program_die_is_refused(setup, body):
     scene = Scene([Case("finaliser", setup, body, ())])
     with pytest.raises(AcquisitionError, match="not on later calls"):
         scene.call(jit(scene.program))
+
+
+@pytest.mark.parametrize("owner", ["O3", "P3"])
+def test_finalisers_that_come_later_are_refused(owner):
+    scene = Scene([Case("finaliser", "class P3: pass\nclass O3(P3): k = 2.0", "y = y * O3().k", ())])
+    compiled = jit(scene.program)
+    assert scene.call(compiled) is not None
+    scene.execute(f"{owner}.__del__ = lambda s: print(s)")
+    with pytest.raises(AcquisitionError, match="not on later calls"):
+        scene.call(compiled)
 
 
 def test_finalisers_that_do_nothing_are_no_obstacle():

@@ -13,6 +13,7 @@ import torch
 
 from thunder_frontend.backward_hooks import HookHandle, ModuleHooks, hook_tensor
 from thunder_frontend.batch_levels import Batches
+from thunder_frontend.beneath_torch import calls_what_was_replaced
 from thunder_frontend.constants import Arrays
 from thunder_frontend.custom_functions import CustomFunctions, rule_for_higher_derivatives
 from thunder_frontend.distributed_calls import refuse_wrappers
@@ -41,7 +42,7 @@ from thunder_frontend.leaves import Leaves, leaf_for_nobody
 from thunder_frontend.levels import Levels
 from thunder_frontend.lookasides import lookasides
 from thunder_frontend.module_calls import Again
-from thunder_frontend.native_code import runs_natively
+from thunder_frontend.native_code import is_of_torch, runs_natively
 from thunder_frontend.one_way import TAGS, Check, is_single_and_unknown
 from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.outcome import Outcome
@@ -117,6 +118,7 @@ class Acquisition(WriteCalls):
         self.met_numbers = False
         self.tells = tells
         self.asked_about_capture = False
+        self.goes_beneath = False
         self.numbers: list[NumberInput] = []
         super().__init__(Builder(language=torch_language), self.known_input, replacements)
         self.builder.names.reserve(OWN_NAMES)
@@ -137,6 +139,7 @@ class Acquisition(WriteCalls):
         self.prints = Prints(self)
         self.arrays = Arrays(self)
         self.spent: set[str] = set()
+        self.answered_by_cache: dict[Any, Any] = {}
         self._repeats = Repeats(self.world, self.builder, self.known_input, self.wrap, lambda: self.changes)
 
     def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -277,6 +280,15 @@ class Acquisition(WriteCalls):
 
     # --- running ---------------------------------------------------------------------------------------------------
 
+    def runs_natively(self, function: Any) -> bool:
+        """Whether a Python function is called as it is."""
+        if not runs_natively(function):
+            return False
+        if is_of_torch(function) and calls_what_was_replaced(function):
+            self.goes_beneath = True
+            return False
+        return True
+
     def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``function`` such that it runs interpreted when it is called from here."""
         assert self._bridge is not None
@@ -360,7 +372,7 @@ class Acquisition(WriteCalls):
             function,
             lookasides=lookasides(self),
             callbacks=watch,
-            opaque=runs_natively,
+            opaque=self.runs_natively,
             log=log,
         )
         self._bridge = run.bridge

@@ -6,9 +6,11 @@ import builtins
 from typing import TYPE_CHECKING, Any
 
 from thunder_frontend import module_calls
+from thunder_frontend.beneath_torch import called_by_name
 from thunder_frontend.class_reads import is_ours
 from thunder_frontend.guards import MembershipGuard
 from thunder_frontend.journal import is_empty
+from thunder_frontend.native_code import is_of_torch, runs_natively
 from thunder_frontend.sources import held
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class FunctionReads:
         self._world = world
         self._cells: set[int] = set()  # of outside functions: functions that the program makes may read them, too
         self._codes: dict[int, Any] = {}
+        self._native: set[Any] = set()
 
     def entered(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Take in what a function that is about to run is made of; pass it the tensors among its defaults."""
@@ -52,6 +55,21 @@ class FunctionReads:
         if needs_defaults or function.__defaults__ is not None or function.__kwdefaults__ is not None:
             self._world.part(function, function.__qualname__, "__defaults__")
             self._world.part(function, function.__qualname__, "__kwdefaults__")
+
+    def called_as_it_is(self, function: Any) -> None:
+        """Guard what a function is made of that is not interpreted; of PyTorch's, what they call by name, too."""
+        self.made_of(function)
+        if function.__code__ in self._native or not is_of_torch(function) or not runs_natively(function):
+            return
+        self._native.add(function.__code__)
+        for place, name, value in called_by_name(function):
+            if place is function.__globals__:
+                self.global_(place, name, value)
+            elif name in place.__dict__:
+                self._world.attributes.found(place, name, value)
+            else:
+                self._world.know(place, held(place, place.__name__))
+                self._world.attributes.not_shadowed(place, name)
 
     def cell(self, function: Any, name: str, value: Any) -> Any:
         """Take in what a closure of an outside function holds."""

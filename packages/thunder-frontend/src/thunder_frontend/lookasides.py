@@ -36,6 +36,9 @@ PROFILERS = (
     torch.autograd.profiler.profile.__enter__, torch.autograd.profiler.emit_nvtx.__enter__,
     torch.autograd.profiler.emit_itt.__enter__,
 )  # fmt: skip
+ASK_FOR_OVERRIDES = (
+    torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic,
+)  # fmt: skip
 AUTOGRAD_GRAD, AUTOGRAD_BACKWARD = torch.autograd.grad, torch.autograd.backward
 FUNCTION_APPLY, TORCH_COMPILE = torch.autograd.Function.apply.__func__, torch.compile
 
@@ -53,6 +56,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         **ModuleLookasides(acquisition).lookasides(),
         **_of_autograd(acquisition),
         **_of_capture(acquisition),
+        **_of_overrides(acquisition),
         **_of_single_functions(acquisition),
         **transforms(acquisition),
         **Seeds(acquisition).lookasides(),
@@ -113,6 +117,18 @@ def _of_capture(acquisition: Any) -> dict[Any, Any]:
         RECORD_FUNCTION.__exit__: lambda self, *exception: None,
         **dict.fromkeys(PROFILERS, _no_profilers),
     }
+
+
+def _of_overrides(acquisition: Any) -> dict[Any, Any]:
+    """Whether operations are somebody else's: code of PyTorch's that is interpreted is to go its way on plain tensors.
+
+    It is interpreted where somebody replaced what it calls.
+    """
+
+    def answer(original: Any) -> Any:
+        return lambda *args: not acquisition.goes_beneath and original(*args)
+
+    return {f: answer(f) for f in ASK_FOR_OVERRIDES}
 
 
 def _no_profilers(profiler: Any) -> None:

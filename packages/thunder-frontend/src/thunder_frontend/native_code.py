@@ -52,6 +52,11 @@ def runs_natively(function: Any) -> bool:
     return function in COUNTING or module_runs_natively(module)
 
 
+def is_of_torch(function: Any) -> bool:
+    """Whether a function that is called as it is belongs to PyTorch."""
+    return package_of(function.__globals__.get("__name__") or "") == "torch"
+
+
 def module_runs_natively(module: str) -> bool:
     """Whether the functions of a module are called as they are."""
     if module in INTERPRETED_OWN:
@@ -86,4 +91,4 @@ def _is_native(frame: FrameType) -> bool:
     return frame.f_code in COUNTING_CODE or module_runs_natively(_module_of(frame))
 
 
-__all__ = ["is_of_no_concern", "module_runs_natively", "runs_natively"]
+__all__ = ["is_of_no_concern", "is_of_torch", "module_runs_natively", "runs_natively"]

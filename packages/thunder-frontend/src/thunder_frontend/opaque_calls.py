@@ -98,7 +98,9 @@ class OpaqueCalls:
         if known and fn in SPECIAL_METHODS:
             self._world.classes.operands(fn, args)
         elif fn.__class__ is types.FunctionType:
-            self._world.functions.made_of(fn)
+            self._world.functions.called_as_it_is(fn)
+        elif fn is object.__new__ and args and isinstance(args[0], type):
+            self._world.classes.makes_object(args[0])
         if fn is isinstance or fn is issubclass:
             self._world.classes.checks("__instancecheck__" if fn is isinstance else "__subclasscheck__", args[1])
             self._world.classes.derives(class_of(args[0]) if fn is isinstance else args[0])
