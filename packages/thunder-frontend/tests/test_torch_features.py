@@ -349,3 +349,31 @@ def test_kernels_of_attention_may_be_chosen_anew(requires_grad):
         assert torch.equal(compiled(q), program(q))
     assert torch.equal(compiled(q), program(q))
     assert cache_misses(compiled) == 2
+
+
+SCORES = {
+    "keys and values of one sequence": ((2, 4, 8, 8), (1, 4, 5, 8), (1, 4, 5, 8), None),
+    "keys of one sequence": ((2, 4, 8, 8), (1, 4, 5, 8), (2, 4, 5, 8), None),
+    "queries of one sequence": ((1, 4, 8, 8), (2, 4, 5, 8), (2, 4, 5, 8), None),
+    "one head": ((2, 4, 8, 8), (2, 1, 5, 8), (2, 1, 5, 8), None),
+    "a mask for all rows": ((2, 4, 8, 8), (2, 4, 5, 8), (2, 4, 5, 8), (1, 5)),
+    "a mask for all keys": ((2, 4, 8, 8), (2, 4, 5, 8), (2, 4, 5, 8), (2, 1, 8, 1)),
+}
+
+
+@pytest.mark.parametrize("case", SCORES)
+def test_attention_of_operands_that_broadcast(case):
+    *shapes, mask = SCORES[case]
+    operands = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    mask = None if mask is None else torch.randn(mask)
+    compiled = jit(nn.functional.scaled_dot_product_attention)
+    results = [f(*operands, attn_mask=mask) for f in (compiled, nn.functional.scaled_dot_product_attention)]
+    gradients = [torch.autograd.grad(y.square().sum(), operands) for y in results]
+    torch.testing.assert_close(*results)
+    torch.testing.assert_close(*gradients)
+
+
+def test_more_values_than_keys_are_no_attention():
+    operands = [torch.randn(2, 4, n, 8, requires_grad=True) for n in (8, 5, 6)]
+    with pytest.raises(Exception, match="matmul|size|shape"):
+        jit(nn.functional.scaled_dot_product_attention)(*operands)

@@ -142,10 +142,11 @@ def _kernel(
         return None
     if any(t.dtype is not query.dtype or t.dtype not in FLOATS for t in tensors):
         return None
-    same_heads = query.shape[1] == key.shape[1] == value.shape[1]
-    if not same_heads and (not gqa or key.shape[1] != value.shape[1]):
+    if not (query.shape[0] == key.shape[0] == value.shape[0] and key.shape[1:3] == value.shape[1:3]):
+        return None  # kernels do not broadcast, and read beyond what is there
+    if query.shape[1] != key.shape[1] and (not gqa or query.shape[1] % key.shape[1]):
         return None
-    if isinstance(mask, TensorProxy) and (mask.requires_grad or mask.ndim not in (2, 4) or is_causal):
+    if isinstance(mask, TensorProxy) and (is_causal or not _fits(mask, query, key)):
         return None
     if query.device.type == "cpu":
         same_width = query.shape[3] == key.shape[3] == value.shape[3]
@@ -155,6 +156,14 @@ def _kernel(
     if query.device.type == "cuda" and torch.cuda.is_available():
         return _ON_CUDA.get(_choice_on_cuda(query, key, value, mask, dropout_p, is_causal, scale))
     return None
+
+
+def _fits(mask: TensorProxy, query: TensorProxy, key: TensorProxy) -> bool:
+    """Whether kernels take a mask: one that broadcasts to the scores."""
+    scores = (*query.shape[:3], key.shape[2])
+    if mask.requires_grad or mask.ndim not in (2, 4):
+        return False
+    return all([m in (1, n) for m, n in zip(mask.shape, scores[-mask.ndim :], strict=True)])
 
 
 def _choice_on_cuda(
