@@ -179,7 +179,7 @@ def test_a_function_that_is_compiled_on_most_calls_says_so_once():
 
         def forward(self, x):
             self.calls += 1
-            return x + self.calls
+            return x + len(range(self.calls))
 
     compiled = jit(Counts())
     with warnings.catch_warnings(record=True) as caught:
@@ -187,5 +187,5 @@ def test_a_function_that_is_compiled_on_most_calls_says_so_once():
         for call in range(40):
             assert torch.equal(compiled(torch.zeros(2)), torch.full((2,), call + 1.0))
     (warning,) = [w for w in caught if "compiled 32 times" in str(w.message)]
-    assert "calls is 31, compiled for 30" in str(warning.message) and "symbolic values" in str(warning.message)
+    assert ".calls = 31" in str(warning.message) and "symbolic values" in str(warning.message)
     assert warning.filename == __file__

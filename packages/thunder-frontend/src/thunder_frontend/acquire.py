@@ -39,6 +39,7 @@ from thunder_frontend.inner_gradients import autograd_grad, inner_gradients
 from thunder_frontend.known_values import KnownValues, Looks
 from thunder_frontend.layouts import Layouts
 from thunder_frontend.leaves import Leaves, leaf_for_nobody
+from thunder_frontend.left_open import LeftOpen
 from thunder_frontend.levels import Levels
 from thunder_frontend.lookasides import lookasides
 from thunder_frontend.module_calls import Again
@@ -54,12 +55,12 @@ from thunder_frontend.replay import Run
 from thunder_frontend.shared_memory import SharedMemory
 from thunder_frontend.sources import Source
 from thunder_frontend.storage import own_storage
-from thunder_frontend.symbolic import ContiguousGuard, NumberInput, Sizes, opened
+from thunder_frontend.symbolic import ContiguousGuard, NumberInput, opened
 from thunder_frontend.tensor_classes import asks_for_functions, check_tensor
 from thunder_frontend.tracebacks import users_stacklevel
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_frontend.watch import Watch
-from thunder_frontend.world import Slot, World
+from thunder_frontend.world import World
 from thunder_frontend.write_calls import WriteCalls
 from thunder_interpreter import interpret, truth_that_raises
 from thunder_ir import (
@@ -91,29 +92,26 @@ class Acquisition(WriteCalls):
         sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that a compiled program does not
             repeat; ``None`` allows them, but for values that would be another one on each call.
         written: storages to which the program writes and which several inputs share.
-        sizes: tells which dimensions are left open, as are numbers among the arguments then; ``None`` leaves none.
+        left_open: tells which dimensions and numbers are left open; ``None`` leaves none.
         replacements: which functions executors replace, by which operators.
         opens: whether user code may get hold of numbers that only the run of the program tells.
         looks: at what it may look of values that are computed of integers among the inputs, which are then guarded.
         tells: whether libraries that ask are told that something captures the program.
-        exchanged: places where the program puts another object than it finds there, be it another one each time.
     """
 
     def __init__(
         self,
         sharp_edges: str | None = None,
         written: Collection[int] = (),
-        sizes: Sizes | None = None,
+        left_open: LeftOpen | None = None,
         replacements: Mapping[Any, Symbol] = MappingProxyType({}),
         opens: bool = False,
         looks: Looks = Looks.AT_NOTHING,
         tells: bool = False,
-        exchanged: Collection[Slot] = (),
     ) -> None:
-        self.sizes = sizes
-        self.symbolic = sizes is not None
-        self.world = World(self.input, self.number if self.symbolic else None, exchanged)
-        self.exchanges: frozenset[Slot] = frozenset()
+        self.left_open = left_open
+        self.symbolic = left_open is not None and left_open.any_numbers()
+        self.world = World(self.input, self.number, left_open)
         self.opens = opens or self.symbolic
         self.met_numbers = False
         self.tells = tells
@@ -182,7 +180,8 @@ class Acquisition(WriteCalls):
         """Make a tensor of the outside world an input, with memory of its own."""
         proxy = proxy_of(tensor, self.builder.names.take(_input_name(source)))
         # what programs do may depend on strides, which are known of open sizes where all is laid out in order
-        dims = self.sizes.open(tensor, source) if self.sizes is not None and tensor.is_contiguous() else frozenset()
+        open_ = self.left_open is not None and tensor.is_contiguous()
+        dims = self.left_open.dims(tensor, source) if open_ else frozenset()
         if dims:
             self.numbers += opened(proxy, dims, self.builder.names.fresh, source)
             self.world.require(ContiguousGuard(source), str(source), "contiguous")
@@ -199,7 +198,7 @@ class Acquisition(WriteCalls):
         return made
 
     def number(self, value: Any, source: Source) -> NumberProxy:
-        """Take in a number among the arguments, and leave it open."""
+        """Take in a number of the outside world, and leave it open."""
         proxy = number_proxy(value, self.builder.names.take(_input_name(source)))
         self.numbers.append(NumberInput(proxy, source))
         return proxy
@@ -401,7 +400,6 @@ class Acquisition(WriteCalls):
                 if self.known is not None and (seen := self.known.guard()) is not None:
                     self.world.require(seen, "values that Python has seen")
                 program = self._program(now, arguments, result, run.log if self._log else None)
-                self.exchanges = self.world.exchanges()
             if raised is not None and not (program.effects or any(state) or _runs(program)):  # nothing comes before
                 raise raised
             return replace(program, raises=raised)
@@ -439,6 +437,7 @@ class Acquisition(WriteCalls):
             tuple(self.numbers),
             log,
             unseen=self.unseen,
+            exchanges=self.world.exchanges(),
         )
 
 

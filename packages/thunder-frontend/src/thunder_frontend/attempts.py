@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextvars
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -17,9 +16,9 @@ from thunder_frontend.acquire import Acquisition
 from thunder_frontend.errors import DataDependentError, because_of_builtins, is_of_our_code
 from thunder_frontend.known_values import Looks
 from thunder_frontend.lazy_modules import LazyModuleSettled
+from thunder_frontend.left_open import LeftOpen
 from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.program import Program
-from thunder_frontend.symbolic import Sizes
 from thunder_ir import Symbol, ThunderError
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], bool]
@@ -31,7 +30,7 @@ def acquire(
     kwargs: Mapping[str, Any],
     sharp_edges: str | None = None,
     log: bool = False,
-    sizes: Sizes | None = None,
+    left_open: LeftOpen | None = None,
     replacements: Mapping[Any, Symbol] = MappingProxyType({}),
 ) -> Program:
     """Return a call as a program.
@@ -41,10 +40,10 @@ def acquire(
         args, kwargs: of the call.
         sharp_edges: what to do about effects that a compiled program does not repeat.
         log: keep what the interpreter saw.
-        sizes: tells which dimensions are left open, as are numbers among the arguments then; ``None`` leaves none.
+        left_open: tells which dimensions and numbers are left open; ``None`` leaves none.
         replacements: which functions executors replace, by which operators.
     """
-    make = functools.partial(Acquisition, sharp_edges, sizes=sizes, replacements=replacements)
+    make = functools.partial(Acquisition, sharp_edges, left_open=left_open, replacements=replacements)
     call = (function, args, kwargs, log)
     attempt = make()
     found = _tried(attempt, make, call)
@@ -85,22 +84,16 @@ def _ways(depends_on_data: bool, symbolic: bool) -> Iterator[tuple[Looks, bool]]
 
 
 def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program:
-    """Acquire a call; again if a lazy module got its parameters, or by what it turns out to write."""
+    """Acquire a call; again if a lazy module got its parameters, or several inputs share written memory."""
     alike = functools.partial(make, opens=attempt.opens, looks=attempt.looks, tells=attempt.tells)
     try:
         program = _in_a_context(attempt, call)
     except LazyModuleSettled:
         return _run(alike(), make, call)
     written = attempt.shared.written()
-    if attempt.met_numbers:
+    if not written or attempt.met_numbers:
         return program
-    if written:
-        attempt = alike(written=written)
-        program = _in_a_context(attempt, call)
-    if attempt.exchanges:
-        with suppress(ThunderError):  # then each call that finds another object there compiles anew
-            return _in_a_context(alike(written=written, exchanged=attempt.exchanges), call)
-    return program
+    return _in_a_context(alike(written=written), call)
 
 
 def _in_a_context(attempt: Acquisition, call: Call) -> Program:

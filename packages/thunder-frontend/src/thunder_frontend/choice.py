@@ -110,24 +110,8 @@ def facts_of(specialisation: Specialisation) -> Facts:
 def _facts(guards: Sequence[Any]) -> Facts:
     found: Facts = {}
     for guard in guards:
-        place = place_of(guard.source)
+        place = guard.source.place
         if place is not None:
             for aspect, value in guard.facts():
                 found[place, aspect] = (guard.source, aspect, value)
     return found
-
-
-def place_of(source: Source) -> tuple[Any, ...] | None:
-    """Return what tells whether two sources are the same way; ``None`` for one that is more than steps."""
-    if source.is_held:
-        return (id(source.held),)
-    if source.base is None:
-        return (source.key,)
-    base = place_of(source.base)
-    if (
-        base is None
-        or source.kind not in ("attribute", "item", "cell")
-        or type(source.key) not in (str, int, type(None))
-    ):
-        return None
-    return (*base, source.kind, source.key)

@@ -25,13 +25,13 @@ from thunder_frontend.dispatch import Dispatcher
 from thunder_frontend.dynamo import left_alone_by_dynamo
 from thunder_frontend.errors import because_of_builtins, with_state
 from thunder_frontend.lazy_modules import settle_lazy_parameters
+from thunder_frontend.left_open import LeftOpen
 from thunder_frontend.one_way import OtherWay
 from thunder_frontend.options import Options
 from thunder_frontend.pipeline import Compiled, compile_program
 from thunder_frontend.program import Program
 from thunder_frontend.specialise import Specialisation
 from thunder_frontend.stats import CompileStats, Timer
-from thunder_frontend.symbolic import Sizes
 from thunder_frontend.tracebacks import tell_the_user, users_stacklevel
 from thunder_ir import ThunderError, Trace, collector_paused
 from thunder_ir.passes import verifying
@@ -76,8 +76,8 @@ class CompiledFunction(CompileData):
         self._lock = threading.RLock()
         self._mortal: dict[int, list[weakref.ref[Any]]] = {}
         self._dead: deque[int] = deque()
-        self._sizes = Sizes() if options.cache == "symbolic values" else None
-        self._dispatcher = Dispatcher(self._miss, self._sizes is not None)
+        self._left_open = LeftOpen(options.cache == "symbolic values")
+        self._dispatcher = Dispatcher(self._miss, self._left_open.symbolic)
         self.stats = CompileStats(lambda: self._dispatcher.calls, self.compiled)
         self._dispatch = self._dispatcher.call if options.cache != "same input" else self.same_input
 
@@ -136,6 +136,7 @@ class CompiledFunction(CompileData):
             if self.options.cache == "no caching":
                 self.compiled.clear()
             else:
+                self._left_open.exchanged(compiled.program.exchanges)
                 self._dispatcher.add(compiled.specialisation, args, kwargs)
                 self._watch_over(compiled.specialisation)
             if self.compiled:
@@ -182,8 +183,8 @@ class CompiledFunction(CompileData):
         check.compare(result)
         return result
 
-    def acquired(self, args: tuple[Any, ...], kwargs: dict[str, Any], sizes: Sizes | None = None) -> Program:
-        """Return a call as a program, without running it; ``sizes`` tells which it leaves open."""
+    def acquired(self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None = None) -> Program:
+        """Return a call as a program, without running it; ``left_open`` tells what it leaves open."""
         settle_lazy_parameters(self.function, args, kwargs)
         return acquire(
             self.function,
@@ -191,22 +192,23 @@ class CompiledFunction(CompileData):
             kwargs,
             self.options.sharp_edges,
             self.options.keeps_log or self.options.debug.show_interpreter_progress,
-            sizes,
+            left_open,
             replacements(self.options.executors),
         )
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
         try:
-            return self._compiled_for(args, kwargs, self._sizes)
+            return self._compiled_for(args, kwargs, self._left_open or None)
         except ThunderError:  # all else is the program's own
-            if self._sizes is None or not self._sizes.any_changed():
+            if not self._left_open.any_changed():
                 raise
-            return self._compiled_for(args, kwargs, Sizes(follows=False))  # not all can be done with open sizes
+            # not all can be done with open sizes and numbers
+            return self._compiled_for(args, kwargs, self._left_open.without_changing())
 
-    def _compiled_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], sizes: Sizes | None) -> Compiled:
+    def _compiled_for(self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None) -> Compiled:
         timer = Timer()
         with timer("acquisition"):
-            program = self.acquired(args, kwargs, sizes)
+            program = self.acquired(args, kwargs, left_open)
         if self.options.debug.show_interpreter_progress:
             print(f"{self._name}: {len(program.log.entries)} calls interpreted or made", file=sys.stderr)
         with torch.no_grad(), verifying(bool(self.options.debug.check_traces)):

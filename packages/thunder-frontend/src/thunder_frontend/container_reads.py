@@ -145,10 +145,6 @@ class ContainerReads:
 
     def contents(self, container: Any) -> None:
         """Take in all that an outside container holds, nested ones included: it goes to code that cannot be watched."""
-        with self._world.fixing():
-            self._contents(container)
-
-    def _contents(self, container: Any) -> None:
         if self._world.source_of(container) is None or self._wrote(container):
             return
         if is_buffer(container):
@@ -157,11 +153,11 @@ class ContainerReads:
         if isinstance(container, DICTS):
             for key, value in list(container.items()):
                 self.item(container, key, value)
-                self._contents(value)
+                self.contents(value)
         elif isinstance(container, LISTS):
             for index, value in enumerate(items_of(container)):
                 self.item(container, index, value)
-                self._contents(value)
+                self.contents(value)
 
     def table(self, module: torch.nn.Module, name: str) -> Any:
         """Take in one of the dicts in which an outside module keeps its parts."""

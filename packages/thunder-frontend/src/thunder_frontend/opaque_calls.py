@@ -230,8 +230,7 @@ class OpaqueCalls:
         if is_container(owner):
             args = (owner, *args)
         if args and is_container(args[0]) and self._world.source_of(args[0]) is not None:
-            with self._world.fixing():
-                reader(self._world, *args)
+            reader(self._world, *args)
         return result
 
     def _checked(self, abstract: Any, cls: Any, answer: bool) -> None:

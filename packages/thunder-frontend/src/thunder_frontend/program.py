@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from thunder_frontend.guards import GONE, ArgumentsGuard, EnvironmentGuard, Guard, TensorMetadata
-from thunder_frontend.sources import Source
+from thunder_frontend.sources import Place, Source
 from thunder_frontend.storage import UnseenWrites
 from thunder_ir import Symbol, TensorProxy, Trace, quickly_made
 
@@ -81,6 +81,7 @@ class Program:
         log: what the interpreter saw, if asked for.
         raises: what it ends with, where that is an exception: its result is that one's state.
         unseen: what it writes behind autograd's back.
+        exchanges: where it puts another number, or another object of the type, than it finds.
     """
 
     inputs: tuple[Input, ...]
@@ -95,3 +96,4 @@ class Program:
     log: Any = None
     raises: Exception | None = None
     unseen: UnseenWrites = field(default_factory=UnseenWrites)
+    exchanges: Mapping[Place, type] = field(default_factory=dict)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import keyword
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from thunder_frontend.memory import whole_storage
 from thunder_ir import Context, literal, quickly_made
+
+STEPS = ("attribute", "item", "cell")
+Place: TypeAlias = tuple[Any, ...]
+"""A way to a value that can be compared: the root, or the ``id`` of what is held, and the steps from there."""
 
 
 @quickly_made
@@ -45,6 +49,18 @@ class Source:
         while here.base is not None and (not here.is_held or here.is_weak):
             here = here.base
         return not here.is_held or here.is_weak
+
+    @property
+    def place(self) -> Place | None:
+        """What tells whether two sources are the same way; ``None`` for one that is more than steps."""
+        if self.is_held:
+            return (id(self.held),)
+        if self.base is None:
+            return (self.key,)
+        base = self.base.place
+        if base is None or self.kind not in STEPS or type(self.key) not in (str, int, type(None)):
+            return None
+        return (*base, self.kind, None if self.kind == "cell" else self.key)  # a cell holds one thing by any name
 
     def expression(self, context: Context) -> str:
         """Return Python source that evaluates to the value, for use in a prologue."""

@@ -1,4 +1,4 @@
-"""``cache="symbolic values"``: numbers and dimensions that a program leaves open, and what it demands of them."""
+"""Numbers and dimensions that a program leaves open, and what it demands of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import torch
 
 from thunder_executors import to_callable
 from thunder_frontend.guards import Guard, same_value
@@ -44,65 +42,6 @@ class NumberInput:
     source: Source
 
 
-def mark_dynamic(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tensor:
-    """Mark dimensions of a tensor as ones that will change from call to call; return the tensor.
-
-    With ``cache="symbolic values"`` one program serves all sizes of them that meet the constraints it recorded. The
-    mark that ``torch._dynamo.mark_dynamic`` leaves counts as well. What is not marked is left open from the second size
-    on that a program is compiled for.
-
-    Args:
-        tensor: an argument of a compiled function.
-        dims: which, counted from the front or, if negative, from the back.
-
-    Returns:
-        the tensor itself.
-
-    Example:
-        >>> import torch
-        >>> from thunder_frontend import cache_misses, jit, mark_dynamic
-        >>> compiled = jit(lambda x: x.sum() / x.shape[0], cache="symbolic values")
-        >>> [compiled(mark_dynamic(torch.ones(n), 0)).item() for n in (2, 3, 4)], cache_misses(compiled)
-        ([1.0, 1.0, 1.0], 1)
-    """
-    marked = {d % tensor.dim() for d in ([dims] if isinstance(dims, int) else dims)}
-    tensor._dynamo_dynamic_indices = getattr(tensor, "_dynamo_dynamic_indices", set()) | marked  # type: ignore[attr-defined]
-    return tensor
-
-
-def dynamic_dims(tensor: torch.Tensor) -> frozenset[int]:
-    """Return the dimensions of a tensor that are marked as changing; sizes 0 and 1 are never left open."""
-    marked = getattr(tensor, "_dynamo_dynamic_indices", ())
-    return frozenset(d for d in marked if d < tensor.dim() and tensor.shape[d] > 1)  # it may have lost some since
-
-
-class Sizes:
-    """Tells which dimensions a program is to leave open: marked ones, and those that differed from an earlier call's.
-
-    Args:
-        follows: whether calls are compared; parameters of modules never are.
-    """
-
-    def __init__(self, follows: bool = True) -> None:
-        self._follows = follows
-        self._seen: dict[str, tuple[int, ...]] = {}
-        self._changing: dict[str, set[int]] = {}
-
-    def any_changed(self) -> bool:
-        """Whether a dimension is left open since it differed from an earlier call's, be it marked or not."""
-        return any(self._changing.values())
-
-    def open(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
-        """Return the dimensions of a tensor that is found at ``source`` which are to be left open."""
-        if not self._follows or isinstance(tensor, torch.nn.Parameter) or not source.is_of_the_call():
-            return dynamic_dims(tensor)
-        place, shape = f"{source} {tensor.dim()}", tuple(tensor.shape)
-        changing = self._changing.setdefault(place, set())
-        changing.update([d for d, before in enumerate(self._seen.get(place, shape)) if before != shape[d]])
-        self._seen[place] = shape
-        return dynamic_dims(tensor) | frozenset([d for d in changing if shape[d] > 1])
-
-
 class ContiguousGuard(Guard):
     """A tensor whose sizes are open is contiguous, as it was."""
 
@@ -135,12 +74,13 @@ class ConstraintsGuard:
         if self.check is None:
             return None
         try:
-            broken = self.check(*[i.source.evaluate(roots) for i in self.inputs])
+            values = [i.source.evaluate(roots) for i in self.inputs]
+            broken = self.check(*values)
         except (LookupError, AttributeError, TypeError, ZeroDivisionError) as error:
             return f"a number cannot be computed ({error})"
         if broken is None:
             return None
-        names = ", ".join(f"{i.proxy.name} = {i.source}" for i in self.inputs)
+        names = ", ".join(f"{i.proxy.name} = {i.source} = {v!r}" for i, v in zip(self.inputs, values, strict=True))
         return f"{described(broken)} does not hold any more, where {names}"
 
 

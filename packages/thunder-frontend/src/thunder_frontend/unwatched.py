@@ -120,10 +120,9 @@ class Unwatched:
         self._taken[id(value)] = value
         if not source.is_held:
             self._world.require(IdentityGuard(source, value), id(value), "identity")
-        with self._world.fixing():
-            for name, item in list((own or {}).items()):
-                self._world.attributes.found(value, name, item)
-                self._world.containers.contents(item)
+        for name, item in list((own or {}).items()):
+            self._world.attributes.found(value, name, item)
+            self._world.containers.contents(item)
 
 
 __all__ = ["Unwatched"]

@@ -82,10 +82,10 @@ class Watch(Callbacks):
     # --- loads -----------------------------------------------------------------------------------------------------
 
     def load_global(self, globals_dict: dict[str, Any], name: str, value: Any) -> Any:
-        return self.world.functions.global_(globals_dict, name, value)
+        return self.world.loaded(self.world.functions.global_, globals_dict, name, value)
 
     def load_closure(self, function: Any, name: str, value: Any) -> Any:
-        return self.world.functions.cell(function, name, value)
+        return self.world.loaded(self.world.functions.cell, function, name, value)
 
     def missing_global(self, globals_dict: dict[str, Any], name: str) -> None:
         self.world.functions.missing_global(globals_dict, name)
@@ -100,7 +100,7 @@ class Watch(Callbacks):
             return self.world.attributes.given_by_class_of_tensor(obj, name, value)
         if name == "__class__" and isinstance(obj, NumberProxy):
             return type_of(obj, value)
-        return self.world.attributes.found(obj, name, value)
+        return self.world.loaded(self.world.attributes.found, obj, name, value)
 
     def missing_attribute(self, obj: Any, name: str) -> None:
         if isinstance(obj, TracedTensor):
@@ -124,7 +124,7 @@ class Watch(Callbacks):
         return key
 
     def load_item(self, container: Any, key: Any, value: Any) -> Any:
-        return self.world.containers.item(container, key, value)
+        return self.world.loaded(self.world.containers.item, container, key, value)
 
     def missing_item(self, container: Any, key: Any) -> None:
         if isinstance(container, DICTS):
@@ -138,7 +138,7 @@ class Watch(Callbacks):
 
     def iterated(self, container: Any, key_or_index: Any, value: Any) -> Any:
         if isinstance(container, LISTS):
-            return self.world.containers.item(container, key_or_index, value)
+            return self.world.loaded(self.world.containers.item, container, key_or_index, value)
         return value
 
     # --- stores ----------------------------------------------------------------------------------------------------

@@ -9,9 +9,8 @@ from __future__ import annotations
 import enum
 import functools
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 
@@ -41,15 +40,13 @@ from thunder_frontend.kinds import (
     has_attributes,
     refuse_iterators,
 )
+from thunder_frontend.left_open import NUMBERS, LeftOpen
 from thunder_frontend.library_settings import LibrarySettings
 from thunder_frontend.native_frames import NativeFrames
 from thunder_frontend.native_state import NativeState
 from thunder_frontend.registries import Registries
-from thunder_frontend.sources import Source, held
+from thunder_frontend.sources import Place, Source, held
 from thunder_frontend.unwatched import Unwatched
-
-Slot: TypeAlias = tuple[int, Any]
-"""The ``id`` of a container that the compiled function holds, and a key."""
 
 
 class World:
@@ -57,19 +54,20 @@ class World:
 
     Args:
         tensor: makes a traced tensor of a real one that was read from a source.
-        number: makes a number proxy of a number among the arguments; ``None`` where programs fix such numbers.
-        exchanged: places where the program puts another object than it finds there, as of :meth:`exchanges`.
+        number: makes a number proxy of a number.
+        left_open: tells which numbers are made such, and where objects may be others; ``None`` where all are fixed.
     """
 
     def __init__(
         self,
         tensor: Callable[[torch.Tensor, Source, tuple[Any, Any] | None], Any],
-        number: Callable[[Any, Source], Any] | None = None,
-        exchanged: Collection[Slot] = (),
+        number: Callable[[Any, Source], Any],
+        left_open: LeftOpen | None = None,
     ) -> None:
         self._tensor = tensor
         self._number = number
-        self._exchanged = exchanged
+        self._left_open = left_open
+        self._loads = False
         self._numbers: dict[Any, Any] = {}
         self._sources: dict[int, Source] = {}
         self._alive: list[Any] = []
@@ -163,16 +161,18 @@ class World:
             value: what is there.
             slot: the container and key where it is kept, if the compiled function holds the container.
         """
-        if slot is not None and self._exchanged and (id(slot[0]), slot[1]) in self._exchanged:
+        if (
+            slot is not None
+            and self._left_open is not None
+            and self._left_open.is_exchanged(value, Source(base, kind, key))
+        ):
             slot = None
         self.log.append(("read", base, kind, key, value, slot))
         if isinstance(value, torch.Tensor):
             return self._tensor(value, Source(base, kind, key), slot)
         place = (id(slot[0]), slot[1]) if slot is not None else (id(base), kind, as_fact(key))
-        if self._number is not None and type(value) in (int, float) and slot is None and base.is_of_the_call():
-            if place not in self._numbers:
-                self._numbers[place] = self._number(value, Source(base, kind, key))
-            return self._numbers[place]
+        if type(value) in NUMBERS and self._is_left_open(value, Source(base, kind, key), slot):
+            return self._open_number(value, Source(base, kind, key), place)
         if place in self._facts:
             return value
         self._facts.add(place)
@@ -182,6 +182,21 @@ class World:
             return value
         self._take(Source(base, kind, key), value, slot)
         return value
+
+    def _is_left_open(self, value: float, source: Source, slot: tuple[Any, Any] | None) -> bool:
+        """Whether a number that is not itself an argument is left open."""
+        if self._left_open is None or not self._loads:
+            return False
+        if self._left_open.symbolic and slot is None and source.is_of_the_call():
+            return True
+        is_variable = slot is None or type(slot[0]) in (dict, list)
+        return is_variable and self._left_open.number(value, source)
+
+    def _open_number(self, value: float, source: Source, place: Any) -> Any:
+        if place not in self._numbers:
+            self.guards.append(TypeGuard(source, type(value)))
+            self._numbers[place] = self._number(value, source)
+        return self._numbers[place]
 
     def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
         if isinstance(value, VALUES):
@@ -247,31 +262,29 @@ class World:
         elif not isinstance(value, CODE) or _is_bound(value):
             self.hold(value.__self__ if _is_bound(value) else value, str(source))
 
-    def exchanges(self) -> frozenset[Slot]:
-        """Return where the program put another object of the same type than it found, and is guarded to find.
+    def exchanges(self) -> dict[Place, type]:
+        """Return where the program puts another number, or another object of the same type, than it found; and the type.
 
-        Each call would find another one than the last, such as the new state of a model. What the program reads of
-        these objects is to be guarded instead of which they are.
+        Each call would find another one than the last, such as the count of calls or the new state of a model.
         """
-        found = set()
+        found = {}
         for write in self.journal.writes():
-            if write.kind not in ("attribute", "item") or isinstance(write.before, (*VALUES, *CODE, torch.nn.Module)):
-                continue
-            container = write.target if write.kind == "item" else getattr(write.target, "__dict__", None)
-            now = self.journal.now(write)
-            if (
-                (id(container), write.key) in self._facts
-                and now is not write.before
-                and type(now) is type(write.before)
+            before, now = write.before, self.journal.now(write)
+            kind = getattr(now, "python_type", type(now))  # of a number that is left open
+            if kind not in NUMBERS and (
+                kind is not type(before) or isinstance(before, (*VALUES, *CODE, torch.nn.Module))
             ):
-                found.add((id(container), write.key))
-        return frozenset(found)
+                continue
+            place = Source(self.source_of(write.target) or held(write.target, ""), write.kind, write.key).place
+            if now is not before and type(before) in (kind, *NUMBERS) and place is not None:
+                found[place] = type(before)
+        return found
 
     def argument(self, value: Any, source: Source) -> Any:
         """Take in an argument of the call; return what the program shall see."""
         if isinstance(value, torch.Tensor):
             return self._tensor(value, source, None)
-        if self._number is not None and type(value) in (int, float):
+        if self._left_open is not None and self._left_open.symbolic and type(value) in NUMBERS:
             return self._number(value, source)
         self._take(source, value, None)
         return value
@@ -281,14 +294,20 @@ class World:
         for cls in classes:
             self.know(cls, held(cls, cls.__qualname__))
 
-    @contextmanager
-    def fixing(self) -> Iterator[None]:
-        """Within, numbers that are read are fixed: they go to code that does not know open ones."""
-        number, self._number = self._number, None
+    def loaded(self, read: Callable[..., Any], *where: Any) -> Any:
+        """Take in what interpreted code loads: only there is a number left open.
+
+        Args:
+            read: takes in what is found.
+            where: its arguments, the value last.
+        """
+        if self._left_open is None or type(where[-1]) not in NUMBERS:
+            return read(*where)
+        self._loads = True
         try:
-            yield
+            return read(*where)
         finally:
-            self._number = number
+            self._loads = False
 
     def objects_apart(self) -> None:
         """Guard that mutable objects which are not held, and reached by different ways, stay different objects."""

@@ -151,7 +151,23 @@ def _of_bits(compute: Callable[[int, int], int], reflected: bool = False) -> Cal
     return apply
 
 
-_power = _arithmetic("pow")
+def _power(reflected: bool = False) -> Callable[..., Any]:
+    """A number's power, whose kind depends on signs: these become constraints of the trace."""
+    apply = _arithmetic("pow", reflected)
+
+    def power(self: NumberProxy, other: Any) -> Any:
+        base, exponent = (other, self) if reflected else (self, other)
+        if not is_unknown(base) and not is_unknown(exponent):
+            if isinstance(exponent, (int, IntegerProxy)):
+                _ = isinstance(base, (int, IntegerProxy)) and exponent < 0
+            elif isinstance(exponent, (float, FloatProxy)) and isinstance(base, (int, float, IntegerProxy, FloatProxy)):
+                _ = base < 0 and exponent % 1 == 0
+        return apply(self, other)
+
+    return power
+
+
+_pow = _power()
 
 
 class NumberProxy(Proxy):
@@ -239,10 +255,10 @@ class NumberProxy(Proxy):
     __rfloordiv__ = _arithmetic("floordiv", reflected=True)
     __mod__ = _arithmetic("mod")
     __rmod__ = _arithmetic("mod", reflected=True)
-    __rpow__ = _arithmetic("pow", reflected=True)
+    __rpow__ = _power(reflected=True)
 
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
-        return _power(self, other) if modulus is None else pow(int(self), int(other), int(modulus))
+        return _pow(self, other) if modulus is None else pow(int(self), int(other), int(modulus))
 
     def __getattr__(self, name: str) -> Any:
         """Attributes that Python's numbers have are those of the value; reading one fixes it."""

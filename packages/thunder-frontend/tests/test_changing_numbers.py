@@ -1,0 +1,252 @@
+"""Numbers that a program sets to others, such as counters: left open from the second program on that reads them."""
+
+import copy
+import json
+import types
+
+import pytest
+import torch
+
+from thunder_frontend import cache_misses, jit, last_traces
+from thunder_ir import IntegerProxy
+
+X = torch.arange(12.0).reshape(4, 3)
+CACHES = ["constant values", "symbolic values"]
+
+
+class Counts(torch.nn.Module):
+    """Runs a function of itself and the input, and counts before or after that."""
+
+    def __init__(self, use, first):
+        super().__init__()
+        self.use, self.first = use, first
+        self.calls, self.share, self.times, self.list = 0, 1.0, {"n": 0}, [1]
+
+    def count(self):
+        self.calls += 1
+        self.share *= 0.9
+        self.times["n"] += 2
+
+    def forward(self, x):
+        if self.first:
+            self.count()
+        result = self.use(self, x)
+        if not self.first:
+            self.count()
+        return result
+
+    def state(self):
+        return self.calls, self.share, self.times, self.list, [type(v) for v in (self.calls, self.share, *self.list)]
+
+
+def scaled(m, x):
+    return x * m.share + m.calls - m.times["n"] / 3
+
+
+def in_an_index(m, x):
+    return x[m.calls % 4]
+
+
+def in_a_slice(m, x):
+    return x[: m.calls]
+
+
+def as_a_size(m, x):
+    return torch.full((m.calls,), m.share)
+
+
+def compared(m, x):
+    return x if m.calls > 2 else -x
+
+
+def as_a_truth(m, x):
+    return x if m.calls else -x
+
+
+def of_a_type(m, x):
+    return x * (2 if isinstance(m.calls, int) and type(m.share) is float else 3)
+
+
+def as_a_tensor(m, x):
+    return x + torch.tensor([m.calls, 1]).sum()
+
+
+def clamped(m, x):
+    return x.clamp(max=m.calls) * max(m.calls, 2) * min(m.share, 0.5)
+
+
+def returned(m, x):
+    return {"x": x + 1, "calls": m.calls, "share": (m.share,)}
+
+
+def raises_once(m, x):
+    if m.calls == 3:
+        raise ValueError(f"at {m.calls}")
+    return x + m.calls
+
+
+SERVED = [
+    scaled, in_an_index, in_a_slice, as_a_size, compared, as_a_truth, of_a_type, as_a_tensor, clamped, returned,
+    raises_once,
+]  # fmt: skip
+
+
+def as_text(m, x):
+    return x * len(f"{m.calls}")
+
+
+def as_a_range(m, x):
+    return sum([x * i for i in range(m.calls)], x)
+
+
+def as_a_key(m, x):
+    return x * {0: 1.0, 1: 2.0, 2: 3.0}.get(m.calls, 7.0)
+
+
+def copied(m, x):
+    return x * copy.copy(m).calls
+
+
+def by_code_in_c(m, x):
+    return x * len(json.dumps(m.times))
+
+
+def in_a_list(m, x):
+    m.list.append(m.calls)
+    return x * sum(m.list)
+
+
+FIXED = [as_text, as_a_range, as_a_key, copied, by_code_in_c, in_a_list]
+
+
+def outcome(call):
+    try:
+        return call()
+    except ValueError as error:
+        return {"error": torch.tensor(list(str(error).encode()))}
+
+
+def check(function, compiled, args, compiled_args, state, times=7):
+    for _ in range(times):
+        expected, found = outcome(lambda: function(*args)), outcome(lambda: compiled(*compiled_args))
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+        assert state()
+
+
+@pytest.mark.parametrize(("cache", "first"), [(CACHES[0], True), (CACHES[0], False), (CACHES[1], True)])
+@pytest.mark.parametrize("use", [*SERVED, *FIXED], ids=lambda use: use.__name__)
+def test_counters_of_modules(use, first, cache):
+    eager, module = Counts(use, first), Counts(use, first)
+    compiled = jit(module, cache=cache)
+    check(eager, compiled, (X,), (X,), lambda: eager.state() == module.state())
+    if use in SERVED:
+        assert cache_misses(compiled) <= 4
+
+
+def test_a_counter_is_an_input_from_the_second_program_on():
+    compiled = jit(Counts(scaled, True))
+    compiled(X)
+    assert not any(isinstance(p, IntegerProxy) for p in last_traces(compiled)[0].inputs)
+    compiled(X)
+    assert any(isinstance(p, IntegerProxy) for p in last_traces(compiled)[0].inputs)
+
+
+def test_gradients_beside_a_counter():
+    eager, module = Counts(scaled, True), Counts(scaled, True)
+    compiled = jit(module)
+    for _ in range(4):
+        x, y = X.clone().requires_grad_(), X.clone().requires_grad_()
+        eager(x).square().sum().backward()
+        compiled(y).square().sum().backward()
+        assert torch.equal(x.grad, y.grad)
+    assert cache_misses(compiled) == 2
+
+
+def counter():
+    n = 0
+
+    def counts(x):
+        nonlocal n
+        n += 1
+        return x + n
+
+    return counts
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_counters_in_closures_and_arguments(cache):
+    eager, compiled = counter(), jit(counter(), cache=cache)
+    check(eager, compiled, (X,), (X,), lambda: True)
+    assert cache_misses(compiled) <= 2
+
+    def counts(config, x):
+        config.step += 1
+        return x * config.step
+
+    ours, eagers = types.SimpleNamespace(step=0), types.SimpleNamespace(step=0)
+    compiled = jit(counts, cache=cache)
+    check(counts, compiled, (eagers, X), (ours, X), lambda: ours == eagers)
+    assert cache_misses(compiled) <= 2
+
+
+STEP = 0
+
+
+def counts_globally(x):
+    global STEP
+    STEP += 1
+    return x * STEP
+
+
+def test_counters_among_globals(monkeypatch):
+    monkeypatch.setitem(globals(), "STEP", 0)
+    compiled = jit(counts_globally)
+    assert [compiled(X)[0, 1].item() for _ in range(5)] == [1, 2, 3, 4, 5]
+    assert cache_misses(compiled) == 2
+
+
+def test_numbers_that_are_set_from_outside_are_left_open_where_sizes_are():
+    module = torch.nn.Dropout(0.0)
+    module.scale = 1.0
+
+    def scale(x):
+        return x * module.scale
+
+    symbolic, constant = jit(scale, cache="symbolic values"), jit(scale)
+    for k in range(6):
+        module.scale = 0.5 * k
+        assert torch.equal(symbolic(X), X * module.scale) and torch.equal(constant(X), X * module.scale)
+    assert (cache_misses(symbolic), cache_misses(constant)) == (2, 6)
+
+
+def test_a_counter_that_becomes_another_kind_of_number_is_compiled_for():
+    module = Counts(scaled, True)
+    compiled = jit(module)
+    compiled(X), compiled(X)
+    for value in (0.5, True, 7):
+        eager = copy.deepcopy(module)
+        module.calls = eager.calls = value
+        assert torch.equal(compiled(X), eager(X))
+        assert eager.state() == module.state()
+
+
+def test_numbers_of_objects_among_the_arguments_keep_their_kind():
+    def program(config, x):
+        return x * (2 if isinstance(config.n, int) else 3) * config.n
+
+    compiled = jit(program, cache="symbolic values")
+    for n in (2, 3, 2.5, True):
+        config = types.SimpleNamespace(n=n)
+        assert torch.equal(compiled(config, X), program(config, X))
+
+
+@pytest.mark.parametrize("exponents", [(1, 2, -2), (0.5, 2.0, -1.5)])
+def test_powers_of_open_numbers_are_of_the_kind_that_python_gives(exponents):
+    def program(x, base, exponent):
+        return torch.full((2,), base**exponent)
+
+    compiled = jit(program, cache="symbolic values")
+    for base in (2, 3):
+        for exponent in exponents:
+            torch.testing.assert_close(compiled(X, base, exponent), program(X, base, exponent), rtol=0, atol=0)
+    torch.testing.assert_close(compiled(X, -2, 0.5), program(X, -2, 0.5), rtol=0, atol=0)
