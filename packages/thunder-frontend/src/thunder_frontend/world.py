@@ -47,6 +47,7 @@ from thunder_frontend.native_state import NativeState
 from thunder_frontend.registries import Registries
 from thunder_frontend.sources import Place, Source, held
 from thunder_frontend.unwatched import Unwatched
+from thunder_ir import NumberProxy
 
 
 class World:
@@ -161,11 +162,7 @@ class World:
             value: what is there.
             slot: the container and key where it is kept, if the compiled function holds the container.
         """
-        if (
-            slot is not None
-            and self._left_open is not None
-            and self._left_open.is_exchanged(value, Source(base, kind, key))
-        ):
+        if slot is not None and self._is_exchanged(value, base, kind, key):
             slot = None
         self.log.append(("read", base, kind, key, value, slot))
         if isinstance(value, torch.Tensor):
@@ -182,6 +179,10 @@ class World:
             return value
         self._take(Source(base, kind, key), value, slot)
         return value
+
+    def _is_exchanged(self, value: Any, base: Source, kind: str, key: Any) -> bool:
+        """Whether an object is one of many that programs find and put there."""
+        return self._left_open is not None and self._left_open.is_exchanged(value, Source(base, kind, key))
 
     def _is_left_open(self, value: float, source: Source, slot: tuple[Any, Any] | None) -> bool:
         """Whether a number that is not itself an argument is left open."""
@@ -263,20 +264,18 @@ class World:
             self.hold(value.__self__ if _is_bound(value) else value, str(source))
 
     def exchanges(self) -> dict[Place, type]:
-        """Return where the program puts another number, or another object of the same type, than it found; and the type.
+        """Return where the program puts another number, or another object of the type, than it found; with the type.
 
         Each call would find another one than the last, such as the count of calls or the new state of a model.
         """
         found = {}
         for write in self.journal.writes():
             before, now = write.before, self.journal.now(write)
-            kind = getattr(now, "python_type", type(now))  # of a number that is left open
-            if kind not in NUMBERS and (
-                kind is not type(before) or isinstance(before, (*VALUES, *CODE, torch.nn.Module))
-            ):
-                continue
+            kind = now.python_type if isinstance(now, NumberProxy) else type(now)
+            are_numbers = kind in NUMBERS and type(before) in NUMBERS
+            are_objects = kind is type(before) and not isinstance(before, (*VALUES, *CODE, torch.nn.Module))
             place = Source(self.source_of(write.target) or held(write.target, ""), write.kind, write.key).place
-            if now is not before and type(before) in (kind, *NUMBERS) and place is not None:
+            if (are_numbers or are_objects) and now is not before and place is not None:
                 found[place] = type(before)
         return found
 
