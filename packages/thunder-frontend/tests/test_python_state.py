@@ -11,7 +11,7 @@ import torch
 from against_eager import tensors
 from torch import nn
 
-from thunder_frontend import AcquisitionError, cache_misses, jit
+from thunder_frontend import AcquisitionError, cache_misses, jit, last_epilogue_traces
 
 
 class Record:
@@ -247,3 +247,67 @@ def test_appending_is_undone_if_compiling_fails():
     with pytest.raises(AcquisitionError):
         jit(refused)(torch.ones(2), kept)
     assert kept == [1.0]
+
+
+SHARED = 3
+
+
+def sets_a_global(state, x):
+    global SHARED
+    SHARED = x.shape[0]
+    return x + 1
+
+
+def sets_an_attribute(state, x):
+    state.count = x.shape[0]
+    return x + 1
+
+
+def sets_an_item(state, x):
+    state.table["count"] = x.shape[0]
+    return x + 1
+
+
+def puts_the_same_object(state, x):
+    state.history = state.kept
+    return x + 1
+
+
+@pytest.mark.parametrize("sets", [sets_a_global, sets_an_attribute, sets_an_item, puts_the_same_object])
+def test_what_is_written_without_being_read_is_written_again_over_anything(sets, monkeypatch):
+    kept = {"a": 1}
+    state = types.SimpleNamespace(count=3, table={"count": 3}, history=kept, kept=kept)
+
+    def seen():
+        return SHARED, state.count, state.table["count"], state.history is state.kept
+
+    compiled = jit(lambda x: sets(state, x))
+    monkeypatch.setitem(globals(), "SHARED", 3)
+    compiled(torch.ones(3))
+    assert seen() == (3, 3, 3, True)
+    monkeypatch.setitem(globals(), "SHARED", 7)
+    state.count, state.table["count"], state.history = 7, 7, {}
+    compiled(torch.ones(3))
+    expected = {sets_a_global: (3, 7, 7, False), sets_an_attribute: (7, 3, 7, False), sets_an_item: (7, 7, 3, False)}
+    assert seen() == expected.get(sets, (7, 7, 7, True))
+
+
+def test_what_is_put_back_is_not_written():
+    class Restores(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = 2.0
+
+        def forward(self, x):
+            before, self.scale = self.scale, 5.0
+            result = x * self.scale
+            self.scale = before
+            return result
+
+    eager, module = Restores(), Restores()
+    compiled = jit(module)
+    for scale in (2.0, 2.0, 3.0):
+        eager.scale = module.scale = scale
+        assert torch.equal(compiled(torch.ones(2)), eager(torch.ones(2)))
+        assert module.scale == eager.scale
+    assert "scale" not in str(last_epilogue_traces(compiled)[-1])

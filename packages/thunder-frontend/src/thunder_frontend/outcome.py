@@ -190,7 +190,7 @@ class Outcome:
             return [Effect("refill", target, None, template(_copied(now), tensor, self.calls.world))]
         if now is MISSING:
             self.calls.world.containers.deleted(write)
-        if now is write.before:
+        if now is write.before and (now is MISSING or self.calls.world.is_fixed(write.kind, write.target, write.key)):
             return []
         if now is MISSING and write.kind == "context":
             raise AcquisitionError(f"the program takes its value from {write.target!r}, which it did not set")

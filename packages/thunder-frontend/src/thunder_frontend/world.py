@@ -263,6 +263,11 @@ class World:
         elif not isinstance(value, CODE) or _is_bound(value):
             self.hold(value.__self__ if _is_bound(value) else value, str(source))
 
+    def is_fixed(self, kind: str, target: Any, key: Any) -> bool:
+        """Whether what is found at a place of an object that is held is guarded to be the very same on every call."""
+        container = getattr(target, "__dict__", None) if kind == "attribute" else target
+        return (id(container), key) in self._facts
+
     def exchanges(self) -> dict[Place, type]:
         """Return where the program puts another number, or another object of the type, than it found; with the type.
 
