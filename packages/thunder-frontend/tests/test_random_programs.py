@@ -108,6 +108,8 @@ def test_views_writes_and_aliases_agree_with_eager(program):
             "return [u * 1, w, x]",
             "apart",
         ),
+        ("v = x.split(2, -1)[0]\nw = v[None]\nx.unsqueeze_(0)\nreturn [v, w]", "two views that require grad"),
+        ("v = y[:]\nv.data = v.data * 2\nv.detach_()\nreturn [v]", "larger"),
     ],
 )
 def test_what_random_programs_found_stays_found(body, kind):

@@ -391,3 +391,13 @@ def test_products_of_experts_take_any_number_of_tokens(dtype):
         args = torch.randn(tokens, 8, dtype=dtype), weight, torch.tensor([2, 4, tokens], dtype=torch.int32)
         torch.testing.assert_close(compiled(*args), program(*args))
     assert cache_misses(compiled) == 2
+
+
+def test_a_view_that_computes_nothing_is_made_where_autograd_records_nothing():
+    def program(x):
+        rolled = x.roll(1)
+        with torch.no_grad():
+            return rolled.T
+
+    x = mark_dynamic(torch.arange(3.0), 0).requires_grad_() * 1
+    assert symbolic(program)(mark_dynamic(x, 0)).is_leaf

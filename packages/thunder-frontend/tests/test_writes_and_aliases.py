@@ -460,3 +460,21 @@ def test_as_strided_beyond_a_view_drops_gradients_and_is_refused():
         jit(beyond)(randn(3, 3, requires_grad=True))
     same_as_eager(lambda x: torch.as_strided(x[:, ::2], (2, 2), (3, 2)) * 2, randn(3, 3, requires_grad=True))
     same_as_eager(lambda x: torch.as_strided(x[1:], (2, 2), (1, 3)) * 2, randn(3, 3, requires_grad=True))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: (x.chunk(2)[0], x.mul_(2))[0],
+        lambda x: (lambda y: (y.chunk(2)[0], y.mul_(2))[0])(x * 1),
+        lambda x: (x.split(1)[0], x.unsqueeze_(0))[0],
+    ],
+    ids=["of an argument", "of a result", "of what got another shape"],
+)
+def test_a_view_whose_history_is_lost_is_returned_with_its_values_alone(program):
+    base = torch.arange(4.0, requires_grad=True)
+    expected, result = program(base * 1), jit(program)(base * 1)
+    assert torch.equal(result.detach(), expected.detach())
+    for view in (expected, result):
+        with pytest.raises(RuntimeError, match="is a view and its base or another view of its base has been modified"):
+            (view * 2).sum().backward()

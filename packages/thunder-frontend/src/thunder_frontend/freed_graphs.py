@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence, Set
-from typing import Any
-
-import torch
-from torch.autograd.function import once_differentiable
 
 from thunder_ir import BoundSymbol, OpTags, TensorProxy
-
-T = torch.Tensor
 
 
 def ancestors(bound_symbols: Sequence[BoundSymbol], results: Sequence[TensorProxy]) -> set[str]:
@@ -82,22 +76,3 @@ def check_not_freed(gone_through: Collection[str], spent: Set[str]) -> None:
     """
     if not spent.isdisjoint(gone_through):
         raise RuntimeError(SECOND_TIME)
-
-
-class Spent(torch.autograd.Function):
-    """A value of whose graph nothing is left."""
-
-    @staticmethod
-    def forward(context: Any, value: T, anchor: T) -> T:
-        return value.detach()
-
-    @staticmethod
-    @once_differentiable  # type: ignore[misc]
-    def backward(context: Any, cotangent: T) -> Any:
-        raise RuntimeError(SECOND_TIME)
-
-
-def spent(value: T) -> T:
-    """Return a result whose graph was freed by ``backward()``: it requires grad, and has no gradient any more."""
-    with torch.enable_grad():
-        return Spent.apply(value, torch.empty(0, requires_grad=True))  # type: ignore[no-any-return]

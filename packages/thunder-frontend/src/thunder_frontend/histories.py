@@ -126,14 +126,20 @@ def check_history(tensor: TracedTensor) -> None:
     Raises:
         RuntimeError: it cannot be.
     """
-    if not is_stale(tensor) or not base_of(tensor)._proxy.requires_grad:
-        return
-    reason = fixed_reason(tensor)
+    reason = outdated(tensor)
     if reason is not None:
-        raise RuntimeError(
-            f"{reason} and its base or another view of its base has been modified inplace, which autograd forbids."
-        )
-    tensor._has_node = True
+        raise RuntimeError(reason)
+    tensor._has_node |= is_stale(tensor) and base_of(tensor)._proxy.requires_grad
+
+
+def outdated(tensor: TracedTensor) -> str | None:
+    """Say why autograd would refuse to look at the history of a view; ``None`` if it would not."""
+    if not is_stale(tensor) or not base_of(tensor)._proxy.requires_grad:
+        return None
+    reason = fixed_reason(tensor)
+    if reason is None:
+        return None
+    return f"{reason} and its base or another view of its base has been modified inplace, which autograd forbids."
 
 
 __all__ = [
@@ -144,6 +150,7 @@ __all__ = [
     "fixed_reason",
     "is_stale",
     "is_unconnected",
+    "outdated",
     "was_parted",
     "was_recorded",
 ]

@@ -92,11 +92,17 @@ class Stages:
         """Return what stands for the tensors as they were."""
         return [s.before for s in self._stages.values()]
 
-    def note_view(self, parent: TracedTensor, template: Any) -> None:
-        """Note the template of a view of ``parent``, in case that is a tensor as it was."""
-        stage = self._stages.get(id(parent))
-        if stage is not None:
-            stage.views.append(template)
+    def note_view(self, view: TracedTensor, template: Any) -> None:
+        """Note the template of a view, in case it is one of a tensor as it was, or of views of that."""
+        seen = view._viewed_as
+        while seen is not None:
+            stage = self._stages.get(id(seen.parent))
+            if stage is not None:
+                stage.views.append(template)
+                return
+            seen = seen.parent._viewed_as
+            if seen is not None and (seen.in_place or seen.cuts):
+                return
 
     def effects(
         self, template: Callable[[TracedTensor], Any], history: Callable[[TracedTensor], list[Effect]]

@@ -9,14 +9,22 @@ import torch
 
 from thunder_frontend.buffers import copy_of
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.freed_graphs import descendants, spent
-from thunder_frontend.histories import is_unconnected
+from thunder_frontend.freed_graphs import SECOND_TIME, descendants
+from thunder_frontend.histories import is_unconnected, outdated
 from thunder_frontend.inner_backward import as_gradient
 from thunder_frontend.journal import MISSING, Write
 from thunder_frontend.leaves import AsClass, as_leaf
 from thunder_frontend.outputs import Built, Outside, proxies_of, template
 from thunder_frontend.program import Effect
-from thunder_frontend.remade import RemadeView, as_inference, as_normal, with_attributes, with_gradient, with_history
+from thunder_frontend.remade import (
+    NoGraph,
+    RemadeView,
+    as_inference,
+    as_normal,
+    with_attributes,
+    with_gradient,
+    with_history,
+)
 from thunder_frontend.sources import held
 from thunder_frontend.storage import current_value
 from thunder_frontend.traced_tensor import TracedTensor
@@ -99,6 +107,11 @@ class Outcome:
         return leaf
 
     def _value_template(self, traced: TracedTensor, with_gradient: bool = True) -> Any:
+        made = self._connected_template(traced, with_gradient)
+        reason = outdated(traced) if with_gradient else None
+        return made if reason is None else Built(NoGraph(reason), (made,))
+
+    def _connected_template(self, traced: TracedTensor, with_gradient: bool) -> Any:
         view = traced._viewed_as
         current = current_value(traced, self.calls)
         unconnected = with_gradient and is_unconnected(traced)
@@ -110,7 +123,7 @@ class Outcome:
             before_leaf = parent_leaf and not traced._proxy.requires_grad
             parent = (self._value_template if before_leaf else self._tensor_template)(view.parent)
             made = Built(remade, (parent, *map(self._unwritten, given)))
-            self.calls.stages.note_view(view.parent, made)
+            self.calls.stages.note_view(traced, made)
             # in place, after the view was made
             forgets = not self.calls.requires_grad(view.parent) or self.calls.is_forgotten(traced)
             detached = traced._leaf is None and forgets
@@ -121,7 +134,7 @@ class Outcome:
         if unconnected:
             return Built(as_leaf, (self.calls.on_values(T.detach, (value,), {}),))
         if value.requires_grad and value.name in self.spent:
-            return Built(spent, (self.calls.on_values(T.detach, (value,), {}),))
+            return Built(NoGraph(SECOND_TIME), (self.calls.on_values(T.detach, (value,), {}),))
         if traced._memory.inference is not torch.is_inference_mode_enabled() and not value.requires_grad:
             return Built(as_inference if traced._memory.inference else as_normal, (value,))
         return value

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from thunder_ir import substitute
 
@@ -27,6 +28,37 @@ def with_history(view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """Return a view that shares memory with others and has a history of its own: that of ``value``, its equal."""
     with torch.enable_grad():
         return WithHistory.apply(view.detach(), value)  # type: ignore[no-any-return]
+
+
+class WithoutGraph(torch.autograd.Function):
+    """A tensor that requires grad, and has no gradient."""
+
+    @staticmethod
+    def forward(context: Any, value: torch.Tensor, anchor: torch.Tensor, reason: str) -> torch.Tensor:
+        context.reason = reason
+        return value.detach()
+
+    @staticmethod
+    @once_differentiable  # type: ignore[misc]
+    def backward(context: Any, cotangent: torch.Tensor) -> Any:
+        raise RuntimeError(context.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class NoGraph:
+    """Makes a tensor of the same memory that requires grad, and whose gradient nobody can ask for.
+
+    Args:
+        reason: what is raised where somebody does.
+    """
+
+    reason: str
+    __name__ = "without_graph"
+
+    def __call__(self, value: torch.Tensor) -> torch.Tensor:
+        """Return the other tensor."""
+        with torch.enable_grad():
+            return WithoutGraph.apply(value.detach(), torch.empty(0, requires_grad=True), self.reason)  # type: ignore[no-any-return]
 
 
 def with_gradient(tensor: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
@@ -91,4 +123,4 @@ class RemadeView:
         return made if self.index is None else made[self.index]
 
 
-__all__ = ["RemadeView", "with_attributes", "with_gradient", "with_history"]
+__all__ = ["NoGraph", "RemadeView", "with_attributes", "with_gradient", "with_history"]

@@ -419,6 +419,8 @@ class TorchCalls:
                 copied = output is parent._proxy or output is parent._shown
                 layout = {"memory_format": _memory_format(view)}
                 return self.wrap(self.on_values(torch.clone, (output,), layout) if copied else output)
+            if output.requires_grad and not view.tracked:  # of some sizes it computes nothing
+                output = self.on_values(T.detach, (output,), {})
             tensor = self.new_traced(output)
             share_storage(tensor, view)
             return tensor
