@@ -180,3 +180,61 @@ def test_an_input_that_the_program_makes_require_grad():
     assert cache_misses(compiled) == 1
     compiled(positions, weight)
     assert "requires_grad True" in explain_misses(compiled)[0][0]
+
+
+def gradients_by(function, *make):
+    given = [m() for m in make]
+    return torch.autograd.grad(function(*given).sum(), [t for t in given if t.requires_grad], allow_unused=True)
+
+
+def leaf(*shape):
+    return lambda: torch.arange(float(torch.Size(shape).numel())).reshape(shape).requires_grad_()
+
+
+def leaf_in_columns(*shape):
+    return lambda: leaf(*shape[::-1])().detach().t().requires_grad_()
+
+
+@pytest.mark.parametrize(
+    ("function", "make"),
+    [
+        (lambda x: x.mean(), [leaf(2, 3)]),
+        (lambda x: x.sum(), [leaf(2, 3)]),
+        (lambda x: (x * 2).sum(1), [leaf(2, 3)]),
+        (lambda x: x.mean((2, 3)) * 2, [leaf(1, 2, 4, 4)]),
+        (lambda x, y: x @ y.t(), [leaf(2, 3), leaf(4, 3)]),
+        (lambda x, y: x @ y, [leaf_in_columns(2, 3), leaf(3, 4)]),
+        (F.linear, [leaf_in_columns(2, 3), leaf(4, 3)]),
+        (F.linear, [leaf(5, 3), leaf_in_columns(4, 3)]),
+        (lambda x: x * 2, [leaf_in_columns(2, 3)]),
+    ],
+    ids=["mean", "sum", "of doubles", "of images", "transposed", "columns", "linear", "weight in columns", "doubled"],
+)
+def test_gradients_are_laid_out_as_eagers(function, make):
+    expected, found = gradients_by(function, *make), gradients_by(jit(function), *make)
+    torch.testing.assert_close(found, expected)
+    assert [g.stride() for g in found] == [g.stride() for g in expected]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y, w: y.copy_(w),
+        lambda y, w: y.copy_(w.detach()),
+        lambda y, w: y.__setitem__(slice(None), w),
+        lambda y, w: y.__setitem__(..., 1),
+        lambda y, w: y.zero_(),
+        lambda y, w: y[0].copy_(w[0]),
+        lambda y, w: y.data.copy_(w),
+    ],
+    ids=["copy", "of a constant", "all", "a number", "zero", "a part", "data"],
+)
+def test_what_was_written_over_has_zeros_for_its_gradient(write):
+    def program(x, w):
+        y = x * 1
+        write(y, w)
+        return y * w
+
+    expected, found = [gradients_by(f, leaf(3), leaf(3)) for f in (program, jit(program))]
+    assert [g is None for g in found] == [g is None for g in expected]
+    torch.testing.assert_close(found, expected)

@@ -294,7 +294,7 @@ def _differentiated(
             split = differentiate(keep_written_inputs(written, trace))
         split = replace(split, forward=with_distinct_outputs(split.forward))
         traces.append(split.forward)
-        backward_traces += [split.backward, tidy(split.backward)]
+        backward_traces += [split.backward, tidy(split.backward, apart=True)]
     with timer("executors"):
         traces += execution_traces(split.forward, options.executors)
         _after_optimisation(traces, options)

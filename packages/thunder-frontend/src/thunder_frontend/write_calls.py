@@ -14,7 +14,7 @@ from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.histories import base_of, check_reads, check_written, was_parted
 from thunder_frontend.metadata_calls import laid_out
 from thunder_frontend.metadata_writes import MetadataWrite
-from thunder_frontend.overwrites import record_overwritten
+from thunder_frontend.overwrites import record_overwritten, record_overwritten_whole
 from thunder_frontend.storage import (
     View,
     current_value,
@@ -86,6 +86,9 @@ class WriteCalls(TorchCalls):
                 self.resize(target, value)
             else:
                 self.check_sources(mutation, target)
+                held = self.value(target)
+                if value.requires_grad and held.requires_grad and torch.is_grad_enabled() and _writes_all(mutation):
+                    value = record_overwritten_whole(self.builder, held, value)
                 self.assign(target, value, mutation.written is not None)
                 target._has_node |= value.requires_grad and torch.is_grad_enabled() and not in_part
         if not mutation.returns_targets:
@@ -338,6 +341,15 @@ class WriteCalls(TorchCalls):
             if require_grad:
                 self.leaves.begin(made)
             return made
+
+
+def _writes_all(mutation: Mutation) -> bool:
+    """Whether nothing is left of what the target held, though it was given to the function that computes the values."""
+    if mutation.function is not setitem:
+        return mutation.function is copy
+    key = mutation.args[1]
+    keys = key if key.__class__ is tuple else (key,)
+    return all([k is ... or k.__class__ is slice and (k.start is k.stop is k.step is None) for k in keys])
 
 
 def _looks_up(key: Any) -> bool:

@@ -52,10 +52,17 @@ def matmul(a: TensorProxy, b: TensorProxy) -> TensorProxy:
     return a.like(shape=(*a.shape[:-1], b.shape[-1]), requires_grad=any_requires_grad(a, b))
 
 
+def _product_for(operand: TensorProxy, a: Any, b: Any) -> Any:
+    """Return ``a @ b``, the gradient of ``operand``: laid out in columns where a single matrix is."""
+    known = operand.ndim == 2 and all([n.__class__ is int for n in (*(operand.strides or (None,)), operand.shape[0])])
+    in_columns = known and operand.strides == (1, operand.shape[0])
+    return swapped(matmul(swapped(b), swapped(a))) if in_columns else matmul(a, b)
+
+
 @vjp_rule(matmul)
 def matmul_vjp(a: TensorProxy, b: TensorProxy) -> tuple[TensorProxy, Pullback]:
     """``da = dy @ b.mH`` and ``db = a.mH @ dy``."""
-    return matmul(a, b), lambda dy: (matmul(dy, adjoint(b)), matmul(adjoint(a), dy))
+    return matmul(a, b), lambda dy: (_product_for(a, dy, adjoint(b)), _product_for(b, adjoint(a), dy))
 
 
 @jvp_rule(matmul)
@@ -119,8 +126,8 @@ def linear_vjp(a: TensorProxy, weight: TensorProxy, bias: Any) -> tuple[TensorPr
 
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
         rows = _rows(dy)
-        da = matmul(rows, conjugate(weight))
-        dweight = matmul(swapped(rows), conjugate(_rows(a)))
+        da = _product_for(a, rows, conjugate(weight))
+        dweight = _product_for(weight, swapped(rows), conjugate(_rows(a)))
         return (
             da if a.ndim == 2 else reshape(da, a.shape),
             dweight,

@@ -17,13 +17,18 @@ from thunder_prims.shape import broadcast_in_dim, cat, pad, reshape, slice, tran
 
 
 @trace_pass
-def tidy(trace: Trace) -> Trace:
+def tidy(trace: Trace, apart: bool = False) -> Trace:
     """Drop moves of elements that move nothing, join those that follow one another, and put parts together at once.
 
-    What is repeated and then computed elementwise is computed first and then repeated. The gradient of a tensor that
+    What is repeated and then computed elementwise is computed first and then repeated, unless it is a result, whose
+    elements lie apart. The gradient of a tensor that
     was split is a sum of its parts, each padded by zeros to the size of the whole; that becomes one ``cat`` of the
     parts. The pass is for programs that rules have made, which are full of such things. It keeps values, but for the
     order in which a part is added to what overlaps with it.
+
+    Args:
+        trace: the program.
+        apart: whether the elements of a result that repeats what was computed elementwise shall lie apart, too.
 
     Example:
         >>> from thunder_ir import Tensor, trace_of
@@ -35,7 +40,7 @@ def tidy(trace: Trace) -> Trace:
             t3 = prims.cat((a, b), 0)  # float32[5]
             return t3
     """
-    moved = rewrite(trace, _Moves().visit)
+    moved = rewrite(trace, _Moves(frozenset([p.name for p in trace.outputs]), apart).visit)
     joined = _Sums(moved).joined()
     return trace if joined is trace else dead_code_elimination(joined)
 
@@ -49,9 +54,17 @@ class _Repeated:
 
 
 class _Moves:
-    """Visits a program and simplifies what moves elements."""
+    """Visits a program and simplifies what moves elements.
 
-    def __init__(self) -> None:
+    Args:
+        results: the names of what the program returns.
+        apart: as for :func:`tidy`.
+    """
+
+    def __init__(self, results: frozenset[str], apart: bool) -> None:
+        self.results = results
+        self.apart = apart
+        self.computed: dict[str, BoundSymbol] = {}  # elementwise, where results are to lie apart
         self.reshaped: dict[str, TensorProxy] = {}  # from the result of a reshape to what it was made of
         self.transposed: dict[str, tuple[TensorProxy, tuple[int, ...]]] = {}
         self.repeated: dict[str, _Repeated] = {}
@@ -60,7 +73,7 @@ class _Moves:
         simplify = _SIMPLIFY.get(bound.symbol)
         if simplify is not None:
             return simplify(self, bound.output, *bound.args)
-        if self.repeated and OpTags.ELEMENTWISE in bound.symbol.tags and isinstance(bound.symbol, Prim):
+        if (self.repeated or self.apart) and OpTags.ELEMENTWISE in bound.symbol.tags and isinstance(bound.symbol, Prim):
             return self.elementwise(bound)
         return KEEP
 
@@ -68,7 +81,11 @@ class _Moves:
         """Compute each element once where all operands repeat theirs in the same way."""
         found = [self.repeated.get(a.name) for a in bound.args if isinstance(a, TensorProxy)]
         first = found[0] if found else None
-        if first is None or not isinstance(bound.output, TensorProxy):
+        if not isinstance(bound.output, TensorProxy):
+            return KEEP
+        if self.apart:
+            self.computed[bound.output.name] = bound
+        if first is None or bound.output.name in self.results:
             return KEEP
         if any([f is None or f.dims != first.dims or not _equal(f.of.shape, first.of.shape) for f in found]):
             return KEEP
@@ -80,6 +97,10 @@ class _Moves:
     def broadcast_in_dim(self, output: TensorProxy, a: TensorProxy, shape: Sequence[Any], dims: Sequence[int]) -> Any:
         if _equal(a.shape, shape):
             return a
+        last = self.computed.get(a.name)
+        if last is not None and output.name in self.results:
+            whole = [broadcast_in_dim(v, shape, dims) if isinstance(v, TensorProxy) else v for v in last.args]
+            return last.symbol(*whole)
         self.repeated[output.name] = _Repeated(a, tuple(dims))
         return KEEP
 

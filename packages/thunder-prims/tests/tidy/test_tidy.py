@@ -181,3 +181,22 @@ def test_values_are_kept_on_random_programs(seed):
     trace = trace_with(program, x, y)
     for have, want in zip(evaluate(prims.tidy(trace), x, y), evaluate(trace, x, y), strict=True):
         np.testing.assert_allclose(have, want, rtol=1e-12, atol=1e-12)
+
+
+def test_results_are_repeated_before_they_are_computed_where_they_shall_lie_apart():
+    def program(dy):
+        once = prims.div(dy, 6)
+        return prims.broadcast_in_dim(once, (2, 3), ()), prims.mul(prims.broadcast_in_dim(dy, (2, 3), ()), 2)
+
+    trace = trace_of(program, Tensor(()))
+    assert_text(
+        prims.tidy(trace, apart=True),
+        """
+        def program(dy: "float32[]"):
+            t4 = prims.broadcast_in_dim(dy, (2, 3), ())  # float32[2, 3]
+            t1 = prims.div(t4, 6)  # float32[2, 3]
+            t2 = prims.broadcast_in_dim(dy, (2, 3), ())  # float32[2, 3]
+            t3 = prims.mul(t2, 2)  # float32[2, 3]
+            return (t1, t3)
+        """,
+    )
