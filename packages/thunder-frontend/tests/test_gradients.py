@@ -238,3 +238,20 @@ def test_what_was_written_over_has_zeros_for_its_gradient(write):
     expected, found = [gradients_by(f, leaf(3), leaf(3)) for f in (program, jit(program))]
     assert [g is None for g in found] == [g is None for g in expected]
     torch.testing.assert_close(found, expected)
+
+
+def test_a_gradient_by_what_is_not_used_is_refused_in_eagers_words():
+    def program(x, y):
+        return torch.autograd.grad((x * 2).sum(), (x, y))
+
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    expected = str(pytest.raises(RuntimeError, program, x, y).value)
+    assert str(pytest.raises(RuntimeError, jit(program), x, y).value) == expected
+
+
+def test_a_power_of_doubles_is_not_written_to_floats():
+    def program(x):
+        return x.float_power_(2)
+
+    same_as_eager(program, torch.arange(3.0))
+    same_as_eager(program, torch.arange(3.0).double())

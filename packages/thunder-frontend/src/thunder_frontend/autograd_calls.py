@@ -58,7 +58,7 @@ def _detach_in_place(calls: Any, tensor: T) -> Any:
     traced = calls.traced(tensor)
     was = traced
     while was._past is not None or was._viewed_as is not None and was._viewed_as.in_place:
-        was = was._past or was._viewed_as.parent
+        was = was._past if was._past is not None else was._viewed_as.parent
     viewed = was._viewed_as is not None and was.source is None and not was._viewed_as.cuts
     if viewed or calls.is_view(traced):
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")

@@ -42,12 +42,19 @@ def inner_gradients(
             if gradient is None and materialize_grads:
                 gradient = calls.on_values(torch.zeros_like, (calls.value(tensor),), {})
             if gradient is None and not allow_unused:
-                raise RuntimeError(
-                    "One of the differentiated Tensors appears to not have been used in the graph. Set "
-                    "allow_unused=True if this is the desired behavior."
-                )
+                _refuse_unused([g is not None for g in gradients])
             made.append(None if gradient is None else calls.wrap(gradient))
         return tuple(made)
+
+
+def _refuse_unused(used: Sequence[bool]) -> None:
+    """Raise what PyTorch does, in its words, if some of the tensors that are differentiated by are not used."""
+    with torch.enable_grad():
+        tensors = [torch.zeros((), requires_grad=True) for _ in used]
+        total = torch.zeros((), requires_grad=True) * 1
+        for tensor, is_used in zip(tensors, used, strict=True):
+            total = total + tensor if is_used else total
+        torch.autograd.grad(total, tensors)
 
 
 def autograd_grad(

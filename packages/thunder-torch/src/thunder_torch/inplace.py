@@ -137,6 +137,9 @@ _RESIZING = frozenset({
 })  # fmt: skip
 """In-place methods that change the metadata of their target rather than its values."""
 
+_OF_THEIR_OWN = frozenset({"bernoulli_", "float_power_"})
+"""In-place methods that take other arguments than their out-of-place counterparts, or refuse more."""
+
 
 def batch_norm_updating(
     input: torch.Tensor,
@@ -197,7 +200,7 @@ def functional_of(function: Any) -> Callable[..., Any] | None:
     plain = getattr(where, name[:-1], None) if where is not None else None
     if plain is None and place == "torch.nn.functional":
         plain = getattr(torch, name[:-1], None)
-    if plain is not None and callable(plain) and name not in ("bernoulli_",):
+    if plain is not None and callable(plain) and name not in _OF_THEIR_OWN:
         return plain
     return OutOfPlace(function)
 
