@@ -33,8 +33,10 @@ from thunder_torch.trials import (
     MISTOLD,
     SHAPED_BY_METADATA,
     data_dependent,
+    is_of_packed,
     on_real_tensors,
     real_of,
+    sizes_by_constants,
     sizes_by_trial,
     succeeds,
     tried,
@@ -246,6 +248,10 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     for proxy in tensors_of(args, kwargs):
         tuple(map(int, proxy.shape))  # PyTorch answers for these sizes, which the program is fixed to
     known = _strides_known(args, kwargs)
+    if is_of_packed(function, args):
+        spec = sizes_by_constants(function, args, kwargs, known)
+        if spec is not None:
+            return spec
     if name_of(function) in MISTOLD:
         return sizes_by_trial(
             function, args, kwargs, data_dependent(function, RuntimeError("no two trials agree")), known
