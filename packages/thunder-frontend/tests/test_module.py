@@ -271,3 +271,20 @@ def test_classes_are_derived_from_the_originals(pair):
         type("Further", (type(compiled),), {})
     with pytest.raises(TypeError, match="derive it from Module, and compile its instances with thunder.jit"):
         type("Further", (ThunderModule,), {})
+
+
+def test_a_module_of_lazy_ones_is_run_once():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lazy, self.calls, self.kept = nn.LazyLinear(2), 0, []
+
+        def forward(self, x):
+            self.calls += 1
+            self.kept.append(x.sum())
+            return self.lazy(x)
+
+    module = Counts()
+    jit(module)(torch.ones(2, 3))
+    assert module.calls == len(module.kept) == 1
+    assert module.lazy.weight.shape == (2, 3)

@@ -24,7 +24,6 @@ from thunder_frontend.compile_data import CompileData
 from thunder_frontend.dispatch import Dispatcher
 from thunder_frontend.dynamo import left_alone_by_dynamo
 from thunder_frontend.errors import because_of_builtins, with_state
-from thunder_frontend.lazy_modules import settle_lazy_parameters
 from thunder_frontend.left_open import LeftOpen
 from thunder_frontend.one_way import OtherWay
 from thunder_frontend.options import Options
@@ -185,7 +184,6 @@ class CompiledFunction(CompileData):
 
     def acquired(self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None = None) -> Program:
         """Return a call as a program, without running it; ``left_open`` tells what it leaves open."""
-        settle_lazy_parameters(self.function, args, kwargs)
         return acquire(
             self.function,
             args,
