@@ -144,8 +144,7 @@ class AttributeReads:
     def _not_shadowed(self, obj: Any, source: Source, own: dict[str, Any], name: str) -> None:
         if source.is_held:
             self._world.own_dict(obj, source)
-            mapping = held(own, f"{source}.__dict__")
-            self._world.require(MembershipGuard(mapping, name, False), id(own), name, "absent")
+            self._world.lacks(source, own, (name,))
         else:
             inside = Source(source, "attribute", "__dict__")
             self._world.require(MembershipGuard(inside, name, False), id(source), name, "absent")

@@ -169,9 +169,10 @@ class ContainerReads:
     def empty_at(self, base: Source, container: dict[str, Any], key: str) -> None:
         """Take in that what a dict which the compiled function holds has at ``key`` is an empty container."""
         there = container[key]
-        self._world.know(there, held(there, f"{base}[{key!r}]"))
-        if not self._world.journal.wrote(there) and not self._world.journal.written_at(container, "item", key):
-            self._world.require(EmptyGuard(Source(base, "item", key)), id(container), key, "empty")
+        if self._world.journal.wrote(there) or self._world.journal.written_at(container, "item", key):
+            self._world.know(there, held(there, f"{base}[{key!r}]"))
+        else:
+            self._world.is_empty(base, container, key)
 
     def deleted(self, write: Write) -> None:
         """Take in whether something was there that the program deleted in the end."""

@@ -9,6 +9,7 @@ import torch
 
 from thunder_frontend.guards import metadata_of, same_value
 from thunder_frontend.kinds import VALUES
+from thunder_frontend.sources import Source
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import World
 from thunder_ir import Proxy, TensorProxy
@@ -21,7 +22,7 @@ TABLES = (
 """What modules keep their parts in: read without going through an attribute."""
 
 PAIRED = frozenset({list, tuple, dict, OrderedDict})
-"""Classes of containers that are compared by what the program reads of them."""
+"""Classes of containers that are compared by what the program reads of them, and which have no attributes."""
 
 
 class Unlike(Exception):
@@ -59,11 +60,12 @@ class Counterparts:
         if known is not self:
             require(known is second)
             return
-        require(type(first) is type(second) and id(second) not in self._taken)
+        taken = id(second)
+        if type(first) is not type(second) or taken in self._taken:
+            raise Unlike
         require(first is second or not self._world.journal.touches(second))
-        self.of[id(first)] = second
-        self._taken[id(second)] = first
-        own = getattr(first, "__dict__", None)
+        self.of[id(first)], self._taken[taken] = second, first
+        own = getattr(first, "__dict__", None) if first.__class__ not in PAIRED else None
         if isinstance(own, dict):
             other = second.__dict__
             self.of[id(own)], self._taken[id(other)] = other, own
@@ -73,13 +75,22 @@ class Counterparts:
                     if table in own and table in other:
                         self.pair(own[table], other[table])
 
+    def paired(self, container: Any, owner: Source) -> Any:
+        """Return the counterpart of what keeps what is found on an object, ``None`` if both modules have the same."""
+        if not self.is_common(container):
+            return self.of[id(container)]
+        require(not owner.is_held or self.is_common(owner.held))
+        return None
+
     def match(self, first: Any, second: Any) -> None:
         """Compare what was read of the first module with what is in its place in the second."""
-        if isinstance(first, VALUES):
-            require(same_value(first, second))
-        elif isinstance(first, torch.Tensor):
+        if isinstance(first, torch.Tensor):
             self._match_tensors(first, second)
-        elif first is second or first.__class__ in PAIRED or isinstance(first, torch.nn.Module):
+        elif first.__class__ in PAIRED or isinstance(first, torch.nn.Module):
+            self.pair(first, second)
+        elif isinstance(first, VALUES):
+            require(same_value(first, second))
+        elif first is second:
             self.pair(first, second)
         else:
             raise Unlike

@@ -134,6 +134,14 @@ class Replay:
                     alone = guard.__class__ in OF_ONE_OBJECT and source.is_held
                     if not alone or id(source.held) in self.counterparts:
                         found.setdefault(what, fact)
+                case ("lacks", source, own, names):
+                    if id(own) in self.counterparts:
+                        _, _, _, before = found.get(("lacks", id(own)), (0, 0, 0, ()))
+                        together = tuple(dict.fromkeys((*before, *names)))
+                        found["lacks", id(own)] = ("lacks", source, own, together)
+                case ("empty", _, own, key):
+                    if id(own) in self.counterparts:
+                        found.setdefault(("empty", id(own), key), fact)
                 case ("know", value, _):
                     if id(value) in self.counterparts:
                         found.setdefault(("know", id(value)), fact)
@@ -150,6 +158,10 @@ class Replay:
                 return self._read(base, kind, key, value, slot)
             case ("guard", guard, what):
                 return self._guard(guard, what)
+            case ("lacks", source, own, names):
+                return self._lacks(source, own, names)
+            case ("empty", source, own, key):
+                return self._empty(source, own, key)
             case ("know", value, source):
                 return self._know(value, source)
             case _:  # an object that code which cannot be watched looked into
@@ -161,11 +173,11 @@ class Replay:
             second = self._evaluated(Source(base, kind, key))
             self.pairs.match(value, second)
             return lambda: self.world.read(self._moved(base), kind, key, second)
-        if slot is None or self.pairs.is_common(slot[0]):
+        container = None if slot is None else self.pairs.paired(slot[0], base)
+        if container is None:
             if not isinstance(value, VALUES):
                 self.pairs.match(value, value)
             return None
-        container = self.counterparts[id(slot[0])]
         try:
             second = container[key]
         except LookupError:
@@ -195,6 +207,21 @@ class Replay:
             self.world.require(moved, *[ids.get(w, w) if w.__class__ is int else w for w in what])
 
         return guard_it
+
+    def _lacks(self, source: Source, own: dict[str, Any], names: tuple[str, ...]) -> Callable[[], Any] | None:
+        second = self.pairs.paired(own, source)
+        if second is None:
+            return None
+        require(second.keys().isdisjoint(names))
+        return lambda: self.world.lacks(self._moved(source), second, names)
+
+    def _empty(self, source: Source, own: dict[str, Any], key: str) -> Callable[[], Any] | None:
+        second = self.pairs.paired(own, source)
+        if second is None:
+            return None
+        require(key in second and not second[key])
+        self.pairs.pair(own[key], second[key])
+        return lambda: self.world.is_empty(self._moved(source), second, key)
 
     def _know(self, value: Any, source: Source) -> Callable[[], Any] | None:
         if not source.is_held or self.pairs.is_common(value):

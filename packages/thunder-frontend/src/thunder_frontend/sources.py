@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import torch
@@ -37,6 +37,7 @@ class Source:
     kept: Any = None
     is_held: bool = False
     is_weak: bool = False
+    _text: str | None = field(default=None, init=False, repr=False)
 
     @property
     def held(self) -> Any:
@@ -104,6 +105,13 @@ class Source:
                 return base[self.key]
 
     def __str__(self) -> str:
+        text = self._text
+        if text is None:
+            text = self._written()
+            object.__setattr__(self, "_text", text)  # what lies behind it asks for it, too
+        return text
+
+    def _written(self) -> str:
         if self.base is None:
             return str(self.key)
         match self.kind:

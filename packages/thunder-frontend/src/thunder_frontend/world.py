@@ -21,9 +21,11 @@ from thunder_frontend.container_reads import ContainerReads
 from thunder_frontend.function_reads import FunctionReads
 from thunder_frontend.guards import (
     DistinctObjectsGuard,
+    EmptyGuard,
     Guard,
     HeldPartGuard,
     IdentityGuard,
+    MembershipGuard,
     SameAsBeforeGuard,
     SameObjectGuard,
     TypeGuard,
@@ -150,6 +152,24 @@ class World:
             self._facts.add(fact)
             self.guards.append(guard)
 
+    def lacks(self, source: Source, own: dict[str, Any], names: Iterable[str]) -> None:
+        """Guard that what a held object, which ``source`` leads to, keeps its attributes in has none of these names."""
+        self.log.append(("lacks", source, own, names))
+        new = [name for name in names if (id(own), name, "absent") not in self._facts]
+        if new:
+            self._facts.update([(id(own), name, "absent") for name in new])
+            mapping = held(own, f"{source}.__dict__")
+            self.guards += [MembershipGuard(mapping, name, False) for name in new]
+
+    def is_empty(self, source: Source, own: dict[str, Any], key: str) -> None:
+        """Guard that what a dict which the compiled function holds has at a key is an empty container."""
+        self.log.append(("empty", source, own, key))
+        logged = len(self.log)
+        there = own[key]
+        self.know(there, held(there, f"{source}[{key!r}]"))
+        self.require(EmptyGuard(Source(source, "item", key)), id(own), key, "empty")
+        del self.log[logged:]  # who repeats it gets them again
+
     # --- reads ---------------------------------------------------------------------------------------------------
 
     def read(self, base: Source, kind: str, key: Any, value: Any, slot: tuple[Any, Any] | None = None) -> Any:
@@ -177,7 +197,9 @@ class World:
             if not isinstance(value, VALUES) or has_attributes(value):
                 self.hold(value, str(Source(base, kind, key)))
             return value
+        logged = len(self.log)
         self._take(Source(base, kind, key), value, slot)
+        del self.log[logged:]  # who reads it again notes what follows from it again
         return value
 
     def _is_exchanged(self, value: Any, base: Source, kind: str, key: Any) -> bool:

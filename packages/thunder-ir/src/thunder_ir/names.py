@@ -38,7 +38,9 @@ class Names:
 
     def take(self, wanted: str) -> str:
         """Return ``wanted`` made into an identifier, with a number behind it if it is taken, and take it."""
-        name = "".join(c if c.isalnum() and c.isascii() else "_" for c in wanted) or "_"
+        name = wanted
+        if not (name.isidentifier() and name.isascii()):
+            name = "".join([c if c.isalnum() and c.isascii() else "_" for c in wanted]) or "_"
         if name[0].isdigit() or keyword.iskeyword(name):
             name = f"_{name}"
         if name in self._taken:

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 import optree
@@ -63,7 +64,7 @@ def substitute(value: Any, mapping: dict[str, Any]) -> Any:
             else substitute(item, mapping)
             for item in value
         ]
-        if all(map(_is, items, value)):
+        if all(map(is_, items, value)):
             return value
         if value.__class__ is tuple:
             return tuple(items)
@@ -72,7 +73,7 @@ def substitute(value: Any, mapping: dict[str, Any]) -> Any:
         return value._make(items) if hasattr(value, "_make") else value.__class__(items)
     if value.__class__ is dict:
         values = {key: substitute(item, mapping) for key, item in value.items()}
-        return value if all(map(_is, values.values(), value.values())) else values
+        return value if all(map(is_, values.values(), value.values())) else values
     if isinstance(value, slice):
         parts = (value.start, value.stop, value.step)
         new = substitute(parts, mapping)
@@ -107,10 +108,6 @@ def rebuild(cls: Any, fields: dict[str, Any]) -> Any:
 def can_construct(cls: Any) -> bool:
     """Whether the constructor of a dataclass takes all of its fields."""
     return cls.__dataclass_params__.init and all([field.init for field in dataclasses.fields(cls)])
-
-
-def _is(a: Any, b: Any) -> bool:
-    return a is b
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
