@@ -135,12 +135,13 @@ class _Claimer:
             return
         operator = implementation.execution_symbol()
         if operator is not None:
-            args, kwargs = bound.args, bound.kwargs
-            if implementation.arrange is not None:
-                arranged = implementation.arrange(*args, **kwargs)
-                args, kwargs = arranged.args, arranged.kwargs
             tags = bound.tags | bound.symbol.tags if bound.symbol.tags else bound.tags
-            self.claimed.append(_ready(BoundSymbol(operator, args, kwargs, bound.output, bound.location, tags)))
+            if implementation.arrange is None:
+                made = bound.as_call_of(operator, tags)
+            else:
+                arranged = implementation.arrange(*bound.args, **bound.kwargs)
+                made = BoundSymbol(operator, arranged.args, arranged.kwargs, bound.output, bound.location, tags)
+            self.claimed.append(_ready(made))
 
     def transformed(
         self, bound: BoundSymbol, executor: Executor, transform: Callable[..., Any]

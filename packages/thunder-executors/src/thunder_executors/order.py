@@ -83,7 +83,8 @@ class _Flow:
         held = most = self.given
         for position, less in zip(order, reversed(freed), strict=True):
             held += self.grown[position]
-            most = max(most, held)
+            if held > most:
+                most = held
             held -= less
         return most
 
@@ -100,7 +101,8 @@ class _Flow:
         waiting: dict[int, list[int]] = {}  # the calls to put right before the call at a position
         first_reader: dict[str, int] = {}
         for position in range(len(self.reads) - 1, -1, -1):
-            reader = min([first_reader[n] for n in self.makes[position] if n in first_reader], default=-1)
+            readers_here = [first_reader[n] for n in self.makes[position] if n in first_reader]
+            reader = min(readers_here) if readers_here else -1
             target = position
             if reader > position + 1 and not fixed[position] and self.grows(position, readers):
                 waiting.setdefault(reader, []).append(position)

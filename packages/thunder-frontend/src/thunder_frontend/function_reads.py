@@ -11,7 +11,7 @@ from thunder_frontend.class_reads import is_ours
 from thunder_frontend.guards import MembershipGuard
 from thunder_frontend.journal import is_empty
 from thunder_frontend.native_code import is_of_torch, runs_natively
-from thunder_frontend.sources import held
+from thunder_frontend.sources import Source, held
 
 if TYPE_CHECKING:
     from thunder_frontend.world import World
@@ -32,6 +32,8 @@ class FunctionReads:
         self._cells: set[int] = set()  # of outside functions: functions that the program makes may read them, too
         self._codes: dict[int, Any] = {}
         self._native: set[Any] = set()
+        self._found_in: dict[int, Source] = {}
+        """The way to each cell that was read, by its ``id``: what is found by one way is guarded once."""
 
     def entered(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Take in what a function that is about to run is made of; pass it the tensors among its defaults."""
@@ -76,7 +78,10 @@ class FunctionReads:
         cell = _cell(function, name)
         if not self._is_read(function, cell):
             return value
-        return self._world.read(held(cell, name), "cell", name, value)
+        source = self._found_in.get(id(cell))
+        if source is None:
+            source = self._found_in[id(cell)] = held(cell, name)
+        return self._world.read(source, "cell", name, value)
 
     def missing(self, function: Any, name: str) -> None:
         """Take in that a variable of a closure of an outside function has no value."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from operator import contains, getitem, is_
+from operator import call, contains, getitem, is_
 from typing import Any
 
 import torch
@@ -175,10 +175,10 @@ def _conditions(program: Program, context: Context) -> list[str]:
     for g in program.guards:
         guards[g.__class__].append(g)
     slots = [g for g in (*guards[ValueGuard], *guards[IdentityGuard]) if g.slot is not None]
-    absent = [g for g in guards[MembershipGuard] if g.absent_slot is not None]
-    empty = [g for g in guards[EmptyGuard] if g.slotted is not None]
+    absent = {id(g): slot for g in guards[MembershipGuard] if (slot := g.absent_slot) is not None}
+    empty = {id(g): (g, slot) for g in guards[EmptyGuard] if (slot := g.slotted) is not None}
     held = [g for g in guards[HeldPartGuard] if g.part in GATHERED and not g.source.is_weak]
-    together = {id(g) for g in (*slots, *absent, *empty, *held)}
+    together = {*absent, *empty, *[id(g) for g in (*slots, *held)]}
     attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
     conditions = [f"{context.object(program.environment.checker(attends), 'same_environment')}()"]
     modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
@@ -187,11 +187,11 @@ def _conditions(program: Program, context: Context) -> list[str]:
     conditions += program.arguments.conditions(context)
     if slots:
         conditions.append(_as_found(slots, context))
-    conditions += _absent([g.absent_slot for g in absent], context)
+    conditions += _absent(list(absent.values()), context)
     if len(empty) <= FEW:
-        conditions += [g.condition(context) for g in empty]
+        conditions += [g.condition(context) for g, _ in empty.values()]
     else:
-        tables, keys = zip(*[g.slotted for g in empty], strict=True)
+        tables, keys = zip(*[slot for _, slot in empty.values()], strict=True)
         tables, keys = context.object(list(tables), "tables"), context.object(list(keys), "names")
         conditions.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
     conditions += gathered(held, context)
@@ -212,7 +212,7 @@ def _as_found(guards: Sequence[Guard], context: Context) -> str:
 
 
 def _absent(slots: Sequence[tuple[Any, Any]], context: Context) -> list[str]:
-    """Conditions that no container has what is beside it: one for all of them, one more for each with many names.
+    """Conditions that no container has what is beside it: one for those with many names, one for the others.
 
     They are written out where they are few.
     """
@@ -222,12 +222,19 @@ def _absent(slots: Sequence[tuple[Any, Any]], context: Context) -> list[str]:
     for container, name in slots:
         names.setdefault(id(container), (container, []))[1].append(name)
     conditions, rest = [], []
+    lacks, sets = [], []
     for container, those in names.values():
         if len(those) >= MANY and isinstance(container, Mapping):
-            lacks = context.object(container.keys().isdisjoint, "lacks")
-            conditions.append(f"{lacks}({context.object(frozenset(those), 'names')})")
+            lacks.append(container.keys().isdisjoint)
+            sets.append(frozenset(those))
         else:
             rest += [(container, name) for name in those]
+    if len(lacks) <= FEW:
+        each = zip(lacks, sets, strict=True)
+        conditions = [f"{context.object(check, 'lacks')}({context.object(those, 'names')})" for check, those in each]
+    else:
+        tables, keys = context.object(lacks, "each_lacks"), context.object(sets, "names")
+        conditions.append(f"all(map({context.object(call, 'call')}, {tables}, {keys}))")
     if rest:
         tables, keys = context.object([c for c, _ in rest], "tables"), context.object([n for _, n in rest], "names")
         conditions.append(f"not any(map({context.object(contains, 'contains')}, {tables}, {keys}))")

@@ -69,4 +69,6 @@ def device(what: str | Device, index: int | None = None) -> Device:
         index = int(number)
     if kind == "cuda" and index is None:
         index = 0
+    if kind == "cpu" and index is None:
+        return cpu  # the one that is looked for by identity first
     return Device(DeviceType(kind), index)

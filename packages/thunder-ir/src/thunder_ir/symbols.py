@@ -200,6 +200,13 @@ class BoundSymbol:
         """Return a bound symbol with these fields changed."""
         return replace(self, **changes)
 
+    def as_call_of(self, symbol: Symbol, tags: frozenset[Any]) -> BoundSymbol:
+        """Return the call of another symbol with the same arguments and outputs."""
+        made = BoundSymbol(symbol, self.args, self.kwargs, self.output, self.location, tags)
+        object.__setattr__(made, "_inputs", self._inputs)
+        object.__setattr__(made, "_outputs", self._outputs)
+        return made
+
     def substituted(self, mapping: dict[str, Any], outputs: bool = False) -> BoundSymbol:
         """Return it with the proxies named in ``mapping`` replaced, in its arguments and, if asked, its outputs."""
         args, kwargs = self.args, self.kwargs

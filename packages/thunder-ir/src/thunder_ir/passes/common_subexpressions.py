@@ -35,7 +35,7 @@ def common_subexpressions(trace: Trace) -> Trace:
     sharing = [b for b in trace.bound_symbols if b.has_tag(OpTags.VIEW) or writes(b)]
     written = memory_behind(sharing, [b.args[0].name for b in sharing if writes(b)])
     escaping = memory_behind(sharing, [p.name for p in trace.outputs])
-    seen: dict[str, BoundSymbol] = {}
+    seen = _Seen()
     replaced: dict[str, Any] = {}
     kept = []
     for bound in trace.bound_symbols:
@@ -43,7 +43,7 @@ def common_subexpressions(trace: Trace) -> Trace:
             bound = bound.substituted(replaced)
         if writes(bound):
             seen.clear()  # what was computed before may read otherwise now
-        first = seen.setdefault(_key(bound), bound)
+        first = seen.first(bound)
         if first is bound or not _mergeable(first, bound, written, escaping):
             kept.append(bound)
         else:
@@ -52,6 +52,26 @@ def common_subexpressions(trace: Trace) -> Trace:
         return trace
     merged = trace.replace(bound_symbols=tuple(kept), output=substitute(trace.output, replaced))
     return follow_numbers(merged, replaced)
+
+
+class _Seen:
+    """The calls so far. What tells all calls apart is asked of those alone that read the same values."""
+
+    def __init__(self) -> None:
+        self._alike: dict[str, BoundSymbol | dict[str, BoundSymbol]] = {}
+
+    def clear(self) -> None:
+        self._alike.clear()
+
+    def first(self, bound: BoundSymbol) -> BoundSymbol:
+        """Return the first call of the same symbol with equal arguments: this one, if there was none."""
+        rough = f"{id(bound.symbol)} {' '.join([p.name for p in bound.inputs])}"
+        alike = self._alike.setdefault(rough, bound)
+        if alike is bound:
+            return bound
+        if isinstance(alike, BoundSymbol):
+            alike = self._alike[rough] = {_key(alike): alike}
+        return alike.setdefault(_key(bound), bound)
 
 
 def _key(bound: BoundSymbol) -> str:

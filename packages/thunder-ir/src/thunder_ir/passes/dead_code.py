@@ -77,16 +77,18 @@ def _kept(trace: Trace) -> list[BoundSymbol]:
             if not stays(bound):
                 continue
         kept.append(bound)
-        _add_names(read, (*outputs, *bound.inputs))
+        _add_names(read, outputs)
+        _add_names(read, bound.inputs)
     return kept
 
 
 def _add_names(names: set[str], proxies: Iterable[Proxy]) -> None:
     """Add the names of values, and those of their symbolic dimensions."""
     for p in proxies:
-        if p.name in names:
+        name = p.name
+        if name in names:
             continue
-        names.add(p.name)
+        names.add(name)
         if p.__class__ is TensorProxy:
             for d in p.shape:
                 if d.__class__ is not int:
