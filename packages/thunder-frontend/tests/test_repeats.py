@@ -12,13 +12,15 @@ from thunder_frontend.jit import compiled_function
 
 
 class Inner(nn.Module):
+    gain = 1.5
+
     def __init__(self, width):
         super().__init__()
         self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
         self.slope = 0.5
 
     def forward(self, x):
-        return self.down(torch.nn.functional.leaky_relu(self.up(x), self.slope))
+        return self.down(torch.nn.functional.leaky_relu(self.up(x), self.slope)) * self.gain
 
 
 class Block(nn.Module):
@@ -123,6 +125,10 @@ def other_number(model):
     model.blocks[2].inner.slope = 0.1
 
 
+def attribute_before_that_of_the_class(model):
+    model.blocks[2].inner.gain = 2.5
+
+
 def other_entry(model):
     model.blocks[2].options["scale"] = 5.0
 
@@ -169,7 +175,7 @@ def transposed_weight(model):
 
 
 CHANGES = [
-    hook_on_output, other_number, other_entry, shorter_list, not_training, frozen, without_bias, another_class,
+    hook_on_output, other_number, attribute_before_that_of_the_class, other_entry, shorter_list, not_training, frozen, without_bias, another_class,
     another_forward, tied, shared_block, transposed_weight,
 ]  # fmt: skip
 
@@ -200,6 +206,35 @@ def test_what_a_program_hands_from_block_to_block_is_seen():
             return torch.stack(seen).sum() + x
 
     check(Collecting(), torch.randn(3, 6))
+
+
+def test_attributes_of_the_tables_of_modules_are_those_of_each_block():
+    class Labelled(Block):
+        def forward(self, x):
+            return super().forward(x) * self._forward_hooks.label
+
+    model, x = Model(Labelled), torch.randn(3, 6)
+    for label, block in enumerate(model.blocks):
+        block._forward_hooks.label = label + 1
+    compiled = check(model, x)
+    model.blocks[3]._forward_hooks.label = 7
+    check(model, x, compiled=compiled)
+
+
+def test_a_cell_that_every_block_reads_is_guarded_once():
+    scale = 2.0
+
+    class Scaled(Block):
+        def forward(self, x):
+            return super().forward(x) * scale
+
+    model, x = Model(Scaled), torch.randn(3, 6)
+    compiled = check(model, x)
+    program = compiled_function(compiled).compiled[-1].specialisation.program
+    cells = [id(g.source.base.held) for g in program.guards if g.source.kind == "cell"]
+    assert len(cells) == len(set(cells)) > 0
+    scale = 3.0
+    check(model, x, compiled=compiled)
 
 
 def test_arguments_that_differ_are_told_apart(answered):

@@ -144,7 +144,7 @@ class AttributeReads:
     def _not_shadowed(self, obj: Any, source: Source, own: dict[str, Any], name: str) -> None:
         if source.is_held:
             self._world.own_dict(obj, source)
-            self._world.lacks(source, own, (name,))
+            self._world.require_absent(source, own, (name,))
         else:
             inside = Source(source, "attribute", "__dict__")
             self._world.require(MembershipGuard(inside, name, False), id(source), name, "absent")

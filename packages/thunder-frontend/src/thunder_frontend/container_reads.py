@@ -172,7 +172,7 @@ class ContainerReads:
         if self._world.journal.wrote(there) or self._world.journal.written_at(container, "item", key):
             self._world.know(there, held(there, f"{base}[{key!r}]"))
         else:
-            self._world.is_empty(base, container, key)
+            self._world.require_empty(base, container, key)
 
     def deleted(self, write: Write) -> None:
         """Take in whether something was there that the program deleted in the end."""

@@ -213,7 +213,7 @@ class Replay:
         if second is None:
             return None
         require(second.keys().isdisjoint(names))
-        return lambda: self.world.lacks(self._moved(source), second, names)
+        return lambda: self.world.require_absent(self._moved(source), second, names)
 
     def _empty(self, source: Source, own: dict[str, Any], key: str) -> Callable[[], Any] | None:
         second = self.pairs.paired(own, source)
@@ -221,7 +221,7 @@ class Replay:
             return None
         require(key in second and not second[key])
         self.pairs.pair(own[key], second[key])
-        return lambda: self.world.is_empty(self._moved(source), second, key)
+        return lambda: self.world.require_empty(self._moved(source), second, key)
 
     def _know(self, value: Any, source: Source) -> Callable[[], Any] | None:
         if not source.is_held or self.pairs.is_common(value):

@@ -152,7 +152,7 @@ class World:
             self._facts.add(fact)
             self.guards.append(guard)
 
-    def lacks(self, source: Source, own: dict[str, Any], names: Iterable[str]) -> None:
+    def require_absent(self, source: Source, own: dict[str, Any], names: Iterable[str]) -> None:
         """Guard that what a held object, which ``source`` leads to, keeps its attributes in has none of these names."""
         self.log.append(("lacks", source, own, names))
         new = [name for name in names if (id(own), name, "absent") not in self._facts]
@@ -161,7 +161,7 @@ class World:
             mapping = held(own, f"{source}.__dict__")
             self.guards += [MembershipGuard(mapping, name, False) for name in new]
 
-    def is_empty(self, source: Source, own: dict[str, Any], key: str) -> None:
+    def require_empty(self, source: Source, own: dict[str, Any], key: str) -> None:
         """Guard that what a dict which the compiled function holds has at a key is an empty container."""
         self.log.append(("empty", source, own, key))
         logged = len(self.log)
