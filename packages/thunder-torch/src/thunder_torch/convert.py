@@ -90,6 +90,7 @@ class _FakeModes(threading.local):
 
     def __init__(self) -> None:
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
+        self.mode.cache_enabled = False  # whoever asks remembers the answers
 
 
 _MODES = _FakeModes()
