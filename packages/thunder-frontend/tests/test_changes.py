@@ -36,23 +36,10 @@ def _restored():
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("cache", ["constant values", "symbolic values"])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_each_change_is_seen(case):
-    never_stale([case], case.changes)
-
-
-WITH_OPEN_NUMBERS = {
-    "dict argument", "set argument", "class that an object claims to have", "list: stack", "dict: len", "nested unseen",
-    "mapping proxy", "calls: typing protocol", "parameter list", "queue", "instancecheck gained", "subclasshook",
-    "repr object", "around: userdict", "files of a directory", "attributes through the dict", "operator of tensors",
-    "length of tensors", "number of a tensor", "operator user class tensor",
-}  # fmt: skip
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", [c for c in CASES if c.name in WITH_OPEN_NUMBERS], ids=lambda c: c.name)
-def test_changes_are_seen_by_programs_that_leave_numbers_open(case):
-    never_stale([case], case.changes, cache="symbolic values")
+def test_each_change_is_seen(case, cache):
+    never_stale([case], case.changes, cache=cache)
 
 
 @st.composite

@@ -401,3 +401,18 @@ def test_a_view_that_computes_nothing_is_made_where_autograd_records_nothing():
 
     x = mark_dynamic(torch.arange(3.0), 0).requires_grad_() * 1
     assert symbolic(program)(mark_dynamic(x, 0)).is_leaf
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, v: x * (3 if v == v else 4),
+        lambda x, v: x * len(repr(v)),
+        lambda x, v: x if v < 1 else -x,
+        lambda x, v: x * v,
+    ],
+)
+def test_numbers_that_are_none_and_zeros_are_told_apart(program):
+    compiled = jit(program, cache="symbolic values")
+    for v in (math.nan, 1.0, math.nan, 2.0, -0.0, 0.0, math.inf, -math.nan):
+        torch.testing.assert_close(compiled(torch.ones(2), v), program(torch.ones(2), v), equal_nan=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.guards import same_value
 from thunder_frontend.sources import Place, Source
 
 
@@ -102,7 +103,7 @@ class LeftOpen:
         place = source.place
         if place is None or self._exchanged.get(place) in NUMBERS:
             return place is not None
-        if self.symbolic and self._follows and self._seen.setdefault(place, value) != value:
+        if self.symbolic and self._follows and not same_value(self._seen.setdefault(place, value), value):
             self._exchanged[place] = type(value)
             return True
         return False

@@ -53,6 +53,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         a table of replacements, and functions that return the replacement of a callable that is not in it, or ``None``.
     """
     table = {
+        **(OpenNumbers(acquisition).lookasides() if acquisition.opens else {}),
         **ModuleLookasides(acquisition).lookasides(),
         **_of_autograd(acquisition),
         **_of_capture(acquisition),
@@ -64,8 +65,6 @@ def lookasides(acquisition: Any) -> list[Any]:
         **_of_executors(acquisition),
         **REFUSED_COLLECTIVES,
     }
-    if acquisition.opens:
-        table.update(OpenNumbers(acquisition).lookasides())
     return [table, *[functools.partial(p, acquisition) for p in (_symbol, _compiled_before, with_cache, of_lists)]]
 
 

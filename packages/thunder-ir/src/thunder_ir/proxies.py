@@ -132,8 +132,9 @@ def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[
             return NotImplemented
         if self.unknown is not None or is_unknown(other):
             return decided(relation, self, other)
-        if other is self or (isinstance(other, NumberProxy) and other.name and other.name == self.name):
-            return compare(self.value, self.value)  # holds for every value: nothing to guard
+        is_itself = other is self or (isinstance(other, NumberProxy) and other.name and other.name == self.name)
+        if is_itself and isinstance(self, IntegerProxy):
+            return compare(self.value, self.value)  # holds for every value, but NaN: nothing to guard
         return current_builder().constrain(relation, self, other, compare(self.value, value_of(other)))
 
     return apply
@@ -207,8 +208,10 @@ class NumberProxy(Proxy):
             raise UnknownNumberError(f"Python needs the value of {described(self)}, known only when the program runs")
         builder = find_builder()
         if builder is not None:
-            is_zero = isinstance(self.value, float) and self.value == 0
-            builder.constrain("same" if is_zero else "eq", self, self.value, True)
+            equal_tells = self.value == self.value and (
+                self.value or not isinstance(self.value, float)
+            )  # NaN and zeros
+            builder.constrain("eq" if equal_tells else "same", self, self.value, True)
         return self.value
 
     def __bool__(self) -> bool:
