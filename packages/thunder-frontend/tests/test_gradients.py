@@ -255,3 +255,26 @@ def test_a_power_of_doubles_is_not_written_to_floats():
 
     same_as_eager(program, torch.arange(3.0))
     same_as_eager(program, torch.arange(3.0).double())
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [lambda m: m.parameters(), lambda m: map(torch.Tensor.requires_grad_, m.parameters()), lambda m: iter([m.weight])],
+    ids=["parameters", "map", "iterator"],
+)
+def test_gradients_by_what_is_listed_once(listed):
+    module = torch.nn.Linear(3, 1)
+
+    def program(x):
+        return torch.autograd.grad((y for y in (module(x).square().sum(),)), listed(module))
+
+    x = torch.randn(4, 3)
+    torch.testing.assert_close(jit(program)(x), program(x))
+
+
+def test_the_type_to_which_two_equal_ones_are_promoted():
+    def program(x, y):
+        return x.to(torch.promote_types(x.dtype, y.dtype)), torch.result_type(x, y)
+
+    x = torch.ones(2)
+    assert jit(program)(x, x)[1] == torch.float32

@@ -46,7 +46,7 @@ def inner_backward(
         check_not_freed(reached, calls.spent)
         leaves = _leaves(calls, reached, None if inputs is None else _listed(inputs))
         if create_graph:
-            found = calls.inner_gradients(results, leaves, gradient, create_graph=True, allow_unused=True)
+            found = calls.inner_gradients(results, leaves, given, create_graph=True, allow_unused=True)
         else:
             found = _recorded(
                 calls, results, [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)], leaves

@@ -32,13 +32,14 @@ def inner_gradients(
 ) -> tuple[Any, ...]:
     """Record the gradients of ``outputs`` with respect to ``inputs``; the arguments are ``torch.autograd.grad``'s."""
     with torch._C.DisableTorchFunction():
-        wanted = [calls.value(t) for t in _listed(inputs)]
-        results = [calls.value(t) for t in _listed(outputs)]
+        outputs, inputs = _listed(outputs), _listed(inputs)
+        wanted = [calls.value(t) for t in inputs]
+        results = [calls.value(t) for t in outputs]
         given = [None] * len(results) if grad_outputs is None else _listed(grad_outputs)
         cotangents = [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)]
         gradients = _gradients(calls, rule_of, wanted, results, cotangents, create_graph)
         made = []
-        for tensor, gradient in zip(_listed(inputs), gradients, strict=True):
+        for tensor, gradient in zip(inputs, gradients, strict=True):
             if gradient is None and materialize_grads:
                 gradient = calls.on_values(torch.zeros_like, (calls.value(tensor),), {})
             if gradient is None and not allow_unused:
@@ -73,7 +74,8 @@ def autograd_grad(
         RuntimeError: as PyTorch's, if one of the tensors does not require grad.
     """
     with torch._C.DisableTorchFunction():
-        results, wanted = [[calls.value(t) for t in _listed(tensors)] for tensors in (outputs, inputs)]
+        outputs, inputs = _listed(outputs), _listed(inputs)  # which are looked at twice, and may be generators
+        results, wanted = [[calls.value(t) for t in tensors] for tensors in (outputs, inputs)]
         if not calls.levels.stack:
             _check_requires_grad(results, wanted)
         bounds = calls.builder.bound_symbols
