@@ -1,5 +1,7 @@
 """Gradients as functions."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -278,3 +280,27 @@ def test_the_type_to_which_two_equal_ones_are_promoted():
 
     x = torch.ones(2)
     assert jit(program)(x, x)[1] == torch.float32
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.nn.utils.spectral_norm(torch.nn.Linear(4, 1)),
+        lambda: torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(4, 2)),
+        lambda: torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3)),
+    ],
+    ids=["spectral norm", "parametrization", "batch norm"],
+)
+def test_gradients_of_gradients_where_the_module_writes_to_its_buffers(make):
+    eager = make()
+    modules = eager, jit(copy.deepcopy(eager))
+    for _ in range(3):
+        x = torch.randn(5, 4)
+        for module in modules:
+            given = x.clone().requires_grad_()
+            y = module(given)
+            (gradient,) = torch.autograd.grad(y.square().sum(), given, create_graph=True)
+            module(x * 2)  # writes to them once more
+            (gradient.square().sum() + module(x).sum()).backward()
+    results = [[[p.grad for p in m.parameters()], list(m.buffers())] for m in modules]
+    torch.testing.assert_close(results[1], results[0])

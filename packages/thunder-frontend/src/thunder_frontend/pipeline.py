@@ -155,16 +155,21 @@ def _after_optimisation(traces: list[Trace], options: Options) -> None:
             traces.append(trace)
 
 
-def written_inputs(program: Program, split: Split) -> list[TensorProxy]:
-    """Return the inputs that the epilogue writes to and that the backward program, which runs after it, may read."""
+def written_inputs(program: Program) -> dict[str, TensorProxy]:
+    """Return the inputs that the epilogue writes to, by their names."""
     targets = [e.target for e in program.effects if e.kind in ("tensor", "memory")]
     if any([e.kind == "metadata" for e in program.effects]):  # autograd takes it for a write to all that share memory
         targets += [i.proxy for i in program.inputs]
     names = {t.name for t in targets if isinstance(t, TensorProxy)}
     targets += [i.proxy for i in program.inputs if i.memory is not None and i.memory.name in names]
-    written = {t.name: t for t in targets if isinstance(t, TensorProxy)}
-    shared = _perhaps_sharing(split.saved, split.forward)
-    return [t for t in written.values() if t.name in shared]
+    return {t.name: t for t in targets if isinstance(t, TensorProxy)}
+
+
+def _new_values(program: Program) -> dict[str, str]:
+    """Return the names of tensors that are copied into inputs as a whole, by the names of these."""
+    effects = [e for e in program.effects if e.kind == "tensor"]
+    pairs = [(e.target, e.value) for e in effects]
+    return {t.name: v.name for t, v in pairs if isinstance(t, TensorProxy) and isinstance(v, TensorProxy)}
 
 
 def _perhaps_sharing(values: Iterable[Proxy], trace: Trace) -> set[str]:
@@ -289,9 +294,11 @@ def _differentiated(
     with timer("autograd"):
         split = differentiate(trace)
         check_saved(program.unseen, split)
-        written = written_inputs(program, split)
-        if written:
-            split = differentiate(keep_written_inputs(written, trace))
+        written = written_inputs(program)
+        shared = _perhaps_sharing(split.saved, split.forward) if written else set()
+        kept = [proxy for name, proxy in written.items() if name in shared]
+        if kept:  # the backward program, which runs after the epilogue, may read them
+            split = differentiate(keep_written_inputs(kept, trace))
         split = replace(split, forward=with_distinct_outputs(split.forward))
         traces.append(split.forward)
         backward_traces += [split.backward, tidy(split.backward, apart=True)]
@@ -311,5 +318,6 @@ def _differentiated(
             compile=compile_trace,
             differentiate=differentiate,
             rule_of=lambda bound: rule_for_higher_derivatives(rules, bound),
+            overwritten={**dict.fromkeys(written, ""), **_new_values(program)},
         )
         return run, split

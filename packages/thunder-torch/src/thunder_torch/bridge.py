@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -35,6 +36,7 @@ def connect_autograd(
     compile: Compile | None = None,
     differentiate: Callable[..., Split] = forward_and_backward,
     rule_of: Callable[[BoundSymbol], Any] | None = None,
+    overwritten: Mapping[str, str] = MappingProxyType({}),
     name: str = "Compiled",
 ) -> Callable[..., Any]:
     """Return a function of the forward program's inputs whose results have gradients.
@@ -51,12 +53,14 @@ def connect_autograd(
         differentiate: called with a program and ``wanted=``, the names of inputs; splits what ``create_graph=True``
             differentiates again.
         rule_of: the derivatives that the program says some of its calls have, for second ones to start from.
+        overwritten: names of inputs that are written to once the forward program has run, by who runs it, and of
+            what is written: second derivatives start from what they held before.
         name: of the node in the graph, ``"CompiledBackward"``.
 
     Returns:
         The function. It must not be called while a functorch transform is active: PyTorch refuses that.
     """
-    node = _Node(forward, backward, split, boxed, compile, differentiate, rule_of)
+    node = _Node(forward, backward, split, boxed, compile, differentiate, rule_of, overwritten)
     function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
     apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
     structure = split.forward.output[0]
@@ -88,6 +92,29 @@ def _without_constants(apply: Callable[..., Any], inputs: Sequence[Any], wanted:
     return apply_without
 
 
+def _leading_to_saved(split: Split, overwritten: Mapping[str, str]) -> list[int]:
+    """Return the places of overwritten inputs that require no grad and that what is saved was computed from.
+
+    Statistics that a call updates, of which it returns the new ones beside its result, do not lead to the result.
+    """
+    needed = {p.name for p in split.saved}
+    producers = {p.name: bound for bound in split.forward.bound_symbols for p in bound.outputs}
+    news: dict[str, set[str]] = {}
+    for name, new in overwritten.items():
+        producer = producers.get(new)  # which may be the copy into the input
+        news[name] = {new} if producer is None else {new, *[p.name for p in producer.inputs]}
+    for bound in reversed(split.forward.bound_symbols):
+        if needed.isdisjoint([p.name for p in bound.outputs]):
+            continue
+        made = {p.name for p in bound.outputs}
+        needed.update([p.name for p in bound.inputs if len(made) == 1 or made.isdisjoint(news.get(p.name, ()))])
+    return [
+        i
+        for i, p in enumerate(split.forward.inputs)
+        if isinstance(p, TensorProxy) and not p.requires_grad and p.name in overwritten and p.name in needed
+    ]
+
+
 def _is_flat(structure: Any) -> bool:
     return type(structure) is tuple and all([s is None or isinstance(s, Proxy) for s in structure])
 
@@ -104,6 +131,7 @@ class _Node:
         compile: Compile | None,
         differentiate: Callable[..., Split],
         rule_of: Callable[[BoundSymbol], Any] | None,
+        overwritten: Mapping[str, str],
     ) -> None:
         self.run_forward = forward
         self.run_backward = backward if boxed else lambda values: backward(*values)
@@ -122,14 +150,18 @@ class _Node:
         self.variants: dict[Any, Any] = {}
         self.second: _Second | None = None
         saved = {p.name for p in split.saved}
+        self.copied = _leading_to_saved(split, overwritten) if overwritten and compile is not None else []
         self.unsaved = [
-            i for i, p in enumerate(split.forward.inputs) if isinstance(p, TensorProxy) and p.name not in saved
+            i
+            for i, p in enumerate(split.forward.inputs)
+            if isinstance(p, TensorProxy) and p.name not in saved and i not in self.copied
         ]
         self.generators = Generators.of(split.forward) if split.draws and compile is not None else None
 
     def forward(self) -> Any:
         """Make the static method that runs the forward program."""
         run, tensors, constant, unsaved = self.run_forward, self.tensors, self.constant, self.unsaved
+        copied = self.copied
         keeps_inputs, generators = self.compile is not None, self.generators
         all_tensors = tensors == len(self.split.saved)
         structure = self.split.forward.output[0]
@@ -138,6 +170,9 @@ class _Node:
         def forward(context: Any, *inputs: Any) -> Any:
             if generators is not None:  # a second derivative draws the same numbers again
                 context.states = generators.states()
+            before = inputs
+            if copied:
+                before = [t.clone() if i in copied else t for i, t in enumerate(inputs)]
             outputs, saved = run(*inputs)
             if spread is not None:
                 outputs = spread(outputs)
@@ -147,7 +182,7 @@ class _Node:
                 context.to_save, context.numbers = saved[:tensors], saved[tensors:]
             context.materialize_grads = False
             if keeps_inputs:  # a second derivative starts from them; versions tell whether they are still the same
-                context.inputs = inputs, [inputs[i]._version for i in unsaved if not inputs[i].is_inference()]
+                context.inputs = before, [inputs[i]._version for i in unsaved if not inputs[i].is_inference()]
             if constant:
                 context.mark_non_differentiable(*[outputs[i] for i in constant])
             return outputs
