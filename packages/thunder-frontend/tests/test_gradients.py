@@ -304,3 +304,13 @@ def test_gradients_of_gradients_where_the_module_writes_to_its_buffers(make):
             (gradient.square().sum() + module(x).sum()).backward()
     results = [[[p.grad for p in m.parameters()], list(m.buffers())] for m in modules]
     torch.testing.assert_close(results[1], results[0])
+
+
+def test_zeros_reach_what_was_written_over_where_only_some_results_are_differentiated():
+    def program(x, y):
+        y.zero_()
+        return x + y.sum()
+
+    for function in (program, jit(program)):
+        x, y = leaf(2, 3)(), leaf(3)()
+        torch.testing.assert_close(torch.autograd.grad(function(x, y * 1).sum(), y)[0], torch.zeros(3))

@@ -478,3 +478,32 @@ def test_a_view_whose_history_is_lost_is_returned_with_its_values_alone(program)
     for view in (expected, result):
         with pytest.raises(RuntimeError, match="is a view and its base or another view of its base has been modified"):
             (view * 2).sum().backward()
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.repeat(1, 1), lambda x: x.tile(1), lambda x: x[0].roll(0),
+        lambda x: torch.nn.functional.pad(x, (0, 0)), lambda x: x[0, 0].flip(0), lambda x: x[0, 0].max(0).values, lambda x: torch.cat([x]),
+    ],
+    ids=["repeat", "tile", "roll", "pad", "flip", "max", "cat"],
+)  # fmt: skip
+def test_what_has_nothing_to_compute_returns_a_copy(function, requires_grad):
+    same_as_eager(lambda x: (function(x * 2), x * 2), torch.ones(2, 3, requires_grad=requires_grad))
+    x = torch.ones(2, 3, requires_grad=requires_grad)
+    result = jit(lambda x: (function(x), x.view(-1)))(x)
+    assert result[0].untyped_storage()._cdata != result[1].untyped_storage()._cdata
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(
+    "view",
+    [torch.view_as_real, torch.conj, lambda x: x.H, lambda x: torch.hsplit(x, 1)[0], lambda x: x.unsafe_chunk(2)[0]],
+    ids=["view_as_real", "conj", "H", "hsplit", "unsafe_chunk"],
+)
+def test_views_of_equal_values_that_were_computed_twice_share_no_memory(view, requires_grad):
+    def program(x):
+        return view(x * 2), (x * 2).view(-1)
+
+    same_as_eager(program, torch.ones(2, 3, dtype=torch.complex64, requires_grad=requires_grad))

@@ -25,10 +25,10 @@ def _prim(name: str, *tags: Any, meta: Any = _like, method: str = "") -> Symbol:
     return symbol
 
 
-exp = _prim("exp")
-tanh = _prim("tanh")
-add = _prim("add", method="add")
-mul = _prim("mul", method="mul")
+exp = _prim("exp", OpTags.ELEMENTWISE)
+tanh = _prim("tanh", OpTags.ELEMENTWISE)
+add = _prim("add", OpTags.ELEMENTWISE, method="add")
+mul = _prim("mul", OpTags.ELEMENTWISE, method="mul")
 draw = _prim("draw", OpTags.RANDOM)
 keep = _prim("keep", OpTags.DONT_DCE, meta=lambda a: None)
 view = _prim("view", OpTags.VIEW)

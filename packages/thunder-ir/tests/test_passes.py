@@ -118,6 +118,12 @@ def test_never_makes_two_outputs_share_memory():
     assert common_subexpressions(trace).bound_symbols == trace.bound_symbols
 
 
+def test_never_makes_two_outputs_share_memory_through_what_may_be_a_view():
+    unknown = Symbol("unknown", "toys", meta=lambda a: a.like())
+    trace = trace_of(lambda x: (toys.exp(x), unknown(toys.exp(x))), X)
+    assert common_subexpressions(trace).bound_symbols == trace.bound_symbols
+
+
 def test_expands_composites_down_to_what_is_kept_and_keeps_names():
     trace = trace_of(lambda x: toys.nested(x)[1], X)
     assert_text(

@@ -36,7 +36,7 @@ WRITTEN_WHOLE = Symbol("written_whole", "thunder_frontend", decomposition=_same_
 
 
 def _written_rule(old: TensorProxy, new: TensorProxy) -> tuple[Any, Callable[..., Any]]:
-    return _new_value(old, new), lambda cotangent: (zeros_like(old), None)
+    return _new_value(old, new), lambda cotangent: (_no_gradient(cotangent), None)
 
 
 def _unseen_rule(old: TensorProxy, new: TensorProxy) -> tuple[Any, Callable[..., Any]]:
@@ -44,7 +44,12 @@ def _unseen_rule(old: TensorProxy, new: TensorProxy) -> tuple[Any, Callable[...,
 
 
 def _whole_rule(old: TensorProxy, new: TensorProxy) -> tuple[Any, Callable[..., Any]]:
-    return _same_value(old, new), lambda cotangent: (zeros_like(old), cotangent)
+    return _same_value(old, new), lambda cotangent: (_no_gradient(cotangent), cotangent)
+
+
+def _no_gradient(cotangent: Any) -> Any:
+    """Record zeros that are there if there is a cotangent."""
+    return call(torch.zeros_like, (cotangent,), {})
 
 
 def zeros_like(proxy: TensorProxy) -> Any:

@@ -21,6 +21,7 @@ from thunder_torch.names import LTORCH, last_name, name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
 from thunder_torch.sized import TorchSymbol, refuse_unknown_sizes
+from thunder_torch.views import is_view
 from thunder_vmap import batching_rule
 
 
@@ -189,6 +190,8 @@ def _make(function: Callable[..., Any], tags: frozenset[OpTags]) -> Symbol:
 
     path = path_of(function)
     tags |= failing(function)
+    if is_view(function):
+        tags |= {OpTags.VIEW}
     return TorchSymbol(
         name_of(function),
         LTORCH if path.startswith("torch.") else "opaque",

@@ -285,6 +285,8 @@ def triu(a: TensorProxy, diagonal: int = 0) -> TensorProxy:
 @torchsymbol(torch.meshgrid, tags=VIEWS)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     """Return the grid of the combinations of vectors."""
+    if len({t.dtype for t in sizes_of(tensors)}) > 1:
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     return lang.meshgrid(*sizes_of(tensors), indexing=indexing or "ij")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -19,12 +19,13 @@ from thunder_ir import (
     UnknownNumberError,
     current_builder,
 )
-from thunder_lang import core, default_dtype
+from thunder_lang import clone, core, default_dtype
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.metadata import metadata_of
 from thunder_torch.names import LTORCH
 from thunder_torch.opaque import call_of, drawing_call, failing, opaque_call
 from thunder_torch.sized import TorchSymbol
+from thunder_torch.views import view_argument
 
 
 class _Symbols(dict[Any, Symbol]):
@@ -105,8 +106,10 @@ def _decomposition(origin: Any, body: Callable[..., Any], random: bool) -> Calla
     """Return the body as a decomposition: it takes PyTorch's other names of arguments, and runs under its defaults.
 
     A body that returns ``NotImplemented`` for some arguments leaves these calls to PyTorch, and so does one that would
-    have to know a size which only the run of the program tells.
+    have to know a size which only the run of the program tells. One that returns what it was given, because it has
+    nothing to do for such sizes, returns a copy where PyTorch does.
     """
+    copies = origin is not None and view_argument(origin) is None
     parameters = inspect.signature(body).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     second = list(parameters)[1] if len(parameters) > 1 else ""
@@ -134,7 +137,7 @@ def _decomposition(origin: Any, body: Callable[..., Any], random: bool) -> Calla
             call, values = call_of(origin, args, kwargs)
             with current_builder().tagged(*failing(origin)):
                 return (drawing_call if random else opaque_call)(call, *values)
-        return output
+        return _of_its_own(output, (*args, *kwargs.values())) if copies else output
 
     @wraps(body)
     def decomposition(*args: Any, **kwargs: Any) -> Any:
@@ -144,6 +147,18 @@ def _decomposition(origin: Any, body: Callable[..., Any], random: bool) -> Calla
             return run(*args, **kwargs)
 
     return decomposition
+
+
+def _of_its_own(output: Any, given: Sequence[Any]) -> Any:
+    """Return ``output`` with copies of the tensors in it that were given themselves."""
+    if isinstance(output, TensorProxy):
+        for value in given:
+            if output is value or isinstance(value, (tuple, list)) and any([output is item for item in value]):
+                return clone(output)
+    elif isinstance(output, tuple):
+        items = [_of_its_own(item, given) for item in output]
+        return output._make(items) if hasattr(output, "_make") else tuple(items)
+    return output
 
 
 def composed(function: Callable[..., Any], *callables: Any, tags: Iterable[OpTags] = (), name: str = "") -> Symbol:

@@ -73,6 +73,18 @@ def view_argument(what: Symbol | Callable[..., Any]) -> int | None:
     return None
 
 
+def is_view(function: Callable[..., Any]) -> bool:
+    """Whether an operation returns nothing but views of its first argument, by PyTorch's schema of it.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.views import is_view
+        >>> is_view(torch.view_as_real), is_view(torch.reshape), is_view(torch.add)
+        (True, False, False)
+    """
+    return last_name(function) not in OF_FIRST and view_argument(function) == 0
+
+
 def is_only_view(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a call lays out the elements of its first argument, whatever they are, and reads no other tensor.
 
@@ -134,4 +146,4 @@ def is_view_of(tensor: torch.Tensor, base: torch.Tensor) -> bool:
     return tensor.untyped_storage()._cdata == base.untyped_storage()._cdata
 
 
-__all__ = ["OF_FIRST", "ONLY_VIEWS", "is_only_view", "is_view_of", "view_argument", "viewed"]
+__all__ = ["OF_FIRST", "ONLY_VIEWS", "is_only_view", "is_view", "is_view_of", "view_argument", "viewed"]

@@ -22,17 +22,17 @@ def common_subexpressions(trace: Trace) -> Trace:
     with a write between them, and values that would make two outputs of the program share memory that did not.
 
     Example:
-        >>> from thunder_ir import Symbol, Tensor, trace_of
+        >>> from thunder_ir import OpTags, Symbol, Tensor, trace_of
         >>> from thunder_ir.passes import common_subexpressions
-        >>> exp = Symbol("exp", "prims", meta=lambda a: a.like())
-        >>> add = Symbol("add", "prims", meta=lambda a, b: a.like())
+        >>> exp = Symbol("exp", "prims", meta=lambda a: a.like(), tags=frozenset({OpTags.ELEMENTWISE}))
+        >>> add = Symbol("add", "prims", meta=lambda a, b: a.like(), tags=frozenset({OpTags.ELEMENTWISE}))
         >>> print(common_subexpressions(trace_of(lambda x: add(exp(x), exp(x)), Tensor((2,)))))
         def program(x: "float32[2]"):
             t0 = _prims_exp(x)  # float32[2]
             t2 = _prims_add(t0, t0)  # float32[2]
             return t2
     """
-    sharing = [b for b in trace.bound_symbols if b.has_tag(OpTags.VIEW) or writes(b)]
+    sharing = [b for b in trace.bound_symbols if _may_share(b)]
     written = memory_behind(sharing, [b.args[0].name for b in sharing if writes(b)])
     escaping = memory_behind(sharing, [p.name for p in trace.outputs])
     seen = _Seen()
@@ -89,10 +89,23 @@ def _mergeable(first: BoundSymbol, second: BoundSymbol, written: set[str], escap
     return is_repeatable(second)
 
 
+_NEW_MEMORY = frozenset({
+    OpTags.ELEMENTWISE, OpTags.SHAPE_OP, OpTags.REDUCTION, OpTags.MATMUL, OpTags.CREATION, OpTags.RANDOM, OpTags.CAST,
+})  # fmt: skip
+"""Tags of what computes results of their own, unless it is a view, too."""
+
+
+def _may_share(bound: BoundSymbol) -> bool:
+    """Whether results of a call may share memory with its arguments: of what nothing is known they may."""
+    if bound.has_tag(OpTags.VIEW) or writes(bound):
+        return True
+    return _NEW_MEMORY.isdisjoint(bound.symbol.tags) and _NEW_MEMORY.isdisjoint(bound.tags)
+
+
 def memory_behind(bound_symbols: Iterable[BoundSymbol], names: Iterable[str]) -> set[str]:
     """Return the names whose memory the tensors of ``names`` may be views of, ``names`` included."""
     found = set(names)
     for bound in reversed(tuple(bound_symbols) if found else ()):
-        if (bound.has_tag(OpTags.VIEW) or writes(bound)) and not found.isdisjoint([p.name for p in bound.outputs]):
+        if _may_share(bound) and not found.isdisjoint([p.name for p in bound.outputs]):
             found.update([p.name for p in bound.inputs])
     return found
