@@ -416,3 +416,18 @@ def test_numbers_that_are_none_and_zeros_are_told_apart(program):
     compiled = jit(program, cache="symbolic values")
     for v in (math.nan, 1.0, math.nan, 2.0, -0.0, 0.0, math.inf, -math.nan):
         torch.testing.assert_close(compiled(torch.ones(2), v), program(torch.ones(2), v), equal_nan=True)
+
+
+@pytest.mark.parametrize("size", [(2, 3), (3,), ()], ids=str)
+def test_results_with_names_have_them_where_sizes_are_open(size):
+    def program(x):
+        return x.sort(-1).values, x.max(0).indices, x.topk(1, -1).values
+
+    x = torch.arange(6.0)[: math.prod(size)].reshape(size)
+    found = symbolic(program)(mark_dynamic(x, 0) if size else x)
+    assert all([torch.equal(a, b) for a, b in zip(found, program(x), strict=True)])
+
+
+def test_a_grid_of_several_dtypes_is_refused_where_sizes_are_open():
+    with pytest.raises(RuntimeError, match="meshgrid expects all tensors to have the same dtype"):
+        symbolic(lambda x: torch.meshgrid(x, x.half(), indexing="ij"))(mark_dynamic(torch.ones(3), 0))

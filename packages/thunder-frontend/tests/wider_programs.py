@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import torch
+import wider_statements
 from programs import Refused, close, compare_gradients, leaf, outcome, sharing, strides
 
 from thunder_frontend import jit, mark_dynamic
@@ -133,6 +134,8 @@ WRITES = (
     "n = 0\nwhile n < {a}.shape[0]:\n    {b} = {b} * 2\n    n += 1", "{a}, {b} = {b}, {a}", "first, *rest = {a}\nfirst.add_(1)",
     "{a} = {a}.float()", "{a}.resize_({a}.shape)", "{a}.set_({b})", "{a}.data.copy_({b}.sum())",
 )  # fmt: skip
+ALL_VALUES, ALL_WRITES = VALUES + wider_statements.VALUES, WRITES + wider_statements.WRITES
+
 BLOCKS = (
     "with torch.no_grad():", "with torch.enable_grad():", "with torch.inference_mode():", "with torch.inference_mode(False):",
     "with torch.set_grad_enabled({a}.requires_grad):", "with torch.autocast('cpu', dtype=torch.bfloat16):",
@@ -268,7 +271,7 @@ class Program:
     def make(self) -> Any:
         """Return the function."""
         scope: dict[str, Any] = {"__name__": __name__}
-        exec("import contextlib, functools, warnings, torch, torch.utils.checkpoint", scope)
+        exec("import contextlib, copy, functools, warnings, torch, torch.utils.checkpoint", scope)
         for helper in (first_of, put, replace, rotate, clear, Pair, State):
             scope[helper.__name__] = helper
         exec(self.text, scope)
@@ -313,10 +316,10 @@ def statements(rng: random.Random, names: list[str]) -> tuple[list[str], list[st
     def statement(indent: str, fresh: bool) -> None:
         a, b = rng.choice(known), rng.choice(known)
         if rng.random() < 0.45:
-            made = rng.choice(WRITES).format(a=a, b=b)
+            made = rng.choice(ALL_WRITES).format(a=a, b=b)
         else:
             name = f"v{len(known)}" if fresh else a
-            made = f"{name} = {rng.choice(VALUES).format(a=a, b=b)}"
+            made = f"{name} = {rng.choice(ALL_VALUES).format(a=a, b=b)}"
             if fresh:
                 known.append(name)
         lines.extend(indent + line for line in made.splitlines())

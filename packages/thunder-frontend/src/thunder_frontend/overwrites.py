@@ -36,7 +36,7 @@ WRITTEN_WHOLE = Symbol("written_whole", "thunder_frontend", decomposition=_same_
 
 
 def _written_rule(old: TensorProxy, new: TensorProxy) -> tuple[Any, Callable[..., Any]]:
-    return _new_value(old, new), lambda cotangent: (_no_gradient(cotangent), None)
+    return _new_value(old, new), lambda cotangent: (_no_gradient(old, cotangent), None)
 
 
 def _unseen_rule(old: TensorProxy, new: TensorProxy) -> tuple[Any, Callable[..., Any]]:
@@ -44,11 +44,13 @@ def _unseen_rule(old: TensorProxy, new: TensorProxy) -> tuple[Any, Callable[...,
 
 
 def _whole_rule(old: TensorProxy, new: TensorProxy) -> tuple[Any, Callable[..., Any]]:
-    return _same_value(old, new), lambda cotangent: (_no_gradient(cotangent), cotangent)
+    return _same_value(old, new), lambda cotangent: (_no_gradient(old, cotangent), cotangent)
 
 
-def _no_gradient(cotangent: Any) -> Any:
-    """Record zeros that are there if there is a cotangent."""
+def _no_gradient(old: TensorProxy, cotangent: Any) -> Any:
+    """Record zeros that are there if there is a cotangent: it is read, unless ``old`` is a leaf that nobody sees."""
+    if cotangent.ndim != old.ndim or cotangent.dtype is not old.dtype:
+        return zeros_like(old)
     return call(torch.zeros_like, (cotangent,), {})
 
 

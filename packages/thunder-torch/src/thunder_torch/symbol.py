@@ -157,7 +157,8 @@ def _of_its_own(output: Any, given: Sequence[Any]) -> Any:
                 return clone(output)
     elif isinstance(output, tuple):
         items = [_of_its_own(item, given) for item in output]
-        return output._make(items) if hasattr(output, "_make") else tuple(items)
+        if any([item is not before for item, before in zip(items, output, strict=True)]):
+            return output._make(items) if hasattr(output, "_make") else output.__class__(items)
     return output
 
 
