@@ -288,3 +288,29 @@ case(
     "NAMED['lf'] = NAMED['lf'] * 1",
     "NAMED['lf'] = tensor(1, 2, 3).requires_grad_()",
 )
+case(
+    "memory of a parameter that is read after a write",
+    "m_ma = nn.Module()\nm_ma.p = nn.Parameter(tensor(1, 2, 3))\nNAMED['ma'] = tensor(1, 2, 3)",
+    "ma.add_(1)\ny = y * ma * m_ma.p",
+    "NAMED['ma'] = m_ma.p.detach()",
+    "NAMED['ma'] = tensor(1, 2, 3)",
+    "NAMED['ma'] = m_ma.p.data[:]",
+)
+case(
+    "hooks on a gradient",
+    "k_hg, w_hg = 5.0, tensor(1, 2, 3).requires_grad_()",
+    "y = y + torch.autograd.grad((y * w_hg).sum(), w_hg)[0]",
+    "h_hg = w_hg.register_hook(lambda g: g * k_hg)",
+    "k_hg = 6.0",
+    "h_hg.remove()",
+    "h_hg = w_hg.register_hook(lambda g: g + 1)",
+)
+case(
+    "gradients of a list",
+    "l_gl = [tensor(1, 2, 3).requires_grad_(), tensor(3, 2, 1).requires_grad_()]",
+    "y = y + torch.autograd.grad((y * l_gl[0]).sum(), l_gl, allow_unused=True)[0]",
+    "l_gl.append(tensor(1, 2, 3).requires_grad_())",
+    "l_gl[0] = tensor(5, 5, 5).requires_grad_()",
+    "l_gl[1].register_hook(lambda g: g * 2)",
+    "l_gl[0].register_hook(lambda g: g * 2)",
+)

@@ -11,6 +11,7 @@ from thunder_autograd import gradients as gradients_of
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.freed_graphs import ancestors, check_not_freed, freed
 from thunder_frontend.memory import is_dense
+from thunder_frontend.outside_hooks import hooks_of
 from thunder_frontend.overwrites import WRITTEN_UNSEEN
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_ir import BoundSymbol, TensorProxy
@@ -118,13 +119,12 @@ def _recorded(
     """Record the call of the gradients, and return them."""
     builder = calls.builder
     for leaf in leaves:
-        if leaf.source is not None:
-            for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks"):
-                if calls.ask(leaf, hooks, getattr(leaf.given, hooks, None)):
-                    raise AcquisitionError(
-                        f"{leaf.source} has hooks on its gradient, which backward() inside of a compiled program would "
-                        "have to call; call backward() outside"
-                    )
+        for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks"):
+            if hooks_of(calls, leaf, hooks):
+                raise AcquisitionError(
+                    f"{leaf.source} has hooks on its gradient, which backward() inside of a compiled program would "
+                    "have to call; call backward() outside"
+                )
     wanted = tuple([_root(leaf) for leaf in leaves])
     made = tuple([p.like(requires_grad=False) for p in wanted])
     for proxy in made:

@@ -11,6 +11,7 @@ from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_t
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.freed_graphs import ancestors, check_not_freed, descendants, freed
 from thunder_frontend.levels import settle_gradients
+from thunder_frontend.outside_hooks import with_hooks
 from thunder_frontend.write_calls import WriteCalls
 from thunder_ir import BoundSymbol, Names, OpTags, Trace, flat_proxies, substitute
 from thunder_torch import call
@@ -73,6 +74,7 @@ def autograd_grad(
     Raises:
         RuntimeError: as PyTorch's, if one of the tensors does not require grad.
     """
+    calls.world.containers.contents(inputs)  # a list may hold some that nobody has read yet
     with torch._C.DisableTorchFunction():
         outputs, inputs = _listed(outputs), _listed(inputs)  # which are looked at twice, and may be generators
         results, wanted = [[calls.value(t) for t in tensors] for tensors in (outputs, inputs)]
@@ -83,9 +85,13 @@ def autograd_grad(
         check_not_freed(gone_through, calls.spent)
         if not (create_graph if retain_graph is None else retain_graph):
             calls.spent.update(freed(bounds, gone_through - {p.name for p in wanted}))
-    return calls.inner_gradients(  # type: ignore[no-any-return]
+    found = calls.inner_gradients(
         outputs, inputs, grad_outputs, *args, retain_graph=retain_graph, create_graph=create_graph, **kwargs
     )
+    if calls.levels.stack:
+        return found  # type: ignore[no-any-return]
+    pairs = zip(map(calls.traced, _listed(inputs)), found, strict=True)
+    return tuple([with_hooks(calls, tensor, gradient, create_graph) for tensor, gradient in pairs])
 
 
 def _check_requires_grad(results: Sequence[Any], wanted: Sequence[Any]) -> None:

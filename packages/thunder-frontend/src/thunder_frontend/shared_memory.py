@@ -146,6 +146,8 @@ class SharedMemory:
         else:
             traced = self._guarded(tensor, self.calls.on_values(part_of, (whole._proxy, *args), {}), source)
         share_storage(traced, View(whole, part_of, args, {}, None, apart=True))
+        if tensor.requires_grad:
+            traced._seen = 0  # as an input, it is what it was before the program wrote anything
         return traced
 
     def _view(self, tensor: T, base: TracedTensor, source: Source) -> TracedTensor:
