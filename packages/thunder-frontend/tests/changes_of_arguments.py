@@ -314,3 +314,21 @@ case(
     "l_gl[1].register_hook(lambda g: g * 2)",
     "l_gl[0].register_hook(lambda g: g * 2)",
 )
+case(
+    "sizes that are one object",
+    "NAMED['so'] = torch.ones(300, 300)",
+    "y = y * (2 if so.shape[0] is so.shape[1] else 3) * (5 if operator.is_(so.shape[0], 4) else 7)",
+    "NAMED['so'] = torch.ones(301, 301)",
+    "NAMED['so'] = torch.ones(3, 3)",
+    "NAMED['so'] = torch.ones(4, 5)",
+    "NAMED['so'] = torch.ones(4, 4)",
+)
+case(
+    "number that is another",
+    "k_nb = 2\nNAMED['nb'] = 2",
+    "y = y * (3 if nb is k_nb else 4) * (5 if nb is not None else 6)",
+    "NAMED['nb'] = 3",
+    "NAMED['nb'] = None",
+    "NAMED['nb'] = True",
+    "k_nb = True",
+)

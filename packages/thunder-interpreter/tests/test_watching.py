@@ -496,3 +496,15 @@ def test_a_lookaside_that_declines_leaves_what_it_replaces_to_be_done():
     )
     assert replaced("three", [1, 2], Long()) == [3, 2, 7]
     assert [entry[2] for entry in callbacks.log if entry[1] is len] == [[[1, 2]]]
+
+
+def test_whether_two_values_are_one_object_can_be_answered():
+    class Equal(Callbacks):
+        def identical(self, a, b):
+            return a == b
+
+    def program(a, b):
+        return a is b, a is not b
+
+    assert interpret(program)([1], [1]) == (False, True)
+    assert interpret(program, callbacks=Equal())([1], [1]) == (True, False)

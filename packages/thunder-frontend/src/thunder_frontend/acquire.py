@@ -59,7 +59,7 @@ from thunder_frontend.symbolic import ContiguousGuard, NumberInput, opened
 from thunder_frontend.tensor_classes import asks_for_functions, check_tensor
 from thunder_frontend.tracebacks import users_stacklevel
 from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
-from thunder_frontend.watch import Watch
+from thunder_frontend.watch import Watch, WatchOpen
 from thunder_frontend.world import World
 from thunder_frontend.write_calls import WriteCalls
 from thunder_interpreter import interpret, truth_that_raises
@@ -366,7 +366,7 @@ class Acquisition(WriteCalls):
         now, arguments = EnvironmentGuard(), ArgumentsGuard(args, kwargs)
         self._log = log
         self.world.hold(function, getattr(function, "__name__", "function"))
-        watch = Watch(self.world, self.sharp, self.branch, self.arrays)
+        watch = (WatchOpen if self.opens else Watch)(self.world, self.sharp, self.branch, self.arrays)
         run = interpret(
             function,
             lookasides=lookasides(self),

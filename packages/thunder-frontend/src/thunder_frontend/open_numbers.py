@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -96,6 +97,18 @@ def fixed(key: Any) -> Any:
     return key
 
 
+SMALL_INTEGERS = range(-5, 257)
+"""Integers of which Python has one object each."""
+
+
+def identical(a: Any, b: Any) -> bool:
+    """Return whether two values are one object in eager, which fixes open numbers where that depends on them."""
+    if a is b or not (isinstance(a, NumberProxy) or isinstance(b, NumberProxy)):
+        return a is b
+    kinds = [v.python_type if isinstance(v, NumberProxy) else type(v) for v in (a, b)]
+    return kinds == [int, int] and fixed(a) == fixed(b) and fixed(a) in SMALL_INTEGERS
+
+
 def refuse_open_numbers(shown: Iterable[Any]) -> None:
     """Refuse to make text of containers with open numbers, which code in C would write as what stands for them.
 
@@ -143,6 +156,8 @@ class OpenNumbers:
             int: self._to_int,
             len: self._length,
             repr: _shown,
+            operator.is_: identical,
+            operator.is_not: lambda a, b: not identical(a, b),
         }
         table.update({function: self._with_open_numbers(function) for function in functions_in_c()})
         return table

@@ -20,7 +20,7 @@ from thunder_frontend.journal import MISSING, contents_of, is_slot
 from thunder_frontend.kinds import DICTS, LISTS, NOTHING_INSIDE, is_container
 from thunder_frontend.native_code import is_of_no_concern
 from thunder_frontend.opaque_calls import OpaqueCalls, makes_class
-from thunder_frontend.open_numbers import fixed
+from thunder_frontend.open_numbers import fixed, identical
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import World
 from thunder_interpreter import Callbacks
@@ -221,4 +221,11 @@ class Watch(Callbacks):
                 self._calls.varies(name)
 
 
-__all__ = ["Watch"]
+class WatchOpen(Watch):
+    """The same for programs that leave numbers open, of which Python has other objects than there are."""
+
+    def identical(self, a: Any, b: Any) -> bool:
+        return identical(a, b)
+
+
+__all__ = ["Watch", "WatchOpen"]

@@ -96,6 +96,10 @@ class Callbacks:
         ``fn`` is a function of :mod:`operator`, a builtin such as ``len``, or ``type.__call__`` for calls of classes.
         """
 
+    def identical(self, a: Any, b: Any) -> bool:
+        """Whether two values are one object is asked by ``is`` or ``is not``: the answer."""
+        return a is b
+
     def truth(self, value: Any) -> Any:
         """``value``, which is no ``bool``, is tested: its truth, or ``NotImplemented`` to have it asked as usual."""
         return NotImplemented

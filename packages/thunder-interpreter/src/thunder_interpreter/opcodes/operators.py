@@ -109,6 +109,14 @@ def is_op(frame: Frame, stack: list[Any], invert: int) -> None:
     stack.append(not same if invert else same)
 
 
+@opcode("IS_OP", watch=("identical",))
+def is_watched(frame: Frame, stack: list[Any], invert: int) -> None:
+    """``a, b -> a is b`` (or ``is not``)."""
+    b = stack.pop()
+    same = frame.machine.identical(stack.pop(), b)
+    stack.append(not same if invert else same)
+
+
 @opcode("UNARY_NEGATIVE", decode=lambda _: "-")
 @opcode("UNARY_POSITIVE", until=(3, 12), decode=lambda _: "+")
 @opcode("UNARY_INVERT", decode=lambda _: "~")
