@@ -93,3 +93,17 @@ def test_nested_tensors_that_take_the_place_of_others_are_refused():
         kept.held = NESTED
         with pytest.raises(AcquisitionError, match="is a nested tensor"):
             compiled(torch.ones(3))
+
+
+@pytest.mark.parametrize("layers", [1, 8])
+@pytest.mark.parametrize("name", ["weight", "running_mean"])
+def test_nested_tensors_that_take_the_place_of_parameters_and_buffers_are_refused(layers, name):
+    module = nn.Sequential(*[nn.BatchNorm1d(3) for _ in range(layers)]).eval().requires_grad_(False)
+    compiled, last = jit(module), module[-1]
+    for _ in range(2):
+        before = getattr(last, name)
+        compiled(torch.ones(2, 3))
+        setattr(last, name, nn.Parameter(NESTED, False) if name == "weight" else NESTED)
+        with pytest.raises(AcquisitionError, match="is a nested tensor"):
+            compiled(torch.ones(2, 3))
+        setattr(last, name, before)

@@ -28,8 +28,8 @@ from thunder_frontend.guards import (
     gathered,
     python_checker,
 )
+from thunder_frontend.nested_tensors import looks
 from thunder_frontend.program import Input, Program
-from thunder_frontend.sources import Source
 from thunder_frontend.symbolic import ConstraintsGuard
 from thunder_ir import Context, literal
 
@@ -142,31 +142,11 @@ def unpacked(inputs: Sequence[Input]) -> tuple[list[Input], list[Input]]:
 
 
 def _without_nested(inputs: Sequence[Input], context: Context) -> list[str]:
-    """Return the line that looks for nested tensors of the old kind, at which PyTorch's check ends the process.
-
-    Nobody looks at parameters and buffers of modules: there are many, and PyTorch has no modules that compute with
-    nested ones. The classes of arguments are known before.
-    """
-    together = {id(i): f"held[{k}]" for k, i in enumerate(unpacked(inputs)[1])}
-    plain = []
-    for i in inputs:
-        if i.metadata.type in (torch.Tensor, torch.nn.Parameter) and not _in_table(i):
-            name, kind = together.get(id(i), i.proxy.name), i.metadata.type
-            if not _is_argument(i.source):
-                plain.append(f"{name}.__class__ is {context.object(kind, kind.__name__)}")
-            plain.append(f"not {name}.is_nested")
-    return [f"holds = {' and '.join(plain)}"] if plain else []
-
-
-def _is_argument(source: Source) -> bool:
-    return source.base is not None and source.base.base is None and not source.base.is_held
-
-
-def _in_table(given: Input) -> bool:
-    """Whether an input is one of the parameters or buffers of a module."""
-    base = given.source.base
-    module = base.held if base is not None and base.is_held else None
-    return isinstance(module, torch.nn.Module) and given.slot is not None and given.slot[0] is not module.__dict__
+    """Return the line that looks for nested tensors of the old kind."""
+    single, together = unpacked(inputs)
+    named = [(i, i.proxy.name) for i in single] + [(i, f"held[{k}]") for k, i in enumerate(together)]
+    conditions = looks(named, context)
+    return [f"holds = {' and '.join(conditions)}"] if conditions else []
 
 
 def _conditions(program: Program, context: Context) -> list[str]:
