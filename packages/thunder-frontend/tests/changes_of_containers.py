@@ -242,3 +242,45 @@ case(
     "S3.clear(); S3 |= {frozenset([True]), (-0.0, 2)}",
     "S3.clear(); S3 |= {frozenset([1]), (-0.0, 2)}",
 )
+
+BRACES = "{0}"
+SUBSCRIBED = [
+    ("bound", "L_{0}.__getitem__(0)", "[2.0, 3.0]"), ("of the class", "list.__getitem__(L_{0}, 0)", "[2.0, 3.0]"),
+    ("kept", "(lambda f: f(0))(L_{0}.__getitem__)", "(2.0, tensor(1, 2, 3))"),
+    ("mapped", "sum(map(L_{0}.__getitem__, [0]))", "[2.0, 3.0]"), ("iterator", "next(L_{0}.__iter__())", "[2.0, 3.0]"),
+    ("deque", "L_{0}.__getitem__(0)", "collections.deque([2.0])"), ("dict", "L_{0}.__getitem__(0)", "{0: 2.0}"),
+    ("got by map", "next(map(L_{0}.get, [0]))", "{0: 2.0}"), ("tensor", "L_{0}.__getitem__(0)", "[tensor(1, 2, 3)]"),
+    ("yield from", "sum((yield_{0}()))", "[2.0, 3.0]"), ("yield from tensors", "sum(yield_{0}())", "[tensor(1, 2, 3)]"),
+    ("yield from iterator", "sum(yield_{0}())", "iter_{0}([2.0, 3.0])"),
+]  # fmt: skip
+for number, (name, read, made) in enumerate(SUBSCRIBED):
+    place = f"su{number}"
+    case(
+        f"subscribed: {name}",
+        f"class iter_{place}(list):\n    def __iter__(s):\n        return iter(list(s))\n"
+        f"L_{place} = {made.replace('{0}', place)}\ndef yield_{place}():\n    yield from L_{place}",
+        f"y = y * {read.format(place)}",
+        f"L_{place}[0] = 5.0",
+        f"L_{place} = type(L_{place})(dict.fromkeys([0], 7.0) if isinstance(L_{place}, dict) else [7.0, 8.0])",
+    )
+case(
+    "subscribed: missing",
+    "L_sm = {'a': 2.0}",
+    "try:\n    y = y * L_sm.__getitem__('b')\nexcept KeyError:\n    y = y * 3",
+    "L_sm['b'] = 5.0",
+)
+case(
+    "yield from: nested",
+    "T_yf = [1.0, [2.0, [3.0]]]\ndef flat_yf(t):\n    for v in t:\n        if isinstance(v, list):\n            yield from flat_yf(v)\n"
+    "        else:\n            yield v\ndef through_yf():\n    yield from T_yf[1][1]\n    yield from flat_yf(T_yf)",
+    "for v in through_yf():\n    y = y * v + 1",
+    "T_yf[1][1][0] = 7.0",
+    "T_yf.append(9.0)",
+)
+case(
+    "methods passed to map",
+    "L_mp, D_mp = [], {}",
+    "z = [list(map(L_mp.append, [1.0, 2.0])), list(map(D_mp.setdefault, 'ab'))]\ny = y * len(L_mp) * len(D_mp)",
+    "L_mp.clear()",
+    "D_mp['q'] = 1",
+)

@@ -508,3 +508,17 @@ def test_whether_two_values_are_one_object_can_be_answered():
 
     assert interpret(program)([1], [1]) == (False, True)
     assert interpret(program, callbacks=Equal())([1], [1]) == (True, False)
+
+
+def test_what_a_generator_hands_on_of_a_container_is_reported():
+    class Doubling(Callbacks):
+        def iterated(self, container, index, value):
+            return value * 2
+
+    def inner(items):
+        yield from items
+
+    def program(items):
+        return list(inner(items)), [item for item in inner(iter(items))]
+
+    assert interpret(program, callbacks=Doubling())([1, 2]) == ([2, 4], [2, 4])

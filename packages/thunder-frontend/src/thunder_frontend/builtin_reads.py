@@ -196,7 +196,7 @@ OF_CONTAINERS = ("__len__", "__bool__", "__contains__", "__getitem__")
 
 READS: dict[str, Callable[..., None]] = {
     "get": _get, "__contains__": _contains, "items": _all_items, "values": _all_items, "keys": _keys, "__len__": _len,
-    "__getitem__": _nothing, "__iter__": _keys,
+    "__getitem__": _nothing, "__iter__": _whole,
 }  # fmt: skip
 """The same for methods of containers, by name."""
 

@@ -27,6 +27,7 @@ from thunder_frontend.builtin_reads import (
     TAKE_STATE,
     TEXT,
     asked_inside,
+    found_in_dict,
     only_grows,
 )
 from thunder_frontend.class_reads import SPECIAL_METHODS, class_of, type_of
@@ -50,6 +51,9 @@ from thunder_frontend.sources import held
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.world import World
 
+METHODS = (
+    types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
+)  # fmt: skip
 DECIMAL = (decimal.Decimal, decimal.Context)
 
 
@@ -83,6 +87,10 @@ class OpaqueCalls:
                 self._world.unwatched.escapes(value)
         if known and fn in BEFORE:
             BEFORE[fn](self._world, *args)
+        elif (subscribed := _subscribed(fn, args)) is not None:
+            found_in_dict(self._world, *subscribed)
+            if isinstance(subscribed[0], LISTS):
+                self._world.containers.length(subscribed[0])
         methods = asked_inside(fn, known)
         if methods is not None:
             for value in (*args, *kwargs.values()):
@@ -164,8 +172,17 @@ class OpaqueCalls:
             return
         watched = isinstance(fn, type) or getattr(fn, "__module__", None) in BUILTIN or is_container(owner)
         for value in values:
+            if isinstance(value, METHODS) and is_container(getattr(value, "__self__", None)):
+                self._method_passed(value.__self__, value.__name__)
             if not isinstance(value, TracedTensor) and (value is not owner or not is_container(value)):
                 self._world.unwatched.escapes(value, watched)
+
+    def _method_passed(self, owner: Any, name: str) -> None:
+        """Take in a method of a container that code in C is given, and may call."""
+        if self._world.source_of(owner) is not None:
+            self._world.containers.contents(owner)
+            if name in MUTATORS:
+                self._world.journal.note_container(owner)
 
     def _method(self, owner: Any, name: str, fn: Any, args: Sequence[Any]) -> None:
         """Take in what a method of an outside container, or a function that is given one, reads and writes of it."""
@@ -193,8 +210,9 @@ class OpaqueCalls:
             result = self._arrays.made(fn, args, result)
             if isinstance(result, TracedTensor):
                 return result
-        if fn is operator.getitem and is_container(args[0]):
-            return self._world.containers.item(args[0], args[1], result)
+        subscribed = _subscribed(fn, args)
+        if subscribed is not None:
+            return self._world.containers.item(*subscribed, result)
         if fn is _abc._abc_instancecheck or fn is _abc._abc_subclasscheck:
             self._checked(args[0], class_of(args[1]) if fn is _abc._abc_instancecheck else args[1], result)
         return self._answered(fn, args, kwargs, result)
@@ -247,6 +265,17 @@ class OpaqueCalls:
         if self._world.source_of(value) is None or isinstance(value, (*VALUES, *CODE, torch.Tensor, torch.nn.Module)):
             return False
         return not is_container(value) and not is_buffer(value) and any([hasattr(value, n) for n in OF_CONTAINERS])
+
+
+def _subscribed(fn: Any, args: tuple[Any, ...]) -> tuple[Any, Any] | None:
+    """Return the container and the key of a call that subscribes; ``None`` if it is none."""
+    if fn is operator.getitem:
+        return (args[0], args[1]) if is_container(args[0]) else None
+    if not isinstance(fn, METHODS) or fn.__name__ != "__getitem__":
+        return None
+    owner = getattr(fn, "__self__", None)
+    given = args if owner is None else (owner, *args)
+    return (given[0], given[1]) if is_container(given[0]) else None
 
 
 def makes_class(fn: Any, args: Sequence[Any]) -> bool:

@@ -91,6 +91,7 @@ class Machine:
     store_closure: Any
     opaque_call: Any
     special_methods: Any
+    identical: Any
     opaque_result: Any
     native_frame: Any
     native_call: Any

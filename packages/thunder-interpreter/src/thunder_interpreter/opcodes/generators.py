@@ -93,9 +93,11 @@ def send(frame: Frame, stack: list[Any], argument: tuple[int, Any]) -> Outcome:
         else:
             result = receiver.send(value)
     except StopIteration as stop:
+        machine.iterations.pop(id(receiver), None)
         returned = stop.value
     else:
-        stack.append(result)
+        iteration = machine.iterations.get(id(receiver))
+        stack.append(result if iteration is None else _iteration.reported_element(machine, iteration, result))
         return None
     return argument[1](frame, returned)
 
