@@ -29,6 +29,7 @@ import torch
 from torch.nn.modules import module as modules
 
 from thunder_frontend import jit
+from thunder_frontend.watch import EAGER_RAISES_TOO
 from thunder_ir import ThunderError
 
 PRELUDE = """
@@ -87,6 +88,8 @@ class Scene:
         with self.scope["CONTEXT"](), contextlib.nullcontext():
             try:
                 return function(torch.arange(3.0), **self.scope["NAMED"])
+            except EAGER_RAISES_TOO as error:
+                return error
             except ThunderError:
                 raise
             except Exception as error:  # the program's own: compared
@@ -180,7 +183,7 @@ def restore_settings() -> None:
 def same(ours: Any, eagers: Any) -> bool:
     """Whether two results, or the exceptions in their place, are the same."""
     if isinstance(ours, Exception) or isinstance(eagers, Exception):
-        return type(ours) is type(eagers)
+        return type(ours) is type(eagers) or isinstance(ours, EAGER_RAISES_TOO) and isinstance(eagers, Exception)
     facts = ("dtype", "shape", "requires_grad")
     if any(getattr(ours, f) != getattr(eagers, f) for f in facts) or ours.stride() != eagers.stride():
         return False

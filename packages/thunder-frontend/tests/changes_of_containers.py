@@ -251,13 +251,17 @@ SUBSCRIBED = [
     ("deque", "L_{0}.__getitem__(0)", "collections.deque([2.0])"), ("dict", "L_{0}.__getitem__(0)", "{0: 2.0}"),
     ("got by map", "next(map(L_{0}.get, [0]))", "{0: 2.0}"), ("tensor", "L_{0}.__getitem__(0)", "[tensor(1, 2, 3)]"),
     ("yield from", "sum((yield_{0}()))", "[2.0, 3.0]"), ("yield from tensors", "sum(yield_{0}())", "[tensor(1, 2, 3)]"),
+    ("rest of an iterator", "sum(iter(L_{0}))", "[2.0, 3.0]"), ("star of an iterator", "[*iter(L_{0})][0]", "[2.0, 3.0]"),
+    ("in an iterator", "(1 + (5.0 in iter(L_{0})))", "[2.0, 3.0]"), ("largest", "heapq.nlargest(1, L_{0})[0]", "[2.0]"),
+    ("values one by one", "max(iter(dict(L_{0}).values()))", "{0: 2.0}"),
+    ("values of the rest", "max(iter(L_{0}.values()))", "{0: 2.0}"),
     ("yield from iterator", "sum(yield_{0}())", "iter_{0}([2.0, 3.0])"),
 ]  # fmt: skip
 for number, (name, read, made) in enumerate(SUBSCRIBED):
     place = f"su{number}"
     case(
         f"subscribed: {name}",
-        f"class iter_{place}(list):\n    def __iter__(s):\n        return iter(list(s))\n"
+        f"import heapq\nclass iter_{place}(list):\n    def __iter__(s):\n        return iter(list(s))\n"
         f"L_{place} = {made.replace('{0}', place)}\ndef yield_{place}():\n    yield from L_{place}",
         f"y = y * {read.format(place)}",
         f"L_{place}[0] = 5.0",

@@ -15,7 +15,7 @@ import torch
 from thunder_frontend.class_reads import class_of
 from thunder_frontend.constants import OF_ARRAYS
 from thunder_frontend.journal import MISSING
-from thunder_frontend.kinds import DICTS, LISTS, SETS, is_container
+from thunder_frontend.kinds import DICTS, ITERATORS, LISTS, SETS, is_container
 from thunder_frontend.world import World
 
 MUTATORS = frozenset(
@@ -80,6 +80,12 @@ def found_in_dict(world: World, container: Any, key: Any) -> None:
 def _whole(world: World, container: Any, *rest: Any) -> None:
     if is_container(container):
         world.containers.contents(container)
+    _rest(world, container)
+
+
+def _rest(world: World, container: Any, *rest: Any) -> None:
+    if type(container) in ITERATORS:
+        world.containers.rest(container)
 
 
 def _get(world: World, container: Any, key: Any, *rest: Any) -> None:
@@ -137,6 +143,7 @@ BEFORE: dict[Any, Callable[..., None]] = {
     operator.truth: _bool,
     operator.not_: _bool,
     operator.getitem: found_in_dict,
+    operator.contains: _rest,
     iter: _whole,
     dir: _names,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 from collections import deque
 from collections.abc import Sequence
@@ -158,6 +159,11 @@ class ContainerReads:
             for index, value in enumerate(items_of(container)):
                 self.item(container, index, value)
                 self.contents(value)
+
+    def rest(self, iterator: Any) -> None:
+        """Take in what an iterator has still to come to: it goes to code that takes these items unseen."""
+        for container in gc.get_referents(iterator):
+            self.contents(container)
 
     def table(self, module: torch.nn.Module, name: str) -> Any:
         """Take in one of the dicts in which an outside module keeps its parts."""

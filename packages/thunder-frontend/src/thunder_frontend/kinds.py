@@ -84,6 +84,8 @@ EXACT_CONTAINERS = frozenset(CONTAINERS)
 NOTHING_INSIDE = frozenset({bool, int, float, str, bytes, type(None), torch.dtype, torch.device, torch.Size, slice})
 IMMUTABLE = (tuple, frozenset, types.MethodType, types.CodeType, functools.partial)
 VIEWS = frozenset(type(view) for d in ({}, OrderedDict()) for view in (d.keys(), d.values(), d.items()))
+ITERATORS = frozenset([type(iter(c)) for d in ({}, OrderedDict()) for c in ([], (), set(), d, d.values(), d.items())])
+"""Iterators over containers."""
 LARGEST_BUFFER = 1 << 20
 HEAP_TYPE = 1 << 9
 """Flag of classes that Python code makes."""

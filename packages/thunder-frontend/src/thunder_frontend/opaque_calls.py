@@ -34,7 +34,7 @@ from thunder_frontend.class_reads import SPECIAL_METHODS, class_of, type_of
 from thunder_frontend.constants import Arrays
 from thunder_frontend.finalisers import refuse_callback
 from thunder_frontend.journal import MISSING
-from thunder_frontend.kinds import CODE, LISTS, VALUES, is_buffer, is_container
+from thunder_frontend.kinds import CODE, ITERATORS, LISTS, VALUES, is_buffer, is_container
 from thunder_frontend.open_numbers import refuse_open_numbers
 from thunder_frontend.queries import (
     as_positional,
@@ -174,6 +174,8 @@ class OpaqueCalls:
         for value in values:
             if isinstance(value, METHODS) and is_container(getattr(value, "__self__", None)):
                 self._method_passed(value.__self__, value.__name__)
+            elif type(value) in ITERATORS:
+                self._world.containers.rest(value)
             if not isinstance(value, TracedTensor) and (value is not owner or not is_container(value)):
                 self._world.unwatched.escapes(value, watched)
 
