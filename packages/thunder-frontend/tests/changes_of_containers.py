@@ -288,3 +288,13 @@ case(
     "L_mp.clear()",
     "D_mp['q'] = 1",
 )
+case(
+    "attributes by reduce",
+    "class A_rm: pass\na_rm = A_rm()\na_rm.b = A_rm()\na_rm.b.c = [2.0]\nm_rm = nn.Sequential(nn.Linear(3, 3))\nnn.init.ones_(m_rm[0].weight)",
+    "y = y * functools.reduce(getattr, ['b', 'c'], a_rm)[0]\n"
+    "y = y * functools.reduce(getattr, '0.weight'.split('.'), m_rm).sum()",
+    "a_rm.b.c[0] = 3.0",
+    "a_rm.b = A_rm()\na_rm.b.c = [7.0]",
+    "m_rm[0].weight.data.mul_(2)",
+    "m_rm[0] = nn.Linear(3, 3); nn.init.ones_(m_rm[0].weight)",
+)

@@ -13,7 +13,7 @@ import torch.utils.checkpoint
 from torch.optim.optimizer import _get_value
 from torch.utils._python_dispatch import _push_mode
 
-from thunder_frontend import module_calls, transformer_encoders
+from thunder_frontend import in_python, module_calls, transformer_encoders
 from thunder_frontend.branches import Branches
 from thunder_frontend.cached_functions import with_cache
 from thunder_frontend.constants import variable
@@ -159,6 +159,7 @@ def _of_single_functions(acquisition: Any) -> dict[Any, Any]:
         transformer_encoders.ORIGINAL_QUESTION: transformer_encoders.is_causal_mask,
         transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
         logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
+        functools.reduce: Interpreted(in_python.reduce),
         print: acquisition.prints,
         warnings.warn_explicit: acquisition.prints.warn,
         torch.autograd.Variable: functools.partial(variable, acquisition),

@@ -26,8 +26,9 @@ INTERPRETED_OWN = (
     "thunder_frontend.transform_calls",
     "thunder_frontend.control_flow",
     "thunder_frontend.transformer_encoders",
+    "thunder_frontend.in_python",
 )
-"""Modules of ours that say in terms of PyTorch what happens in place of something else."""
+"""Modules of ours that say in terms of PyTorch or of Python what happens in place of something else."""
 
 NATIVE_PACKAGES = PACKAGES | {"optree", "numpy", "linecache", "tokenize"}
 """Packages whose functions are called as they are."""

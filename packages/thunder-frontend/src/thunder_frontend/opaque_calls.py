@@ -172,7 +172,7 @@ class OpaqueCalls:
             return
         watched = isinstance(fn, type) or getattr(fn, "__module__", None) in BUILTIN or is_container(owner)
         for value in values:
-            if isinstance(value, METHODS) and is_container(getattr(value, "__self__", None)):
+            if watched and isinstance(value, METHODS) and is_container(getattr(value, "__self__", None)):
                 self._method_passed(value.__self__, value.__name__)
             elif type(value) in ITERATORS:
                 self._world.containers.rest(value)

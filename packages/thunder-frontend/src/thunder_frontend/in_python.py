@@ -1,0 +1,24 @@
+"""What is interpreted in place of functions in C, which call what they are given where nobody sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+def reduce(function: Callable[[Any, Any], Any], iterable: Iterable[Any], /, *initial: Any) -> Any:
+    """Do what ``functools.reduce`` does, such as ``reduce(getattr, ["layer", "weight"], model)``."""
+    items = iter(iterable)
+    if initial:
+        (value,) = initial
+    else:
+        try:
+            value = next(items)
+        except StopIteration:
+            raise TypeError("reduce() of empty iterable with no initial value") from None
+    for item in items:
+        value = function(value, item)
+    return value
+
+
+__all__ = ["reduce"]
