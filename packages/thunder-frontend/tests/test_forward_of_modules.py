@@ -88,3 +88,11 @@ def test_forward_runs_within_another_program(pair):
     eager, compiled = pair
     x = torch.randn(2, 3)
     torch.testing.assert_close(jit(lambda x: compiled.forward(x) * 2)(x), eager(x) * 2)
+
+
+def test_the_bound_forward_tells_the_attributes_of_its_function():
+    module = torch.nn.Linear(2, 2)
+    forward = jit(module).forward
+    assert forward.__code__ is torch.nn.Linear.forward.__code__
+    assert not hasattr(forward, "no_such_attribute")
+    assert copy.copy(forward) == forward

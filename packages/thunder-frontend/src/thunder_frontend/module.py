@@ -50,6 +50,12 @@ class BoundForward:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__func__(self.__self__, *args, **kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        """Attributes of a bound method are those of its function, such as its code."""
+        if name in ("__func__", "__self__"):  # which a copy in the making does not have yet
+            raise AttributeError(name)
+        return getattr(self.__func__.function, name)
+
     def compiles(self) -> Any:
         """Return what is compiled: inside of another compiled program, that is what runs."""
         return types.MethodType(self.__func__.function, self.__self__)
