@@ -1,8 +1,5 @@
 """Hooks on gradients: of the compiled module, of its parts, and of tensors inside of a program."""
 
-import copy
-import functools
-
 import pytest
 import torch
 from torch import nn
@@ -267,57 +264,3 @@ def test_where_saved_tensors_are_kept_is_up_to_the_program():
     torch.testing.assert_close(
         torch.autograd.grad(jit(function)(x).sum(), x), torch.autograd.grad(function(x).sum(), x)
     )
-
-
-def outside(scale, module, gradient):
-    module.kept.append(gradient * scale)
-
-
-class Keeps(nn.Module):
-    """Registers a hook on what it computes."""
-
-    def __init__(self, hook):
-        super().__init__()
-        self.linear, self.hook, self.kept = nn.Linear(3, 3), hook, []
-
-    def keep(self, gradient):
-        self.gradient = gradient
-        self.kept.append(gradient)
-
-    def forward(self, x):
-        self.activations = self.linear(x)
-        self.activations.register_hook(self.hook(self))
-        return self.activations.relu()
-
-
-def made_inside(module):
-    def keep(gradient):
-        inner(gradient)
-
-    def inner(gradient, twice=2):
-        module.kept.append(gradient * twice)
-
-    return keep
-
-
-@pytest.mark.parametrize(
-    "hook",
-    [
-        lambda module: module.keep,
-        lambda module: module.kept.append,
-        lambda module: functools.partial(outside, 2.0, module),
-        made_inside,
-    ],
-    ids=["method", "method of a list", "partial", "functions within functions"],
-)
-def test_hooks_of_a_module_keep_gradients_of_what_it_computes(hook):
-    eager = Keeps(hook)
-    compiled = jit(copy.deepcopy(eager))
-    for _ in range(3):
-        x = torch.randn(2, 3)
-        for module in (eager, compiled):
-            module(x).square().sum().backward()
-    assert len(compiled.kept) == 3
-    torch.testing.assert_close(compiled.kept, eager.kept)
-    torch.testing.assert_close(compiled.activations, eager.activations)
-    assert cache_misses(compiled) == 1

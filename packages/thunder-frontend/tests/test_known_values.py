@@ -1,7 +1,5 @@
 """Values that Python looks at and that are computed of integers among the inputs: known, and guarded."""
 
-import copy
-
 import pytest
 import torch
 from versions import needs_torch
@@ -212,60 +210,3 @@ def test_tensors_of_one_integer_are_taken_for_integers(program, made_inside):
         torch.testing.assert_close(frontend.jit(lambda x: program(x, torch.tensor(1)))(x), program(x, n))
     else:
         torch.testing.assert_close(frontend.jit(program)(x, n), program(x, n))
-
-
-class Tagger(torch.nn.Module):
-    def __init__(self, kind, **options):
-        super().__init__()
-        self.network = kind(3, 4, **options)
-        self.out = torch.nn.Linear(self.network.hidden_size * (2 if self.network.bidirectional else 1), 2)
-
-    def forward(self, x, lengths):
-        first = self.network.batch_first
-        packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=first, enforce_sorted=False)
-        packed, state = self.network(packed)
-        padded, lengths = torch.nn.utils.rnn.pad_packed_sequence(packed, batch_first=first, padding_value=-1.0)
-        return self.out(padded), state, lengths
-
-
-@pytest.mark.parametrize("lengths", [lambda n: n, torch.tensor], ids=["list", "tensor"])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Tagger(torch.nn.LSTM, batch_first=True, bidirectional=True),
-        lambda: Tagger(torch.nn.GRU, num_layers=2),
-        lambda: Tagger(torch.nn.RNN, batch_first=True),
-    ],
-    ids=["lstm", "gru", "rnn"],
-)
-def test_packed_sequences_are_compiled_for_their_lengths(make, lengths):
-    eager = make()
-    compiled, x = frontend.jit(copy.deepcopy(eager)), torch.randn(4, 4, 3)
-    for given in ([4, 2, 3, 1], [1, 1, 4, 4], [4, 2, 3, 1], [2, 2, 2, 1]):
-        results = [module(x, lengths(given)) for module in (compiled, eager)]
-        torch.testing.assert_close(*results)
-        gradients = [
-            torch.autograd.grad(r[0].square().sum(), list(m.parameters()))
-            for r, m in zip(results, (compiled, eager), strict=True)
-        ]
-        torch.testing.assert_close(*gradients)
-    assert frontend.cache_misses(compiled) == 3
-
-
-def test_packed_sequences_may_be_packed_outside():
-    network = torch.nn.LSTM(3, 4, num_layers=2)
-    compiled = frontend.jit(network)
-    for lengths in ([5, 3, 2], [5, 4, 1], [4, 4, 4]):
-        packed = torch.nn.utils.rnn.pack_padded_sequence(torch.randn(5, 3, 3), torch.tensor(lengths))
-        torch.testing.assert_close(compiled(packed), network(packed))
-
-
-def test_sequences_of_their_own_length_each():
-    network = torch.nn.GRU(3, 4)
-
-    def program(*sequences):
-        packed, _ = network(torch.nn.utils.rnn.pack_sequence(list(sequences), enforce_sorted=False))
-        return torch.nn.utils.rnn.unpack_sequence(packed)
-
-    compiled, sequences = frontend.jit(program), [torch.randn(n, 3) for n in (5, 2, 4)]
-    torch.testing.assert_close(compiled(*sequences), program(*sequences))

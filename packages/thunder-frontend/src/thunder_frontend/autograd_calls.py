@@ -116,8 +116,8 @@ def _retain_grad(calls: Any, tensor: T) -> None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if not calls.leaves.is_leaf(traced):
         raise AcquisitionError(
-            "retain_grad() inside of a compiled program, of a tensor that it computes, is not supported; let a "
-            "hook keep the gradient: tensor.register_hook(kept.append), with a list that is made outside"
+            "retain_grad() inside of a compiled program, of a tensor that it computes, is not supported; return the "
+            "tensor and retain its gradient outside"
         )
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 import torch
 
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.kinds import VALUES
 from thunder_frontend.overwrites import zeros_like
 from thunder_frontend.traced_tensor import TracedTensor
 from thunder_frontend.write_calls import WriteCalls
@@ -341,7 +339,7 @@ def hook_tensor(
             "a hook on an input inside of a compiled program would be registered again on each call, which is not "
             "supported; register it outside"
         )
-    if not _is_closed(hook, is_outside):
+    if not is_outside(hook) and not _is_closed(hook, is_outside):
         raise AcquisitionError(
             "the hook that is registered here reads what the compiled program made, which is gone when the hook is "
             "called; let it read what is outside, or register it outside"
@@ -359,17 +357,12 @@ def hook_tensor(
     return HookHandle()
 
 
-def _is_closed(value: Any, is_outside: Callable[[Any], bool]) -> bool:
-    """Whether a function that the program made, or what one holds, leads only to plain values and what is outside."""
-    if isinstance(value, VALUES) or is_outside(value):
-        return True
-    if isinstance(value, (MethodType, BuiltinMethodType)):
-        parts = [value.__self__]
-    elif isinstance(value, partial):
-        parts = [value.func, *value.args, *value.keywords.values()]
-    elif isinstance(value, FunctionType):
-        parts = [c.cell_contents for c in value.__closure__ or ()]
-        parts += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-    else:
+def _is_closed(hook: Any, is_outside: Callable[[Any], bool]) -> bool:
+    """Whether a function that the program made reads only numbers, and what is outside."""
+    if isinstance(hook, (MethodType, BuiltinMethodType)):
+        return is_outside(hook.__self__)
+    if not isinstance(hook, FunctionType):
         return False
-    return all([_is_closed(part, is_outside) for part in parts])
+    held = [c.cell_contents for c in hook.__closure__ or ()]
+    held += [*(hook.__defaults__ or ()), *(hook.__kwdefaults__ or {}).values()]
+    return all([h is None or isinstance(h, (bool, int, float, str)) or is_outside(h) for h in held])

@@ -11,11 +11,12 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 
 from thunder_frontend.program import Input
 from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, value_of
-from thunder_torch.convert import fake_mode, fake_of, fake_views, to_torch_device, to_torch_dtype
+from thunder_torch.convert import fake_mode, fake_of, to_torch_device, to_torch_dtype
 from thunder_torch.metadata import unlogged
+from thunder_torch.only_views import fake_views, is_only_view
 from thunder_torch.places import at_first_place
 from thunder_torch.unknown_sizes import has_unknown_sizes
-from thunder_torch.views import is_only_view, view_argument
+from thunder_torch.views import view_argument
 
 
 def outside_inference_mode(method: Any) -> Any:

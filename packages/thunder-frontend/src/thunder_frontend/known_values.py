@@ -21,8 +21,6 @@ from thunder_frontend.program import Input
 from thunder_ir import BoundSymbol, Symbol, TensorProxy, flat_proxies, is_unknown
 from thunder_ir.passes.traits import is_repeatable
 from thunder_torch.convert import contiguous_strides
-from thunder_torch.trials import is_of_packed, real_of
-from thunder_torch.unknown_sizes import has_unknown_sizes
 
 
 class Looks(enum.Enum):
@@ -69,8 +67,6 @@ class KnownValues:
             bounds: how it was recorded.
         """
         made = [p for p in flat_proxies(output) if isinstance(p, TensorProxy)]
-        if is_of_packed(function, args):
-            args, made = self._without_data(*args), [p for p in made if not p.dtype.is_inexact]
         given = flat_proxies((args, kwargs))
         if not made or isinstance(function, Symbol) or function in UNSET or not callable(function):
             return
@@ -82,28 +78,12 @@ class KnownValues:
             return  # what it computes depends on where it stands
         if sum([math.prod(at_hand(p.shape)) for p in made if not any([is_unknown(d) for d in p.shape])]) > LARGEST:
             return
-        step, values = Step(function, args, kwargs, output), dict(self._values)
+        step = Step(function, args, kwargs, output)
         try:
-            step.run(values)
+            step.run(self._values)
         except Exception:  # whatever PyTorch raises here, it raises when the program runs
             return
-        self._values.update({p.name: values[p.name] for p in made})
         self._steps.update({p.name: step for p in made})
-
-    def with_constants(self, function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments of a call, known integers written out where sizes of its results depend on them."""
-        if not is_of_packed(function, args):
-            return args
-        return tuple([a if (v := self._integers(a)) is None else v for a in args])
-
-    def _integers(self, value: Any) -> torch.Tensor | None:
-        return self.ask(value) if isinstance(value, TensorProxy) and not value.dtype.is_inexact else None
-
-    def _without_data(self, data: Any, *rest: Any) -> tuple[Any, ...]:
-        """Return the arguments of a function that packs sequences with others in place of what it packs."""
-        if not isinstance(data, TensorProxy) or has_unknown_sizes([data]):
-            return (data, *rest)
-        return (real_of(data, 0).detach(), *rest)
 
     def find(self, proxy: TensorProxy) -> torch.Tensor | None:
         """Return the value of a proxy, ``None`` if it is not known."""

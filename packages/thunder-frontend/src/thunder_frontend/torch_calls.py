@@ -272,8 +272,7 @@ class TorchCalls:
             self.levels.check((args, kwargs))
         bound = self.builder.bound_symbols
         count = len(bound)
-        given = args if self.looks is not Looks.AT_ALL else self.known.with_constants(function, args)  # type: ignore[union-attr]
-        output = call(self.replacement_of(function), given, kwargs)
+        output = call(self.replacement_of(function), args, kwargs)
         if len(bound) > count:
             _settle_requires_grad(bound[count:], torch.is_grad_enabled())
             if self.levels.stack:

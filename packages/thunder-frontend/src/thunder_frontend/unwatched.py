@@ -69,8 +69,6 @@ class Unwatched:
                 self._world.journal.watch_buffer(value)
                 for name, item in getattr(value, "__dict__", {}).items():  # the mask of a masked array
                     self.escapes(self._world.attributes.found(value, name, item))
-        elif isinstance(value, types.MethodType):  # another one each time that it is read
-            self.escapes(value.__self__, watched)
         elif not isinstance(value, (*CODE, torch.nn.Module)):
             self._object(value, source, watched)
 

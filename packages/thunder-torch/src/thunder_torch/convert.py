@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -115,24 +114,6 @@ def fake_of(proxy: TensorProxy) -> torch.Tensor:
     return fake.requires_grad_() if proxy.requires_grad else fake
 
 
-def fake_views(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the views that a call returns of a tensor without data.
-
-    A mode for fake tensors finds out by much Python code what the dispatcher knows of views.
-
-    Args:
-        function: one that only lays out the elements of its first argument, as
-            :func:`~thunder_torch.views.is_only_view` tells.
-        args, kwargs: of the call, the first one a fake tensor.
-    """
-    base = args[0]
-    with torch._C._DisableTorchDispatch():
-        made = function(*args, **kwargs)
-        if isinstance(made, torch.Tensor):
-            return made if made is base else FakeTensor(base.fake_mode, made, base.fake_device)
-        return [FakeTensor(base.fake_mode, view, base.fake_device) for view in made]
-
-
 def proxy_of(tensor: torch.Tensor, name: str = "") -> TensorProxy:
     """Return a proxy with the metadata of ``tensor``.
 
@@ -158,6 +139,6 @@ def proxy_of(tensor: torch.Tensor, name: str = "") -> TensorProxy:
 
 
 __all__ = [
-    "contiguous_strides", "fake_mode", "fake_of", "fake_views", "from_torch_device", "from_torch_dtype", "proxy_of",
+    "contiguous_strides", "fake_mode", "fake_of", "from_torch_device", "from_torch_dtype", "proxy_of",
     "to_torch_device", "to_torch_dtype",
 ]  # fmt: skip

@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy, flat_proxies, is_unknown, value_of
 from thunder_torch.convert import fake_mode, fake_of
 from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
 from thunder_torch.names import last_name, name_of, path_of
+from thunder_torch.only_views import fake_views, is_only_view
 from thunder_torch.open_sizes import OpenSizes
 from thunder_torch.places import as_from_the_first, at_first_place
 from thunder_torch.specs import (
@@ -33,10 +34,8 @@ from thunder_torch.trials import (
     MISTOLD,
     SHAPED_BY_METADATA,
     data_dependent,
-    is_of_packed,
     on_real_tensors,
     real_of,
-    sizes_by_constants,
     sizes_by_trial,
     succeeds,
     tried,
@@ -248,10 +247,6 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     for proxy in tensors_of(args, kwargs):
         tuple(map(int, proxy.shape))  # PyTorch answers for these sizes, which the program is fixed to
     known = _strides_known(args, kwargs)
-    if is_of_packed(function, args):
-        spec = sizes_by_constants(function, args, kwargs, known)
-        if spec is not None:
-            return spec
     if name_of(function) in MISTOLD:
         return sizes_by_trial(
             function, args, kwargs, data_dependent(function, RuntimeError("no two trials agree")), known
@@ -322,13 +317,23 @@ def _faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         fake_args, fake_kwargs = map_tensors(fake, args), map_tensors(fake, kwargs)
         versions = _versions(inputs)
         with fakes.mode, unlogged(), _watching(function):
-            output = function(*fake_args, **fake_kwargs)
+            if inputs and isinstance(fakes, _Known) and _lays_out(function, fake_args, fake_kwargs):
+                output = fake_views(function, fake_args, fake_kwargs)
+            else:
+                output = function(*fake_args, **fake_kwargs)
         if _versions(inputs) != versions:
             raise UnsupportedMutationError(
                 f"{name_of(function)} writes to its arguments; operations of a program return values. Use an "
                 f"out-of-place form, or make it a torch.library.custom_op that declares mutates_args"
             )
         return spec_of_result(output, inputs, known, None if isinstance(fakes, _Known) else fakes)
+
+
+def _lays_out(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether what a call returns is known to PyTorch's dispatcher, which is faster than a mode for fake tensors."""
+    return (
+        is_only_view(function, args, kwargs) and isinstance(args[0], FakeTensor) and args[0].fake_device.type == "cpu"
+    )
 
 
 SPLITTING = frozenset({

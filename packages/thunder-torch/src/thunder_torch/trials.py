@@ -12,7 +12,7 @@ from thunder_ir import IntegerProxy, TensorProxy, Unknown, number_proxy
 from thunder_ir.unknown import terms_of
 from thunder_torch.convert import fake_of, to_torch_device
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
-from thunder_torch.names import last_name, name_of
+from thunder_torch.names import name_of
 from thunder_torch.specs import NUMBERS, TensorSpec, map_tensors, spec_of_result, tensors_of
 from thunder_torch.unknown_sizes import TYPICAL, sum_of
 
@@ -28,20 +28,6 @@ SHAPED_BY_METADATA = frozenset({
 
 MISTOLD = frozenset({"_pack_padded_sequence"})
 """Names of operations of whose results PyTorch's fake kernels tell wrong sizes and dtypes."""
-
-
-RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
-OF_PACKED = 9
-"""How many arguments these functions get for packed sequences, the second of which says how many there are."""
-
-
-def is_of_packed(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-    """Whether a call packs or unpacks sequences, or computes with packed ones: integers say how many there are.
-
-    The sizes of its results, and integers among these, depend on the integers that it is given alone.
-    """
-    name = last_name(function)
-    return name in ("_pack_padded_sequence", "_pad_packed_sequence") or name in RECURRENT and len(args) == OF_PACKED
 
 
 def data_dependent(function: Callable[..., Any], error: Exception) -> DataDependentShapeError:
@@ -97,20 +83,6 @@ def sizes_by_trial(
     if len(told) < 2:
         raise refusal
     return _merged(told, name_of(function), refusal)
-
-
-def sizes_by_constants(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: bool) -> Any:
-    """Return the specification of a call of :func:`is_of_packed` whose integers are given as tensors, not proxies.
-
-    ``None`` for other calls, and for those that fail.
-    """
-    proxies = [p for p in tensors_of(args, kwargs) if isinstance(p, TensorProxy)]
-    if not is_of_packed(function, args) or not all([p.dtype.is_inexact for p in proxies]):
-        return None
-    if not _can_be_tried(args, kwargs):
-        return None
-    told, _ = _trials(function, args, kwargs, known)
-    return told[0] if told else None
 
 
 def _merged(told: list[Any], operation: str, refusal: Exception) -> Any:
@@ -201,27 +173,12 @@ def tried(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         _fit_lengths(*args, **kwargs)
     if name in MISTOLD:
         _fit_batches(*args, **kwargs)
-    if last_name(function) in RECURRENT and len(args) == OF_PACKED:
-        _fit_packed(*args[:3])
     return function(*args, **kwargs)
 
 
 def _fit_batches(data: Any, lengths: Any, batch_first: bool) -> None:
     """Give a trial of packing sequences lengths that there are: all of them, or one."""
-    longest = data.shape[1 if batch_first else 0]
-    if lengths.numel() and longest >= lengths.max() and lengths.min() > 0 and bool((lengths.diff() <= 0).all()):
-        return
-    lengths.fill_(longest if lengths.numel() and not int(lengths[0]) else 1)
-
-
-def _fit_packed(data: torch.Tensor, batch_sizes: torch.Tensor, hidden: Any) -> None:
-    """Give a trial of a network on packed sequences as many of them as there are states, and as many rows as it has."""
-    sequences, left = (hidden[0] if isinstance(hidden, (tuple, list)) else hidden).shape[1], data.shape[0]
-    if int(batch_sizes.sum()) == left and int(batch_sizes[0]) == sequences and int(batch_sizes.min()) > 0:
-        return
-    for step in range(batch_sizes.numel()):
-        batch_sizes[step] = min(sequences, left - (batch_sizes.numel() - step - 1))
-        left -= int(batch_sizes[step])
+    lengths.fill_(data.shape[1 if batch_first else 0] if lengths.numel() and not int(lengths[0]) else 1)
 
 
 def _fit_lengths(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *_: Any, **__: Any) -> None:
@@ -252,10 +209,8 @@ __all__ = [
     "MISTOLD",
     "SHAPED_BY_METADATA",
     "data_dependent",
-    "is_of_packed",
     "on_real_tensors",
     "real_of",
-    "sizes_by_constants",
     "sizes_by_trial",
     "succeeds",
     "tried",

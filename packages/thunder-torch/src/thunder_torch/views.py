@@ -11,7 +11,7 @@ import torch
 from thunder_ir import Symbol, TensorProxy
 from thunder_torch.metadata import TensorSpec, spec_of, tensors_of
 from thunder_torch.names import last_name, path_of, schemas_of
-from thunder_torch.places import is_basic
+from thunder_torch.only_views import ONLY_VIEWS, is_only_view
 
 OF_FIRST = frozenset({
     "T", "mT", "H", "mH", "real", "imag", "data", "__getitem__", "atleast_1d", "atleast_2d", "atleast_3d", "unflatten",
@@ -23,21 +23,6 @@ OF_FIRST = frozenset({
     "unsafe_split_with_sizes", "asarray", "as_tensor", "cartesian_prod", "dequantize",
 })  # fmt: skip
 """Names of those that may return a view of their first argument but whose schema does not say so, or that have none."""
-
-
-ONLY_VIEWS = frozenset(
-    [
-        getattr(place, name)
-        for place in (torch, torch.Tensor)
-        for name in (
-            "as_strided", "chunk", "detach", "diagonal", "expand", "movedim", "narrow", "permute", "select", "split",
-            "squeeze", "swapaxes", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as_complex",
-            "view_as_real",
-        )
-        if hasattr(place, name)
-    ]
-)  # fmt: skip
-"""What returns views without ever reading an element."""
 
 
 @cache
@@ -83,21 +68,6 @@ def is_view(function: Callable[..., Any]) -> bool:
         (True, False, False)
     """
     return last_name(function) not in OF_FIRST and view_argument(function) == 0
-
-
-def is_only_view(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call lays out the elements of its first argument, whatever they are, and reads no other tensor.
-
-    Example:
-        >>> import torch
-        >>> from thunder_torch.views import is_only_view
-        >>> x = torch.ones(2, 3)
-        >>> is_only_view(torch.transpose, (x, 0, 1), {}), is_only_view(torch.reshape, (x, (6,)), {})
-        (True, False)
-    """
-    if function is torch.Tensor.__getitem__:
-        return is_basic(args[1])
-    return function in ONLY_VIEWS and not tensors_of(args[1:], kwargs)
 
 
 def viewed(

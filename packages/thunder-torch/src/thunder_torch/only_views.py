@@ -1,0 +1,62 @@
+"""Operations that only lay out the elements of a tensor: which they are, and what they return of one without data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from thunder_torch.places import is_basic
+from thunder_torch.specs import tensors_of
+
+ONLY_VIEWS = frozenset(
+    [
+        getattr(place, name)
+        for place in (torch, torch.Tensor)
+        for name in (
+            "as_strided", "chunk", "detach", "diagonal", "expand", "movedim", "narrow", "permute", "select", "split",
+            "squeeze", "swapaxes", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as_complex",
+            "view_as_real",
+        )
+        if hasattr(place, name)
+    ]
+)  # fmt: skip
+"""What returns views without ever reading an element."""
+
+
+def is_only_view(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call lays out the elements of its first argument, whatever they are, and reads no other tensor.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.only_views import is_only_view
+        >>> x = torch.ones(2, 3)
+        >>> is_only_view(torch.transpose, (x, 0, 1), {}), is_only_view(torch.reshape, (x, (6,)), {})
+        (True, False)
+    """
+    if function is torch.Tensor.__getitem__:
+        return is_basic(args[1])
+    return function in ONLY_VIEWS and not tensors_of(args[1:], kwargs)
+
+
+def fake_views(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the views that a call returns of a tensor without data.
+
+    A mode for fake tensors finds out by much Python code what the dispatcher knows of views.
+
+    Args:
+        function: one that only lays out the elements of its first argument, as
+            :func:`is_only_view` tells.
+        args, kwargs: of the call, the first one a fake tensor.
+    """
+    base = args[0]
+    with torch._C._DisableTorchDispatch():
+        made = function(*args, **kwargs)
+        if isinstance(made, torch.Tensor):
+            return made if made is base else FakeTensor(base.fake_mode, made, base.fake_device)
+        return made.__class__([FakeTensor(base.fake_mode, view, base.fake_device) for view in made])
+
+
+__all__ = ["ONLY_VIEWS", "fake_views", "is_only_view"]
