@@ -9,7 +9,9 @@ from __future__ import annotations
 import dis
 import functools
 import types
+import weakref
 from collections.abc import Iterator
+from operator import is_
 from typing import Any
 
 from thunder_frontend.kinds import is_of_library
@@ -43,6 +45,17 @@ def called_by_name(function: types.FunctionType) -> Iterator[tuple[Any, str, Any
     Returns:
         for each: the globals or the module that have it, its name, and what is there now.
     """
+    return (found for found in _looked_up(function) if _is_called(*found))
+
+
+def _is_called(place: Any, name: str, value: Any) -> bool:
+    if PROTOCOL in name or not callable(value) or isinstance(value, type):
+        return False
+    return package_of(place["__name__"] if place.__class__ is dict else place.__name__) == "torch"
+
+
+def _looked_up(function: types.FunctionType) -> Iterator[tuple[Any, str, Any]]:
+    """Give all that a function and others beside it ask for by name: the globals or the module, the name, the value."""
     scope, seen, ahead = function.__globals__, set(), [function]
     while ahead:
         here = ahead.pop()
@@ -52,7 +65,7 @@ def called_by_name(function: types.FunctionType) -> Iterator[tuple[Any, str, Any
         for way in _ways_named(here.__code__):
             for place, name, value in _along(scope, way):
                 yield place, name, value
-                if type(value) is types.FunctionType and value.__globals__ is scope:
+                if type(value) is types.FunctionType and value.__globals__ is scope and _is_called(place, name, value):
                     ahead.append(value)
 
 
@@ -60,17 +73,47 @@ def _along(scope: dict[str, Any], way: tuple[str, ...]) -> Iterator[tuple[Any, s
     place: Any = scope
     for name in way:
         value = scope.get(name) if place is scope else getattr(place, name, None)
-        of_torch = package_of(scope["__name__"] if place is scope else place.__name__) == "torch"
-        if of_torch and PROTOCOL not in name and callable(value) and not isinstance(value, type):
-            yield place, name, value
+        yield place, name, value
         if not isinstance(value, types.ModuleType):
             return
         place = value
 
 
+class _Found:
+    """All that a function of PyTorch looks up, found to be PyTorch's own; whether it still is, is soon asked.
+
+    Args:
+        function: of PyTorch's.
+        looked_up: the places, names and values.
+    """
+
+    __slots__ = ("_codes", "_keys", "_tables", "_values")
+
+    def __init__(self, function: types.FunctionType, looked_up: list[tuple[Any, str, Any]]) -> None:
+        self._tables = [place if place.__class__ is dict else place.__dict__ for place, _, _ in looked_up]
+        self._keys = [name for _, name, _ in looked_up]
+        self._values = [value for _, _, value in looked_up]
+        functions = [v for v in self._values if type(v) is types.FunctionType and v is not function]
+        self._codes = [(f, f.__code__) for f in functions if f.__globals__ is function.__globals__]
+
+    def holds(self) -> bool:
+        """Whether each place has what it had, and each function the code that it had."""
+        now = map(dict.get, self._tables, self._keys)
+        return all(map(is_, now, self._values)) and all([f.__code__ is code for f, code in self._codes])
+
+
+_FOUND: weakref.WeakKeyDictionary[types.FunctionType, tuple[types.CodeType, _Found]] = weakref.WeakKeyDictionary()
+
+
 def calls_what_was_replaced(function: types.FunctionType) -> bool:
     """Whether a function of PyTorch calls something by name that is not PyTorch's own of that name any more."""
-    return any([not _is_own(value, name) for _, name, value in called_by_name(function)])
+    code, found = _FOUND.get(function, (None, None))
+    if found is not None and code is function.__code__ and found.holds():
+        return False
+    if any([not _is_own(value, name) for _, name, value in called_by_name(function)]):
+        return True
+    _FOUND[function] = function.__code__, _Found(function, list(_looked_up(function)))
+    return False
 
 
 def _is_own(value: Any, name: str) -> bool:

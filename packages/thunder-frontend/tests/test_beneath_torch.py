@@ -1,0 +1,77 @@
+"""What functions of PyTorch call by name is asked anew each time, however fast."""
+
+import types
+
+import pytest
+import torch
+
+from thunder_frontend.beneath_torch import called_by_name, calls_what_was_replaced
+
+
+def doubled(*args, **kwargs):
+    return 2
+
+
+@pytest.fixture
+def library():
+    """A module of PyTorch's, whose function calls one beside it, which calls one of another module."""
+    inner, outer = types.ModuleType("torch.inner"), types.ModuleType("torch.outer")
+    exec("def deepest(x):\n    return x", inner.__dict__)
+    outer.inner = inner
+    exec("def beside(x):\n    return inner.deepest(x)\ndef top(x):\n    return beside(x)", outer.__dict__)
+    return outer
+
+
+def test_what_is_called_is_found_beside_a_function_and_in_other_modules(library):
+    assert [name for _, name, _ in called_by_name(library.top)] == ["beside", "deepest"]
+
+
+def replaced_at_once(library):
+    library.beside = doubled
+
+
+def replaced_beneath(library):
+    library.inner.deepest = doubled
+
+
+def replaced_module(library):
+    library.inner = types.ModuleType("torch.inner")
+    library.inner.deepest = doubled
+
+
+def replaced_code(library):
+    exec("def beside(x):\n    return inner.other(x)", scope := {"__name__": "torch.outer"})
+    library.inner.other = doubled
+    library.beside.__code__ = scope["beside"].__code__
+
+
+@pytest.mark.parametrize("change", [replaced_at_once, replaced_beneath, replaced_module, replaced_code])
+def test_a_replacement_is_seen_after_any_number_of_questions(library, change):
+    for _ in range(3):
+        assert not calls_what_was_replaced(library.top)
+    change(library)
+    for _ in range(2):
+        assert calls_what_was_replaced(library.top)
+
+
+def test_what_is_put_back_is_pytorchs_own_again(library):
+    before = library.beside
+    assert not calls_what_was_replaced(library.top)
+    library.beside = doubled
+    assert calls_what_was_replaced(library.top)
+    library.beside = before
+    assert not calls_what_was_replaced(library.top)
+
+
+def test_another_code_of_the_function_itself_is_looked_through(library):
+    assert not calls_what_was_replaced(library.top)
+    library.inner.other = doubled
+    exec("def top(x):\n    return inner.other(x)", scope := {"__name__": "torch.outer"})
+    library.top.__code__ = scope["top"].__code__
+    assert calls_what_was_replaced(library.top)
+
+
+def test_functions_of_pytorch_are_its_own():
+    for function in (torch.nn.functional.layer_norm, torch.nn.functional.multi_head_attention_forward):
+        assert not calls_what_was_replaced(function)
+        assert not calls_what_was_replaced(function)
