@@ -27,4 +27,18 @@ CASES = calls.cases()[:4]
 
 
 def test_a_first_call_is_measured_in_a_process_of_its_own():
-    assert 0 < first_calls.in_a_process_of_its_own("thunder", "step", 1) < 60
+    took = first_calls.in_a_process_of_its_own("thunder", "step", 1)
+    assert 0 < took["acquisition"] < took["whole"] < 60
+
+
+def test_phases_are_shown_for_each_further_layer(monkeypatch, capsys):
+    measured = {("forward", 1): {"whole": 0.2}, ("forward", 3): {"whole": 0.3}}
+    monkeypatch.setattr(
+        first_calls,
+        "in_a_process_of_its_own",
+        lambda compiler, work, layers: measured.get((work, layers), {"whole": 1.0, "autograd": 0.5}),
+    )
+    monkeypatch.setattr(sys, "argv", ["first_calls", "--thunder", "--layers", "1", "3", "--rounds", "1"])
+    first_calls.main()
+    shown = capsys.readouterr().out
+    assert "50.00" in shown and "1.50" in shown and "autograd" in shown

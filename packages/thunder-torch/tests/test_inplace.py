@@ -6,10 +6,11 @@ import torch.nn.functional as F  # noqa: N812
 
 from thunder_ir import trace_of
 from thunder_torch import find_symbol, functional_of, functionalise, opaque, proxy_of
-from thunder_torch.convert import fake_of, fake_views
+from thunder_torch.convert import fake_of
 from thunder_torch.errors import UnsupportedMutationError
 from thunder_torch.names import PLACES
-from thunder_torch.views import is_only_view, is_view_of, view_argument, viewed
+from thunder_torch.only_views import fake_views, is_only_view
+from thunder_torch.views import is_view_of, view_argument, viewed
 
 
 def agree(function, *args, seed=None, **kwargs):

@@ -2,11 +2,13 @@
 
 python -m thunder_benchmarks.first_calls                     a GPT of 4 and of 16 layers
 python -m thunder_benchmarks.first_calls --layers 2 6 --rounds 5
+python -m thunder_benchmarks.first_calls --thunder           Thunder alone, by phases, and for each further layer
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import time
@@ -29,8 +31,8 @@ COMPILERS: dict[str, Callable[[Any], Any]] = {
 WORK = ("forward", "step")
 
 
-def seconds(compiler: str, work: str, layers: int) -> float:
-    """Return the CPU seconds of a first call in this process.
+def seconds(compiler: str, work: str, layers: int) -> dict[str, float]:
+    """Return the CPU seconds of a first call in this process: of the whole, and of Thunder's phases.
 
     Args:
         compiler: one of :data:`COMPILERS`.
@@ -53,31 +55,58 @@ def seconds(compiler: str, work: str, layers: int) -> float:
         compiled = COMPILERS[compiler](model)
         start = time.process_time()
         run(compiled)
-        return time.process_time() - start
+        whole = time.process_time() - start
+    phases = thunder.compile_stats(compiled).phases[-1] if compiler == "thunder" else {}
+    return {"whole": whole, **phases}
 
 
-def in_a_process_of_its_own(compiler: str, work: str, layers: int) -> float:
+def in_a_process_of_its_own(compiler: str, work: str, layers: int) -> dict[str, float]:
     """Return what :func:`seconds` finds in a fresh process."""
     command = [sys.executable, "-m", "thunder_benchmarks.first_calls", "--one", compiler, work, str(layers)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return json.loads(printed.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def least(compiler: str, work: str, layers: int, rounds: int) -> dict[str, float]:
+    """Return the least that several processes take: the whole and each phase, whichever process it is of."""
+    found = [in_a_process_of_its_own(compiler, work, layers) for _ in range(rounds)]
+    return {phase: min([f[phase] for f in found]) for phase in found[0]}
+
+
+def by_phases(took: dict[tuple[str, str, int], dict[str, float]], few: int, many: int) -> Table:
+    """Return what Thunder's phases take, and how much more of each a layer more asks for."""
+    table = Table("CPU ms", *[f"{work}, {what}" for work in WORK for what in (few, many, "a layer more", "ratio")])
+    for phase in took["thunder", WORK[-1], few]:
+        row = []
+        for work in WORK:
+            less, more = (1e3 * took["thunder", work, layers].get(phase, 0.0) for layers in (few, many))
+            ratio = f"{more / less:.2f}" if less else ""
+            row += [f"{less:.1f}", f"{more:.1f}", f"{(more - less) / (many - few):.2f}", ratio]
+        table.add_row(phase, *row)
+    return table
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, nargs="+", default=[4, 16])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--thunder", action="store_true", help="measure Thunder alone")
     parser.add_argument("--one", nargs=3, metavar=("COMPILER", "WORK", "LAYERS"), help="measure in this process")
     options = parser.parse_args()
     if options.one:
         compiler, work, layers = options.one
-        print(seconds(compiler, work, int(layers)))
+        print(json.dumps(seconds(compiler, work, int(layers))))
         return
-    measured = [(c, w, n) for c in COMPILERS for w in WORK for n in options.layers]
-    took = {m: min(in_a_process_of_its_own(*m) for _ in range(options.rounds)) for m in track(measured, transient=True)}
+    compilers = ["thunder"] if options.thunder else list(COMPILERS)
+    measured = [(c, w, n) for c in compilers for w in WORK for n in options.layers]
+    took = {m: least(*m, options.rounds) for m in track(measured, transient=True)}
     table = Table("CPU s", *[f"{work}, {n} layers" for work in WORK for n in options.layers])
-    for compiler in COMPILERS:
-        table.add_row(compiler, *[f"{took[compiler, work, n]:.3f}" for work in WORK for n in options.layers])
-    Console(width=140).print(table)
+    for compiler in compilers:
+        table.add_row(compiler, *[f"{took[compiler, work, n]['whole']:.3f}" for work in WORK for n in options.layers])
+    console = Console(width=140)
+    console.print(table)
+    if len(set(options.layers)) > 1:
+        console.print(by_phases(took, min(options.layers), max(options.layers)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import torch
 from thunder_ir import Symbol, TensorProxy
 from thunder_torch.metadata import TensorSpec, spec_of, tensors_of
 from thunder_torch.names import last_name, path_of, schemas_of
-from thunder_torch.only_views import ONLY_VIEWS, is_only_view
 
 OF_FIRST = frozenset({
     "T", "mT", "H", "mH", "real", "imag", "data", "__getitem__", "atleast_1d", "atleast_2d", "atleast_3d", "unflatten",
@@ -116,4 +115,4 @@ def is_view_of(tensor: torch.Tensor, base: torch.Tensor) -> bool:
     return tensor.untyped_storage()._cdata == base.untyped_storage()._cdata
 
 
-__all__ = ["OF_FIRST", "ONLY_VIEWS", "is_only_view", "is_view", "is_view_of", "view_argument", "viewed"]
+__all__ = ["OF_FIRST", "is_view", "is_view_of", "view_argument", "viewed"]
