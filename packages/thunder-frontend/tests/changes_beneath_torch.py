@@ -55,3 +55,10 @@ case(
     "torch.embedding = lambda *a: a[0][2] * 2",
     "torch.embedding = O_b7",
 )
+case(
+    "beneath: kept before it was replaced",
+    "O_b8, S_b8 = torch._C._nn.gelu, torch.Tensor.sin",
+    "y = O_b8(y) + S_b8(y)",
+    "torch._C._nn.gelu = lambda *a, **k: a[0] * 2",
+    "torch.Tensor.sin = lambda v: S_b8(v) * 2",
+)

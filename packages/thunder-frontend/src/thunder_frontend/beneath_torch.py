@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from operator import is_
 from typing import Any
 
+import torch
+
 from thunder_frontend.kinds import is_of_library
 from thunder_frontend.own_code import package_of
 
@@ -116,6 +118,23 @@ def calls_what_was_replaced(function: types.FunctionType) -> bool:
     return False
 
 
+def is_replaced(function: Any) -> bool:
+    """Whether somebody put something else where a function or method of PyTorch's, written in C, is found.
+
+    Called with tensors that override functions, it hands over what is found there, and not itself.
+    """
+    if type(function) is types.BuiltinFunctionType:
+        place: Any = function.__self__
+        if type(place) is not types.ModuleType or not place.__name__.startswith("torch._C."):
+            return False
+    elif type(function) is types.MethodDescriptorType and function.__objclass__ is torch._C.TensorBase:
+        place = torch.Tensor
+    else:
+        return False
+    found = getattr(place, function.__name__, function)
+    return found is not function and not _is_own(found, function.__name__)
+
+
 def _is_own(value: Any, name: str) -> bool:
     if not isinstance(value, FUNCTIONS):
         return is_of_library(type(value).__module__)
@@ -124,4 +143,4 @@ def _is_own(value: Any, name: str) -> bool:
     return name.replace("_", "") in value.__name__.replace("_", "")
 
 
-__all__ = ["called_by_name", "calls_what_was_replaced"]
+__all__ = ["called_by_name", "calls_what_was_replaced", "is_replaced"]

@@ -14,6 +14,7 @@ from torch.optim.optimizer import _get_value
 from torch.utils._python_dispatch import _push_mode
 
 from thunder_frontend import in_python, module_calls, transformer_encoders
+from thunder_frontend.beneath_torch import is_replaced
 from thunder_frontend.branches import Branches
 from thunder_frontend.cached_functions import with_cache
 from thunder_frontend.constants import variable
@@ -65,7 +66,10 @@ def lookasides(acquisition: Any) -> list[Any]:
         **_of_executors(acquisition),
         **REFUSED_COLLECTIVES,
     }
-    return [table, *[functools.partial(p, acquisition) for p in (_symbol, _compiled_before, with_cache, of_lists)]]
+    return [
+        table,
+        *[functools.partial(p, acquisition) for p in (_symbol, _compiled_before, with_cache, of_lists, _replaced)],
+    ]
 
 
 def _of_autograd(acquisition: Any) -> dict[Any, Any]:
@@ -183,6 +187,18 @@ def _recorded_as(acquisition: Any, symbol: Symbol) -> Any:
 
 def _symbol(acquisition: Any, function: Any) -> Any:
     return _recorded_as(acquisition, function) if isinstance(function, Symbol) else None
+
+
+def _replaced(acquisition: Any, function: Any) -> Any:
+    """Return what a call of PyTorch's own function does where it is found no more, as somebody kept it."""
+    if not is_replaced(function):
+        return None
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            return acquisition(function, args, kwargs)
+
+    return called
 
 
 def _compiled_before(acquisition: Any, function: Any) -> Any:
