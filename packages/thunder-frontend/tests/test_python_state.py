@@ -4,6 +4,7 @@ import bisect
 import collections
 import copy
 import heapq
+import os
 import types
 
 import pytest
@@ -311,3 +312,19 @@ def test_what_is_put_back_is_not_written():
         assert torch.equal(compiled(torch.ones(2)), eager(torch.ones(2)))
         assert module.scale == eager.scale
     assert "scale" not in str(last_epilogue_traces(compiled)[-1])
+
+
+def test_lists_that_questions_make_anew_are_different_ones(tmp_path):
+    class Base:
+        pass
+
+    kept = type("Derived", (Base,), {})
+    (tmp_path / "file").touch()
+
+    def program(x, values):
+        x = x * len(os.listdir(tmp_path)) + len(Base.__subclasses__())
+        return x * values[0] if kept else x
+
+    compiled = jit(program)
+    for k in range(4):
+        assert torch.equal(compiled(torch.ones(2), [k + 1.0]), torch.full((2,), 2 * (k + 1.0)))

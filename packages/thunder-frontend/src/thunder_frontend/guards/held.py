@@ -112,15 +112,15 @@ class DistinctObjectsGuard(Guard):
         if len(self.sources) == 2:
             a, b = (s.expression(context) for s in self.sources)
             return f"{a} is not {b}"
-        ids = ", ".join([f"id({s.expression(context)})" for s in self.sources])
-        return f"len({{{ids}}}) == {len(self.sources)}"
+        those = ", ".join([s.expression(context) for s in self.sources])  # alive together: some are made by being asked
+        return f"len({{*map(id, [{those}])}}) == {len(self.sources)}"
 
     def failure(self, roots: Any) -> str | None:
         try:
-            found = [id(s.evaluate(dict(roots))) for s in self.sources]
+            found = [s.evaluate(dict(roots)) for s in self.sources]
         except GONE as error:
             return f"one of {', '.join(map(str, self.sources))} is gone ({error})"
-        if len(set(found)) == len(found):
+        if len(set(map(id, found))) == len(found):
             return None
         return f"two of {', '.join(map(str, self.sources))} are one object now, compiled for different ones"
 
