@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from versions import needs_torch, sizes_stay_open
 
-from thunder_frontend import cache_misses, explain_misses, jit, last_traces, mark_dynamic
+from thunder_frontend import AcquisitionError, cache_misses, explain_misses, jit, last_traces, mark_dynamic
 
 
 def symbolic(function):
@@ -431,3 +431,11 @@ def test_results_with_names_have_them_where_sizes_are_open(size):
 def test_a_grid_of_several_dtypes_is_refused_where_sizes_are_open():
     with pytest.raises(RuntimeError, match="meshgrid expects all tensors to have the same dtype"):
         symbolic(lambda x: torch.meshgrid(x, x.half(), indexing="ij"))(mark_dynamic(torch.ones(3), 0))
+
+
+def test_nested_tensors_are_refused_beside_constraints_on_numbers():
+    compiled = jit(lambda x, n: x * 2 if n > 1 else x, cache="symbolic values")
+    compiled(torch.ones(3), 2)
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    with pytest.raises(AcquisitionError, match="nested"):
+        compiled(nested, 3)

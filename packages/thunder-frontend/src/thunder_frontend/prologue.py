@@ -117,7 +117,8 @@ def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
         lines.append(f"{n.proxy.name} = {n.source.expression(context)}")
     if program.numbers and guarded and (constraints := constraints_of(program)).check is not None:
         numbers = ", ".join([n.proxy.name for n in program.numbers])
-        lines.append(f"holds = {context.object(constraints.check, 'broken_constraint')}({numbers}) is None")
+        broken = context.object(constraints.check, "broken_constraint")
+        lines.append(f"holds = holds and {broken}({numbers}) is None")
     return lines
 
 
