@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dis
 import functools
 import types
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ import torch
 
 from thunder_frontend.journal import MISSING, contents_of
 from thunder_frontend.kinds import CONTAINERS, DICTS, VALUES, is_of_library
+from thunder_frontend.native_frames import names_of
 
 ATOMS = (type, types.ModuleType, types.BuiltinFunctionType)
 
@@ -99,7 +99,7 @@ class Copies:
             contents = contents_of(original)
             if contents is not MISSING:
                 cell.cell_contents = self.of(contents)
-        for name in names_of_globals(function.__code__):
+        for name in sorted(names_of_globals(function.__code__)):
             if name in function.__globals__:
                 scope[name] = self.of(function.__globals__[name])
         return made
@@ -120,7 +120,7 @@ class Copies:
                     original.__code__.co_freevars, original.__closure__ or (), made.__closure__ or (), strict=True
                 ):
                     yield f"the variable {name}", *map(contents_of, cells)
-                for name in names_of_globals(original.__code__):
+                for name in sorted(names_of_globals(original.__code__)):
                     if name in made.__globals__:
                         yield f"the global {name}", original.__globals__.get(name, MISSING), made.__globals__[name]
 
@@ -144,12 +144,10 @@ def _copy_of_uncopied(value: Any) -> Any:
     return value.detach().clone().requires_grad_(value.requires_grad).view_as(value)  # no leaf either
 
 
-@functools.lru_cache(maxsize=256)
-def names_of_globals(code: types.CodeType) -> tuple[str, ...]:
+def names_of_globals(code: types.CodeType) -> frozenset[str]:
     """Return the names of the globals that code reads or writes, that of the functions within it included."""
-    names = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME")}
-    inner = [name for c in code.co_consts if isinstance(c, types.CodeType) for name in names_of_globals(c)]
-    return tuple(sorted({*names, *inner}))
+    names = names_of(code)
+    return names.globals | names.written_globals
 
 
 def is_copied_whole(value: Any) -> bool:

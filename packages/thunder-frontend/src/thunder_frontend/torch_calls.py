@@ -191,9 +191,8 @@ class TorchCalls:
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
             if function not in LIKE_IN_SHAPE:
                 check_reads(function, output, read)
-            if (
-                values and output is values[0] and isinstance(output, TensorProxy)
-            ):  # of some sizes it computes nothing, and yet returns another tensor
+            # of some sizes it computes nothing, and yet returns another tensor
+            if values and output is values[0] and isinstance(output, TensorProxy):
                 output = self.on_values(torch.clone, (output,), {})
             return self._wrap_all(output, args)
         parent = self.traced(args[index])
