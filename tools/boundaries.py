@@ -5,7 +5,8 @@ Checked, for the packages that exist:
 - a package imports only from layers below its own, never a sibling (import-linter, imports inside functions included);
 - ``thunder_testing`` is imported by tests only;
 - no package, and no test, imports a private module or name of another package;
-- the modules of a package import each other without a cycle (what is imported for types only does not count);
+- the modules of a package import each other without a cycle (what is imported for types only does not count), and
+  so do its subpackages and the modules beside them;
 - the packages without PyTorch contain no import of it;
 - what a package declares is exactly what it imports. A requirement of an extra may be imported only where its absence
   is handled: in a function, or in a ``try`` that catches ``ImportError``. A package that brings an entry point, as
@@ -163,14 +164,28 @@ def check_layers(every: dict[str, Package]) -> Iterator[str]:
 
 
 def check_cycles(every: dict[str, Package]) -> Iterator[str]:
-    """Find one cycle per package among its modules."""
+    """Find one cycle per package among its modules, and one among its subpackages."""
     for package in every.values():
         graph = grimp.build_graph(package.module, cache_dir=None, exclude_type_checking_imports=True)
         edges = {m: graph.find_modules_directly_imported_by(m) for m in graph.modules}
-        try:
-            TopologicalSorter(edges).prepare()
-        except CycleError as error:
-            yield f"{package.name}: modules import each other in a ring: {' <- '.join(error.args[1])}"
+        for kind, among in (("modules", edges), ("subpackages", between_subpackages(edges))):
+            try:
+                TopologicalSorter(among).prepare()
+            except CycleError as error:
+                yield f"{package.name}: {kind} import each other in a ring: {' <- '.join(error.args[1])}"
+
+
+def between_subpackages(edges: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Take the modules of each subpackage of a package together. Its face, which imports them all, is left out."""
+    taken: dict[str, set[str]] = {}
+    for module, imported in edges.items():
+        if "." in module:
+            taken.setdefault(subpackage(module), set()).update(map(subpackage, imported))
+    return {part: found - {part} for part, found in taken.items()}
+
+
+def subpackage(module: str) -> str:
+    return ".".join(module.split(".")[:2])
 
 
 def check_private(every: dict[str, Package]) -> Iterator[str]:

@@ -5,7 +5,7 @@ import types
 import pytest
 import torch
 
-from thunder_frontend.beneath_torch import called_by_name, calls_what_was_replaced
+from thunder_frontend.lookasides.beneath_torch import called_by_name, calls_what_was_replaced
 
 
 def doubled(*args, **kwargs):

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from thunder_frontend import cache_misses, jit, last_traces, repeats
+from thunder_frontend import cache_misses, jit, last_traces
 from thunder_frontend.jit import compiled_function
+from thunder_frontend.repeated import repeats
 
 
 class Inner(nn.Module):

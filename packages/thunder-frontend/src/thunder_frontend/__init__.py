@@ -29,9 +29,9 @@ from thunder_frontend.introspection import (
     print_last_interpreter_log,
 )
 from thunder_frontend.jit import compiled_function, jit, trace
-from thunder_frontend.left_open import mark_dynamic
 from thunder_frontend.module import ThunderModule
 from thunder_frontend.options import CACHE_OPTIONS, SHARP_EDGES_OPTIONS, DebugOptions
+from thunder_frontend.outside.left_open import mark_dynamic
 from thunder_frontend.program import Program
 from thunder_frontend.transforms import Transform
 

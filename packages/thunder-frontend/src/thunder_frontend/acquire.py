@@ -11,12 +11,11 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.backward_hooks import HookHandle, ModuleHooks, hook_tensor
-from thunder_frontend.batch_levels import Batches
-from thunder_frontend.beneath_torch import calls_what_was_replaced
-from thunder_frontend.constants import Arrays
-from thunder_frontend.custom_functions import CustomFunctions, rule_for_higher_derivatives
-from thunder_frontend.distributed_calls import refuse_wrappers
+from thunder_frontend.derivatives.backward_hooks import HookHandle, ModuleHooks, hook_tensor
+from thunder_frontend.derivatives.batch_levels import Batches
+from thunder_frontend.derivatives.custom_functions import CustomFunctions, rule_for_higher_derivatives
+from thunder_frontend.derivatives.inner_backward import inner_backward
+from thunder_frontend.derivatives.inner_gradients import autograd_grad, inner_gradients
 from thunder_frontend.errors import (
     AcquisitionError,
     DataDependentError,
@@ -25,7 +24,6 @@ from thunder_frontend.errors import (
     in_users_code,
     state_of,
 )
-from thunder_frontend.examples import Examples
 from thunder_frontend.guards import (
     ArgumentsGuard,
     EnvironmentGuard,
@@ -33,35 +31,37 @@ from thunder_frontend.guards import (
     ValueGuard,
     metadata_of,
 )
-from thunder_frontend.histories import base_of, is_stale
-from thunder_frontend.inner_backward import inner_backward
-from thunder_frontend.inner_gradients import autograd_grad, inner_gradients
-from thunder_frontend.known_values import KnownValues, Looks
-from thunder_frontend.layouts import Layouts
-from thunder_frontend.leaves import Leaves, leaf_for_nobody
-from thunder_frontend.left_open import LeftOpen
-from thunder_frontend.levels import Levels
-from thunder_frontend.lookasides import lookasides
-from thunder_frontend.module_calls import Again
-from thunder_frontend.native_code import is_of_torch, runs_natively
+from thunder_frontend.lookasides.beneath_torch import calls_what_was_replaced
+from thunder_frontend.lookasides.distributed_calls import refuse_wrappers
+from thunder_frontend.lookasides.lookasides import lookasides
+from thunder_frontend.lookasides.module_calls import Again
+from thunder_frontend.lookasides.native_code import is_of_torch, runs_natively
 from thunder_frontend.one_way import TAGS, Check, is_single_and_unknown
-from thunder_frontend.open_numbers import NumbersMet
 from thunder_frontend.outcome import Outcome
-from thunder_frontend.overwrites import record_overwritten
+from thunder_frontend.outside.left_open import LeftOpen
+from thunder_frontend.outside.watch import Watch, WatchOpen
+from thunder_frontend.outside.world import World
 from thunder_frontend.printing import Prints
 from thunder_frontend.program import OWN_NAMES, Input, Program
-from thunder_frontend.repeats import Repeats
-from thunder_frontend.replay import Run
-from thunder_frontend.shared_memory import SharedMemory
+from thunder_frontend.repeated.repeats import Repeats
+from thunder_frontend.repeated.replay import Run
 from thunder_frontend.sources import Source
-from thunder_frontend.storage import own_storage
-from thunder_frontend.symbolic import ContiguousGuard, NumberInput, opened
-from thunder_frontend.tensor_classes import asks_for_functions, check_tensor
+from thunder_frontend.tensors.constants import Arrays
+from thunder_frontend.tensors.examples import Examples
+from thunder_frontend.tensors.histories import base_of, is_stale
+from thunder_frontend.tensors.known_values import KnownValues, Looks
+from thunder_frontend.tensors.layouts import Layouts
+from thunder_frontend.tensors.leaves import Leaves, leaf_for_nobody
+from thunder_frontend.tensors.levels import Levels
+from thunder_frontend.tensors.open_numbers import NumbersMet
+from thunder_frontend.tensors.overwrites import record_overwritten
+from thunder_frontend.tensors.shared_memory import SharedMemory
+from thunder_frontend.tensors.storage import own_storage
+from thunder_frontend.tensors.symbolic import ContiguousGuard, NumberInput, opened
+from thunder_frontend.tensors.tensor_classes import asks_for_functions, check_tensor
+from thunder_frontend.tensors.traced_tensor import AcquisitionMode, TracedTensor
+from thunder_frontend.tensors.write_calls import WriteCalls
 from thunder_frontend.tracebacks import users_stacklevel
-from thunder_frontend.traced_tensor import AcquisitionMode, TracedTensor
-from thunder_frontend.watch import Watch, WatchOpen
-from thunder_frontend.world import World
-from thunder_frontend.write_calls import WriteCalls
 from thunder_interpreter import interpret, truth_that_raises
 from thunder_ir import (
     Builder,

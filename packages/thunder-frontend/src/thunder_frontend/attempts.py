@@ -14,11 +14,11 @@ from typing import Any
 
 from thunder_frontend.acquire import Acquisition
 from thunder_frontend.errors import DataDependentError, because_of_builtins, is_of_our_code
-from thunder_frontend.known_values import Looks
-from thunder_frontend.lazy_modules import LazyModuleSettled
-from thunder_frontend.left_open import LeftOpen
-from thunder_frontend.open_numbers import NumbersMet
+from thunder_frontend.lookasides.lazy_modules import LazyModuleSettled
+from thunder_frontend.outside.left_open import LeftOpen
 from thunder_frontend.program import Program
+from thunder_frontend.tensors.known_values import Looks
+from thunder_frontend.tensors.open_numbers import NumbersMet
 from thunder_ir import Symbol, ThunderError
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], bool]

@@ -20,16 +20,16 @@ from torch.utils._device import DeviceContext
 from thunder_executors import replacements
 from thunder_frontend.attempts import acquire
 from thunder_frontend.check import FirstCallCheck
+from thunder_frontend.codegen.dispatch import Dispatcher
+from thunder_frontend.codegen.specialise import Specialisation
 from thunder_frontend.compile_data import CompileData
-from thunder_frontend.dispatch import Dispatcher
 from thunder_frontend.dynamo import left_alone_by_dynamo
 from thunder_frontend.errors import because_of_builtins, with_state
-from thunder_frontend.left_open import LeftOpen
 from thunder_frontend.one_way import OtherWay
 from thunder_frontend.options import Options
+from thunder_frontend.outside.left_open import LeftOpen
 from thunder_frontend.pipeline import Compiled, compile_program
 from thunder_frontend.program import Program
-from thunder_frontend.specialise import Specialisation
 from thunder_frontend.stats import CompileStats, Timer
 from thunder_frontend.tracebacks import tell_the_user, users_stacklevel
 from thunder_ir import ThunderError, Trace, collector_paused

@@ -12,7 +12,7 @@ import torch
 
 from thunder_frontend.journal import MISSING, contents_of
 from thunder_frontend.kinds import CONTAINERS, DICTS, VALUES, is_of_library
-from thunder_frontend.native_frames import names_of
+from thunder_frontend.outside.native_frames import names_of
 
 ATOMS = (type, types.ModuleType, types.BuiltinFunctionType)
 

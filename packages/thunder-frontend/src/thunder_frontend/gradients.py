@@ -10,8 +10,8 @@ from torch.utils import _pytree as pytree
 
 from thunder_frontend.compiled import CompiledFunction
 from thunder_frontend.jit import jit
+from thunder_frontend.lookasides.module_calls import is_acquired
 from thunder_frontend.module import ThunderModule
-from thunder_frontend.module_calls import is_acquired
 
 
 def value_and_grad(fn: Callable[..., Any]) -> Callable[..., tuple[Any, tuple[Any, ...]]]:

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from thunder_frontend.compiled import CompiledFunction
-from thunder_frontend.distributed_calls import FULLY_SHARDED
 from thunder_frontend.dynamo import left_alone_by_dynamo
-from thunder_frontend.module_calls import has_hooks
+from thunder_frontend.lookasides.distributed_calls import FULLY_SHARDED
+from thunder_frontend.lookasides.module_calls import has_hooks
 from thunder_frontend.one_way import OtherWay
 from thunder_frontend.options import Options
 from thunder_frontend.tracebacks import tell_the_user

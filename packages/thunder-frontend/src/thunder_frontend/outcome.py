@@ -8,15 +8,16 @@ from typing import Any
 import torch
 
 from thunder_frontend.buffers import copy_of
+from thunder_frontend.codegen.outputs import Built, Outside, proxies_of, template
+from thunder_frontend.derivatives.freed_graphs import SECOND_TIME, descendants
+from thunder_frontend.derivatives.inner_backward import as_gradient
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.freed_graphs import SECOND_TIME, descendants
-from thunder_frontend.histories import is_unconnected, outdated
-from thunder_frontend.inner_backward import as_gradient
 from thunder_frontend.journal import MISSING, Write
-from thunder_frontend.leaves import AsClass, as_leaf
-from thunder_frontend.outputs import Built, Outside, proxies_of, template
 from thunder_frontend.program import Effect
-from thunder_frontend.remade import (
+from thunder_frontend.sources import held
+from thunder_frontend.tensors.histories import is_unconnected, outdated
+from thunder_frontend.tensors.leaves import AsClass, as_leaf
+from thunder_frontend.tensors.remade import (
     NoGraph,
     RemadeView,
     as_inference,
@@ -25,9 +26,8 @@ from thunder_frontend.remade import (
     with_gradient,
     with_history,
 )
-from thunder_frontend.sources import held
-from thunder_frontend.storage import current_value
-from thunder_frontend.traced_tensor import TracedTensor
+from thunder_frontend.tensors.storage import current_value
+from thunder_frontend.tensors.traced_tensor import TracedTensor
 from thunder_ir import Proxy, TensorProxy, flat_proxies
 
 T = torch.Tensor

@@ -11,18 +11,18 @@ import torch
 
 from thunder_autograd import Split, forward_and_backward, gradients, written_out
 from thunder_executors import execution_traces, grad_rule, resolve_executors, transform_for_execution
-from thunder_frontend.custom_functions import rule_for_higher_derivatives
+from thunder_frontend.codegen.inplace_writes import failures_before_writes, without_detaching, written_in_place
+from thunder_frontend.codegen.outputs import is_plain
+from thunder_frontend.codegen.prologue import ordered
+from thunder_frontend.codegen.specialise import Specialisation, around, specialise
+from thunder_frontend.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_frontend.guards import AUTOCAST_DEVICES
-from thunder_frontend.inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend.options import Options
-from thunder_frontend.outputs import is_plain
-from thunder_frontend.overwrites import RULES_AGAIN
 from thunder_frontend.program import Program
-from thunder_frontend.prologue import ordered
-from thunder_frontend.specialise import Specialisation, around, specialise
 from thunder_frontend.stats import Timer
+from thunder_frontend.tensors.overwrites import RULES_AGAIN
+from thunder_frontend.tensors.unseen_writes import check_saved
 from thunder_frontend.transforms import Transform
-from thunder_frontend.unseen_writes import check_saved
 from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, TensorProxy, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import replay, tidy

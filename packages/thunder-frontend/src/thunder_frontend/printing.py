@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.outputs import Built, Outside
+from thunder_frontend.codegen.outputs import Built, Outside
 from thunder_frontend.program import Effect
 from thunder_frontend.sources import held
 from thunder_ir import Proxy

@@ -8,7 +8,6 @@ from typing import Any
 
 from thunder_frontend.guards import GONE, ArgumentsGuard, EnvironmentGuard, Guard, TensorMetadata
 from thunder_frontend.sources import Place, Source
-from thunder_frontend.storage import UnseenWrites
 from thunder_ir import Symbol, TensorProxy, Trace, quickly_made
 
 OWN_NAMES = (
@@ -62,6 +61,19 @@ class Effect:
     target: Any
     key: Any
     value: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnseenWrites:
+    """What was written behind autograd's back while a program was acquired.
+
+    Args:
+        memory: names of values in whose memory others were written later. Views of them lie there, too.
+        tensors: names of values whose tensors were given other memory later. Views of them kept theirs.
+    """
+
+    memory: set[str] = field(default_factory=set)
+    tensors: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

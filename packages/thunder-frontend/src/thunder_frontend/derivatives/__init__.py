@@ -1,0 +1,1 @@
+"""Derivatives and batches inside of a program: hooks, ``backward()``, ``torch.autograd``, ``torch.func``."""

@@ -1,0 +1,1 @@
+"""What is run in place of which callables while a program is acquired."""

@@ -1,0 +1,215 @@
+"""What is run in place of which callables while a program is acquired."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import types
+import warnings
+from typing import Any
+
+import torch
+import torch.utils.checkpoint
+from torch.optim.optimizer import _get_value
+from torch.utils._python_dispatch import _push_mode
+
+from thunder_frontend.derivatives.other_transforms import compiled_by_torch, leave_uncompiled, transforms
+from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.lookasides import in_python, module_calls, transformer_encoders
+from thunder_frontend.lookasides.beneath_torch import is_replaced
+from thunder_frontend.lookasides.branches import Branches
+from thunder_frontend.lookasides.cached_functions import with_cache
+from thunder_frontend.lookasides.control_flow import OPERATORS, WHILE_LOOP, choose
+from thunder_frontend.lookasides.distributed_calls import REFUSED_COLLECTIVES
+from thunder_frontend.lookasides.module_lookasides import ModuleLookasides
+from thunder_frontend.lookasides.seeds import Seeds
+from thunder_frontend.tensors.constants import variable
+from thunder_frontend.tensors.foreach import of_lists
+from thunder_frontend.tensors.metadata_calls import reduced
+from thunder_frontend.tensors.open_numbers import OpenNumbers
+from thunder_interpreter import Interpreted
+from thunder_ir import Symbol
+
+CHECKPOINT, SAVED_TENSORS_HOOKS = torch.utils.checkpoint.checkpoint, torch.autograd.graph.saved_tensors_hooks
+RECORD_FUNCTION = torch.autograd.profiler.record_function
+PROFILERS = (
+    torch.profiler.profile.__enter__, torch.profiler.profile.start, torch.profiler._KinetoProfile.start,
+    torch.autograd.profiler.profile.__enter__, torch.autograd.profiler.emit_nvtx.__enter__,
+    torch.autograd.profiler.emit_itt.__enter__,
+)  # fmt: skip
+ASK_FOR_OVERRIDES = (
+    torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic,
+)  # fmt: skip
+AUTOGRAD_GRAD, AUTOGRAD_BACKWARD = torch.autograd.grad, torch.autograd.backward
+FUNCTION_APPLY, TORCH_COMPILE = torch.autograd.Function.apply.__func__, torch.compile
+
+
+def lookasides(acquisition: Any) -> list[Any]:
+    """Return what is run in place of which callables.
+
+    Args:
+        acquisition: does what they do in a program.
+
+    Returns:
+        a table of replacements, and functions that return the replacement of a callable that is not in it, or ``None``.
+    """
+    table = {
+        **(OpenNumbers(acquisition).lookasides() if acquisition.opens else {}),
+        **ModuleLookasides(acquisition).lookasides(),
+        **_of_autograd(acquisition),
+        **_of_capture(acquisition),
+        **_of_overrides(acquisition),
+        **_of_single_functions(acquisition),
+        **transforms(acquisition),
+        **Seeds(acquisition).lookasides(),
+        **_of_control_flow(acquisition),
+        **_of_executors(acquisition),
+        **REFUSED_COLLECTIVES,
+    }
+    return [
+        table,
+        *[functools.partial(p, acquisition) for p in (_symbol, _compiled_before, with_cache, of_lists, _replaced)],
+    ]
+
+
+def _of_autograd(acquisition: Any) -> dict[Any, Any]:
+    def backward(
+        tensors: Any,
+        grad_tensors: Any = None,
+        retain_graph: Any = None,
+        create_graph: bool = False,
+        *rest: Any,
+        **kwargs: Any,
+    ) -> None:
+        acquisition.inner_backward(tensors, grad_tensors, retain_graph, create_graph, kwargs.get("inputs"))
+
+    return {
+        AUTOGRAD_GRAD: acquisition.autograd_grad,
+        AUTOGRAD_BACKWARD: backward,
+        FUNCTION_APPLY: acquisition.custom_functions.apply,
+        SAVED_TENSORS_HOOKS.__enter__: _no_saved_tensors_hooks,
+        SAVED_TENSORS_HOOKS.__exit__: _no_saved_tensors_hooks,
+        CHECKPOINT: Interpreted(module_calls.checkpoint),
+        module_calls.enter_checkpoint: acquisition.enter_checkpoint,
+        module_calls.leave_checkpoint: acquisition.leave_checkpoint,
+    }
+
+
+def _no_saved_tensors_hooks(hooks: Any, *exception: Any) -> None:
+    if not isinstance(hooks, torch.autograd.graph.save_on_cpu):  # which changes where values are kept, and no value
+        raise AcquisitionError(
+            "saved_tensors_hooks inside of a compiled program are not called, for the program itself decides what to "
+            "save; enter them around the call of the compiled function"
+        )
+
+
+def _of_capture(acquisition: Any) -> dict[Any, Any]:
+    """What libraries ask, and ask for, where something captures or compiles their program as a whole."""
+
+    def compiling() -> bool:
+        acquisition.asked_about_capture = True
+        return acquisition.tells  # type: ignore[no-any-return]
+
+    return {
+        torch.compiler.is_compiling: compiling,
+        torch.compiler.is_dynamo_compiling: compiling,
+        module_calls.is_acquired: lambda: True,
+        TORCH_COMPILE: leave_uncompiled,
+        _push_mode: _no_dispatch_modes,
+        RECORD_FUNCTION.__enter__: lambda self: self,  # what happens when a program is acquired is not its profile
+        RECORD_FUNCTION.__exit__: lambda self, *exception: None,
+        **dict.fromkeys(PROFILERS, _no_profilers),
+    }
+
+
+def _of_overrides(acquisition: Any) -> dict[Any, Any]:
+    """Whether operations are somebody else's: code of PyTorch's that is interpreted is to go its way on plain tensors.
+
+    It is interpreted where somebody replaced what it calls.
+    """
+
+    def answer(original: Any) -> Any:
+        return lambda *args: not acquisition.goes_beneath and original(*args)
+
+    return {f: answer(f) for f in ASK_FOR_OVERRIDES}
+
+
+def _no_profilers(profiler: Any) -> None:
+    raise AcquisitionError(
+        f"{type(profiler).__name__}, started inside of a compiled program, would profile how it is acquired; start it "
+        "around the call of the compiled function"
+    )
+
+
+def _no_dispatch_modes(mode: Any) -> None:
+    raise AcquisitionError(
+        f"{type(mode).__name__}, a TorchDispatchMode, inside of a compiled program would not see the "
+        "operations that its calls run; enter it around the call of the compiled function"
+    )
+
+
+def _of_single_functions(acquisition: Any) -> dict[Any, Any]:
+    def number_of_steps(step: Any) -> Any:
+        """Return the number of steps of an optimizer in the precision of Python's numbers, which eager makes of it."""
+        if not isinstance(step, torch.Tensor):
+            return step
+        with torch._C.DisableTorchFunction():
+            return acquisition(torch.Tensor.to, (step, torch.float64), {})
+
+    return {
+        _get_value: number_of_steps,
+        torch.Tensor._make_subclass: acquisition.as_class,
+        torch.nn.Parameter.__reduce_ex__: lambda self, protocol: reduced(acquisition, self, protocol),
+        transformer_encoders.ORIGINAL_QUESTION: transformer_encoders.is_causal_mask,
+        transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
+        logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
+        functools.reduce: Interpreted(in_python.reduce),
+        print: acquisition.prints,
+        warnings.warn_explicit: acquisition.prints.warn,
+        torch.autograd.Variable: functools.partial(variable, acquisition),
+    }
+
+
+def _of_control_flow(acquisition: Any) -> dict[Any, Any]:
+    branches = Branches(acquisition)
+    return {**OPERATORS, choose: branches.cond, WHILE_LOOP: branches.while_loop}
+
+
+def _of_executors(acquisition: Any) -> dict[Any, Any]:
+    """What executors replace of functions written in Python."""
+    replaced = acquisition.replacements.items()
+    return {f: _recorded_as(acquisition, symbol) for f, symbol in replaced if isinstance(f, types.FunctionType)}
+
+
+def _recorded_as(acquisition: Any, symbol: Symbol) -> Any:
+    return lambda *args, **kwargs: acquisition.symbol_call(symbol, args, kwargs)
+
+
+def _symbol(acquisition: Any, function: Any) -> Any:
+    return _recorded_as(acquisition, function) if isinstance(function, Symbol) else None
+
+
+def _replaced(acquisition: Any, function: Any) -> Any:
+    """Return what a call of PyTorch's own function does where it is found no more, as somebody kept it."""
+    if not is_replaced(function):
+        return None
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            return acquisition(function, args, kwargs)
+
+    return called
+
+
+def _compiled_before(acquisition: Any, function: Any) -> Any:
+    """Return what a function was compiled from, by Thunder or by PyTorch: it becomes part of this program."""
+    compiles = getattr(type(function), "compiles", None)
+    inner = compiles(function) if compiles is not None else compiled_by_torch(function)
+    if inner is None:
+        return None
+    if acquisition.world.source_of(function) is not None:
+        acquisition.world.hold(inner, getattr(function, "__name__", "compiled"))
+    return Interpreted(inner)
+
+
+__all__ = ["lookasides"]

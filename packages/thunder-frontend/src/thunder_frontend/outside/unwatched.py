@@ -1,0 +1,128 @@
+"""Objects of the outside world that go to code which cannot be watched: all that it may read of them is taken in."""
+
+from __future__ import annotations
+
+import copyreg
+import types
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from thunder_frontend.guards import IdentityGuard, SnapshotGuard
+from thunder_frontend.kinds import (
+    CODE,
+    CONTAINERS,
+    DICTS,
+    NOTHING_INSIDE,
+    VALUES,
+    is_buffer,
+    items_of,
+    length_of,
+    refuse_large,
+    refuse_objects,
+)
+from thunder_frontend.outside.class_reads import is_mutable
+from thunder_frontend.sources import Source
+
+if TYPE_CHECKING:
+    from thunder_frontend.outside.world import World
+
+
+SHOWN_BY_C = (types.SimpleNamespace, BaseException)
+"""Objects with attributes whose own methods in C look at these."""
+
+
+class Unwatched:
+    """Guards what code that cannot be watched may read.
+
+    Args:
+        world: takes the guards.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._taken: dict[int, Any] = {}
+
+    def escapes(self, value: Any, watched: bool = True) -> None:
+        """Take in an object that goes to code that cannot be watched.
+
+        Args:
+            value: an argument of a call of such code, or what its method belongs to.
+            watched: whether what that code does with objects of the user's classes is seen all the same, since it can
+                only call their methods.
+        """
+        source = self._world.source_of(value)
+        if source is None:
+            if type(value) is list or type(value) is tuple:
+                for item in value:
+                    self._world.containers.contents(item)
+        elif isinstance(value, CONTAINERS):
+            self._world.containers.contents(value)
+        elif is_buffer(value):
+            self._world.log.append(("touch", value))
+            if id(value) not in self._taken:
+                self._taken[id(value)] = value
+                refuse_large(source, value)
+                refuse_objects(source, value)
+                self._world.require(SnapshotGuard(source, value), id(value), "snapshot")
+                self._world.journal.watch_buffer(value)
+                for name, item in getattr(value, "__dict__", {}).items():  # the mask of a masked array
+                    self.escapes(self._world.attributes.found(value, name, item))
+        elif not isinstance(value, (*CODE, torch.nn.Module)):
+            self._object(value, source, watched)
+
+    def looked_into(self, value: Any, methods: Sequence[str] = (), depth: int = 2) -> None:
+        """Take in an object, and those in a container, at which code in C looks.
+
+        Args:
+            value: what that code gets.
+            methods: special methods that it calls, of such objects as well whose classes do not have them.
+            depth: how many containers within others are looked into.
+        """
+        if type(value) in NOTHING_INSIDE:
+            return
+        if isinstance(value, CONTAINERS):
+            if depth and length_of(value):
+                self._world.containers.contents(value)
+                for part in [*value, *value.values()] if isinstance(value, DICTS) else items_of(value):
+                    self.looked_into(part, methods, depth - 1)
+            return
+        if isinstance(value, (torch.Tensor, *VALUES, *CODE)):
+            return
+        if is_mutable(type(value)):
+            for name in methods:
+                self._world.classes.lookup(type(value), name)
+        if self._world.source_of(value) is not None and isinstance(value, SHOWN_BY_C):
+            self.copied(value)
+            self._world.containers.contents(value.__dict__)
+
+    def copied(self, value: Any) -> None:
+        """Take in the attributes of an object of which a copy is made."""
+        source = self._world.source_of(value)
+        if source is None or isinstance(value, (torch.Tensor, *VALUES, *CODE)):
+            return
+        own = getattr(value, "__dict__", None)
+        if isinstance(own, dict):
+            self._world.attributes.found(value, "__dict__", own)
+            self._world.containers.keys(own)
+        for name in copyreg._slotnames(type(value)):  # type: ignore[attr-defined]
+            if hasattr(value, name):
+                self._world.attributes.found(value, name, getattr(value, name))
+            else:
+                self._world.attributes.missing(value, name)
+
+    def _object(self, value: Any, source: Source, watched: bool) -> None:
+        self._world.log.append(("touch", value))
+        own = getattr(value, "__dict__", None)
+        if own is not None and watched or id(value) in self._taken:
+            return
+        self._taken[id(value)] = value
+        if not source.is_held:
+            self._world.require(IdentityGuard(source, value), id(value), "identity")
+        for name, item in list((own or {}).items()):
+            self._world.attributes.found(value, name, item)
+            self._world.containers.contents(item)
+
+
+__all__ = ["Unwatched"]

@@ -1,0 +1,1 @@
+"""Blocks that a model repeats: run once, played again for their equals."""

@@ -1,0 +1,198 @@
+"""Tensors that a program makes of what is no tensor: of NumPy's arrays, of buffers, by PyTorch's old constructors.
+
+What they are made of is guarded where it comes from outside, so that they hold the same values on each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from thunder_frontend.buffers import copy_of, holds
+from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.kinds import NumPyScalar, is_array
+from thunder_frontend.tensors.metadata_calls import answers
+from thunder_frontend.tensors.traced_tensor import TracedTensor
+from thunder_torch import opaque_call
+from thunder_torch.convert import proxy_of
+
+T = torch.Tensor
+MAKES_TENSORS = frozenset({torch.frombuffer, torch.range})
+OF_ARRAYS = (torch.tensor, torch.as_tensor, torch.asarray)
+
+
+class Constant:
+    """Makes a tensor of the same values on each call.
+
+    Args:
+        value: nobody writes to it.
+    """
+
+    __name__ = "constant"
+
+    def __init__(self, value: T) -> None:
+        self._value = value
+
+    def __call__(self) -> T:
+        return self._value.clone()
+
+    def metadata(self, values: tuple[Any, ...]) -> Any:
+        """Return a proxy for what it returns."""
+        return proxy_of(self._value)
+
+    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
+        """No derivative flows through it."""
+        return set(), (False,)
+
+
+class Arrays:
+    """Makes tensors of arrays, and sees to it that what shares memory is not read by one after a write by the other.
+
+    Args:
+        calls: the acquisition.
+    """
+
+    def __init__(self, calls: Any) -> None:
+        self._calls = calls
+        self._lent: dict[int, tuple[Any, Any, TracedTensor]] = {}
+
+    def made(self, function: Any, args: Sequence[Any], result: Any) -> Any:
+        """Return what a program gets for a tensor that a call in C returned: a traced one, if it is made of no tensor.
+
+        Args:
+            function, args: of the call.
+            result: what it returned.
+        """
+        if isinstance(result, TracedTensor) or any(isinstance(a, T) for a in args):
+            return result
+        if function is torch.from_numpy:
+            return self.sharing(args[0], result)
+        if isinstance(function, type(torch.FloatTensor)) or function is T:
+            if all(type(a) is int or isinstance(a, torch.Size) for a in args):  # nobody has written to it yet
+                with torch._C.DisableTorchFunction():
+                    shape, kind = tuple(result.shape), {"dtype": result.dtype, "device": result.device}
+                return self._calls(torch.empty, (shape,), kind)
+        elif function not in MAKES_TENSORS:
+            return result
+        return constant(self._calls, result)
+
+    def sharing(self, array: Any, tensor: T) -> TracedTensor:
+        """Return what stands for a tensor that shares the memory of an array."""
+        if id(array) in self._lent:
+            with torch._C.DisableTorchFunction():
+                return self._calls(T.detach, (self._lent[id(array)][2],), {})  # type: ignore[no-any-return]
+        if self._calls.world.source_of(array) is None:
+            traced = constant(self._calls, tensor)
+        else:
+            self._calls.world.journal.watch_buffer(array)
+            traced = self._calls.world.answers.result_of(torch.from_numpy, (array,), tensor)
+        self._lent[id(array)] = array, copy_of(array), traced
+        return traced
+
+    def looked_at(self, array: Any) -> None:
+        """Refuse to let code in C look at the memory of a tensor that the program wrote to.
+
+        Raises:
+            AcquisitionError: it would see what was there before.
+        """
+        for lent, _, traced in self._lent.values():
+            if traced._memory.version and is_array(array) and shares_memory(lent, array):
+                raise AcquisitionError(
+                    "the program writes to a tensor that shares its memory with an array of NumPy, and uses the array "
+                    "after that; make the tensor of a copy of the array, or use the tensor"
+                )
+
+    def check(self) -> None:
+        """Refuse changes of arrays that tensors share their memory with.
+
+        Raises:
+            AcquisitionError: there are some.
+        """
+        for array, before, _ in self._lent.values():
+            if not (holds(array, before) and self._calls.world.journal.is_unchanged(array)):
+                raise AcquisitionError(
+                    "the program changes an array of NumPy that shares its memory with a tensor, which a program does "
+                    "not see; make the tensor of a copy of the array, or change the tensor"
+                )
+
+    def as_index(self, key: Any) -> Any:
+        """Return an index with tensors in the place of arrays."""
+        if is_array(key):
+            with torch._C.DisableTorchFunction():
+                return constant(self._calls, torch.tensor(key))
+        if isinstance(key, tuple):
+            return tuple([self.as_index(k) for k in key])
+        return key
+
+
+def shares_memory(one: Any, other: Any) -> bool:
+    """Whether two arrays have elements in one place, perhaps."""
+    first, second = one.__array_interface__["data"][0], other.__array_interface__["data"][0]
+    base_of_one = one if one.base is None else one.base
+    base_of_other = other if other.base is None else other.base
+    return first == second or base_of_one is base_of_other
+
+
+def variable(calls: Any, data: Any = None, requires_grad: bool | None = None, volatile: bool | None = None) -> Any:
+    """Do what ``torch.autograd.Variable`` does: what was a class of its own is a detached tensor."""
+    if not isinstance(data, T):
+        return torch.autograd.Variable(data, requires_grad, volatile)
+    with torch._C.DisableTorchFunction():
+        made = calls(T.detach, (data,), {})
+        if requires_grad:
+            calls.leaves.begin(made)
+        return made
+
+
+def constant(calls: Any, value: T) -> TracedTensor:
+    """Return a traced tensor of these values, made anew on each call."""
+    with torch._C.DisableTorchFunction():
+        return calls.wrap(opaque_call(Constant(value.detach().clone())))  # type: ignore[no-any-return]
+
+
+def _answer(function: Any) -> None:
+    @answers(function)
+    def made(calls: Any, *args: Any, **kwargs: Any) -> Any:
+        data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+        if not _is_of_numpy(data):
+            with torch._C.DisableTorchFunctionSubclass():
+                return calls.record(function, args, kwargs)
+        if is_array(data) and not (function is torch.tensor and calls.world.source_of(data) is None):
+            with torch._C.DisableTorchFunction():
+                read = torch.from_numpy(data)
+            read = calls.arrays.sharing(data, read)
+            place = {k: kwargs[k] for k in ("dtype", "device") if kwargs.get(k) is not None}
+            copies = function is torch.tensor or kwargs.get("copy") is True
+            made = calls(T.to, (read,), {**place, "copy": copies})
+        else:
+            with torch._C.DisableTorchFunction():
+                real = function(*args, **{k: v for k, v in kwargs.items() if k != "requires_grad"})
+            made = constant(calls, real)
+        if kwargs.get("requires_grad"):
+            calls.leaves.begin(made)
+        return made
+
+
+for _function in OF_ARRAYS:
+    _answer(_function)
+
+
+@answers(T.new_tensor)
+def _new_tensor(calls: Any, tensor: T, data: Any, **kwargs: Any) -> Any:
+    with torch._C.DisableTorchFunctionSubclass():
+        if not _is_of_numpy(data):
+            return calls.record(T.new_tensor, (tensor, data), kwargs)
+        like = {"dtype": tensor.dtype, "device": tensor.device}
+    return calls(torch.tensor, (data,), like | {k: v for k, v in kwargs.items() if v is not None})
+
+
+def _is_of_numpy(data: Any) -> bool:
+    """Whether something is an array or a scalar of NumPy's, or nested sequences that hold some."""
+    if isinstance(data, (list, tuple)):
+        return any(map(_is_of_numpy, data))
+    return is_array(data) or isinstance(data, NumPyScalar)
+
+
+__all__ = ["OF_ARRAYS", "Arrays", "Constant", "constant", "variable"]
