@@ -4,8 +4,9 @@ import pytest
 import torch
 from against_eager import same_as_eager
 from torch import nn
+from torch.testing import assert_close
 
-from thunder_frontend import AcquisitionError, jit
+from thunder_frontend import AcquisitionError, cache_misses, jit
 
 
 class Named(torch.Tensor):
@@ -107,3 +108,31 @@ def test_nested_tensors_that_take_the_place_of_parameters_and_buffers_are_refuse
         with pytest.raises(AcquisitionError, match="is a nested tensor"):
             compiled(torch.ones(2, 3))
         setattr(last, name, before)
+
+
+@pytest.mark.parametrize("layers", [1, 8])
+def test_parameters_that_become_nested_tensors_in_place_are_refused(layers):
+    module = nn.Sequential(*[nn.Linear(3, 3) for _ in range(layers)]).requires_grad_(False)
+    compiled, x = jit(module), torch.ones(2, 3)
+    expected = module(x)
+    for _ in range(3):
+        for _ in range(3):
+            assert_close(compiled(x), expected)
+        nested = nn.Parameter(NESTED.clone(), False)
+        torch.utils.swap_tensors(module[-1].weight, nested)
+        with pytest.raises(AcquisitionError, match="is a nested tensor"):
+            compiled(x)
+        torch.utils.swap_tensors(module[-1].weight, nested)
+    assert cache_misses(compiled) == 1
+
+
+@pytest.mark.parametrize("layers", [2, 8])
+def test_parameters_that_become_one_are_seen(layers):
+    module = nn.Sequential(*[nn.Linear(3, 3) for _ in range(layers)])
+    compiled, x = jit(module), torch.ones(2, 3)
+    for _ in range(3):
+        compiled(x)
+    module[1].weight = module[0].weight
+    result = compiled(x)
+    assert_close(result, module(x))
+    assert cache_misses(compiled) == 2

@@ -40,7 +40,7 @@ class Fork:
         """Return the branch for a call; ``None`` if no specialisation expects what it has there."""
         try:
             return self.branches.get(self.look(args, kwargs))
-        except (*GONE, RuntimeError):  # this call has nothing of the kind there, or a tensor that has no shape
+        except GONE:  # this call has nothing of the kind there, or a tensor that has no shape
             return None
 
 

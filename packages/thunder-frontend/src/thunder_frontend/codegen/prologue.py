@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.codegen.generated import Lines
+from thunder_frontend.codegen.tensor_checks import tensor_checks
 from thunder_frontend.guards import (
     FEW,
     GATHERED,
@@ -24,11 +25,8 @@ from thunder_frontend.guards import (
     IdentityGuard,
     MembershipGuard,
     ValueGuard,
-    checker,
     gathered,
-    python_checker,
 )
-from thunder_frontend.outside.nested_tensors import looks
 from thunder_frontend.program import Input, Program
 from thunder_frontend.tensors.symbolic import ConstraintsGuard
 from thunder_ir import Context, literal
@@ -85,17 +83,14 @@ def prologue_lines(program: Program, guarded: bool) -> Lines:
             made.add("if holds:", 2)
         for line in unpacking:
             made.add(line, 3)
+        numbers = _numbers(program, guarded, context)
+        if numbers:
+            made.add("if holds:", 2)
+        for line in numbers:
+            made.add(line, 3)
         made.add(f"except ({', '.join([error.__name__ for error in GONE])}):")
         made.add("holds = False", 2)
         made.add("if not holds:")  # outside of the try: errors of the user's program are none of guards
-        made.add("return miss(args, kwargs)", 2)
-    if program.inputs and guarded:
-        in_order = ordered(program.inputs)
-        metadata = [i.metadata for i in in_order]
-        twice = any([i.becomes_leaf for i in in_order])  # which the faster check refuses
-        check = python_checker(metadata) if twice else checker([i.example for i in in_order], metadata)
-        check = context.object(check, "check_tensors")
-        made.add(f"if not {check}({passed(program.inputs)}):")
         made.add("return miss(args, kwargs)", 2)
     return made
 
@@ -111,14 +106,19 @@ def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
         containers = context.object([i.slot[0] for i in together], "tables")  # type: ignore[index]
         keys = context.object([i.slot[1] for i in together], "names")  # type: ignore[index]
         lines.append(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))")
-    if guarded:
-        lines += _without_nested(program.inputs, context)
-    for n in program.numbers:
-        lines.append(f"{n.proxy.name} = {n.source.expression(context)}")
+    if program.inputs and guarded:
+        named = [(i, i.proxy.name) for i in single] + [(i, f"held[{k}]") for k, i in enumerate(together)]
+        lines += tensor_checks(named, passed(program.inputs), context)
+    return lines
+
+
+def _numbers(program: Program, guarded: bool, context: Context) -> list[str]:
+    """Return the lines that name the open numbers, among them sizes of tensors that are as expected."""
+    lines = [f"{n.proxy.name} = {n.source.expression(context)}" for n in program.numbers]
     if program.numbers and guarded and (constraints := constraints_of(program)).check is not None:
         numbers = ", ".join([n.proxy.name for n in program.numbers])
         broken = context.object(constraints.check, "broken_constraint")
-        lines.append(f"holds = holds and {broken}({numbers}) is None")
+        lines.append(f"holds = {broken}({numbers}) is None")
     return lines
 
 
@@ -140,14 +140,6 @@ def unpacked(inputs: Sequence[Input]) -> tuple[list[Input], list[Input]]:
     slotted = sum([i.slot is not None for i in inputs])
     alone = len(in_order) - slotted if slotted > FEW else len(in_order)
     return in_order[:alone], in_order[alone:]
-
-
-def _without_nested(inputs: Sequence[Input], context: Context) -> list[str]:
-    """Return the line that looks for nested tensors of the old kind."""
-    single, together = unpacked(inputs)
-    named = [(i, i.proxy.name) for i in single] + [(i, f"held[{k}]") for k, i in enumerate(together)]
-    conditions = looks(named, context)
-    return [f"holds = {' and '.join(conditions)}"] if conditions else []
 
 
 def _conditions(program: Program, context: Context) -> list[str]:

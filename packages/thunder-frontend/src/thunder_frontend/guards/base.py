@@ -9,8 +9,8 @@ from typing import Any, Self
 from thunder_frontend.sources import Source
 from thunder_ir import Context
 
-GONE = (LookupError, AttributeError, TypeError, ValueError, ZeroDivisionError, OSError, ReferenceError)
-"""What is raised on the way to a value that is not there any more."""
+GONE = (LookupError, AttributeError, TypeError, ValueError, ZeroDivisionError, OSError, ReferenceError, RuntimeError)
+"""What is raised on the way to a value that is not there any more, or by a tensor that has no shape."""
 
 
 class Guard:
