@@ -234,3 +234,18 @@ case(
     "os.chdir('/')",
     "os.chdir('/usr')",
 )
+case(
+    "natively called: builtins that read",
+    "class O30:\n    v, n = [1.0], 0\nO30.d = {'k': [2.0]}\nA30, L30 = O30(), [[1.0], [2.0]]\nA30.w = [3.0]",
+    "y = y * next(map(getattr, [A30], ['v']))[0] + next(itertools.starmap(getattr, [(A30, 'w')]))[0]\n"
+    "y = y * next(map(A30.__getattribute__, ['w']))[0] + next(map(object.__getattribute__, [A30], ['v']))[0]\n"
+    "y = y * next(map(vars, [A30]))['w'][0] + next(map(next, [iter(L30)]))[0]\n"
+    "y = y * (2 if next(map(hasattr, [A30], ['z'])) else 3) + next(map(getattr, [A30], ['z'], [5]))\n"
+    "y = y * list(itertools.accumulate([A30, 'v'], getattr))[1][0]",
+    "O30.v[0] = 2.0",
+    "A30.w[0] = 4.0",
+    "L30[0][0] = 3.0",
+    "A30.z = 6",
+    "L30.insert(0, [7.0])",
+    "O30.v = [8.0]",
+)

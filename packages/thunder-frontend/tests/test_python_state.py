@@ -328,3 +328,20 @@ def test_lists_that_questions_make_anew_are_different_ones(tmp_path):
     compiled = jit(program)
     for k in range(4):
         assert torch.equal(compiled(torch.ones(2), [k + 1.0]), torch.full((2,), 2 * (k + 1.0)))
+
+
+def test_objects_need_not_tell_their_class():
+    class Silent:
+        scale = 3.0
+
+        def __getattribute__(self, name):
+            if name == "__class__":
+                raise AttributeError(name)
+            return object.__getattribute__(self, name)
+
+    silent, x = Silent(), torch.ones(2)
+    for program in (lambda x, o: x * o.scale, lambda x, o: x * silent.scale, lambda x, o: setattr(o, "kept", x) or x):
+        compiled = jit(program)
+        for scale in (3.0, 4.0):
+            silent.scale = scale
+            assert torch.equal(compiled(x, silent), program(x, silent))

@@ -75,6 +75,34 @@ def saved_hooks(wrap):
     return x.grad, n[0] > 0
 
 
+def gradient_of_squares(x):
+    (g,) = torch.autograd.grad((x * x).sum(), x, create_graph=True)
+    return g * x
+
+
+def backward_of_squares(x):
+    inner = x.detach().requires_grad_()
+    (inner * inner).sum().backward()
+    return inner.grad * x
+
+
+@program
+def saved_hooks_around_inner_gradients(wrap):
+    found = []
+    for function in (gradient_of_squares, backward_of_squares):
+        run = wrap(function)
+        for _ in range(2):
+            x = leaf(3)
+            run(x).sum().backward()
+            found.append(x.grad)
+            x = leaf(3)
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t * 2):
+                y = run(x)
+            y.sum().backward()
+            found += [y, x.grad]
+    return found
+
+
 @program
 def save_on_cpu(wrap):
     x = leaf(3)

@@ -352,7 +352,7 @@ def test_a_bridge_runs_a_function_interpreted_for_native_code():
 
     run = interpret(inner, callbacks=Calls())
     assert run.bridge(inner)(1) == 2 and entered == ["inner"]
-    assert run.bridge(len) is len
+    assert run.bridge(len)([1]) == 1
 
 
 def test_cached_properties_are_interpreted_for_each_instance():

@@ -16,6 +16,7 @@ from thunder_frontend.derivatives.batch_levels import Batches
 from thunder_frontend.derivatives.custom_functions import CustomFunctions, rule_for_higher_derivatives
 from thunder_frontend.derivatives.inner_backward import inner_backward
 from thunder_frontend.derivatives.inner_gradients import autograd_grad, inner_gradients
+from thunder_frontend.derivatives.outside_hooks import nobody_changes_what_is_saved
 from thunder_frontend.errors import (
     AcquisitionError,
     DataDependentError,
@@ -305,6 +306,7 @@ class Acquisition(WriteCalls):
 
     def autograd_grad(self, outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Do what ``torch.autograd.grad`` does where user code calls it."""
+        nobody_changes_what_is_saved(self)
         return autograd_grad(self, outputs, inputs, *args, **kwargs)
 
     def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> Any:
@@ -323,6 +325,7 @@ class Acquisition(WriteCalls):
         if self.levels.stack:
             raise AcquisitionError("backward() inside of a function that torch.func transforms is not supported")
         self.changes += 1
+        nobody_changes_what_is_saved(self)
         inner_backward(self, *args, **kwargs)
 
     def from_outside(self) -> list[TracedTensor]:

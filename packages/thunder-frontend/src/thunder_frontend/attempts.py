@@ -15,6 +15,7 @@ from typing import Any
 from thunder_frontend.acquire import Acquisition
 from thunder_frontend.errors import DataDependentError, because_of_builtins, is_of_our_code
 from thunder_frontend.lookasides.lazy_modules import LazyModuleSettled
+from thunder_frontend.one_way import AsEager
 from thunder_frontend.outside.left_open import LeftOpen
 from thunder_frontend.program import Program
 from thunder_frontend.tensors.known_values import Looks
@@ -47,7 +48,7 @@ def acquire(
     call = (function, args, kwargs, log)
     attempt = make()
     found = _tried(attempt, make, call)
-    if attempt.met_numbers or isinstance(found, ThunderError):
+    if not isinstance(found, AsEager) and (attempt.met_numbers or isinstance(found, ThunderError)):
         found = _in_other_ways(found, attempt, make, call)
     if isinstance(found, Program):
         return found

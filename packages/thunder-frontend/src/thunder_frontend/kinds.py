@@ -54,6 +54,15 @@ class NumPyScalar(metaclass=_OfNumPy):
     """Stands for the types of NumPy's scalars that cannot change, where ``isinstance`` is asked."""
 
 
+class _OfNumbers(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return issubclass(type(value), numbers.Number)
+
+
+class Number(metaclass=_OfNumbers):
+    """Stands for ``numbers.Number`` where ``isinstance`` is asked: it asks no value for its ``__class__``."""
+
+
 @_once_for_each_class
 def _is_numpy_scalar(cls: type) -> bool:
     names = [base.__name__ for base in cls.__mro__ if base.__module__ == "numpy"]
@@ -65,7 +74,7 @@ SCALARS = (
     torch.memory_format, torch.Size, enum.Enum, range, slice,
 )  # fmt: skip
 VALUES = (
-    *SCALARS, numbers.Number, datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath, NumPyScalar,
+    *SCALARS, Number, datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath, NumPyScalar,
     operator.itemgetter, operator.attrgetter, operator.methodcaller,
 )  # fmt: skip
 """What is compared by value: what cannot change, and says by ``==`` whether it is the same."""

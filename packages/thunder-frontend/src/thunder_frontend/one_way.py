@@ -11,13 +11,17 @@ from typing import Any
 
 import torch
 
-from thunder_ir import OpTags, is_unknown
+from thunder_ir import OpTags, ThunderError, is_unknown
 
 TAGS = (OpTags.DONT_DCE, OpTags.DONT_FUSE, OpTags.MAY_FAIL)
 
 
 class OtherWay(Exception):  # noqa: N818  (no error: it ends the program, and the call begins anew as eager)
     """A call goes another way than the program was compiled for."""
+
+
+class AsEager(ThunderError, OtherWay):
+    """A call is one that no program stands for, and runs as eager."""
 
 
 def is_single_and_unknown(value: Any) -> bool:

@@ -175,8 +175,8 @@ class Interpretation:
         return own or (self.opaque is not None and self.opaque(function))
 
     def bridge(self, fn: Any) -> Any:
-        """``fn`` as C code should get it to call it interpreted; what is not Python stays as it is."""
-        if type(fn) in NATIVE_CALLABLES or not callable(fn):
+        """``fn`` as C code should get it to call it interpreted, builtins such as ``getattr`` included."""
+        if type(fn) is Bridge or not callable(fn):
             return fn
         if isinstance(fn, type) and not fn.__flags__ & 1 << 9:
             return fn
@@ -270,7 +270,6 @@ class Interpretation:
 
 
 MODULE = type(threading)
-NATIVE_CALLABLES = (BuiltinFunctionType, MethodWrapperType, type(list.append), type(object.__init__), Bridge)
 
 
 def calling(fn: Any) -> Special:

@@ -1,4 +1,4 @@
-"""Hooks on the gradients of tensors of the outside world, where a program itself computes these gradients."""
+"""Hooks of the outside world where a program itself computes gradients: on these, and on what is saved for them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend.one_way import AsEager
 from thunder_frontend.tensors.traced_tensor import TracedTensor
 
 
@@ -46,4 +47,16 @@ def with_hooks(calls: Any, tensor: TracedTensor, gradient: Any, create_graph: bo
     return gradient
 
 
-__all__ = ["hooks_of", "with_hooks"]
+def nobody_changes_what_is_saved(calls: Any) -> None:
+    """Guard that there are no hooks around the call which say what derivatives get of what was saved for them.
+
+    Raises:
+        AsEager: there are such hooks. A program's own derivatives read values, and save none.
+    """
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks
+    if hooks(True) is not None:
+        raise AsEager("there are saved_tensors_hooks around a program that computes gradients")
+    calls.world.answers.result_of(hooks, (True,), None)
+
+
+__all__ = ["hooks_of", "nobody_changes_what_is_saved", "with_hooks"]
