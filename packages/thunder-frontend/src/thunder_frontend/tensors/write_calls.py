@@ -280,7 +280,7 @@ class WriteCalls(TorchCalls):
         return None
 
     def view_directly(self, target: TracedTensor) -> None:
-        """Make a part of an expanded tensor, or of its windows, that is about to be written a view of the tensor."""
+        """Make a part of a view whose elements may lie in one place a view of the tensor, as it is to be written."""
         steps: list[View] = []
         base = target
         while base._viewed_as is not None and not base._viewed_as.detaches:
@@ -289,7 +289,7 @@ class WriteCalls(TorchCalls):
         one_dtype = all([view.parent._proxy.dtype is target._proxy.dtype for view in steps])
         if (
             one_dtype
-            and not (EXPANDING | {T.unfold}).isdisjoint([v.function for v in steps[1:]])
+            and not (EXPANDING | OVERLAPPING).isdisjoint([v.function for v in steps[1:]])
             and place_is_known(target)
         ):
             chain = Chain(tuple([(v.function, v.args, v.kwargs, v.index) for v in reversed(steps)]))
