@@ -298,3 +298,50 @@ case(
     "m_rm[0].weight.data.mul_(2)",
     "m_rm[0] = nn.Linear(3, 3); nn.init.ones_(m_rm[0].weight)",
 )
+
+for number, (name, kind, held, read) in enumerate([
+    ("dict", "dict", "{'a': 2.0, 'b': 3.0}", "X['a']"),
+    ("ordered dict", "collections.OrderedDict", "{'a': 2.0, 'b': 3.0}", "X['a']"),
+    ("default dict", "collections.defaultdict", "{'a': 2.0, 'b': 3.0}", "X['a']"),
+    ("list", "list", "[2.0, 3.0]", "X[0]"),
+    ("list from its end", "list", "[2.0, 3.0]", "X[-2]"),
+    ("tuple", "tuple", "[2.0, 3.0]", "X[0]"),
+    ("deque", "collections.deque", "[2.0, 3.0]", "X[0]"),
+    ("tensor", "list", "[tensor(1, 2, 3)]", "X[0]"),
+    ("loop", "dict", "{'a': 2.0, 'b': 3.0}", "sum([X[k] * len(k) for k in X])"),
+    ("values", "dict", "{'a': 2.0, 'b': 3.0}", "sum(X.values()) * X['b']"),
+    ("get", "dict", "{'a': 2.0, 'b': 3.0}", "X.get('a')"),
+]):  # fmt: skip
+    place = f"X{number}"
+    given = f"float, {held}" if "default" in kind else held
+    case(
+        f"own subscription: {name}",
+        f"class class_{place}({kind}):\n    def __getitem__(self, key):\n        return super().__getitem__(key) * 10\n"
+        f"{place} = class_{place}({given})",
+        "y = y * " + read.replace("X", place),
+        *(() if kind == "tuple" else (f"{place}[next(iter({place})) if isinstance({place}, dict) else 0] = 7.0",)),
+        f"{place} = class_{place}({given.replace('2', '5')})",
+    )  # fmt: skip
+case(
+    "own subscription: makes objects",
+    "class Makes_os(dict):\n    def __getitem__(self, key):\n        made, kept = super().__getitem__(key)\n"
+    "        return made(**kept)\nO_os = Makes_os(a=(torch.nn.Softplus, {'beta': 2}))",
+    "y = O_os['a'](y)",
+    "O_os['a'][1]['beta'] = 3",
+    "O_os['a'] = (torch.nn.SiLU, {})",
+)
+case(
+    "own subscription: missing",
+    "class Missing_os(dict):\n    def __missing__(self, key):\n        return len(key) + 1.0\n"
+    "    def __getitem__(self, key):\n        return super().__getitem__(key) * 10\nM_os = Missing_os(a=2.0)",
+    "y = y * M_os['a'] + M_os['bb']",
+    "M_os['bb'] = 4.0",
+    "del M_os['a']",
+)
+case(
+    "own subscription: written to",
+    "class Written_os(dict):\n    def __getitem__(self, key):\n        return super().__getitem__(key) * 10\n"
+    "    def __setitem__(self, key, value):\n        super().__setitem__(key, value + 1)\nW_os = Written_os(a=2.0)",
+    "y = y * W_os['a']\nW_os['b'] = 3.0\ny = y + W_os['b']",
+    "W_os['a'] = 4.0",
+)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from thunder_frontend.buffers import copy_of, holds, write_back
+from thunder_frontend.kinds import item_of
 
 MISSING = object()
 
@@ -210,9 +211,9 @@ class Journal:
                     else getattr(write.target, write.key, MISSING)
                 )
             case "item":
-                return (
-                    write.target.get(write.key, MISSING) if isinstance(write.target, dict) else write.target[write.key]
-                )
+                if isinstance(write.target, dict):
+                    return dict.get(write.target, write.key, MISSING)
+                return item_of(write.target, write.key)
             case "cell":
                 return contents_of(write.target)
             case "context":

@@ -14,13 +14,15 @@ import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.sources import Source
+
+if TYPE_CHECKING:
+    from thunder_frontend.sources import Source
 
 
 def _once_for_each_class(compute: Callable[[type], bool]) -> Callable[[type], bool]:
@@ -212,6 +214,23 @@ def length_of(container: Any) -> int:
 def items_of(container: Any) -> list[Any]:
     """Return what there is in a container, whatever its class says."""
     return list(_native(container).__iter__(container))
+
+
+def pairs_of(container: Any) -> list[tuple[Any, Any]]:
+    """Return the keys and values of a dict, whatever its class says."""
+    return list(_native(container).items(container))
+
+
+def item_of(container: Any, key: Any) -> Any:
+    """Return what a container keeps at a key, whatever its class says."""
+    return _native(container).__getitem__(container, key)
+
+
+def has_own_subscription(container: Any) -> bool:
+    """Whether something is a container whose class has a ``__getitem__`` written in Python."""
+    if type(container) in EXACT_CONTAINERS or not is_container(container):
+        return False
+    return not isinstance(type(container).__getitem__, (types.MethodDescriptorType, types.WrapperDescriptorType))
 
 
 def as_fact(key: Any) -> Any:

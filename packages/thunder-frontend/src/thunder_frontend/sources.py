@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 
 import torch
 
+from thunder_frontend.kinds import item_of
 from thunder_frontend.memory import whole_storage
 from thunder_ir import Context, literal, quickly_made
 
-STEPS = ("attribute", "item", "cell")
+STEPS = ("attribute", "item", "kept item", "cell")
 Place: TypeAlias = tuple[Any, ...]
 """A way to a value that can be compared: the root, or the ``id`` of what is held, and the steps from there."""
 
@@ -23,7 +24,8 @@ class Source:
 
     Args:
         base: where the step starts; ``None`` for a root.
-        kind: the step: ``"root"``, ``"attribute"``, ``"item"``, ``"cell"``, ``"call"``, ``"whole storage"``.
+        kind: the step: ``"root"``, ``"attribute"``, ``"item"``, ``"kept item"`` (of a container whose class has a
+            ``__getitem__`` of its own, which is not asked), ``"cell"``, ``"call"``, ``"whole storage"``.
         key: name of the root or attribute, key or index of the item; of a call, its arguments: values or sources.
         kept: the object itself, for a root that the compiled function holds on to, and for whatever is guarded to
             be the very same object on every call; a weak reference to it, if ``is_weak``.
@@ -81,9 +83,11 @@ class Source:
             case "call":
                 return f"{base}({', '.join([_argument(a, context) for a in self.key])})"
             case _:
-                if isinstance(self.key, torch.Tensor):
-                    return f"{base}[{context.object(self.key, 'tensor')}]"
-                return f"{base}[{literal(self.key, context)}]"
+                tensor = isinstance(self.key, torch.Tensor)
+                key = context.object(self.key, "tensor") if tensor else literal(self.key, context)
+                return (
+                    f"{base}[{key}]" if self.kind == "item" else f"{context.object(item_of, 'item_of')}({base}, {key})"
+                )
 
     def evaluate(self, roots: dict[str, Any]) -> Any:
         """Return the value now. Raises whatever a step raises."""
@@ -101,6 +105,8 @@ class Source:
                 return whole_storage(base)
             case "call":
                 return base(*[a.evaluate(roots) if isinstance(a, Source) else a for a in self.key])
+            case "kept item":
+                return item_of(base, self.key)
             case _:
                 return base[self.key]
 

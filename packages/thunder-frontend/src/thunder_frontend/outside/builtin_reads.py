@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.journal import MISSING
-from thunder_frontend.kinds import DICTS, ITERATORS, LISTS, SETS, is_container
+from thunder_frontend.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of, pairs_of
 from thunder_frontend.outside.class_reads import class_of
 from thunder_frontend.outside.world import World
 from thunder_frontend.tensors.constants import OF_ARRAYS
@@ -91,14 +91,14 @@ def _rest(world: World, container: Any, *rest: Any) -> None:
 def _get(world: World, container: Any, key: Any, *rest: Any) -> None:
     present = key in container
     if present:
-        world.containers.item(container, key, container[key])
+        world.containers.item(container, key, item_of(container, key))
     else:
         world.containers.membership(container, key, False)
 
 
 def _all_items(world: World, container: Any, *rest: Any) -> None:
     world.containers.structure(container)
-    for key, value in container.items():
+    for key, value in pairs_of(container):
         world.containers.item(container, key, value)
 
 

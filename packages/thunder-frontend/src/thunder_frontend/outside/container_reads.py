@@ -22,9 +22,11 @@ from thunder_frontend.kinds import (
     VALUES,
     as_fact,
     has_attributes,
+    has_own_subscription,
     is_buffer,
     items_of,
     length_of,
+    pairs_of,
 )
 from thunder_frontend.sources import Source, held
 
@@ -64,6 +66,8 @@ class ContainerReads:
                 key = operator.index(key)
             key = key + length_of(container) if key < 0 else key
             self.length(container)
+        if has_own_subscription(container):
+            return self._world.read(source, "kept item", key, value)
         return self._world.read(source, "item", key, value, (container, key) if source.is_held else None)
 
     def _was_written(self, container: Any, key: Any) -> bool:
@@ -152,7 +156,7 @@ class ContainerReads:
             self._world.unwatched.escapes(container)
         self.structure(container)
         if isinstance(container, DICTS):
-            for key, value in list(container.items()):
+            for key, value in pairs_of(container):
                 self.item(container, key, value)
                 self.contents(value)
         elif isinstance(container, LISTS):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_frontend.journal import MISSING, contents_of
-from thunder_frontend.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, VALUES, items_of
+from thunder_frontend.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, VALUES, items_of, pairs_of
 from thunder_frontend.outside.class_reads import is_mutable
 from thunder_frontend.outside.queries import (
     hashable,
@@ -246,7 +246,7 @@ class NativeFrames:
             self._world.containers.contents(container)
             if names.changes_containers and not isinstance(container, (tuple, frozenset, types.MappingProxyType)):
                 self._world.journal.expect("container", container, None, None)
-        return list(container.values()) if isinstance(container, DICTS) else items_of(container)
+        return [v for _, v in pairs_of(container)] if isinstance(container, DICTS) else items_of(container)
 
     def _attributes(self, value: Any, names: Names) -> Iterator[Any]:
         world = self._world

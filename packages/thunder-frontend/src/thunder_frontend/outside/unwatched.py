@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import itertools
 import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from thunder_frontend.kinds import (
     is_buffer,
     items_of,
     length_of,
+    pairs_of,
     refuse_large,
     refuse_objects,
 )
@@ -85,7 +87,7 @@ class Unwatched:
         if isinstance(value, CONTAINERS):
             if depth and length_of(value):
                 self._world.containers.contents(value)
-                for part in [*value, *value.values()] if isinstance(value, DICTS) else items_of(value):
+                for part in itertools.chain(*pairs_of(value)) if isinstance(value, DICTS) else items_of(value):
                     self.looked_into(part, methods, depth - 1)
             return
         if isinstance(value, (torch.Tensor, *VALUES, *CODE)):

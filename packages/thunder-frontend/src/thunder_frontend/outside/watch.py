@@ -14,7 +14,7 @@ import torch
 
 from thunder_frontend.guards import IdentityGuard
 from thunder_frontend.journal import MISSING, contents_of, is_slot
-from thunder_frontend.kinds import DICTS, LISTS, NOTHING_INSIDE, is_container
+from thunder_frontend.kinds import DICTS, LISTS, NOTHING_INSIDE, is_container, item_of
 from thunder_frontend.lookasides.native_code import is_of_no_concern
 from thunder_frontend.outside.builtin_reads import found_in_dict
 from thunder_frontend.outside.class_reads import type_of
@@ -169,10 +169,10 @@ class Watch(Callbacks):
             self.world.journal.note_container(container)
         elif isinstance(container, dict):
             self.world.containers.membership(container, key, key in container)
-            self.world.journal.note("item", container, key, container.get(key, MISSING))
+            self.world.journal.note("item", container, key, dict.get(container, key, MISSING))
         else:
             self.world.containers.length(container)
-            self.world.journal.note("item", container, key, container[key])
+            self.world.journal.note("item", container, key, item_of(container, key))
 
     def delete_item(self, container: Any, key: Any) -> None:
         journal = self.world.journal

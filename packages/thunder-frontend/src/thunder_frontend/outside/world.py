@@ -177,7 +177,7 @@ class World:
 
         Args:
             base: source of the object.
-            kind: ``"attribute"``, ``"item"`` or ``"cell"``.
+            kind: ``"attribute"``, ``"item"``, ``"kept item"`` or ``"cell"``.
             key: name, key or index.
             value: what is there.
             slot: the container and key where it is kept, if the compiled function holds the container.
