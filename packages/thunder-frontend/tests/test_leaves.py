@@ -305,3 +305,37 @@ def test_the_memory_of_a_leaf_made_of_a_leaf_is_given_to_another_tensor(rows):
     result = jit(program)(x, w)
     assert torch.equal(w, x) and torch.equal(result, x)
     assert w.data_ptr() == x.data_ptr() == result.data_ptr()
+
+
+@pytest.mark.filterwarnings("ignore:torch.asarray:UserWarning", "ignore:To copy construct:UserWarning")
+@pytest.mark.parametrize("told", [{}, {"requires_grad": False}, {"requires_grad": True}], ids=str)
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x, told: torch.asarray(x, **told),
+        lambda x, told: torch.asarray(x * 2, **told),
+        lambda x, told: torch.asarray(x[1:], **told),
+        lambda x, told: torch.asarray(obj=x * 2, copy=True, **told),
+        lambda x, told: torch.asarray(x, dtype=torch.float64, **told),
+        lambda x, told: torch.asarray(x, dtype=torch.float64, copy=False, **told),
+        lambda x, told: torch.asarray([x.sum(), 1.0], **told),
+        lambda x, told: torch.tensor(x, **told),
+        lambda x, told: torch.tensor(x * 2, dtype=torch.float64, **told),
+        lambda x, told: torch.tensor([x.sum(), x.max()], **told),
+        lambda x, told: x.new_tensor(x * 2, **told),
+        lambda x, told: x.new_tensor([x.sum(), 1.0], **told),
+    ],
+)
+def test_what_is_made_of_tensors_requires_gradients_as_it_is_told(make, requires_grad, told):
+    def program(x):
+        made = make(x, told)
+        return made, made * 3, x * 2, made.requires_grad, made.is_leaf, made is x
+
+    same_as_eager(program, randn(2, requires_grad=requires_grad))
+
+
+@pytest.mark.filterwarnings("ignore:To copy construct:UserWarning")
+@pytest.mark.parametrize("make", [torch.tensor, lambda x: torch.as_tensor([x.sum(), 1.0])])
+def test_no_derivative_flows_through_a_tensor_that_is_made_of_values(make):
+    same_as_eager(lambda x: make(x) * x, randn(2, requires_grad=True))

@@ -3,7 +3,6 @@
 import pytest
 import torch
 from against_eager import copied, same_as_eager
-from versions import needs_torch
 
 from thunder_frontend import AcquisitionError, jit
 
@@ -419,6 +418,7 @@ SAME = [
     torch.nn.FeatureAlphaDropout(0.5).eval(),
     lambda x: torch.feature_dropout(x, 0.5, False),
     lambda x: +x,
+    torch.asarray,
     torch.conj_physical,
     lambda x: x.sum_to_size(x.shape),
     lambda x: x.to_dense(),
@@ -435,8 +435,6 @@ UNSAFE = [lambda x: torch.unsafe_chunk(x, 2)[0], lambda x: x.unsafe_split(1)[1]]
     [
         *[(f, g) for f in SAME for g in (False, True)],
         *[(f, False) for f in UNSAFE],
-        (torch.asarray, False),
-        pytest.param(torch.asarray, True, marks=needs_torch(2, 13, "takes requires_grad away from the argument")),
     ],
 )
 def test_what_functions_return_of_their_argument_is_written_with_it(function, gradients):

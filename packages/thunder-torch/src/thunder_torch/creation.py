@@ -14,7 +14,8 @@ from thunder_torch.convert import from_torch_device, from_torch_dtype
 from thunder_torch.shape import sizes_of
 from thunder_torch.symbol import torchsymbol
 
-CREATES = (OpTags.CREATION, OpTags.CONSTANT_FOR_DERIVATIVE)
+CONSTANT = (OpTags.CONSTANT_FOR_DERIVATIVE,)
+CREATES = (OpTags.CREATION, *CONSTANT)
 
 
 def place_of(kwargs: dict[str, Any], like: TensorProxy | None = None) -> tuple[DType, Device]:
@@ -146,7 +147,7 @@ def eye(n: int, m: int | None = None, **kwargs: Any) -> Any:
     return lang.eye(n, m, dtype=dtype, device=device) if _strided(kwargs) else NotImplemented
 
 
-@torchsymbol(torch.tensor)
+@torchsymbol(torch.tensor, tags=CONSTANT)
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Any:

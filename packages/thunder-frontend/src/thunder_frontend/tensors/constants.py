@@ -6,6 +6,7 @@ What they are made of is guarded where it comes from outside, so that they hold 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -154,12 +155,15 @@ def constant(calls: Any, value: T) -> TracedTensor:
 
 def _answer(function: Any) -> None:
     @answers(function)
-    def made(calls: Any, *args: Any, **kwargs: Any) -> Any:
+    def made(calls: Any, *args: Any, requires_grad: bool | None = None, **kwargs: Any) -> Any:
         data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+        if function is torch.asarray and isinstance(data, T):
+            return _converted(calls, data, requires_grad, **kwargs)
         if not _is_of_numpy(data):
             with torch._C.DisableTorchFunctionSubclass():
-                return calls.record(function, args, kwargs)
-        if is_array(data) and not (function is torch.tensor and calls.world.source_of(data) is None):
+                is_list = isinstance(data, (list, tuple))
+                made = calls.record(torch.tensor if is_list and function is torch.as_tensor else function, args, kwargs)
+        elif is_array(data) and not (function is torch.tensor and calls.world.source_of(data) is None):
             with torch._C.DisableTorchFunction():
                 read = torch.from_numpy(data)
             read = calls.arrays.sharing(data, read)
@@ -168,9 +172,9 @@ def _answer(function: Any) -> None:
             made = calls(T.to, (read,), {**place, "copy": copies})
         else:
             with torch._C.DisableTorchFunction():
-                real = function(*args, **{k: v for k, v in kwargs.items() if k != "requires_grad"})
+                real = function(*args, **kwargs)
             made = constant(calls, real)
-        if kwargs.get("requires_grad"):
+        if requires_grad:
             calls.leaves.begin(made)
         return made
 
@@ -179,12 +183,38 @@ for _function in OF_ARRAYS:
     _answer(_function)
 
 
+def _converted(
+    calls: Any, tensor: T, requires_grad: bool | None, obj: Any = None, copy: bool | None = None, **place: Any
+) -> Any:
+    """Do what ``torch.asarray`` does of a tensor: what it returns requires gradients as it is told, a leaf itself."""
+    place = {k: v for k, v in place.items() if v is not None}
+    with torch._C.DisableTorchFunctionSubclass():
+        if copy is not None and not copy:
+            torch.asarray(torch.empty(0, dtype=tensor.dtype, device=tensor.device), copy=False, **place)  # or raises
+        made = calls(T.to, (tensor,), {**place, "copy": True} if copy else place) if copy or place else tensor
+        traced = calls.traced(made)
+        if requires_grad is None and calls.requires_grad(traced):
+            requires_grad = _follows_what_it_is_of()
+        if requires_grad is not None and not requires_grad and not calls.leaves.is_leaf(traced):
+            return calls(T.detach, (made,), {})
+    return made if requires_grad is None else calls(T.requires_grad_, (made, requires_grad), {})
+
+
+@cache
+def _follows_what_it_is_of() -> bool:
+    """Whether what ``torch.asarray`` returns requires gradients if its argument does, as it does since PyTorch 2.12."""
+    return torch.asarray(torch.empty(0, requires_grad=True)).requires_grad
+
+
 @answers(T.new_tensor)
-def _new_tensor(calls: Any, tensor: T, data: Any, **kwargs: Any) -> Any:
+def _new_tensor(calls: Any, tensor: T, data: Any, requires_grad: bool = False, **kwargs: Any) -> Any:
     with torch._C.DisableTorchFunctionSubclass():
         if not _is_of_numpy(data):
-            return calls.record(T.new_tensor, (tensor, data), kwargs)
-        like = {"dtype": tensor.dtype, "device": tensor.device}
+            made = calls.record(T.new_tensor, (tensor, data), kwargs)
+            if requires_grad:
+                calls.leaves.begin(made)
+            return made
+        like = {"dtype": tensor.dtype, "device": tensor.device, "requires_grad": requires_grad}
     return calls(torch.tensor, (data,), like | {k: v for k, v in kwargs.items() if v is not None})
 
 
