@@ -84,6 +84,21 @@ def test_what_changes_while_a_program_is_compiled_is_compiled_for_anew():
     assert len(compiled.compiled) == 2
 
 
+def test_what_changes_to_and_fro_while_programs_are_compiled_is_served_by_the_one_that_is_there():
+    world = types.SimpleNamespace(factor=2.0)
+    compiled = jit(lambda x: x * world.factor)
+    compile_ = compiled._compile
+
+    def slowly(args, kwargs):
+        made = compile_(args, kwargs)
+        world.factor = 5.0 - world.factor
+        return made
+
+    compiled._compile = slowly
+    assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert len(compiled.compiled) == 2
+
+
 def test_programs_that_set_what_they_depend_on_are_refused():
     def program(x):
         with torch.autograd.set_detect_anomaly(True, check_nan=False):

@@ -37,6 +37,9 @@ from thunder_ir.passes import verifying
 
 LOGGER = logging.getLogger("thunder")
 
+ATTEMPTS = 6
+"""How often a call is compiled for at most, where what it was compiled for is no more when it comes to run."""
+
 MANY = 32
 """After how often compiling a function its user is warned, once: that most calls compile it may not be meant."""
 
@@ -112,18 +115,20 @@ class CompiledFunction(CompileData):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Callable[..., Any] | None = None) -> Any:
-        """Compile a specialisation for this call, and call it; ``refused`` is called if it is not good for it."""
-        refused = refused or self._once_more
+    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], attempts: int = ATTEMPTS) -> Any:
+        """Compile a specialisation for this call, and call it; if it is not good for it, there are more attempts."""
+        refused = self._refused
+        if attempts > 1:  # another thread, or the collector, may change something meanwhile
+            refused = functools.partial(self._miss, attempts=attempts - 1)
         self.stats.unserved += 1
         if watched_from_outside():
             return self.function(*args, **kwargs)
-        known = len(self.compiled)
+        known = len(self.compiled) if attempts == ATTEMPTS else 0
         with self._lock:
             for other in self.compiled[known:]:  # another thread compiled it while this one waited
                 if self.options.cache != "no caching" and other.specialisation.failure(args, kwargs) is None:
                     self.stats.unserved -= 1
-                    return other.specialisation.call(args, kwargs, self._miss)
+                    return other.specialisation.call(args, kwargs, refused)
             self._drop_dead()
             newest = self.compiled[-EXPLAINED:]
             reasons = [r for c in newest if (r := c.specialisation.failure(args, kwargs)) is not None]
@@ -148,10 +153,6 @@ class CompiledFunction(CompileData):
         if self.options.extra.get("check") == "first-call":
             return self._checked(compiled, args, kwargs)
         return compiled.specialisation.call(args, kwargs, refused)
-
-    def _once_more(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Compile for what is now, since another thread, or the collector, changed something meanwhile."""
-        return self._miss(args, kwargs, self._refused)
 
     def _watch_over(self, specialisation: Specialisation) -> None:
         """Drop a specialisation when something dies that it was compiled for: a module among the arguments."""
