@@ -7,9 +7,19 @@ import torch.nn.functional as F  # noqa: N812
 from thunder_autograd import grad_transform_on_trace, jvp_transform_on_trace
 from thunder_executors import to_callable
 from thunder_executors_torch import executor
-from thunder_ir import Tensor, TensorProxy, is_unknown, trace_of, verify
+from thunder_ir import (
+    IntegerProxy,
+    Tensor,
+    TensorProxy,
+    Unknown,
+    dtypes,
+    flat_proxies,
+    is_unknown,
+    trace_of,
+    verify,
+)
 from thunder_ir.passes import common_subexpressions, dead_code_elimination, expand
-from thunder_torch import call, proxy_of, torch_language
+from thunder_torch import call, metadata, proxy_of, torch_language
 from thunder_torch.errors import DataDependentShapeError
 from thunder_torch.metadata import metadata_of
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
@@ -185,3 +195,66 @@ def test_what_only_tensors_without_data_refuse_is_no_error_of_the_user():
 
     with pytest.raises(DataDependentShapeError, match="what tensor_split returns depends on values"):
         recorded(function, Tensor((5, 3)), Tensor((2,), "int64"))
+
+
+OF_TWO = {
+    "sin": lambda a, b: torch.sin(a),
+    "cat": lambda a, b: torch.cat([a, b, a]),
+    "cat_with_one": lambda a, b: torch.cat([a[:1], b, a]),
+    "flatten": lambda a, b: a.flatten(),
+    "t": lambda a, b: a.t(),
+    "outer": lambda a, b: a @ b.t(),
+    "sum": lambda a, b: a.sum(1),
+    "unsqueeze": lambda a, b: a[:, None] + b[None],
+    "nonzero": lambda a, b: torch.nonzero(a),
+    "one_of_them": lambda a, b: b,
+    "sizes": lambda a, b: (a.numel() + b.shape[0], b.stride()),
+}
+
+
+def of_unknown_rows(*names):
+    rows = [IntegerProxy(7, name, Unknown("how many there are", 0)) for name in names]
+    return rows, [TensorProxy((n, 3), dtypes.float32, strides=(3, 1)) for n in rows]
+
+
+def written(result, names):
+    """What was told of a result, with the names of what it rests on; unknowns of its own have none."""
+    if isinstance(result, (tuple, list)):
+        return [written(item, names) for item in result]
+    if isinstance(result, TensorProxy):
+        return [written(result.shape, names), written(result.strides, names), result.dtype]
+    if is_unknown(result):
+        terms = result.unknown.terms
+        told = terms and sorted([(sorted([names.get(f.name, f.name) for f in factors]), n) for factors, n in terms])
+        return [result.unknown.what, result.unknown.lower, told, result.value]
+    return result
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_what_was_told_of_unknown_sizes_holds_for_others(name, monkeypatch):
+    def function(a, b):
+        return OF_TWO[name](a, b)
+
+    _, first = of_unknown_rows("i8", "i9")
+    alone = written(metadata_of(function, tuple(first), {}), {})
+
+    def never(*_):
+        raise AssertionError("PyTorch was asked again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(metadata, "_run", never)
+        rows, others = of_unknown_rows("i10", "i2")
+        again = metadata_of(function, tuple(others), {})
+    assert written(again, {"i10": "i8", "i2": "i9"}) == alone
+    assert {p.name for p in flat_proxies(again) if isinstance(p, IntegerProxy)} <= {"i10", "i2", ""}
+    if name == "one_of_them":
+        assert again is others[1]
+
+
+def test_sizes_that_are_one_are_not_taken_for_two():
+    def function(a, b):
+        return torch.cat([a, b])
+
+    _, (a, b) = of_unknown_rows("i8", "i9")
+    for given, expected in (((a, a), [(["i8"], 2)]), ((a, b), [(["i8"], 1), (["i9"], 1)])):
+        assert written(metadata_of(function, given, {}).shape[0], {})[2] == expected

@@ -7,7 +7,7 @@ import warnings
 import torch
 
 from thunder_ir import BoundSymbol, OpTags, TensorProxy, flat_proxies
-from thunder_torch.metadata import Memo, arguments_key
+from thunder_torch.memo import Memo, arguments_key
 from thunder_torch.trials import succeeds
 
 LARGEST = 1 << 16  # elements in all arguments together up to which a call is tried

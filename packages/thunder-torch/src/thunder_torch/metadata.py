@@ -13,9 +13,10 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy, flat_proxies, is_unknown, value_of
+from thunder_ir import IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown, value_of
 from thunder_torch.convert import fake_mode, fake_of
 from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
+from thunder_torch.memo import Memo, Renamed, arguments_key
 from thunder_torch.names import last_name, name_of, path_of
 from thunder_torch.only_views import fake_views, is_only_view
 from thunder_torch.open_sizes import OpenSizes
@@ -42,70 +43,7 @@ from thunder_torch.trials import (
 )
 from thunder_torch.unknown_sizes import STAND_INS, UNDECIDED, UnknownSizes, fresh_number, has_unknown_sizes
 
-CAPACITY = 1 << 16  # calls remembered
-
-
-class _NotCacheableError(Exception):
-    """The metadata of the result may depend on more than the metadata of the arguments."""
-
-
-class Memo(dict[Any, Any]):
-    """What earlier calls returned. It forgets everything rather than grow without bound."""
-
-    def keep(self, key: Any, value: Any) -> None:
-        if len(self) >= CAPACITY:
-            self.clear()
-        self[key] = value
-
-
 _MEMO = Memo()
-
-
-def _key(value: Any) -> Any:
-    """Return a hashable stand-in for an argument: equal only where the metadata of results are."""
-    cls = value.__class__
-    if cls is TensorProxy:
-        shape = value.shape
-        for dimension in shape:
-            if dimension.__class__ is not int:
-                raise _NotCacheableError
-        return (shape, value.dtype, value.device, value.requires_grad, value.strides)
-    if cls in NUMBERS:
-        return (cls, value)
-    if cls in PLAIN:
-        return value
-    if isinstance(value, (tuple, list)):
-        return (cls, *map(_key, value))
-    if isinstance(value, dict):
-        return (cls, *[(k, _key(v)) for k, v in value.items()])
-    if cls is slice:
-        return (slice, _key(value.start), _key(value.stop), _key(value.step))
-    if isinstance(value, (torch.Tensor, torch.Generator, NumberProxy, Proxy)):
-        raise _NotCacheableError
-    try:
-        hash(value)
-    except TypeError:
-        raise _NotCacheableError from None
-    return value
-
-
-def arguments_key(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the key under which a call is remembered, or ``None`` if it cannot be."""
-    try:
-        state = (torch.is_grad_enabled(), torch.get_default_dtype(), default_device_name())
-        if kwargs:
-            return (function, state, *map(_key, args), *[(name, _key(v)) for name, v in kwargs.items()])
-        return (function, state, *map(_key, args))
-    except _NotCacheableError:
-        return None
-
-
-def default_device_name() -> str | None:
-    """Return the device on which factory functions create tensors where that is not the CPU."""
-    if torch._C._len_torch_function_stack() == 0:
-        return None
-    name = str(torch.get_default_device())
-    return None if name == "cpu" else name
 
 
 def metadata_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -129,19 +67,39 @@ def metadata_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         >>> metadata_of(torch.sum, (Tensor((2, 3)),), {"dim": 1})
         <TensorProxy ?: float32[2]>
     """
-    return _instantiate(spec_of(function, args, kwargs), args, kwargs, {})
+    spec, sizes = _told(function, args, kwargs)
+    return _instantiate(spec, args, kwargs, sizes)
 
 
 def spec_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what ``function`` returns for these arguments, with a :class:`TensorSpec` for each tensor."""
+    """Return what ``function`` returns for these arguments, with a :class:`TensorSpec` for each tensor.
+
+    The unknown sizes in it may be those of an earlier call.
+    """
+    return _told(function, args, kwargs)[0]
+
+
+def _told(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, dict[int, IntegerProxy]]:
+    """Return the specification of a result, and of which unknown sizes those of this call take the place."""
     args = as_from_the_first(function, at_first_place(function, args))
     key = arguments_key(function, args, kwargs)
-    spec = _MEMO.get(key) if key is not None else None
-    if spec is None:
-        spec = _run(function, args, kwargs)
-        if key is not None:
+    if key is not None:
+        spec = _MEMO.get(key)
+        if spec is None:
+            spec = _run(function, args, kwargs)
             _MEMO.keep(key, spec)
-    return spec
+        return spec, {}
+    renamed = Renamed(function, args, kwargs)
+    if renamed.key is None:
+        return _run(function, args, kwargs), {}
+    found = _MEMO.get(renamed.key)
+    if found is None:
+        found = (_run(function, args, kwargs), renamed.sizes)
+        _MEMO.keep(renamed.key, found)
+    spec, sizes = found
+    return spec, {id(old): new for old, new in zip(sizes, renamed.sizes, strict=True)}
 
 
 def connected_to(
@@ -156,7 +114,7 @@ def connected_to(
     Returns:
         Their places among the tensors, in order; and for each tensor in the output whether it depends on any.
     """
-    key = arguments_key(connected_to, (function, *args), kwargs)
+    key = Renamed(connected_to, (function, *args), kwargs).key
     found = _MEMO.get(key) if key is not None else None
     if found is None:
         found = _connected(function, args, kwargs)
@@ -521,6 +479,6 @@ class MetaOf:
 
 
 __all__ = [
-    "Memo", "MetaOf", "TensorSpec", "arguments_key", "connected_to", "data_dependent", "drew", "map_tensors",
+    "MetaOf", "TensorSpec", "connected_to", "data_dependent", "drew", "map_tensors",
     "metadata_of", "spec_of", "tensors_of", "unlogged",
 ]  # fmt: skip

@@ -190,13 +190,15 @@ def fresh_number(pattern: Any, made: dict[int, Any]) -> Any:
     """Return a number as in a remembered result, for another result: one of its own for each unknown in it.
 
     Args:
-        pattern: a plain integer or a proxy; one that has a name stays.
+        pattern: a plain integer or a proxy; one that has a name stays, unless another takes its place.
         made: what stands for the unknowns already, by the identity of their patterns.
     """
-    if not is_unknown(pattern) or pattern.name:
+    if not is_unknown(pattern):
         return pattern
     found = made.get(id(pattern))
     if found is None:
+        if pattern.name:
+            return pattern
         unknown, terms = pattern.unknown, None
         if unknown.terms is not None:
             terms = tuple([(tuple([fresh_number(f, made) for f in factors]), n) for factors, n in unknown.terms])

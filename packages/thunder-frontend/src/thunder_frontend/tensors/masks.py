@@ -32,17 +32,47 @@ class Places:
     """
 
     def __init__(self, builder: Builder, find: Callable[[TensorProxy], Any]) -> None:
-        self._builder = builder
+        self._producers = Producers(builder)
         self._find = find
         self._found: dict[str, Any] = {}
 
     def __call__(self, mask: TensorProxy) -> Any:
         """Return a tensor of numbers for each dimension of the mask."""
-        producers = {p.name: bound for bound in self._builder.bound_symbols for p in bound.outputs}
-        key = _computed(mask, producers, STEPS)
+        key = _computed(mask, self._producers(), STEPS)
         if key not in self._found:
             self._found[key] = self._find(mask)
         return self._found[key]
+
+
+class Producers:
+    """Which bound symbols of a trace in the making produce which values. What was looked at stays looked at.
+
+    Args:
+        builder: of the trace.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+        self._seen: list[BoundSymbol] = []
+        self._found: dict[str, BoundSymbol] = {}
+        self._end = 0
+        self._last: BoundSymbol | None = None
+
+    def __call__(self) -> dict[str, BoundSymbol]:
+        """Return them by the names of the values."""
+        recorded = self._builder.bound_symbols
+        goes_on = recorded is self._seen and len(recorded) >= self._end and self._last is self._last_of(recorded)
+        if not goes_on:  # something was put between, or taken out
+            self._found.clear()
+            self._end = 0
+        for bound in recorded[self._end :]:
+            self._found.update([(p.name, bound) for p in bound.outputs])
+        self._seen, self._end = recorded, len(recorded)
+        self._last = self._last_of(recorded)
+        return self._found
+
+    def _last_of(self, recorded: list[BoundSymbol]) -> BoundSymbol | None:
+        return recorded[self._end - 1] if self._end else None
 
 
 def _computed(value: Proxy, producers: dict[str, BoundSymbol], steps: int) -> str:
