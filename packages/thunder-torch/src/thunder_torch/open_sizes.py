@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -29,6 +30,11 @@ class _Place(Source):
     @property
     def _name_template(self) -> str:
         return f"size{self.index}"
+
+    if isinstance(Source.name, FunctionType):  # since PyTorch 2.10, a property that says what the template does
+
+        def name(self) -> str:
+            return self._name_template
 
 
 class OpenSizes(StandIns):
