@@ -307,7 +307,7 @@ def test_the_memory_of_a_leaf_made_of_a_leaf_is_given_to_another_tensor(rows):
     assert w.data_ptr() == x.data_ptr() == result.data_ptr()
 
 
-@pytest.mark.filterwarnings("ignore:torch.asarray:UserWarning", "ignore:To copy construct:UserWarning")
+@pytest.mark.filterwarnings("ignore:(torch.asarray|To copy construct|Converting a tensor):UserWarning")
 @pytest.mark.parametrize("told", [{}, {"requires_grad": False}, {"requires_grad": True}], ids=str)
 @pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize(

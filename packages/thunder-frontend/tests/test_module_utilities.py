@@ -9,7 +9,6 @@ from torch import nn
 from torch.distributed._functional_collectives import all_reduce
 from torch.distributed.fsdp import fully_shard
 from torch.nn.utils import parametrizations, parametrize, prune
-from versions import needs_torch
 
 from thunder_frontend import AcquisitionError, jit
 
@@ -193,7 +192,6 @@ def test_collectives_are_refused_with_the_way_out():
         jit(lambda x: torch.distributed.all_reduce(x))(torch.ones(2))
 
 
-@needs_torch(2, 11, "returns tensors of a class of their own, which wait")
 @pytest.mark.usefixtures("alone")
 def test_functional_collectives_are_programs():
     reduced = jit(lambda x: all_reduce(x, "sum", torch.distributed.group.WORLD) * 2)

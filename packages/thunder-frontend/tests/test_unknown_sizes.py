@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
-from versions import needs_torch, sizes_stay_open
+from versions import ENDS_OF_SLICES, needs_torch
 
 from thunder_frontend import cache_misses, jit
 from thunder_frontend.errors import DataDependentError
@@ -69,7 +69,7 @@ PROGRAMS = [
     lambda x: torch.equal(x, x.abs()),
     lambda x: x[x > 0].view(-1, 1) * 2 + 1,
     lambda x: torch.cat([x[x > 0], x[x < 0]]).softmax(0),
-    sizes_stay_open(lambda x: x[: (x[:, 0] > 0).sum().item()] * 2, id="slice"),
+    pytest.param(lambda x: x[: (x[:, 0] > 0).sum().item()] * 2, marks=ENDS_OF_SLICES, id="slice"),
     lambda x: x.split([(x[:, 0] > 0).sum().item(), (x[:, 0] <= 0).sum().item()]),
     lambda x: F.layer_norm(x[x[:, 0] > 0], (4,)),
     lambda x: x[x[:, 0] > 0].T @ x[x[:, 0] > 0],
@@ -239,7 +239,7 @@ def test_a_mixture_of_experts_trains():
     [
         lambda x, lengths: x.split(lengths.tolist()),
         lambda x, lengths: [part.sum() for part in x.split(lengths.tolist())],
-        sizes_stay_open(lambda x, lengths: [(x[:n] * 2).sum() for n in lengths.tolist()]),
+        pytest.param(lambda x, lengths: [(x[:n] * 2).sum() for n in lengths.tolist()], marks=ENDS_OF_SLICES),
         lambda x, lengths: torch.arange(int(lengths.max()))[None] < lengths[:, None],
         lambda x, lengths: sum(lengths.tolist()) + lengths.max().item(),
     ],

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from thunder_ir import DTypeError, IntegerProxy, Tensor, TensorProxy, dtypes, record, trace_of
-from thunder_torch import find_symbol, metadata, metadata_of, opaque, proxy_of, torch_language
+from thunder_torch import call, find_symbol, metadata, metadata_of, opaque, proxy_of, torch_language
 from thunder_torch.convert import fake_of, from_torch_device, from_torch_dtype, to_torch_device, to_torch_dtype
 from thunder_torch.errors import UnknownMetadataError
 from thunder_torch.places import setitem
@@ -77,6 +77,13 @@ def test_keeps_symbolic_dimensions():
     n = IntegerProxy(4, "n")
     a = TensorProxy((n, 3), name="a")
     trace = record(lambda a: find_symbol(torch.add)(a, 1), [a], language=torch_language)
+    assert trace.output.shape[0] is n
+
+
+def test_keeps_dimensions_open_of_which_pytorch_is_asked():
+    n = IntegerProxy(4, "n")
+    a = TensorProxy((n, 3), name="a")
+    trace = record(lambda a: call(torch.renorm, (a, 2, 0, 1.0), {}), [a], language=torch_language)
     assert trace.output.shape[0] is n
 
 
