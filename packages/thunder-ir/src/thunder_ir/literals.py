@@ -39,7 +39,7 @@ class Context:
         reserved: the names of the program's values.
     """
 
-    __slots__ = ("_aliases", "_by_identity", "globals", "imports", "names")
+    __slots__ = ("_aliases", "_by_identity", "_members", "globals", "imports", "names")
 
     def __init__(self, reserved: Names | None = None) -> None:
         self.globals: dict[str, Any] = {}
@@ -47,6 +47,7 @@ class Context:
         self.names = reserved if reserved is not None else Names()
         self._by_identity: dict[int, str] = {}
         self._aliases: dict[str, str] = {}
+        self._members: dict[str, tuple[Any, str]] = {}
 
     def imported(self, alias: str, line: str, module: Any) -> str:
         """Refer to what an import brings.
@@ -70,6 +71,9 @@ class Context:
             path: such as ``"torch.nn.functional.linear"``.
             value: what is there.
         """
+        known = self._members.get(path)
+        if known is not None and known[0] is value:
+            return known[1]
         root, *steps, last = path.split(".")
         name = self._aliases.get(root)
         if name is None:
@@ -83,7 +87,9 @@ class Context:
             here = there
         if isinstance(here, Members):  # not what a part of it was asked for, too, such as a class and its method
             setattr(here, last, value)
-        return f"{name}{path[len(root) :]}"
+        expression = f"{name}{path[len(root) :]}"
+        self._members[path] = (value, expression)
+        return expression
 
     def builtin(self, name: str) -> str:
         """Refer to a builtin of Python, which needs an import only where a value of the program has its name."""

@@ -476,8 +476,13 @@ class TensorProxy(Proxy):
     @property
     def type_string(self) -> str:
         """Dtype and shape, ``"float32[2, 3]"``, with the device in front where it is not the CPU."""
-        dims = ", ".join([(d.name or "?") if isinstance(d, Proxy) else str(d) for d in self.shape])
-        text = f"{self.dtype.name}[{dims}]"
+        for d in self.shape:
+            if d.__class__ is not int:
+                dims = ", ".join([(d.name or "?") if isinstance(d, Proxy) else str(d) for d in self.shape])
+                text = f"{self.dtype.name}[{dims}]"
+                break
+        else:
+            text = f"{self.dtype.name}{list(self.shape)}"
         return text if self.device is devices.cpu or self.device == devices.cpu else f"{self.device} {text}"
 
     def __getattr__(self, name: str) -> Any:

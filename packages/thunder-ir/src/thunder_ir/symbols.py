@@ -220,6 +220,19 @@ class BoundSymbol:
             return self
         return BoundSymbol(self.symbol, args, kwargs, output, self.location, self.tags)
 
+    def renamed(self, mapping: dict[str, Proxy]) -> BoundSymbol:
+        """Return it with other proxies in place of those named in ``mapping``, in its arguments and its outputs.
+
+        The same as :meth:`substituted`, told that proxies take the place of proxies: what it reads and defines need
+        not be looked for again.
+        """
+        kwargs = substitute(self.kwargs, mapping) if self.kwargs else self.kwargs
+        output = substitute(self.output, mapping)
+        made = BoundSymbol(self.symbol, substitute(self.args, mapping), kwargs, output, self.location, self.tags)
+        object.__setattr__(made, "_inputs", tuple([mapping.get(p.name, p) for p in self.inputs]))
+        object.__setattr__(made, "_outputs", tuple([mapping.get(p.name, p) for p in self.outputs]))
+        return made
+
     def decomposed(self, names: Names) -> tuple[list[BoundSymbol], Any]:
         """Return the calls that its symbol's decomposition makes, and the decomposition's output.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import optree
 
-from thunder_ir.proxies import Proxy
+from thunder_ir.proxies import Proxy, TensorProxy
 
 NAMESPACE = "thunder"
 _ORDERED = contextlib.ExitStack()  # never closed: in this namespace, dicts keep their order
@@ -30,9 +30,10 @@ def _collect(value: Any, found: list[Proxy]) -> None:
         found.append(value)
     elif isinstance(value, (tuple, list)):
         for item in value:
-            if isinstance(item, Proxy):
+            cls = item.__class__
+            if cls is TensorProxy:
                 found.append(item)
-            elif item.__class__ not in _LEAVES:
+            elif cls not in _LEAVES:
                 _collect(item, found)
     elif isinstance(value, dict):
         for item in value.values():
@@ -51,14 +52,14 @@ _LEAVES = frozenset({int, float, bool, complex, str, bytes, type(None), type(...
 
 def substitute(value: Any, mapping: dict[str, Any]) -> Any:
     """Return ``value`` with every proxy whose name is in ``mapping`` replaced; the very same object if none is."""
-    if isinstance(value, Proxy):
-        return mapping.get(value.name, value)
     if value.__class__ in _LEAVES:
         return value
+    if isinstance(value, Proxy):
+        return mapping.get(value.name, value)
     if isinstance(value, (tuple, list)):
         items = [
             mapping.get(item.name, item)
-            if isinstance(item, Proxy)
+            if item.__class__ is TensorProxy
             else item
             if item.__class__ in _LEAVES
             else substitute(item, mapping)

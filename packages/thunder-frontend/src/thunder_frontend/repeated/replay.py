@@ -289,7 +289,7 @@ class Replay:
         for b in bound:
             for proxy in b.outputs:
                 names[proxy.name] = proxy.renamed(builder.names.fresh(proxy.prefix))
-            builder.bound_symbols.append(b.substituted(names, outputs=True))
+            builder.bound_symbols.append(b.renamed(names))
 
     def _result(self, first: Any) -> Callable[[], Any]:
         """Return what makes the counterpart of a result."""

@@ -39,12 +39,12 @@ def common_subexpressions(trace: Trace) -> Trace:
     replaced: dict[str, Any] = {}
     kept = []
     for bound in trace.bound_symbols:
-        if replaced and any([p.name in replaced for p in bound.inputs]):
+        if replaced:
             bound = bound.substituted(replaced)
         if writes(bound):
             seen.clear()  # what was computed before may read otherwise now
         first = seen.first(bound)
-        if first is bound or not _mergeable(first, bound, written, escaping):
+        if first is bound or not (_mergeable(first, bound, written, escaping) and seen.is_repeatable(first)):
             kept.append(bound)
         else:
             replaced.update({new.name: old for new, old in zip(bound.outputs, first.outputs, strict=True)})
@@ -59,6 +59,7 @@ class _Seen:
 
     def __init__(self) -> None:
         self._alike: dict[str, BoundSymbol | dict[str, BoundSymbol]] = {}
+        self._repeatable: dict[int, bool] = {}
 
     def clear(self) -> None:
         self._alike.clear()
@@ -73,6 +74,13 @@ class _Seen:
             alike = self._alike[rough] = {_key(alike): alike}
         return alike.setdefault(_key(bound), bound)
 
+    def is_repeatable(self, first: BoundSymbol) -> bool:
+        """Whether a call may be made once for all that equal it: a model's blocks repeat some, and it is asked once."""
+        answer = self._repeatable.get(id(first))
+        if answer is None:
+            answer = self._repeatable[id(first)] = is_repeatable(first)
+        return answer
+
 
 def _key(bound: BoundSymbol) -> str:
     tags = ",".join(sorted([key_of(tag) for tag in bound.tags])) if bound.tags else ""
@@ -84,22 +92,20 @@ def _mergeable(first: BoundSymbol, second: BoundSymbol, written: set[str], escap
     new = [p.name for p in second.outputs]
     if len(old) != len(new) or not written.isdisjoint(old) or not written.isdisjoint(new):
         return False
-    if not escaping.isdisjoint(old) and not escaping.isdisjoint(new):
-        return False
-    return is_repeatable(second)
+    return escaping.isdisjoint(old) or escaping.isdisjoint(new)
 
 
 _NEW_MEMORY = frozenset({
     OpTags.ELEMENTWISE, OpTags.SHAPE_OP, OpTags.REDUCTION, OpTags.MATMUL, OpTags.CREATION, OpTags.RANDOM, OpTags.CAST,
 })  # fmt: skip
-"""Tags of what computes results of their own, unless it is a view, too."""
+"""Tags of what computes results of their own, unless it has one of those below, too."""
+_SAME_MEMORY = frozenset({OpTags.VIEW, OpTags.IN_PLACE})
 
 
 def _may_share(bound: BoundSymbol) -> bool:
     """Whether results of a call may share memory with its arguments: of what nothing is known they may."""
-    if bound.has_tag(OpTags.VIEW) or writes(bound):
-        return True
-    return _NEW_MEMORY.isdisjoint(bound.symbol.tags) and _NEW_MEMORY.isdisjoint(bound.tags)
+    tags = bound.symbol.tags | bound.tags if bound.tags else bound.symbol.tags
+    return not _SAME_MEMORY.isdisjoint(tags) or _NEW_MEMORY.isdisjoint(tags)
 
 
 def memory_behind(bound_symbols: Iterable[BoundSymbol], names: Iterable[str]) -> set[str]:
