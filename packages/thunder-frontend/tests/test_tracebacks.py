@@ -85,3 +85,35 @@ def test_all_frames_are_kept_on_request(monkeypatch):
     monkeypatch.setenv("THUNDER_FULL_TRACEBACKS", "1")
     _, frames = raised(helper, torch.ones(2, 3))
     assert "acquire" in frames
+
+
+class Looked(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(3, 3)
+        self.other = torch.nn.Linear(3, 3)
+
+    def forward(self, x, index):
+        x = torch.nn.functional.relu(self.lin(x)) + torch.tanh(self.other(x)) * x.sigmoid()
+        return torch.nn.functional.embedding(index, x * 2) + x
+
+
+def test_an_error_in_one_of_many_blocks_is_reported_once_with_the_users_line():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = torch.nn.ModuleList([Looked() for _ in range(8)])
+
+        def forward(self, x, *indices):
+            for block, index in zip(self.blocks, indices, strict=True):
+                x = block(x, index)
+            return x
+
+    model, good, bad = Model(), torch.arange(4), torch.tensor([0, 1, 2, 7])
+    compiled = jit(model)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(torch.ones(4, 3), *[good] * 8), model(torch.ones(4, 3), *[good] * 8))
+        error, _ = raised(None, torch.ones(4, 3), *[good] * 5, bad, good, good, compiled=compiled)
+    assert isinstance(error, IndexError)
+    (note,) = error.__notes__
+    assert "return torch.nn.functional.embedding(index, x * 2) + x" in note and __file__ in note

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thunder_ir import BoundSymbol, Symbol, Trace
+from thunder_ir import BoundSymbol, OpTags, Symbol, Trace
 from thunder_ir.passes import trace_pass
 
 
@@ -16,7 +16,9 @@ def _nothing(*values: Any) -> None:
     return None
 
 
-delete = Symbol("del", "python", meta=_nothing, printer=_print_del, implementation=_nothing)
+delete = Symbol(
+    "del", "python", meta=_nothing, tags=frozenset({OpTags.FREES}), printer=_print_del, implementation=_nothing
+)
 """Forget values: ``del t0, t1``."""
 
 

@@ -91,8 +91,9 @@ def _places(traceback: TracebackType | None, programs: Iterable[Trace]) -> list[
     """Say for each line of a running program in the traceback which of the user's lines it came from."""
     notes = []
     while traceback is not None:
-        filename = traceback.tb_frame.f_code.co_filename
-        if filename.startswith(GENERATED):
+        filename, within = traceback.tb_frame.f_code.co_filename, traceback.tb_next
+        calls_part = within is not None and within.tb_frame.f_code.co_filename == filename
+        if filename.startswith(GENERATED) and not calls_part:
             line = linecache.getline(filename, traceback.tb_lineno).strip()
             place = _place_of(line, "".join(linecache.getlines(filename)), programs)
             if place is not None:
@@ -106,7 +107,7 @@ def _place_of(line: str, text: str, programs: Iterable[Trace]) -> str | None:
     for program in programs:
         for bound in program.bound_symbols:
             if bound.location is not None and any(p.name == output for p in bound.outputs):
-                if str(program).strip() == text.strip():
+                if program.executable().text.strip() == text.strip():
                     where = bound.location
                     return f"{where}:  {linecache.getline(where.filename, where.line).strip()}"
                 break

@@ -7,13 +7,14 @@ import itertools
 import linecache
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from thunder_ir.literals import Context, literal
 from thunder_ir.names import Names, is_name
 from thunder_ir.proxies import Proxy
+from thunder_ir.repetition import find_repetition
 from thunder_ir.symbols import BoundSymbol, Symbol
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def print_function(trace: Trace, *, decompositions: bool = False, locations: boo
     """
     context = Context(trace.names())
     name = Names().take(trace.name)
-    lines = [f"def {name}({', '.join([_parameter(p) for p in trace.inputs])}):"]
+    lines = [_head(name, trace)]
     place: Any = None
     for bound in trace.bound_symbols:
         if locations and bound.location is not None:
@@ -81,6 +82,47 @@ def print_function(trace: Trace, *, decompositions: bool = False, locations: boo
             _print_decomposition(bound, context, lines, "# ")
     lines.append(f"{INDENT}return {literal(trace.output, context)}")
     return Source(name, "\n".join(lines) + "\n", context)
+
+
+def print_once(trace: Trace) -> Source:
+    """Print a trace as a function that does the same, with a part that it repeats written once, as another function.
+
+    That takes Python less time and memory to compile than all blocks of a model do, of which there may be a hundred.
+    The part gets its values in a list that it empties, so that they are freed where the program says so.
+    """
+    repeated = find_repetition(trace.bound_symbols)
+    if repeated is None:
+        return print_function(trace)
+    context = Context(trace.names())
+    name = Names().take(trace.name)
+    part, values = context.names.take(f"{name}_part"), context.names.take("values")
+    calls = trace.bound_symbols
+    given, made = repeated.given[0], repeated.made[0]
+    lines = [f"def {part}({values}):", f"{INDENT}[{', '.join(given)}] = {values}", f"{INDENT}{values}.clear()"]
+    lines += _body(calls[repeated.start : repeated.start + repeated.length], context)
+    lines += [f"{INDENT}return {_left(made)}", "", _head(name, trace)]
+    lines += _body(calls[: repeated.start], context)
+    for given, taken, made in zip(repeated.given, repeated.taken, repeated.made, strict=True):
+        lines.append(f"{INDENT}{values} = [{', '.join(given)}]")
+        if taken:
+            lines.append(f"{INDENT}del {', '.join(taken)}")
+        lines.append(f"{INDENT}{_left(made)} = {part}({values})")
+    lines += _body(calls[repeated.end :], context)
+    lines.append(f"{INDENT}return {literal(trace.output, context)}")
+    return Source(name, "\n".join(lines) + "\n", context)
+
+
+def _body(calls: Sequence[BoundSymbol], context: Context) -> list[str]:
+    return [INDENT + line for bound in calls for line in print_bound(bound, context)]
+
+
+def _left(names: Sequence[str]) -> str:
+    """Return values as the left side of an assignment, and as what is returned to it."""
+    return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+
+
+def _head(name: str, trace: Trace) -> str:
+    return f"def {name}({', '.join([_parameter(p) for p in trace.inputs])}):"
 
 
 def _parameter(proxy: Proxy) -> str:

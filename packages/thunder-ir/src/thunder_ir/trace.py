@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from thunder_ir.builder import Builder, Constraint, recording
-from thunder_ir.codegen import Source, print_function
+from thunder_ir.codegen import Source, print_function, print_once
 from thunder_ir.languages import Language
 from thunder_ir.names import Names
 from thunder_ir.proxies import NumberProxy, Proxy, TensorProxy
@@ -99,13 +99,21 @@ class Trace:
             [*head, *source.import_lines, "", source.text] if source.import_lines else [*head, source.text]
         )
 
+    def executable(self) -> Source:
+        """Return the program as the text that :meth:`python_callable` compiles.
+
+        It is what :meth:`source` returns, but that what the program repeats, as a model does its blocks, is written
+        once, as a function that is called with the values of each time.
+        """
+        return print_once(self)
+
     def python_callable(self, **names: Any) -> Callable[..., Any]:
-        """Compile the printed text and return the function.
+        """Compile the program and return the function; see :meth:`executable` for its text.
 
         Args:
             names: what further global names of the program shall stand for.
         """
-        return self.source().compile(names)
+        return self.executable().compile(names)
 
     def __str__(self) -> str:
         return self.source().text.removesuffix("\n")
