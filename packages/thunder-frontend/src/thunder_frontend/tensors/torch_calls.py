@@ -12,7 +12,7 @@ import torch
 
 from thunder_frontend.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
 from thunder_frontend.kinds import NumPyScalar, is_array
-from thunder_frontend.memory import check_in_bounds, covers, is_dense, part_of, shows_only
+from thunder_frontend.memory import part_of
 from thunder_frontend.program import UnseenWrites
 from thunder_frontend.tensors import constants, embeddings  # noqa: F401  (which files answers)
 from thunder_frontend.tensors.autograd_calls import ANSWERS
@@ -25,6 +25,7 @@ from thunder_frontend.tensors.masks import SELECTIONS, Places, selected_by_place
 from thunder_frontend.tensors.metadata_calls import NATIVE, REFUSED, SymbolicSize
 from thunder_frontend.tensors.metadata_writes import METADATA_WRITES, Stages
 from thunder_frontend.tensors.open_numbers import at_hand, with_numbers
+from thunder_frontend.tensors.rewritten_calls import REWRITES
 from thunder_frontend.tensors.storage import (
     View,
     current_value,
@@ -32,6 +33,7 @@ from thunder_frontend.tensors.storage import (
     place_is_known,
     share_storage,
 )
+from thunder_frontend.tensors.strided_views import AS_STRIDED, from_the_root
 from thunder_frontend.tensors.traced_tensor import TracedTensor, open_traced_tensor
 from thunder_ir import (
     BoundSymbol,
@@ -52,11 +54,9 @@ from thunder_torch import (
     view_argument,
     viewed,
 )
-from thunder_torch.convert import to_torch_device, to_torch_dtype
 from thunder_torch.deprecated_signatures import DEPRECATED, in_current_form
 from thunder_torch.metadata import MetaOf
 from thunder_torch.names import name_of, tensors_by_position
-from thunder_torch.specs import storage_key
 
 T = torch.Tensor
 LIKE_IN_SHAPE = frozenset({
@@ -65,17 +65,10 @@ LIKE_IN_SHAPE = frozenset({
 })  # fmt: skip
 """Functions that read no values of the tensor they are given, and so have no derivative."""
 
-AS_STRIDED = frozenset({T.as_strided, torch.as_strided})
-
-SELECTS = frozenset({T.select, torch.select})
-
 INDEXED = frozenset({T.__getitem__, T.__setitem__})
 
 ONE_BY_ONE = frozenset({torch.atleast_1d, torch.atleast_2d, torch.atleast_3d})
 """Functions that return a view of each of their arguments."""
-
-LIKE_ANOTHER = {T.view_as: T.view, T.reshape_as: T.reshape, T.expand_as: T.expand}
-"""Views that take their shape from another tensor, of which they read nothing else."""
 
 
 class TorchCalls:
@@ -163,7 +156,9 @@ class TorchCalls:
     def record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call that writes nothing; return traced tensors for its results."""
         args, kwargs = with_numbers(function, args, kwargs, self.number_of)
-        function, args = self.without_model(function, args)
+        rewrite = REWRITES.get(function)
+        if rewrite is not None:
+            function, args, kwargs = rewrite(self, function, args, kwargs)
         if function in ONE_BY_ONE:
             several = args[0] if isinstance(args[0], (tuple, list)) else args
             if several is not args or len(args) > 1:
@@ -172,9 +167,7 @@ class TorchCalls:
         fixed = None
         if function in AS_STRIDED:
             fixed = fixed_reason(self.traced(args[0])) if args else None
-            (function, *args), kwargs = self.from_the_root(*args, **kwargs), {}
-        if function in SELECTS and any(isinstance(a, torch.Tensor) for a in (*args[1:], *kwargs.values())):
-            function, args, kwargs = T.__getitem__, self.key_of_select(*args, **kwargs), {}
+            (function, *args), kwargs = from_the_root(self, *args, **kwargs), {}
         if kwargs.get("requires_grad") is True and function not in ANSWERS:  # what makes tensors makes a leaf
             made = self.record(function, args, {**kwargs, "requires_grad": False})
             self.leaves.begin(made)
@@ -208,62 +201,6 @@ class TorchCalls:
         check_reads(function, output, read)
         view = View(parent, function, values[1:], named, None, torch.is_grad_enabled(), fixed=fixed)
         return self._wrap_views(output, shares, parent, view)
-
-    def without_model(self, function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """Return a call that reads only the metadata of its second argument as one that is given these."""
-        if len(args) < 2 or not isinstance(args[1], torch.Tensor):
-            return function, args
-        if function in LIKE_ANOTHER and len(args) == 2:
-            return LIKE_ANOTHER[function], (args[0], tuple(self.value(args[1]).shape))
-        if function in (T.to, T.type_as):
-            model = self.value(args[1])
-            return T.to, (args[0], to_torch_device(model.device), to_torch_dtype(model.dtype), *args[2:])
-        return function, args
-
-    def key_of_select(self, input: Any, dim: int, index: Any) -> tuple[Any, Any]:
-        """Return arguments with which ``__getitem__`` does what ``select`` does."""
-        return input, (*[slice(None)] * (dim % max(self.traced(input).ndim, 1)), index)
-
-    def from_the_root(self, input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> tuple[Any, ...]:
-        """Return a function and arguments that do what ``as_strided`` does, from all of the memory if it is dense."""
-        tensor = self.traced(input)
-        if not place_is_known(tensor):
-            return (T.as_strided, tensor, size, stride, storage_offset)
-        base, here = tensor, self.layouts.example(tensor)
-        if not self.symbolic:
-            check_in_bounds(here, size, stride, storage_offset)
-        start = here.storage_offset() if storage_offset is None else storage_offset
-        fits = self._offset_within(base, size, stride, start) is not None
-        while (
-            base._viewed_as is not None
-            and base._viewed_as.parent._proxy.dtype is tensor._proxy.dtype  # type: ignore[attr-defined]
-            and (not base._viewed_as.detaches or not fits and self.lies_within(base))
-        ):
-            base = base._viewed_as.parent
-            fits = self._offset_within(base, size, stride, start) is not None
-        whole = self.layouts.example(base)
-        if not fits and base.given is not None and not self.symbolic:
-            self.reached.add(storage_key(base.given))  # elements beside those of the tensor
-        if base is tensor and whole.is_contiguous() and whole.storage_offset() == 0 or not fits:
-            return (T.as_strided, tensor, size, stride, storage_offset)
-        if self.value(tensor).requires_grad and torch.is_grad_enabled():
-            with torch._C.DisableTorchFunction():
-                if not shows_only(here, size, stride, start):
-                    raise AcquisitionError(
-                        "as_strided() of a view that requires grad shows elements beside those of the view, of which "
-                        "PyTorch drops the gradients; use as_strided() of the tensor that has them all, or detach()"
-                    )
-        return (part_of, base, size, stride, self._offset_within(base, size, stride, start))
-
-    def _offset_within(self, base: TracedTensor, size: Any, stride: Any, start: int) -> int | None:
-        """Return where in the elements of ``base`` a view by strides starts; ``None`` if it reaches beyond them."""
-        whole = self.layouts.example(base)
-        offset = start - whole.storage_offset()
-        return offset if is_dense(whole) and covers(whole.numel(), size, stride, offset) else None
-
-    def lies_within(self, tensor: TracedTensor) -> bool:
-        """Whether an input without a history is a part of memory that the program has as a whole."""
-        return tensor._viewed_as.apart and not tensor._proxy.requires_grad  # type: ignore[no-any-return]
 
     def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call on proxies and return its output proxies."""
