@@ -2,6 +2,8 @@
 
 import sys
 
+import pytest
+
 from thunder_benchmarks import calls, first_calls, passes
 
 
@@ -26,8 +28,9 @@ def test_the_table_of_calls(monkeypatch, capsys):
 CASES = calls.cases()[:4]
 
 
-def test_a_first_call_is_measured_in_a_process_of_its_own():
-    took = first_calls.in_a_process_of_its_own("thunder", "step", 1)
+@pytest.mark.parametrize("kind", ["gpt", "experts"])
+def test_a_first_call_is_measured_in_a_process_of_its_own(kind):
+    took = first_calls.in_a_process_of_its_own("thunder", "step", 1, kind)
     assert 0 < took["acquisition"] < took["whole"] < 60
 
 
@@ -36,7 +39,7 @@ def test_phases_are_shown_for_each_further_layer(monkeypatch, capsys):
     monkeypatch.setattr(
         first_calls,
         "in_a_process_of_its_own",
-        lambda compiler, work, layers: measured.get((work, layers), {"whole": 1.0, "autograd": 0.5}),
+        lambda compiler, work, layers, kind: measured.get((work, layers), {"whole": 1.0, "autograd": 0.5}),
     )
     monkeypatch.setattr(sys, "argv", ["first_calls", "--thunder", "--layers", "1", "3", "--rounds", "1"])
     first_calls.main()

@@ -3,6 +3,7 @@
 python -m thunder_benchmarks.first_calls                     a GPT of 4 and of 16 layers
 python -m thunder_benchmarks.first_calls --layers 2 6 --rounds 5
 python -m thunder_benchmarks.first_calls --thunder           Thunder alone, by phases, and for each further layer
+python -m thunder_benchmarks.first_calls --thunder --model experts    sizes that only the run of the program tells
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn as nn
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -31,21 +33,52 @@ COMPILERS: dict[str, Callable[[Any], Any]] = {
 WORK = ("forward", "step")
 
 
-def seconds(compiler: str, work: str, layers: int) -> dict[str, float]:
+class Experts(nn.Module):
+    """Layers that hand each row to one of four experts, by masks.
+
+    Args:
+        layers: how many.
+        width: of a row.
+    """
+
+    def __init__(self, layers: int, width: int = 32) -> None:
+        super().__init__()
+        self.experts = nn.ModuleList(nn.ModuleList(nn.Linear(width, width) for _ in range(4)) for _ in range(layers))
+
+    def forward(self, x: torch.Tensor, _: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        for layer in self.experts:
+            chosen = x[:, : len(layer)].argmax(1)
+            out = torch.zeros_like(x)
+            for number, expert in enumerate(layer):
+                mask = chosen == number
+                out[mask] = expert(x[mask])
+            x = x + out
+        return x, x.square().mean()
+
+
+def model_of(kind: str, layers: int) -> tuple[nn.Module, torch.Tensor]:
+    """Return a model, and what it is called with, twice."""
+    if kind == "experts":
+        return Experts(layers), torch.randn(64, 32)
+    model = GPT(GPTConfig(256, block=64, layers=layers, heads=4, width=128))
+    return model, torch.randint(256, (2, 64))
+
+
+def seconds(compiler: str, work: str, layers: int, kind: str = "gpt") -> dict[str, float]:
     """Return the CPU seconds of a first call in this process: of the whole, and of Thunder's phases.
 
     Args:
         compiler: one of :data:`COMPILERS`.
         work: ``"forward"``, without gradients, or ``"step"``, forward and backward.
-        layers: of a GPT of width 128.
+        layers: of the model.
+        kind: ``"gpt"``, of width 128, or ``"experts"``.
     """
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    model = GPT(GPTConfig(256, block=64, layers=layers, heads=4, width=128))
-    tokens = torch.randint(256, (2, 64))
+    model, given = model_of(kind, layers)
 
     def run(target: Callable[..., Any]) -> None:
-        loss = target(tokens, tokens)[1]
+        loss = target(given, given)[1]
         if work == "step":
             loss.backward()
 
@@ -60,16 +93,16 @@ def seconds(compiler: str, work: str, layers: int) -> dict[str, float]:
     return {"whole": whole, **phases}
 
 
-def in_a_process_of_its_own(compiler: str, work: str, layers: int) -> dict[str, float]:
+def in_a_process_of_its_own(compiler: str, work: str, layers: int, kind: str) -> dict[str, float]:
     """Return what :func:`seconds` finds in a fresh process."""
-    command = [sys.executable, "-m", "thunder_benchmarks.first_calls", "--one", compiler, work, str(layers)]
+    command = [sys.executable, "-m", "thunder_benchmarks.first_calls", "--one", compiler, work, str(layers), kind]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return json.loads(printed.splitlines()[-1])  # type: ignore[no-any-return]
 
 
-def least(compiler: str, work: str, layers: int, rounds: int) -> dict[str, float]:
+def least(compiler: str, work: str, layers: int, kind: str, rounds: int) -> dict[str, float]:
     """Return the least that several processes take: the whole and each phase, whichever process it is of."""
-    found = [in_a_process_of_its_own(compiler, work, layers) for _ in range(rounds)]
+    found = [in_a_process_of_its_own(compiler, work, layers, kind) for _ in range(rounds)]
     return {phase: min([f[phase] for f in found]) for phase in found[0]}
 
 
@@ -91,15 +124,16 @@ def main() -> None:
     parser.add_argument("--layers", type=int, nargs="+", default=[4, 16])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--thunder", action="store_true", help="measure Thunder alone")
-    parser.add_argument("--one", nargs=3, metavar=("COMPILER", "WORK", "LAYERS"), help="measure in this process")
+    parser.add_argument("--model", choices=("gpt", "experts"), default="gpt")
+    parser.add_argument("--one", nargs=4, metavar=("COMPILER", "WORK", "LAYERS", "MODEL"), help="in this process")
     options = parser.parse_args()
     if options.one:
-        compiler, work, layers = options.one
-        print(json.dumps(seconds(compiler, work, int(layers))))
+        compiler, work, layers, kind = options.one
+        print(json.dumps(seconds(compiler, work, int(layers), kind)))
         return
     compilers = ["thunder"] if options.thunder else list(COMPILERS)
     measured = [(c, w, n) for c in compilers for w in WORK for n in options.layers]
-    took = {m: least(*m, options.rounds) for m in track(measured, transient=True)}
+    took = {m: least(*m, options.model, options.rounds) for m in track(measured, transient=True)}
     table = Table("CPU s", *[f"{work}, {n} layers" for work in WORK for n in options.layers])
     for compiler in compilers:
         table.add_row(compiler, *[f"{took[compiler, work, n]['whole']:.3f}" for work in WORK for n in options.layers])
