@@ -194,7 +194,7 @@ def tiny_case(model_type: str, base: bool = False) -> Case:
             without = without or case
     if without is not None:
         return without
-    raise NoCaseError(f"{type(errors[0]).__name__}: {errors[0]}".strip()) from errors[0]
+    raise NoCaseError(f"{type(errors[0]).__name__}: {str(errors[0]).strip()}") from errors[0]
 
 
 def _tried(model_type: str, way: Way, model_class: Any, errors: list[Exception]) -> tuple[Case | None, bool]:

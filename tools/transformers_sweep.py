@@ -19,6 +19,7 @@ import argparse
 import copy
 import math
 import multiprocessing
+import re
 import sys
 import time
 import traceback
@@ -225,11 +226,12 @@ class Sweep:
 
 
 def _short(error: Exception) -> str:
-    return _first_line(f"{type(error).__name__}: {error}")
+    return f"{type(error).__name__}: {_first_line(error)}"[:200]
 
 
 def _first_line(text: object) -> str:
-    return str(text).strip().split("\n")[0][:200]
+    """Return the first line of a text, without places of this machine."""
+    return re.sub(r"[^\s'\"]*/site-packages", "site-packages", str(text).strip().split("\n")[0])[:200]
 
 
 # --- the command line ------------------------------------------------------------------------------------------------
