@@ -377,3 +377,18 @@ def test_more_values_than_keys_are_no_attention():
     operands = [torch.randn(2, 4, n, 8, requires_grad=True) for n in (8, 5, 6)]
     with pytest.raises(Exception, match="matmul|size|shape"):
         jit(nn.functional.scaled_dot_product_attention)(*operands)
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 2, 4, 5), (3, 2, 4, 5), (1, 2, 2, 4, 5), (8, 5), (2, 2, 4, 5)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool])
+@pytest.mark.parametrize("requires_grad", [True, False])
+def test_masks_that_are_larger_than_the_scores_are_refused(shape, dtype, requires_grad):
+    q, k = torch.ones(1, 2, 4, 3, requires_grad=requires_grad), torch.ones(1, 2, 5, 3)
+
+    def attends(q, k, mask):
+        return nn.functional.scaled_dot_product_attention(q, k, k, attn_mask=mask)
+
+    mask = torch.ones(shape).to(dtype)
+    for function in (attends, jit(attends)):
+        with pytest.raises(RuntimeError):
+            function(q, k, mask)

@@ -10,7 +10,7 @@ import torch.nn.functional as F  # noqa: N812
 
 import thunder_lang as lang
 import thunder_prims as prims
-from thunder_ir import OpTags, TensorProxy, dtypes
+from thunder_ir import OpTags, ShapeError, TensorProxy, dtypes
 from thunder_torch.activation import softmax_of
 from thunder_torch.random import drop
 from thunder_torch.symbol import torchsymbol
@@ -53,6 +53,11 @@ def scaled_dot_product_attention(
 
 
 def _masked(scores: TensorProxy, mask: TensorProxy) -> TensorProxy:
+    if lang.broadcast_shapes(scores.shape, mask.shape) != tuple(scores.shape):
+        raise ShapeError(
+            f"scaled_dot_product_attention of scores of shape {tuple(scores.shape)} takes a mask that broadcasts to "
+            f"them, got {mask.type_string}"
+        )
     if mask.dtype.is_bool:
         return lang.masked_fill(scores, lang.logical_not(mask), -math.inf)
     return scores + mask
