@@ -392,3 +392,22 @@ def test_masks_that_are_larger_than_the_scores_are_refused(shape, dtype, require
     for function in (attends, jit(attends)):
         with pytest.raises(RuntimeError):
             function(q, k, mask)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("loss", [nn.functional.l1_loss, nn.functional.mse_loss, nn.functional.huber_loss])
+@pytest.mark.parametrize("shapes", [[(2, 3), (2, 3), (2, 3)], [(2, 3), (3,), (2, 3)], [(2, 3), (2, 3), (1, 3)]])
+@pytest.mark.filterwarnings("ignore:Using a target size")
+def test_losses_have_weights(loss, reduction, shapes):
+    def weighted(a, b, weight):
+        return loss(a, b, reduction=reduction, weight=weight)
+
+    def gradients(function):
+        torch.manual_seed(0)
+        tensors = [torch.rand(shape, requires_grad=True) for shape in shapes]
+        try:
+            return torch.autograd.grad(function(*tensors).sum(), tensors)
+        except ValueError as error:
+            return str(error)
+
+    torch.testing.assert_close(gradients(jit(weighted)), gradients(weighted))

@@ -29,6 +29,18 @@ def reduction_of(size_average: Any, reduce: Any, reduction: str) -> str:
     return "mean" if size_average is None or size_average else "sum"
 
 
+def _with_weight(loss: TensorProxy, a: TensorProxy, weight: TensorProxy) -> TensorProxy:
+    """Return the losses for ``a``, each times its weight."""
+    if tuple(weight.shape) != tuple(a.shape):
+        raise ValueError("Weights and input must have the same size.")
+    return loss * weight
+
+
+def _mean_by_weight(loss: TensorProxy, weight: TensorProxy, reduction: str) -> TensorProxy:
+    """Return weighted losses, the sum of them, or that over the sum of the weights."""
+    return lang.sum(loss) / lang.sum(weight) if reduction == "mean" else reduced(loss, reduction)
+
+
 @torchsymbol(F.mse_loss)
 def mse_loss(
     a: TensorProxy,
@@ -40,12 +52,10 @@ def mse_loss(
 ) -> TensorProxy:
     """The square of the difference."""
     loss = (a - target) * (a - target)
+    reduction = reduction_of(size_average, reduce, reduction)
     if weight is None:
-        return reduced(loss, reduction_of(size_average, reduce, reduction))
-    loss = loss * weight
-    if reduction == "mean":
-        return lang.sum(loss) / lang.sum(weight)
-    return reduced(loss, reduction)
+        return reduced(loss, reduction)
+    return _mean_by_weight(_with_weight(loss, a, weight), weight, reduction)
 
 
 @torchsymbol(F.l1_loss)
@@ -58,20 +68,22 @@ def l1_loss(
     weight: Any = None,
 ) -> Any:
     """The absolute difference."""
-    if weight is not None or a.dtype.is_complex or target.dtype.is_complex:
+    if a.dtype.is_complex or target.dtype.is_complex:
         return NotImplemented
-    return reduced(lang.abs(a - target), reduction_of(size_average, reduce, reduction))
+    loss, reduction = lang.abs(a - target), reduction_of(size_average, reduce, reduction)
+    if weight is None:
+        return reduced(loss, reduction)
+    return _mean_by_weight(_with_weight(loss, a, weight), weight, reduction)
 
 
 @torchsymbol(F.huber_loss)
 def huber_loss(
     a: TensorProxy, target: TensorProxy, reduction: str = "mean", delta: float = 1.0, weight: Any = None
-) -> Any:
+) -> TensorProxy:
     """Half the square of small differences, linear in large ones."""
-    if weight is not None:
-        return NotImplemented
     z = lang.abs(a - target)
-    return reduced(lang.where(z < delta, 0.5 * z * z, delta * (z - 0.5 * delta)), reduction)
+    loss = lang.where(z < delta, 0.5 * z * z, delta * (z - 0.5 * delta))
+    return reduced(loss if weight is None else _with_weight(loss, a, weight), reduction)
 
 
 @torchsymbol(F.smooth_l1_loss)

@@ -41,6 +41,7 @@ ASK_FOR_OVERRIDES = (
     torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic,
 )  # fmt: skip
 AUTOGRAD_GRAD, AUTOGRAD_BACKWARD = torch.autograd.grad, torch.autograd.backward
+L1_LOSS = torch.nn.functional.l1_loss
 FUNCTION_APPLY, TORCH_COMPILE = torch.autograd.Function.apply.__func__, torch.compile
 
 
@@ -164,6 +165,7 @@ def _of_single_functions(acquisition: Any) -> dict[Any, Any]:
         transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
         logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
         functools.reduce: Interpreted(in_python.reduce),
+        L1_LOSS: _with_all_arguments(acquisition, L1_LOSS),  # of which PyTorch hands on no weights
         print: acquisition.prints,
         warnings.warn_explicit: acquisition.prints.warn,
         torch.autograd.Variable: functools.partial(variable, acquisition),
@@ -191,8 +193,11 @@ def _symbol(acquisition: Any, function: Any) -> Any:
 
 def _replaced(acquisition: Any, function: Any) -> Any:
     """Return what a call of PyTorch's own function does where it is found no more, as somebody kept it."""
-    if not is_replaced(function):
-        return None
+    return _with_all_arguments(acquisition, function) if is_replaced(function) else None
+
+
+def _with_all_arguments(acquisition: Any, function: Any) -> Any:
+    """Return what a call of one of PyTorch's functions does, whatever of it PyTorch would hand on to tensors."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
         with torch._C.DisableTorchFunction():
