@@ -6,6 +6,8 @@ import warnings
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
 
 from thunder_frontend import DataDependentError, jit
 
@@ -122,17 +124,50 @@ def answers(x):
     return x * 2
 
 
-@pytest.mark.parametrize("action", ["always", "default", "ignore", "error"])
+ACTIONS = pytest.mark.parametrize("action", ["always", "default", "ignore", "error"])
+
+
+def outcome(run, action, *args):
+    """Return what three calls warn of and return."""
+    for scope in (globals(), vars(F), vars(nn._reduction), vars(nn.modules.activation)):
+        scope.pop("__warningregistry__", None)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter(action)
+        try:
+            results = [run(*args) for _ in range(3)]
+        except Warning as error:
+            results = repr(error)
+    return [(str(w.message), w.category, w.filename, w.lineno) for w in given], str(results)
+
+
+@ACTIONS
 @pytest.mark.parametrize("program", [warns, listens, answers], ids=lambda f: f.__name__)
 def test_each_call_warns_as_eager_does(program, action):
-    def outcome(run):
-        globals().pop("__warningregistry__", None)
-        with warnings.catch_warnings(record=True) as given:
-            warnings.simplefilter(action)
-            try:
-                results = [run(torch.ones(2)) for _ in range(3)]
-            except Warning as error:
-                results = repr(error)
-        return [(str(w.message), w.category, w.filename, w.lineno) for w in given], str(results)
+    assert outcome(jit(program), action, torch.ones(2)) == outcome(program, action, torch.ones(2))
 
-    assert outcome(jit(program)) == outcome(program)
+
+ATTENTION = nn.MultiheadAttention(4, 2).requires_grad_(False)
+PADDING = torch.zeros(4, 4, dtype=torch.bool)
+
+
+@ACTIONS
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: F.softmax(x),
+        lambda x: F.mse_loss(x, x[:, :1]) + F.l1_loss(x, x[:, :1]),
+        lambda x: F.smooth_l1_loss(x, x, size_average=False),
+        lambda x: F.kl_div(x, x.abs()),
+        lambda x: F.dropout2d(x, 0.5, False),
+        lambda x: F.upsample(x[None], scale_factor=2.0),
+        lambda x: F.grid_sample(x[None, None], x[None, :, :2, None].expand(1, 4, 2, 2)),
+        lambda x: ATTENTION(x[None], x[None], x[None], attn_mask=torch.zeros(1, 1), key_padding_mask=PADDING[:, :1])[0],
+    ],
+    ids=["softmax", "losses", "reduction", "kl_div", "dropout2d", "upsample", "grid_sample", "attention"],
+)
+@pytest.mark.parametrize("compiled_before", [False, True])
+def test_functions_of_torch_warn_as_in_eager(program, action, compiled_before):
+    x = torch.arange(16.0).view(4, 4) / 16
+    if compiled_before:
+        outcome(jit(program), "always", x)
+    assert outcome(jit(program), action, x) == outcome(program, action, x)

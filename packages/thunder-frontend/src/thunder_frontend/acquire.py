@@ -37,6 +37,7 @@ from thunder_frontend.lookasides.distributed_calls import refuse_wrappers
 from thunder_frontend.lookasides.lookasides import lookasides
 from thunder_frontend.lookasides.module_calls import Again
 from thunder_frontend.lookasides.native_code import is_of_torch, runs_natively
+from thunder_frontend.lookasides.torch_warnings import asks_for_overrides, may_warn, unless_it_warns
 from thunder_frontend.one_way import TAGS, Check, is_single_and_unknown
 from thunder_frontend.outcome import Outcome
 from thunder_frontend.outside.left_open import LeftOpen
@@ -98,6 +99,7 @@ class Acquisition(WriteCalls):
         opens: whether user code may get hold of numbers that only the run of the program tells.
         looks: at what it may look of values that are computed of integers among the inputs, which are then guarded.
         tells: whether libraries that ask are told that something captures the program.
+        interprets: functions of PyTorch that are interpreted, as they warn.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class Acquisition(WriteCalls):
         opens: bool = False,
         looks: Looks = Looks.AT_NOTHING,
         tells: bool = False,
+        interprets: frozenset[Any] = frozenset(),
     ) -> None:
         self.left_open = left_open
         self.symbolic = left_open is not None and left_open.any_numbers()
@@ -116,6 +119,7 @@ class Acquisition(WriteCalls):
         self.opens = opens or self.symbolic
         self.met_numbers = False
         self.tells = tells
+        self.interprets = interprets
         self.asked_about_capture = False
         self.goes_beneath = False
         self.numbers: list[NumberInput] = []
@@ -147,6 +151,8 @@ class Acquisition(WriteCalls):
             if asks_for_functions(value):
                 with AcquisitionMode(self):  # which is not in force while it handles a function
                     return self.interpreted(type(value).__torch_function__)(function, (type(value),), args, kwargs)
+        if may_warn(function) and function not in self.interprets:
+            return unless_it_warns(super().__call__, function, args, kwargs)
         return super().__call__(function, args, kwargs)
 
     # --- tensors ---------------------------------------------------------------------------------------------------
@@ -284,10 +290,12 @@ class Acquisition(WriteCalls):
         """Whether a Python function is called as it is."""
         if not runs_natively(function):
             return False
-        if is_of_torch(function) and calls_what_was_replaced(function):
+        if not is_of_torch(function):
+            return True
+        if function in self.interprets or calls_what_was_replaced(function):
             self.goes_beneath = True
             return False
-        return True
+        return asks_for_overrides(function) or not may_warn(function)
 
     def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``function`` such that it runs interpreted when it is called from here."""

@@ -15,6 +15,7 @@ from typing import Any
 from thunder_frontend.acquire import Acquisition
 from thunder_frontend.errors import DataDependentError, because_of_builtins, is_of_our_code
 from thunder_frontend.lookasides.lazy_modules import LazyModuleSettled
+from thunder_frontend.lookasides.torch_warnings import Warned
 from thunder_frontend.one_way import AsEager
 from thunder_frontend.outside.left_open import LeftOpen
 from thunder_frontend.program import Program
@@ -85,12 +86,16 @@ def _ways(depends_on_data: bool, symbolic: bool) -> Iterator[tuple[Looks, bool]]
 
 
 def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program:
-    """Acquire a call; again if a lazy module got its parameters, or several inputs share written memory."""
-    alike = functools.partial(make, opens=attempt.opens, looks=attempt.looks, tells=attempt.tells)
+    """Acquire a call; again if a lazy module got its parameters, a function of PyTorch's warns, or several inputs share
+    written memory."""
+    ways = {"opens": attempt.opens, "looks": attempt.looks, "tells": attempt.tells, "interprets": attempt.interprets}
+    alike = functools.partial(make, **ways)
     try:
         program = _in_a_context(attempt, call)
     except LazyModuleSettled:
         return _run(alike(), make, call)
+    except Warned as warned:
+        return _run(alike(interprets=attempt.interprets | {warned.function}), make, call)
     written = attempt.shared.written()
     if not written or attempt.met_numbers:
         return program

@@ -47,7 +47,7 @@ def called_by_name(function: types.FunctionType) -> Iterator[tuple[Any, str, Any
     Returns:
         for each: the globals or the module that have it, its name, and what is there now.
     """
-    return (found for found in _looked_up(function) if _is_called(*found))
+    return (found for found in looked_up(function) if _is_called(*found))
 
 
 def _is_called(place: Any, name: str, value: Any) -> bool:
@@ -56,7 +56,7 @@ def _is_called(place: Any, name: str, value: Any) -> bool:
     return package_of(place["__name__"] if place.__class__ is dict else place.__name__) == "torch"
 
 
-def _looked_up(function: types.FunctionType) -> Iterator[tuple[Any, str, Any]]:
+def looked_up(function: types.FunctionType) -> Iterator[tuple[Any, str, Any]]:
     """Give all that a function and others beside it ask for by name: the globals or the module, the name, the value."""
     scope, seen, ahead = function.__globals__, set(), [function]
     while ahead:
@@ -114,7 +114,7 @@ def calls_what_was_replaced(function: types.FunctionType) -> bool:
         return False
     if any([not _is_own(value, name) for _, name, value in called_by_name(function)]):
         return True
-    _FOUND[function] = function.__code__, _Found(function, list(_looked_up(function)))
+    _FOUND[function] = function.__code__, _Found(function, list(looked_up(function)))
     return False
 
 
@@ -143,4 +143,4 @@ def _is_own(value: Any, name: str) -> bool:
     return name.replace("_", "") in value.__name__.replace("_", "")
 
 
-__all__ = ["called_by_name", "calls_what_was_replaced", "is_replaced"]
+__all__ = ["PROTOCOL", "called_by_name", "calls_what_was_replaced", "is_replaced", "looked_up"]

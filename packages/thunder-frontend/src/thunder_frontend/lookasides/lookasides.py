@@ -69,7 +69,7 @@ def lookasides(acquisition: Any) -> list[Any]:
     }
     return [
         table,
-        *[functools.partial(p, acquisition) for p in (_symbol, _compiled_before, with_cache, of_lists, _replaced)],
+        *[functools.partial(p, acquisition) for p in (_symbol, _compiled_before, with_cache, of_lists, _handed_on)],
     ]
 
 
@@ -165,7 +165,6 @@ def _of_single_functions(acquisition: Any) -> dict[Any, Any]:
         transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
         logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
         functools.reduce: Interpreted(in_python.reduce),
-        L1_LOSS: _with_all_arguments(acquisition, L1_LOSS),  # of which PyTorch hands on no weights
         print: acquisition.prints,
         warnings.warn_explicit: acquisition.prints.warn,
         torch.autograd.Variable: functools.partial(variable, acquisition),
@@ -191,9 +190,13 @@ def _symbol(acquisition: Any, function: Any) -> Any:
     return _recorded_as(acquisition, function) if isinstance(function, Symbol) else None
 
 
-def _replaced(acquisition: Any, function: Any) -> Any:
-    """Return what a call of PyTorch's own function does where it is found no more, as somebody kept it."""
-    return _with_all_arguments(acquisition, function) if is_replaced(function) else None
+def _handed_on(acquisition: Any, function: Any) -> Any:
+    """Return what a call of PyTorch's own function does where what is handed on to tensors is not that call.
+
+    Somebody replaced it, and it is found no more, as somebody else kept it; or PyTorch hands on only a part.
+    """
+    loses = function is L1_LOSS and function not in acquisition.interprets  # of which PyTorch hands on no weights
+    return _with_all_arguments(acquisition, function) if loses or is_replaced(function) else None
 
 
 def _with_all_arguments(acquisition: Any, function: Any) -> Any:
