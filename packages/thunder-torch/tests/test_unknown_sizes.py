@@ -1,8 +1,12 @@
 """Results whose sizes depend on values: numbers of the program, read when it runs."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from thunder_autograd import grad_transform_on_trace, jvp_transform_on_trace
 from thunder_executors import to_callable
@@ -258,3 +262,16 @@ def test_sizes_that_are_one_are_not_taken_for_two():
     _, (a, b) = of_unknown_rows("i8", "i9")
     for given, expected in (((a, a), [(["i8"], 2)]), ((a, b), [(["i8"], 1), (["i9"], 1)])):
         assert written(metadata_of(function, given, {}).shape[0], {})[2] == expected
+
+
+def test_unknown_sizes_do_not_load_the_compilers_of_pytorch():
+    program = "\n".join([
+        "import sys, torch",
+        "from thunder_ir import Tensor",
+        "from thunder_torch.metadata import metadata_of",
+        "print(metadata_of(torch.nonzero, (Tensor((2, 3)),), {}).shape)",
+        "assert 'torch._inductor.sizevars' not in sys.modules, 'they were loaded'",
+    ])  # fmt: skip
+    subprocess.run([sys.executable, "-c", program], check=True)
+    for name in ("_get_user_frame", "_log_create_unbacked_symbol"):  # which SizeEnv replaces
+        assert callable(getattr(ShapeEnv, name))

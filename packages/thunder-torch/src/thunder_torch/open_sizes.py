@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from torch._guards import Source
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+from torch.fx.experimental.symbolic_shapes import DimDynamic
 from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
 
 from thunder_ir import IntegerProxy
-from thunder_torch.stand_ins import StandIns
+from thunder_torch.stand_ins import SizeEnv, StandIns
 
 RELATIONS: dict[str | None, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -46,7 +46,7 @@ class OpenSizes(StandIns):
 
     def __init__(self) -> None:
         super().__init__(
-            ShapeEnv(
+            SizeEnv(
                 allow_scalar_outputs=False,
                 allow_dynamic_output_shape_ops=False,
                 specialize_zero_one=False,

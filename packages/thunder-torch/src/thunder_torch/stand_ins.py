@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any
 
 import torch
@@ -12,6 +14,19 @@ from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
 from thunder_torch.convert import contiguous_strides, to_torch_device, to_torch_dtype
 
 
+class SizeEnv(ShapeEnv):
+    """Keeps PyTorch's symbols for sizes, without writing down the line of user code that each of them comes from.
+
+    To find that out, PyTorch would load all of its compilers, and walk up the stack for each symbol.
+    """
+
+    def _get_user_frame(self) -> FrameType:
+        return sys._getframe()
+
+    def _log_create_unbacked_symbol(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+
 class StandIns:
     """One run of an operation on tensors without data, some of whose sizes are symbols of PyTorch's.
 
@@ -19,7 +34,7 @@ class StandIns:
         env: keeps the symbols.
     """
 
-    def __init__(self, env: ShapeEnv) -> None:
+    def __init__(self, env: SizeEnv) -> None:
         self.env = env
         self.mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
 
@@ -48,4 +63,4 @@ class StandIns:
         return fake.requires_grad_() if value.requires_grad else fake
 
 
-__all__ = ["StandIns"]
+__all__ = ["SizeEnv", "StandIns"]

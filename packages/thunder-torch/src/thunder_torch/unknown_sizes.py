@@ -9,7 +9,6 @@ import torch
 from torch.fx.experimental.symbolic_shapes import (
     GuardOnDataDependentSymNode,
     PendingUnbackedSymbolNotFound,
-    ShapeEnv,
 )
 
 from thunder_ir import (
@@ -23,7 +22,7 @@ from thunder_ir import (
     value_of,
 )
 from thunder_ir.unknown import Terms, bounds_of, product, terms_of, total
-from thunder_torch.stand_ins import StandIns
+from thunder_torch.stand_ins import SizeEnv, StandIns
 
 TYPICAL = 1021
 """What an unknown size counts as in estimates; a prime, so that it is no accident where sizes agree."""
@@ -61,7 +60,7 @@ class UnknownSizes(StandIns):
     """
 
     def __init__(self, operation: str, least: int = 0) -> None:
-        super().__init__(ShapeEnv())
+        super().__init__(SizeEnv())
         self.least = least
         self._operation = operation
         self._symbol_of: dict[Any, torch.SymInt] = {}
