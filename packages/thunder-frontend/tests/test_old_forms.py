@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from against_eager import copied
+from against_eager import copied, same_as_eager
 
 from thunder_frontend import jit
 
@@ -52,3 +52,45 @@ def test_errors_have_the_words_of_eager(name):
         return raised.type, str(raised.value)
 
     assert error_of(jit(WRONG[name])) == error_of(WRONG[name])
+
+
+KEPT = [torch.tensor(1.0), torch.tensor(2.0)]
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor:UserWarning")
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: torch.Tensor([x.sum(), 1.0]),
+        lambda x: torch.Tensor(([x[0], 2], (3.0, x[1]))),
+        lambda x: torch.DoubleTensor([x[0], x[1]]),
+        lambda x: torch.LongTensor([x.argmax(), 1]),
+        lambda x: torch.LongTensor([x.max()]),
+        lambda x: torch.BoolTensor([x[0] > 1, True]),
+        lambda x: torch.Tensor(x),
+        lambda x: torch.FloatTensor(x * 2),
+        lambda x: torch.DoubleTensor(x),
+        lambda x: torch.Tensor(KEPT),
+        lambda x: torch.Tensor([1.0, 2.0]),
+        lambda x: torch.Tensor(2).fill_(3),
+    ],
+)
+def test_old_constructors_take_tensors(make, requires_grad):
+    def program(x):
+        made = make(x)
+        return made, made * x, made.requires_grad, made.is_leaf
+
+    same_as_eager(program, torch.arange(2.0).requires_grad_(requires_grad))
+
+
+def test_what_an_outside_list_holds_is_seen_by_old_constructors():
+    kept = [torch.tensor(1.0), torch.tensor(2.0)]
+    compiled = jit(lambda x: torch.Tensor(kept) * x)
+    x = torch.ones(2)
+    assert compiled(x).tolist() == [1.0, 2.0]
+    kept[0].fill_(5)
+    kept[1] = torch.tensor(7.0)
+    assert compiled(x).tolist() == [5.0, 7.0]
+    kept[:] = [3.0, 4.0]
+    assert compiled(x).tolist() == [3.0, 4.0]

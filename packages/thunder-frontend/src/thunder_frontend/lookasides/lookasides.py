@@ -23,7 +23,7 @@ from thunder_frontend.lookasides.control_flow import OPERATORS, WHILE_LOOP, choo
 from thunder_frontend.lookasides.distributed_calls import REFUSED_COLLECTIVES
 from thunder_frontend.lookasides.module_lookasides import ModuleLookasides
 from thunder_frontend.lookasides.seeds import Seeds
-from thunder_frontend.tensors.constants import variable
+from thunder_frontend.tensors.constants import of_old_constructors, variable
 from thunder_frontend.tensors.foreach import of_lists
 from thunder_frontend.tensors.metadata_calls import reduced
 from thunder_frontend.tensors.open_numbers import OpenNumbers
@@ -61,6 +61,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         **_of_capture(acquisition),
         **_of_overrides(acquisition),
         **_of_single_functions(acquisition),
+        **of_old_constructors(acquisition),
         **transforms(acquisition),
         **Seeds(acquisition).lookasides(),
         **_of_control_flow(acquisition),

@@ -5,8 +5,8 @@ What they are made of is guarded where it comes from outside, so that they hold 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -16,12 +16,15 @@ from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.kinds import NumPyScalar, is_array
 from thunder_frontend.tensors.metadata_calls import answers
 from thunder_frontend.tensors.traced_tensor import TracedTensor
+from thunder_interpreter import DECLINED
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 
 T = torch.Tensor
 MAKES_TENSORS = frozenset({torch.frombuffer, torch.range})
 OF_ARRAYS = (torch.tensor, torch.as_tensor, torch.asarray)
+OLD_CONSTRUCTORS = (T, *[kind for kind in torch._tensor_classes if not kind.is_cuda and not kind.is_sparse])
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 class Constant:
@@ -147,6 +150,46 @@ def variable(calls: Any, data: Any = None, requires_grad: bool | None = None, vo
         return made
 
 
+def of_old_constructors(calls: Any) -> dict[Any, Any]:
+    """Return what PyTorch's old constructors do that are given tensors: ``torch.Tensor([x.sum(), 1.0])``."""
+    return {kind: partial(_old_constructor, calls, kind) for kind in OLD_CONSTRUCTORS}
+
+
+def _old_constructor(calls: Any, kind: Any, *args: Any, **kwargs: Any) -> Any:
+    """Make a tensor of the values of those in nested sequences, or a view of a tensor as a whole."""
+    held = list(_tensors_in(args[0])) if len(args) == 1 and not kwargs else []
+    if not held:
+        return DECLINED
+    with torch._C.DisableTorchFunction():
+        if args[0] is held[0]:
+            if kind is not T and held[0].dtype is not kind.dtype:
+                raise TypeError(
+                    f"{kind.__name__} of a tensor wants {kind.dtype}, got {held[0].dtype}; convert it before"
+                )
+            return calls(T.view_as, (held[0], held[0]), {})
+        _take_in(calls, args[0])
+        dtype = torch.get_default_dtype() if kind is T else kind.dtype
+        if dtype in INTEGERS and not all([t.dtype in (*INTEGERS, torch.bool) for t in held]):
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return calls(torch.tensor, args, {"dtype": dtype, "device": "cpu"})
+
+
+def _take_in(calls: Any, data: Any) -> None:
+    """Take in what nested sequences hold, where they come from outside."""
+    if isinstance(data, (list, tuple)):
+        calls.world.containers.contents(data)
+        for item in data:
+            _take_in(calls, item)
+
+
+def _tensors_in(data: Any) -> Iterator[T]:
+    if isinstance(data, T):
+        yield data
+    elif isinstance(data, (list, tuple)):
+        for item in data:
+            yield from _tensors_in(item)
+
+
 def constant(calls: Any, value: T) -> TracedTensor:
     """Return a traced tensor of these values, made anew on each call."""
     with torch._C.DisableTorchFunction():
@@ -225,4 +268,4 @@ def _is_of_numpy(data: Any) -> bool:
     return is_array(data) or isinstance(data, NumPyScalar)
 
 
-__all__ = ["OF_ARRAYS", "Arrays", "Constant", "constant", "variable"]
+__all__ = ["OF_ARRAYS", "Arrays", "Constant", "constant", "of_old_constructors", "variable"]
