@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from thunder_frontend.copies import copied, is_copied_whole
 from thunder_frontend.errors import DifferenceError
-from thunder_frontend.kinds import CODE, DICTS, VALUES
+from thunder_frontend.kinds import CODE, DICTS, is_value
 from thunder_torch.specs import storage_key
 
 
@@ -75,7 +75,7 @@ class Same:
         self._seen[id(our)] = our
         if isinstance(eager, torch.Tensor):
             _same_tensor(what, our, eager)
-        elif isinstance(eager, VALUES) or isinstance(our, VALUES):
+        elif is_value(eager) or is_value(our):
             if type(our) is not type(eager) or our != eager and our == our:
                 raise DifferenceError(f"{what} is {our!r}, eager's {eager!r}")
         elif isinstance(eager, DICTS):
@@ -89,7 +89,7 @@ class Same:
             self._items(what, vars(our), vars(eager))
 
     def _items(self, what: str, our: Any, eager: Any) -> None:
-        keys, eager_keys = ([k for k in d if isinstance(k, VALUES)] for d in (our, eager))
+        keys, eager_keys = ([k for k in d if is_value(k)] for d in (our, eager))
         if keys != eager_keys:
             raise DifferenceError(f"{what} has {keys}, eager's {eager_keys}")
         for key in keys:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.journal import MISSING, contents_of
-from thunder_frontend.kinds import CONTAINERS, DICTS, VALUES, is_of_library
+from thunder_frontend.kinds import CONTAINERS, DICTS, is_of_library, is_value
 from thunder_frontend.outside.native_frames import names_of
 
 ATOMS = (type, types.ModuleType, types.BuiltinFunctionType)
@@ -73,7 +73,7 @@ class Copies:
                 todo += here.values() if isinstance(here, DICTS) else here
             elif hasattr(here, "__dict__"):
                 todo += vars(here).values()
-            elif not isinstance(here, VALUES) and not _can_be_copied(here):
+            elif not is_value(here) and not _can_be_copied(here):
                 self._memo[id(here)] = here
 
     def _container(self, value: Any) -> Any:

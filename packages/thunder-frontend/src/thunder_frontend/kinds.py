@@ -109,6 +109,16 @@ BUFFERS = frozenset({
 """Classes, by module and name, of memory that code in C reads, and that may be read as a whole."""
 
 
+def is_value(value: Any) -> bool:
+    """Whether something is of a kind in :data:`VALUES`."""
+    return _is_value_class(type(value))
+
+
+@_once_for_each_class
+def _is_value_class(cls: type) -> bool:
+    return _is_numpy_scalar(cls) or issubclass(cls, tuple([kind for kind in VALUES if kind is not NumPyScalar]))
+
+
 def has_attributes(value: Any) -> bool:
     """Whether something that is compared by value has attributes, too, which somebody may set.
 
@@ -174,7 +184,7 @@ def refuse_large(source: Source, value: Any) -> None:
 
 def refuse_objects(source: Source, value: Any) -> None:
     """Refuse an array of Python objects that may change unseen."""
-    if is_array(value) and value.dtype.hasobject and not all([isinstance(item, VALUES) for item in value.flat]):
+    if is_array(value) and value.dtype.hasobject and not all([is_value(item) for item in value.flat]):
         raise AcquisitionError(f"the program reads {source}, an array of objects which may change; make a list of it")
 
 

@@ -15,7 +15,7 @@ SHORTEST = 16
 """Of how many calls a part must be to be looked for: what it is called with costs as much as a few of them."""
 WINDOW = 8
 """How many calls in a row must be alike to suggest a repetition."""
-TIMES = 3
+TIMES = 2
 """How often a part must come."""
 
 
@@ -56,6 +56,8 @@ def find_repetition(calls: Sequence[BoundSymbol]) -> Repetition | None:
     if not length:
         return None
     start, end = _stretch(calls, kinds, length)
+    if end - start < length * TIMES:
+        return None
     template = calls[start : start + length]
     names: list[dict[str, str]] = []
     for here in range(start, end - length + 1, length):

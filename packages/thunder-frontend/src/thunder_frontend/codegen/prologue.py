@@ -23,6 +23,7 @@ from thunder_frontend.guards import (
     Guard,
     HeldPartGuard,
     IdentityGuard,
+    LacksGuard,
     MembershipGuard,
     ValueGuard,
     gathered,
@@ -148,7 +149,7 @@ def _conditions(program: Program, context: Context) -> list[str]:
     for g in program.guards:
         guards[g.__class__].append(g)
     slots = [g for g in (*guards[ValueGuard], *guards[IdentityGuard]) if g.slot is not None]
-    absent = {id(g): slot for g in guards[MembershipGuard] if (slot := g.absent_slot) is not None}
+    absent = {id(g): those for g in (*guards[MembershipGuard], *guards[LacksGuard]) if (those := g.absent_slots)}
     empty = {id(g): (g, slot) for g in guards[EmptyGuard] if (slot := g.slotted) is not None}
     held = [g for g in guards[HeldPartGuard] if g.part in GATHERED and not g.source.is_weak]
     together = {*absent, *empty, *[id(g) for g in (*slots, *held)]}
@@ -160,7 +161,7 @@ def _conditions(program: Program, context: Context) -> list[str]:
     conditions += program.arguments.conditions(context)
     if slots:
         conditions.append(_as_found(slots, context))
-    conditions += _absent(list(absent.values()), context)
+    conditions += _absent([slot for those in absent.values() for slot in those], context)
     if len(empty) <= FEW:
         conditions += [g.condition(context) for g, _ in empty.values()]
     else:

@@ -2,7 +2,14 @@
 
 from thunder_frontend.guards.arguments import ArgumentsGuard
 from thunder_frontend.guards.base import GONE, Guard
-from thunder_frontend.guards.containers import EmptyGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
+from thunder_frontend.guards.containers import (
+    EmptyGuard,
+    KeysGuard,
+    LacksGuard,
+    LengthGuard,
+    MembershipGuard,
+    SetGuard,
+)
 from thunder_frontend.guards.environment import AUTOCAST_DEVICES, Environment, EnvironmentGuard, environment
 from thunder_frontend.guards.held import (
     FEW,
@@ -34,8 +41,7 @@ from thunder_frontend.guards.values import (
 __all__ = [
     "AUTOCAST_DEVICES", "FEW", "GATHERED", "GONE", "ArgumentsGuard", "AttributeAbsentGuard", "DistinctObjectsGuard",
     "DistinctTensorsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard", "HeldPartGuard",
-    "IdentityGuard", "KeysGuard",
-    "LengthGuard", "MembershipGuard", "SameAsBeforeGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard",
-    "SnapshotGuard", "TensorGuard", "TensorMetadata", "TypeGuard", "ValueGuard", "checker", "environment", "gathered",
-    "metadata_of", "python_checker", "same_value",
+    "IdentityGuard", "KeysGuard", "LacksGuard", "LengthGuard", "MembershipGuard", "SameAsBeforeGuard",
+    "SameObjectGuard", "SameTensorGuard", "SetGuard", "SnapshotGuard", "TensorGuard", "TensorMetadata", "TypeGuard",
+    "ValueGuard", "checker", "environment", "gathered", "metadata_of", "python_checker", "same_value",
 ]  # fmt: skip

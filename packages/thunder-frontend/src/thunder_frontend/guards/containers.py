@@ -111,7 +111,7 @@ def _typed(member: Any) -> tuple[Any, ...]:
 class MembershipGuard(Guard):
     """A key is in a dict or set, or is not.
 
-    Where the container is held by the compiled function and the key must be absent, ``absent_slot`` lets the prologue
+    Where the container is held by the compiled function and the key must be absent, ``absent_slots`` lets the prologue
     check it together with all others.
     """
 
@@ -123,10 +123,8 @@ class MembershipGuard(Guard):
         self.present = present
 
     @property
-    def absent_slot(self) -> tuple[Any, Any] | None:
-        if self.present or not self.source.is_held:
-            return None
-        return self.source.held, self.key
+    def absent_slots(self) -> list[tuple[Any, Any]]:
+        return [] if self.present or not self.source.is_held else [(self.source.held, self.key)]
 
     def condition(self, context: Context) -> str:
         word = "in" if self.present else "not in"
@@ -136,6 +134,32 @@ class MembershipGuard(Guard):
         if (self.key in value) == self.present:
             return None
         return f"{'lacks' if self.present else 'has'} the key {shown(self.key)} now"
+
+
+class LacksGuard(Guard):
+    """A dict that the compiled function holds has none of some names; the prologue checks it together with others.
+
+    Args:
+        source: of the dict.
+        names: what it lacks.
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(self, source: Source, names: tuple[str, ...]) -> None:
+        super().__init__(source)
+        self.names = names
+
+    @property
+    def absent_slots(self) -> list[tuple[Any, Any]]:
+        return [(self.source.held, name) for name in self.names]
+
+    def condition(self, context: Context) -> str:
+        return f"{self.source.expression(context)}.keys().isdisjoint({literal(self.names, context)})"
+
+    def problem(self, value: Any) -> str | None:
+        found = [name for name in self.names if name in value]
+        return f"has the key {shown(found[0])} now" if found else None
 
 
 class EmptyGuard(Guard):

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.guards.base import Guard, shown
-from thunder_frontend.kinds import VALUES
+from thunder_frontend.kinds import is_value
 from thunder_frontend.sources import Source
 from thunder_ir import Context, literal
 
@@ -52,7 +52,7 @@ def _same_part(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(_same_part, a.items(), b.items()))
     if isinstance(a, (torch.Tensor, torch.nn.Module)):  # which say nothing of themselves by ==
         return False
-    return same_value(a, b) if isinstance(a, VALUES) else bool(a == b)
+    return same_value(a, b) if is_value(a) else bool(a == b)
 
 
 _TOLD_APART_BY_EQ = frozenset({

@@ -16,7 +16,7 @@ import torch
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import TypeGuard
 from thunder_frontend.journal import MISSING, contents_of
-from thunder_frontend.kinds import NOTHING_INSIDE, VALUES, as_fact
+from thunder_frontend.kinds import NOTHING_INSIDE, as_fact, is_value
 from thunder_frontend.sources import Source, held
 from thunder_frontend.tensors.open_numbers import fixed
 from thunder_frontend.tensors.traced_tensor import TracedTensor
@@ -64,7 +64,7 @@ class Keys:
         """Whether the next call gets at the value before it computes anything."""
         if isinstance(value, TracedTensor):
             return value.source is not None and value.given is not None
-        return isinstance(value, VALUES) or self.world.source_of(value) is not None
+        return is_value(value) or self.world.source_of(value) is not None
 
     def is_key(self, value: Any) -> bool:
         """Whether the next call gets at the value, or makes one that is equal to it."""
@@ -94,7 +94,7 @@ class Keys:
         """Return the value itself if it never changes, or how the next call gets at it, or at one that is equal."""
         if isinstance(value, TracedTensor):
             return value.source
-        if isinstance(value, VALUES):
+        if is_value(value):
             return value
         source = self.world.source_of(value)
         return held(value, "key") if source is None else source
@@ -150,7 +150,7 @@ def _as_part_of_program(acquisition: Any, function: Any, args: tuple[Any, ...], 
 
 
 def _fact(value: Any) -> Any:
-    return as_fact(value) if isinstance(value, VALUES) else id(value)
+    return as_fact(value) if is_value(value) else id(value)
 
 
 __all__ = ["with_cache"]

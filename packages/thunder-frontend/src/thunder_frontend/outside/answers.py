@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import MembershipGuard
 from thunder_frontend.journal import MISSING
-from thunder_frontend.kinds import VALUES
+from thunder_frontend.kinds import is_value
 from thunder_frontend.outside.queries import as_positional, decimal_context, failing, warning_filters
 from thunder_frontend.sources import held
 
@@ -32,7 +32,7 @@ class Answers:
 
     def result_of(self, function: Any, args: tuple[Any, ...], result: Any) -> Any:
         """Take in what a call of a query returned: one without effects, whose answer may be another one next time."""
-        given = tuple([a if isinstance(a, VALUES) else self._world.source_of(a) for a in args])
+        given = tuple([a if is_value(a) else self._world.source_of(a) for a in args])
         if any(g is None and a is not None for g, a in zip(given, args, strict=True)):
             return result
         source = self._world.source_of(function)

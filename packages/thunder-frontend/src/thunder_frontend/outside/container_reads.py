@@ -19,11 +19,11 @@ from thunder_frontend.kinds import (
     LISTS,
     NOTHING_INSIDE,
     SETS,
-    VALUES,
     as_fact,
     has_attributes,
     has_own_subscription,
     is_buffer,
+    is_value,
     items_of,
     length_of,
     pairs_of,
@@ -120,7 +120,7 @@ class ContainerReads:
                 continue
             if isinstance(key, (*CODE, torch.nn.Module)):
                 self._world.read(KEY, "call", (source, index), key)
-            elif not isinstance(key, VALUES) or has_attributes(key):
+            elif not is_value(key) or has_attributes(key):
                 self._world.know(key, Source(KEY, "call", (source, index)))
 
     def empty(self, container: Any) -> None:

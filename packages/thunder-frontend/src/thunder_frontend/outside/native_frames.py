@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_frontend.journal import MISSING, contents_of
-from thunder_frontend.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, VALUES, items_of, pairs_of
+from thunder_frontend.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, is_value, items_of, pairs_of
 from thunder_frontend.outside.class_reads import is_mutable
 from thunder_frontend.outside.queries import (
     hashable,
@@ -231,7 +231,7 @@ class NativeFrames:
                 self._world.answers.computes_decimals((value,))
             if isinstance(value, CONTAINERS):
                 reached += self._within(value, names)
-            elif not isinstance(value, VALUES) or self._world.source_of(value) is not None:
+            elif not is_value(value) or self._world.source_of(value) is not None:
                 reached += self._attributes(value, names)
             if isinstance(value, weakref.ref):
                 self._world.answers.result_of(value, (), value())

@@ -20,7 +20,7 @@ from thunder_frontend.guards import (
     Guard,
     HeldPartGuard,
     IdentityGuard,
-    MembershipGuard,
+    LacksGuard,
     SameAsBeforeGuard,
     SameObjectGuard,
     TypeGuard,
@@ -35,6 +35,7 @@ from thunder_frontend.kinds import (
     VALUES,
     as_fact,
     has_attributes,
+    is_value,
     refuse_iterators,
 )
 from thunder_frontend.outside.answers import Answers
@@ -119,7 +120,8 @@ class World:
 
         What a bound method or a ``functools.partial`` is made of is held with it.
         """
-        self.know(value, held(value, name))
+        known = self._sources.get(id(value))
+        self.know(value, known if known is not None and known.is_held else held(value, name))
         if isinstance(value, types.MethodType):
             self.hold(value.__self__, f"{name}.__self__")
             self.hold(value.__func__, name)
@@ -137,8 +139,8 @@ class World:
         """Guard that a part of an object that the compiled function holds stays the very same."""
         if (id(value), part) not in self._facts:
             source = self._sources.get(id(value))
-            weak = source if source is not None and source.is_weak else None
-            self.require(HeldPartGuard(value, name, part, weak), id(value), part)
+            known = source if source is not None and source.is_held else None
+            self.require(HeldPartGuard(value, name, part, known), id(value), part)
 
     def own_dict(self, obj: Any, source: Source) -> None:
         """Guard that what a held object keeps its attributes in stays the very same dict."""
@@ -158,17 +160,18 @@ class World:
         new = [name for name in names if (id(own), name, "absent") not in self._facts]
         if new:
             self._facts.update([(id(own), name, "absent") for name in new])
-            mapping = held(own, f"{source}.__dict__")
-            self.guards += [MembershipGuard(mapping, name, False) for name in new]
+            self.guards.append(LacksGuard(Source(source, "attribute", "__dict__", own, True), tuple(new)))
 
     def require_empty(self, source: Source, own: dict[str, Any], key: str) -> None:
         """Guard that what a dict which the compiled function holds has at a key is an empty container."""
         self.log.append(("empty", source, own, key))
-        logged = len(self.log)
         there = own[key]
-        self.know(there, held(there, f"{source}[{key!r}]"))
-        self.require(EmptyGuard(Source(source, "item", key)), id(own), key, "empty")
-        del self.log[logged:]  # who repeats it gets them again
+        if id(there) not in self._sources:
+            self._sources[id(there)] = Source(source, "item", key, there, True)
+            self._alive.append(there)
+        if (id(own), key, "empty") not in self._facts:
+            self._facts.add((id(own), key, "empty"))
+            self.guards.append(EmptyGuard(Source(source, "item", key)))
 
     # --- reads ---------------------------------------------------------------------------------------------------
 
@@ -194,7 +197,7 @@ class World:
             return value
         self._facts.add(place)
         if slot is not None and type(slot[0]) is tuple:  # held and immutable: it needs no guard
-            if not isinstance(value, VALUES) or has_attributes(value):
+            if not is_value(value) or has_attributes(value):
                 self.hold(value, str(Source(base, kind, key)))
             return value
         logged = len(self.log)
@@ -222,7 +225,7 @@ class World:
         return self._numbers[place]
 
     def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
-        if isinstance(value, VALUES):
+        if is_value(value):
             self.guards.append(ValueGuard(source, value, slot))
             if isinstance(value, enum.Enum):  # the very same, then
                 self.hold_from(source, value)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.guards import metadata_of, same_value
-from thunder_frontend.kinds import VALUES
+from thunder_frontend.kinds import is_value
 from thunder_frontend.outside.world import World
 from thunder_frontend.sources import Source
 from thunder_frontend.tensors.traced_tensor import TracedTensor
@@ -56,19 +56,22 @@ class Counterparts:
 
     def pair(self, first: Any, second: Any) -> None:
         """Take one object for the counterpart of another: modules, containers and tensors."""
-        known = self.of.get(id(first), self)
+        of, taken = self.of, id(second)
+        known = of.get(id(first), self)
         if known is not self:
             require(known is second)
             return
-        taken = id(second)
         if type(first) is not type(second) or taken in self._taken:
             raise Unlike
-        require(first is second or not self._world.journal.touches(second))
-        self.of[id(first)], self._taken[taken] = second, first
-        own = getattr(first, "__dict__", None) if first.__class__ not in PAIRED else None
+        if first is not second and self._world.journal.touches(second):
+            raise Unlike
+        of[id(first)], self._taken[taken] = second, first
+        if first.__class__ in PAIRED:
+            return
+        own = getattr(first, "__dict__", None)
         if isinstance(own, dict):
             other = second.__dict__
-            self.of[id(own)], self._taken[id(other)] = other, own
+            of[id(own)], self._taken[id(other)] = other, own
             if isinstance(first, torch.nn.Module):
                 require(not own.get("_compiled_call_impl") and not other.get("_compiled_call_impl"))
                 for table in TABLES:
@@ -88,7 +91,7 @@ class Counterparts:
             self._match_tensors(first, second)
         elif first.__class__ in PAIRED or isinstance(first, torch.nn.Module):
             self.pair(first, second)
-        elif isinstance(first, VALUES):
+        elif is_value(first):
             require(same_value(first, second))
         elif first is second:
             self.pair(first, second)
@@ -111,14 +114,14 @@ class Counterparts:
     def _match_attributes(self, first: dict[str, Any], second: dict[str, Any]) -> None:
         require(list(first) == list(second))
         for name, value in first.items():
-            require(value is second[name] or isinstance(value, VALUES) and same_value(value, second[name]))
+            require(value is second[name] or is_value(value) and same_value(value, second[name]))
 
     def match_arguments(self, first: Any, second: Any) -> None:
         """Compare what the two calls were given."""
         cls = first.__class__
         if isinstance(first, TracedTensor):
             self._match_given(first, second)
-        elif isinstance(first, VALUES):
+        elif is_value(first):
             require(same_value(first, second))
         elif cls is tuple or cls is dict:
             require(second.__class__ is cls and len(first) == len(second))

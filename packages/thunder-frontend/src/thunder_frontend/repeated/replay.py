@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.guards import EmptyGuard, HeldPartGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
-from thunder_frontend.kinds import CODE, VALUES
+from thunder_frontend.kinds import CODE, VALUES, is_value
 from thunder_frontend.outside.world import World
 from thunder_frontend.repeated.counterparts import Counterparts, Unlike, require
 from thunder_frontend.sources import Source, held
@@ -175,7 +175,7 @@ class Replay:
             return lambda: self.world.read(self._moved(base), kind, key, second)
         container = None if slot is None else self.pairs.paired(slot[0], base)
         if container is None:
-            if not isinstance(value, VALUES):
+            if not is_value(value):
                 self.pairs.match(value, value)
             return None
         try:
@@ -202,7 +202,7 @@ class Replay:
         def guard_it() -> None:
             moved = guard.moved(self._moved(source))
             ids = {id(source.held): id(second), id(source): id(moved.source)}
-            if source.base is not None and source.base.is_held:
+            if not source.is_held and source.base is not None and source.base.is_held:
                 ids[id(source.base.held)] = id(_known(moved.source.base).held)
             self.world.require(moved, *[ids.get(w, w) if w.__class__ is int else w for w in what])
 
@@ -300,7 +300,7 @@ class Replay:
             fresh = first._memory.root is first and first._viewed_as is None and first.source is None
             require(fresh and not first._memory.version and not first.attributes() and not first._memory.outside)
             return lambda: self.recording.wrap(self.names[first._proxy.name])  # type: ignore[arg-type]
-        if isinstance(first, VALUES):
+        if is_value(first):
             return lambda: first
         require(first.__class__ is tuple)
         parts = [self._result(item) for item in first]
