@@ -97,8 +97,9 @@ def guarded(fn):
     """What each guard of the specialisation compiled last says, with where its value is found."""
     program = compiled_function(fn).compiled[-1].specialisation.program
     return Counter(
-        (type(g).__name__, str(g.source), getattr(g, "part", None), repr(getattr(g, "key", None)))
+        (type(g).__name__, str(g.source), getattr(g, "part", None), repr(key))
         for g in program.guards
+        for key in getattr(g, "names", (getattr(g, "key", None),))
     )
 
 
