@@ -250,3 +250,73 @@ def test_powers_of_open_numbers_are_of_the_kind_that_python_gives(exponents):
         for exponent in exponents:
             torch.testing.assert_close(compiled(X, base, exponent), program(X, base, exponent), rtol=0, atol=0)
     torch.testing.assert_close(compiled(X, -2, 0.5), program(X, -2, 0.5), rtol=0, atol=0)
+
+
+class Counted:
+    calls, share, kept = 0, 0.5, (1,)
+
+
+class Derived(Counted):
+    pass
+
+
+class CountsOnItsClass(torch.nn.Module):
+    seen = 0
+
+    def forward(self, x):
+        type(self).seen += 1
+        return x * self.seen if self.seen != 3 else -x
+
+
+def counts_on_a_class(x):
+    Counted.calls += 1
+    Counted.share *= 0.5
+    return x * Counted.share + Derived.calls + Counted().calls
+
+
+def counts_on_a_derived_class(x):
+    Derived.calls += 1
+    return x * Derived.calls + Counted.calls
+
+
+def counts_by_name(x):
+    setattr(Counted, "calls", getattr(Counted, "calls") + 1)  # noqa: B009, B010
+    return x[: 1 + vars(Counted)["calls"] % 2]
+
+
+@pytest.mark.parametrize("cache", CACHES)
+@pytest.mark.parametrize(
+    ("program", "compiled_at_most"),
+    [(counts_on_a_class, 3), (counts_on_a_derived_class, 5), (counts_by_name, 3), (CountsOnItsClass(), 3)],
+    ids=["class", "derived class", "by name", "module"],
+)
+def test_counters_on_classes(program, compiled_at_most, cache, monkeypatch):
+    def outcome(run):
+        monkeypatch.setattr(Counted, "calls", 0)
+        monkeypatch.setattr(Counted, "share", 0.5)
+        monkeypatch.setattr(CountsOnItsClass, "seen", 0)
+        if "calls" in vars(Derived):
+            del Derived.calls
+        found = []
+        for call in range(8):
+            if call == 4:
+                Counted.calls, CountsOnItsClass.seen, Counted.share = 7, 20, 1.0
+            found.append((run(X).tolist(), Counted.calls, Derived.calls, Counted.share, CountsOnItsClass.seen))
+        return found
+
+    compiled = jit(program, cache=cache)
+    assert outcome(compiled) == outcome(program)
+    assert cache_misses(compiled) <= compiled_at_most
+
+
+def test_what_a_program_puts_on_a_class_is_found_by_objects(monkeypatch):
+    monkeypatch.setattr(Counted, "kept", (1,))
+
+    def program(x, counted):
+        Counted.calls = 5
+        Counted.kept = (Counted.kept[0] + 1,)
+        return x * counted.calls * counted.kept[0]
+
+    compiled, counted = jit(program), Derived()
+    for call in range(3):
+        assert torch.equal(compiled(X, counted), X * 5 * (call + 2)) and Counted.kept == (call + 2,)

@@ -13,6 +13,7 @@ from thunder_frontend.kinds import CODE, is_of_library
 from thunder_frontend.outside.class_reads import GIVEN_AS_THEY_ARE, class_of, is_mutable
 from thunder_frontend.sources import Source, held
 from thunder_frontend.tensors.traced_tensor import TracedTensor
+from thunder_ir import NumberProxy
 
 if TYPE_CHECKING:
     from thunder_frontend.outside.world import World
@@ -47,8 +48,7 @@ class AttributeReads:
             self._world.know(obj, held(obj, obj.__name__))
         source = self._world.source_of(obj)
         if source is None:
-            self._class_of_own(obj, name)
-            return value
+            return self._class_of_own(obj, name, value)
         if self._world.journal.written_at(obj, "attribute", name):
             return value
         if isinstance(obj, types.ModuleType):
@@ -80,16 +80,22 @@ class AttributeReads:
             return value
         if name in OF_TYPES and isinstance(value, str) and self._world.classes.is_outside(cls):
             return self._world.read(held(cls, cls.__qualname__), "attribute", name, value)
-        self._world.classes.lookup(cls, name)
+        found = self._world.classes.lookup(cls, name)
         if type(cls) is not type:
             self._world.classes.lookup(type(cls), name)
-        return value
+        return self._left_open(cls, name, found, value)
 
-    def _class_of_own(self, obj: Any, name: str) -> None:
+    def _left_open(self, cls: type, name: str, found: Any, value: Any) -> Any:
+        """Return what stands for a number on a class, if it is left open and still what it was."""
+        return found if isinstance(found, NumberProxy) and not self._world.classes.wrote(cls, name) else value
+
+    def _class_of_own(self, obj: Any, name: str, value: Any = None) -> Any:
         """Take in that an object of the program's own finds an attribute on its class."""
         if is_mutable(type(obj)) and name not in getattr(obj, "__dict__", ()):
             self._world.classes.finds_attributes(type(obj))
-            self._world.classes.lookup(type(obj), name)
+            found = self._world.classes.lookup(type(obj), name)
+            return self._left_open(type(obj), name, found, value)
+        return value
 
     def _found_on_class(self, obj: Any, source: Source, own: Any, name: str, value: Any) -> Any:
         raw = self._world.classes.lookup(type(obj), name)
@@ -104,6 +110,8 @@ class AttributeReads:
             return self._world.read(source, "attribute", name, value)
         if isinstance(own, dict):
             self._not_shadowed(obj, source, own, name)
+        if isinstance(raw, NumberProxy) or self._world.classes.wrote(type(obj), name):
+            return self._left_open(type(obj), name, raw, value)
         if isinstance(value, types.MethodType):
             self._world.know(value, Source(source, "attribute", name))
         elif raw is not value and (not isinstance(raw, CODE) or isinstance(raw, types.GetSetDescriptorType)):

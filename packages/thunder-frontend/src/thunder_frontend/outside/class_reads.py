@@ -130,6 +130,11 @@ class ClassReads:
             self._found[place] = self._first(cls, name)
         return self._found[place]
 
+    def wrote(self, cls: type, name: str) -> bool:
+        """Whether what a class has under ``name``, itself or of a base, was put there by the program itself."""
+        owner = next((owner for owner in cls.__mro__ if name in owner.__dict__), None)
+        return owner is not None and bool(self._world.journal.written_at(owner, "attribute", name))
+
     def metaclass(self, cls: type) -> None:
         """Guard the class of a class of the user's, which may be given another one if it is not ``type``."""
         if (
@@ -148,6 +153,8 @@ class ClassReads:
                 if not any(map(self.is_outside, order[: index + 1])):
                     return raw
                 if cls in self._own:
+                    break
+                if self._world.journal.written_at(owner, "attribute", name):
                     break
                 if type(raw) in GIVEN_AS_THEY_ARE and _asked(cls, name) is raw:
                     self._given_by(cls, name, raw)
@@ -180,9 +187,10 @@ class ClassReads:
         for owner in order:
             if name in owner.__dict__:
                 raw = owner.__dict__[name]
-                if self.is_outside(owner):
-                    self._world.read(held(owner, owner.__qualname__), "attribute", name, raw, (owner.__dict__, name))
-                return raw
+                if not self.is_outside(owner) or self._world.journal.written_at(owner, "attribute", name):
+                    return raw
+                source = held(owner, owner.__qualname__)  # a number may be left open
+                return self._world.read(source, "attribute", name, raw, (owner.__dict__, name))
             if self.is_outside(owner):
                 self._require_absent(owner, name)
         return MISSING

@@ -215,7 +215,7 @@ class World:
             return False
         if self._left_open.symbolic and slot is None and source.is_of_the_call():
             return True
-        is_variable = slot is None or type(slot[0]) in (dict, list)
+        is_variable = slot is None or type(slot[0]) in VARIABLE
         return is_variable and self._left_open.number(value, source)
 
     def _open_number(self, value: float, source: Source, place: Any) -> Any:
@@ -353,6 +353,10 @@ class World:
         for sources in kinds.values():
             if len(sources) > 1:
                 self.guards.append(DistinctObjectsGuard(tuple(sources)))
+
+
+VARIABLE = (dict, list, types.MappingProxyType)
+"""Containers in which numbers may be left open: the last has the attributes of a class."""
 
 
 def _is_bound(value: Any) -> bool:
