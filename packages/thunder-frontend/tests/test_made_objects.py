@@ -216,3 +216,39 @@ def test_a_slot_and_an_item_of_the_dict_of_one_name_are_two_places(program):
             assert hasattr(ours[1], "k") == hasattr(eagers[1], "k")
             assert seen(getattr(ours[1], "k", 0)) == seen(getattr(eagers[1], "k", 0))
             assert seen(ours[1].__dict__) == seen(eagers[1].__dict__)
+
+
+def one_tuple_in_two_attributes(x, kept):
+    kept.a = kept.b = (x,)
+    return kept.a is kept.b, kept.a
+
+
+def one_tuple_in_a_tuple(x, kept):
+    part = (x * 2, 1)
+    kept.a, kept.b = (part, part), [part]
+    return kept.a[0], kept.b[0]
+
+
+def one_tuple_in_the_result(x, kept):
+    kept.a = kept.b = part = (x * 2,)
+    return part, {"k": part}["k"]
+
+
+def equal_tuples(x, kept):
+    kept.a, kept.b = (x,), (x,)
+    return (x,), (x,)
+
+
+@pytest.mark.parametrize(
+    "program", [one_tuple_in_two_attributes, one_tuple_in_a_tuple, one_tuple_in_the_result, equal_tuples]
+)
+def test_a_tuple_in_several_places_is_one_object(program):
+    def identities(run):
+        kept = types.SimpleNamespace()
+        parts = [*run(torch.ones(3), kept)]
+        parts += [kept.a, kept.b, *kept.a, *kept.b]
+        return [[a is b for a in parts] for b in parts]
+
+    compiled = jit(program)
+    for _ in range(2):
+        assert identities(compiled) == identities(program)

@@ -13,7 +13,7 @@ import torch
 from torch.autograd.graph import increment_version
 
 from thunder_frontend.buffers import write_back
-from thunder_frontend.codegen.outputs import Built, Outside
+from thunder_frontend.codegen.outputs import Built, Outside, has_identity
 from thunder_frontend.journal import MISSING, refill
 from thunder_frontend.program import Effect, Program
 from thunder_frontend.tensors.leaves import fill
@@ -74,7 +74,7 @@ def _repeated(trees: list[Any]) -> set[int]:
     repeated: set[int] = set()
 
     def visit(tree: Any) -> None:
-        if isinstance(tree, Built) or tree.__class__ in (list, dict):
+        if has_identity(tree):
             if id(tree) in seen:
                 repeated.add(id(tree))
                 return

@@ -79,9 +79,13 @@ def template(
             made = Outside(Source(None, "root", cls.__name__, value, True))
         else:
             made = Built(parts[0], tuple([inner(part) for part in parts[1]]))
-    if cls is not tuple:
-        world.templates[id(value)] = (made, value)
+    world.templates[id(value)] = (made, value)
     return made
+
+
+def has_identity(tree: Any) -> bool:
+    """Whether a template stands for an object of its own, which is to be one in all places where it occurs."""
+    return isinstance(tree, Built) or tree.__class__ in (list, dict) or tree.__class__ is tuple and bool(tree)
 
 
 def proxies_of(tree: Any) -> list[Proxy]:
@@ -107,7 +111,7 @@ def _is_plain(tree: Any, seen: set[int]) -> bool:
         return True
     if isinstance(tree, (Outside, Built)):
         return False
-    if isinstance(tree, (list, dict)):
+    if has_identity(tree):
         if id(tree) in seen:  # one object in two places, which a literal would make two of
             return False
         seen.add(id(tree))
