@@ -412,3 +412,23 @@ def deepcopy_out(wrap):
     x = leaf(3)
     y = wrap(lambda a: a.sin())(x)
     copy.deepcopy(y)
+
+
+@program
+def retained_result_of_which_another_is_computed(wrap):
+    def layers(a, w):
+        first = (a @ w).tanh()
+        second = first.sin() * first.detach()
+        return second.square().sum(), first, second, first * 2
+
+    run, found = wrap(layers), []
+    for looks in (lambda r: r[0], lambda r: r[0] + r[3].sum(), lambda r: r[1].sum(), lambda r: r[0] + r[1].sum()):
+        a, w = leaf(2, 3), leaf(3, 3)
+        results = run(a, w)
+        results[1].retain_grad()
+        results[2].retain_grad()
+        total = looks(results)
+        total.backward(retain_graph=True)
+        total.backward()
+        found += [a.grad, w.grad, results[1].grad, results[2].grad]
+    return found

@@ -264,3 +264,19 @@ def test_where_saved_tensors_are_kept_is_up_to_the_program():
     torch.testing.assert_close(
         torch.autograd.grad(jit(function)(x).sum(), x), torch.autograd.grad(function(x).sum(), x)
     )
+
+
+def test_hooks_on_results_of_which_others_are_computed_are_refused():
+    def program(x):
+        y = x * x
+        return y, (y * 3).sum()
+
+    for function in (program, jit(program)):
+        x = torch.ones(3, requires_grad=True)
+        y, total = function(x)
+        y.register_hook(lambda gradient: None if gradient is None else gradient * 10)
+        if function is program:
+            total.backward()
+        else:
+            with pytest.raises(RuntimeError, match="register a hook inside of the compiled function"):
+                total.backward()

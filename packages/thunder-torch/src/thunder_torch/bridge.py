@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +19,7 @@ from thunder_autograd import (
 )
 from thunder_ir import AnyProxy, BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, Trace
 from thunder_ir.trees import flatten, unflatten
+from thunder_torch.linked_results import cut, leading_on, runs_again
 from thunder_torch.randomness import Generators
 
 # ``Function.apply`` asks in Python whether functorch is active and whether ``setup_context`` is defined before it calls
@@ -157,11 +159,13 @@ class _Node:
             if isinstance(p, TensorProxy) and p.name not in saved and i not in self.copied
         ]
         self.generators = Generators.of(split.forward) if split.draws and compile is not None else None
+        self.leading_on = leading_on(split, self.leaves, self.positions)
+        self.runs_again = bool(self.leading_on) and compile is not None and runs_again(split)
 
     def forward(self) -> Any:
         """Make the static method that runs the forward program."""
         run, tensors, constant, unsaved = self.run_forward, self.tensors, self.constant, self.unsaved
-        copied = self.copied
+        copied, others_from = self.copied, self.leading_on
         keeps_inputs, generators = self.compile is not None, self.generators
         all_tensors = tensors == len(self.split.saved)
         structure = self.split.forward.output[0]
@@ -183,6 +187,8 @@ class _Node:
             context.materialize_grads = False
             if keeps_inputs:  # a second derivative starts from them; versions tell whether they are still the same
                 context.inputs = before, [inputs[i]._version for i in unsaved if not inputs[i].is_inference()]
+            if others_from:
+                context.leading_on = [(i, weakref.ref(outputs[i]), others) for i, others in others_from]
             if constant:
                 context.mark_non_differentiable(*[outputs[i] for i in constant])
             return outputs
@@ -194,9 +200,11 @@ class _Node:
         run, positions, release = self.run_backward, self.positions, self.release
         all_outputs = positions == list(range(len(self.leaves)))
         all_tensors = self.tensors == len(self.split.saved)
-        is_grad_enabled = torch.is_grad_enabled
+        is_grad_enabled, leads_on = torch.is_grad_enabled, bool(self.leading_on)
 
         def backward(context: Any, *cotangents: Any) -> Any:
+            if leads_on:
+                self.look_at(context, cotangents)
             if not all_outputs:
                 cotangents = tuple([cotangents[i] for i in positions])
             if is_grad_enabled():
@@ -213,6 +221,50 @@ class _Node:
             return program(values)
 
         return staticmethod(backward)
+
+    def look_at(self, context: Any, cotangents: Sequence[Any]) -> None:
+        """Give results that retain their gradients what comes to these from other results, computed of them inside.
+
+        Raises:
+            RuntimeError: a hook is to be called with such a gradient. It was called with a part.
+        """
+        for place, reference, others in context.leading_on:
+            result = reference()
+            if result is None or not (result.retains_grad or result._backward_hooks):
+                continue
+            if all([cotangents[i] is None for i in others]):
+                continue
+            if result._backward_hooks or torch.is_grad_enabled() or not self.runs_again:
+                raise RuntimeError(
+                    "the gradient of a result of a compiled function is looked at, of which other results were "
+                    "computed inside that are differentiated, too. Only the compiled function sees what comes from "
+                    "them, which is found out for retain_grad() alone, without create_graph and random numbers: "
+                    "register a hook inside of the compiled function, or compute the other results outside"
+                )
+            context.saved_tensors  # noqa: B018  (raises PyTorch's error where they are freed or were modified)
+            inputs = self.unchanged_inputs(context, range(len(context.inputs[0])))
+            found = self.from_others(place, inputs, result, others, cotangents)
+            result.grad = found if result.grad is None else result.grad + found
+
+    def from_others(
+        self, place: int, inputs: Sequence[Any], result: Tensor, others: Sequence[int], cotangents: Sequence[Any]
+    ) -> Any:
+        """Return what comes to the gradient of a result from others."""
+        present = tuple([i for i in others if cotangents[i] is not None])
+        run = self.variants.get((place, present))
+        if run is None:
+            program = cut(self.split.program, self.leaves[place].name)
+            program = program.replace(output=tuple([self.leaves[i] for i in present]))
+            split = self.differentiate(program, wanted={program.inputs[-1].name})
+            forward, backward = [self.compile(trace).python_callable() for trace in split]
+
+            def run(*values: Any) -> Any:
+                _, saved = forward(*values[: len(program.inputs)])
+                return backward(*saved, *values[len(program.inputs) :])[-1]
+
+            self.variants[place, present] = run
+        with torch.no_grad():
+            return run(*inputs, result.detach(), *[cotangents[i] for i in present])
 
     def release(self, context: Any) -> None:
         """Let go of what was saved, and of inputs that were computed and that nobody else may need, as PyTorch does.
@@ -262,19 +314,28 @@ class _Node:
         context.saved_tensors  # noqa: B018  (raises PyTorch's error where they are freed or were modified)
         if self.second is None:
             self.second = self.make_second(self.compile)
-        inputs, versions = context.inputs
-        for i, version in zip([i for i in self.unsaved if not inputs[i].is_inference()], versions, strict=True):
-            if inputs[i]._version != version and i in self.second.reads:
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                    f"input {i} of a compiled function, of shape {list(inputs[i].shape)}, is at version "
-                    f"{inputs[i]._version}; expected version {version} instead"
-                )
+        inputs = self.unchanged_inputs(context, self.second.reads)
         values = [*inputs, *self.with_zeros(context, cotangents)]
         if self.generators is None:
             return self.second.run(*values)
         with self.generators.replaying(context.states):
             return self.second.run(*values)
+
+    def unchanged_inputs(self, context: Any, reads: Container[int]) -> Sequence[Any]:
+        """Return the inputs of a call.
+
+        Raises:
+            RuntimeError: one of those at the places that are read was written to since.
+        """
+        inputs, versions = context.inputs
+        for i, version in zip([i for i in self.unsaved if not inputs[i].is_inference()], versions, strict=True):
+            if inputs[i]._version != version and i in reads:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                    f"input {i} of a compiled function, of shape {list(inputs[i].shape)}, is at version "
+                    f"{inputs[i]._version}; expected version {version} instead"
+                )
+        return inputs  # type: ignore[no-any-return]
 
     def make_second(self, compile: Compile) -> _Second:
         """Compile the program of the gradients, connected in turn, so that derivatives of any order exist."""
