@@ -241,8 +241,9 @@ class CompiledFunction(CompileData):
         last = reasons[-1] if reasons else "the arguments are of another kind"
         warnings.warn(
             f"{self._name} was compiled {MANY} times, the last time because {last}. Pass what changes from call to "
-            "call as a tensor, or leave numbers and sizes open by cache='symbolic values'; thunder.explain_misses "
-            "tells why it was compiled each time",
+            "call as a tensor, or leave numbers and sizes open by cache='symbolic values'; what takes a number's "
+            "value, such as a text, a key or range(), is best done outside. thunder.explain_misses tells why it was "
+            "compiled each time",
             stacklevel=users_stacklevel(),
         )
 
