@@ -169,7 +169,14 @@ def _linear_meta(a: Any, weight: Any, bias: Any = None) -> Any:
 @torchsymbol(F.linear, torch._C._nn.linear, tags=PRODUCT, meta=_linear_meta)
 def linear(a: TensorProxy, weight: TensorProxy, bias: TensorProxy | None = None) -> Any:
     """``a @ weight.T + bias``."""
-    return NotImplemented if weight.ndim != 2 else lang.linear(a, weight, bias)
+    if weight.ndim != 2 or (bias is not None and _is_expanded(bias, weight.shape[0])):
+        return NotImplemented
+    return lang.linear(a, weight, bias)
+
+
+def _is_expanded(bias: TensorProxy, features: Any) -> bool:
+    """Whether a bias is not one number for each feature: PyTorch takes what broadcasts, too."""
+    return bias.ndim != 1 or (bias.shape[0].__class__ is int and bias.shape[0] == 1 and features != 1)
 
 
 @torchsymbol(F.bilinear, torch.bilinear, tags=PRODUCT)

@@ -37,15 +37,17 @@ class ManyTensors:
     called for the second time.
 
     Args:
+        examples: the tensors that the program is compiled for.
         metadata: what is expected of each.
         distinct: whether no two may be one.
     """
 
-    __slots__ = ("check", "distinct", "functions", "metadata")
+    __slots__ = ("check", "distinct", "functions", "metadata", "one_by_one")
 
-    def __init__(self, metadata: Sequence[TensorMetadata], distinct: bool) -> None:
+    def __init__(self, examples: Sequence[Any], metadata: Sequence[TensorMetadata], distinct: bool) -> None:
         self.metadata = metadata
         self.distinct = distinct
+        self.one_by_one = checker(examples, metadata) if distinct else python_checker(metadata)
         self.check: Callable[[tuple[Any, ...]], bool] = self._first
         """Takes the tensors; may raise ``RuntimeError`` if one is nested, and then :meth:`failed` is to be called."""
         self.functions: Any = None
@@ -73,10 +75,7 @@ class ManyTensors:
         return True
 
     def _one_by_one(self, tensors: tuple[Any, ...]) -> bool:
-        check = (
-            checker(tensors, self.metadata) if self.distinct and _all_plain(tensors) else python_checker(self.metadata)
-        )
-        return check(*tensors)
+        return _all_plain(tensors) and self.one_by_one(*tensors)
 
 
 def _all_plain(tensors: tuple[Any, ...]) -> bool:
@@ -124,7 +123,7 @@ def tensor_checks(named: Sequence[tuple[Input, str]], passed: str, context: Cont
     if len(inputs) <= FEW_TENSORS and distinct and all([m.type in _PLAIN for m in metadata]):
         check = context.object(checker([i.example for i in inputs], metadata), "check_tensors")
         return [f"holds = {' and '.join([*_looks(named, context), f'{check}({passed})'])}"]
-    tensors = context.object(ManyTensors(metadata, distinct), "tensors")
+    tensors = context.object(ManyTensors([i.example for i in inputs], metadata, distinct), "tensors")
     return [
         "try:",
         f"    holds = {tensors}.check({'held' if passed == '*held' else f'({passed},)'})",
