@@ -188,12 +188,11 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
         return True
     if name == "initial_seed":
         return fn is torch.initial_seed or isinstance(owner, torch.Generator)
+    module = getattr(fn, "__module__", None)
+    if not isinstance(module, str) or module.partition(".")[0] != "torch" or not _asks_by_name(name):
+        return False
     answers = result if type(result) is list and result else (result,)
-    if not all([isinstance(a, SCALARS) for a in (*answers, *args)]):
-        return False
-    if (getattr(fn, "__module__", None) or "").partition(".")[0] != "torch" or hashable(fn) and fn in SETTLED:
-        return False
-    return _asks_by_name(name)
+    return all([isinstance(a, SCALARS) for a in (*answers, *args)]) and not (hashable(fn) and fn in SETTLED)
 
 
 def is_question(fn: Any, name: str) -> bool:
