@@ -1,4 +1,4 @@
-"""Compare many random programs, and many random changes between calls, with eager.
+"""Compare many random programs, many random changes between calls, and models that change, with eager.
 
     python tools/soundness_sweep.py --examples 2000 --seed 1
 
@@ -23,6 +23,7 @@ sys.path.insert(0, str(TESTS))
 import changes  # noqa: E402
 import programs  # noqa: E402
 import test_changes  # noqa: E402, F401 - fills the list of cases
+import trained_models  # noqa: E402
 import wider_programs  # noqa: E402
 
 
@@ -93,7 +94,17 @@ def try_changes(seed: int) -> tuple[str, str]:
     return "agreed", ""
 
 
-ATTEMPTS = {"programs": try_program, "wider programs": try_wider_program, "changes": try_changes}
+def try_model(seed: int) -> tuple[str, str]:
+    """Return how a model that is changed between steps of training compares, and a text about it."""
+    return compared(trained_models.agrees_with_eager, seed)
+
+
+ATTEMPTS = {
+    "programs": try_program,
+    "wider programs": try_wider_program,
+    "changes": try_changes,
+    "models": try_model,
+}
 
 
 def main() -> int:
