@@ -9,6 +9,7 @@ SAMPLE = ["test_scope", "test_class", "test_generators", "test_with", "test_rais
 
 @pytest.mark.parametrize("module", SAMPLE)
 def test_methods_that_pass_plainly_pass_interpreted(module):
+    pytest.importorskip(f"test.{module}", reason="this Python was packaged without CPython's own tests")
     passing, failing, _ = conformance.compare(module, 30.0, "")
     assert passing > 0
     assert failing == {}
