@@ -14,15 +14,12 @@ import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
 from thunder_frontend.errors import AcquisitionError
-
-if TYPE_CHECKING:
-    from thunder_frontend.sources import Source
 
 
 def _once_for_each_class(compute: Callable[[type], bool]) -> Callable[[type], bool]:
@@ -173,7 +170,7 @@ def size_of(buffer: Any) -> int:
     return int(buffer.nbytes) if is_array(buffer) else memoryview(buffer).nbytes
 
 
-def refuse_large(source: Source, value: Any) -> None:
+def refuse_large(source: object, value: Any) -> None:
     """Refuse a buffer that is too large to be compared on every call."""
     if size_of(value) > LARGEST_BUFFER:
         raise AcquisitionError(
@@ -182,13 +179,13 @@ def refuse_large(source: Source, value: Any) -> None:
         )
 
 
-def refuse_objects(source: Source, value: Any) -> None:
+def refuse_objects(source: object, value: Any) -> None:
     """Refuse an array of Python objects that may change unseen."""
     if is_array(value) and value.dtype.hasobject and not all([is_value(item) for item in value.flat]):
         raise AcquisitionError(f"the program reads {source}, an array of objects which may change; make a list of it")
 
 
-def refuse_iterators(source: Source, value: Any) -> None:
+def refuse_iterators(source: object, value: Any) -> None:
     """Refuse what cannot be read again by the next call, or not be watched: iterators, views of dicts, weak proxies."""
     cls = type(value)
     if cls in VIEWS:
