@@ -378,3 +378,99 @@ def test_sizes_and_numbers_that_a_run_tells_are_those_of_each_block(block):
     compiled = check(model, torch.randn(3, 6))
     check(model, torch.randn(3, 6), compiled=compiled)
     assert cache_misses(compiled) == 1
+
+
+def symbolic(model, rows, compiled=None):
+    """Check a model whose sizes are left open with each number of rows; return what was compiled."""
+    compiled = jit(model, cache="symbolic values") if compiled is None else compiled
+    for n in rows:
+        check(model, torch.randn(n, 6, requires_grad=True), compiled=compiled)
+    return compiled
+
+
+class Halving(Block):
+    def forward(self, x):
+        half = x.shape[0] // 2
+        y = torch.cat([x[half:], x[:half]])
+        return super().forward(x) + y * (half + 1)
+
+
+class Transposing(Block):
+    def forward(self, x):
+        return super().forward(x.t().contiguous().t()).t().contiguous().t() + x.reshape(-1).sum()
+
+
+@pytest.mark.parametrize("block", [Block, Halving, Transposing])
+def test_blocks_with_open_sizes_are_acquired_once(block, answered):
+    model = Model(block)
+    compiled = symbolic(model, [4, 5])
+    alike = list(model.blocks)[2 if block is Transposing else 1 :]  # the first is given another layout than the others
+    assert [module for module in answered if isinstance(module, Block)] == alike * 2
+    symbolic(model, [8, 7, 9, 13], compiled)
+    assert cache_misses(compiled) == 2
+
+
+def test_the_program_with_open_sizes_is_the_same_as_without(monkeypatch):
+    texts = []
+    for begin in (repeats.Repeats.begin, lambda *_: None):
+        monkeypatch.setattr(repeats.Repeats, "begin", begin)
+        compiled = symbolic(Model(), [4, 5])
+        texts.append((str(last_traces(compiled)[0]), guarded(compiled)))
+    assert texts[0] == texts[1]
+
+
+def test_numbers_left_open_are_those_of_each_block():
+    class Stepped(Block):
+        def forward(self, x):
+            x = super().forward(x) * self.index
+            return x * 2 if self.index > 2 else x
+
+    model = Model(Stepped).eval()
+    compiled = symbolic(model, [3])
+    for numbers in ([1, 1, 1, 1], [4, 4, 4, 4], [5, 5, 5, 5], [6, 7, 8, 9], [6, 0, 8, 9], [0, 7, 0, 9], [7, 7, 7, 1]):
+        for block, index in zip(model.blocks, numbers, strict=True):
+            block.index = index
+        symbolic(model, [3], compiled)
+
+
+def test_a_number_left_open_in_one_block_alone():
+    class Stepped(Block):
+        def forward(self, x):
+            return super().forward(x) * (2 if self.index > 2 else 1)
+
+    model = Model(Stepped).eval()
+    compiled = symbolic(model, [3])
+    for which in (2, 1, 3, 0):
+        for index in (3, 4, 0, 5, 0):
+            model.blocks[which].index = index
+            symbolic(model, [3], compiled)
+
+
+def test_calls_with_other_open_sizes_are_told_apart():
+    class Growing(Model):
+        def forward(self, x):
+            for block in self.blocks:
+                x = block(torch.cat([x, x[:1]]))
+            return x
+
+    compiled = symbolic(Growing(), [9, 10, 11, 14])
+    assert cache_misses(compiled) == 2
+
+
+def test_blocks_given_open_numbers(answered):
+    class Given(Block):
+        def forward(self, x, rows):
+            return super().forward(x).view(rows, -1) / rows
+
+    class Giving(Model):
+        def forward(self, x):
+            rows = x.shape[0]
+            for block in self.blocks:
+                x = block(x, rows)
+            return x
+
+    model = Giving(Given)
+    compiled = symbolic(model, [4, 5])
+    assert len(answered) == 6
+    symbolic(model, [8, 9, 2, 13], compiled)
+    assert cache_misses(compiled) == 2

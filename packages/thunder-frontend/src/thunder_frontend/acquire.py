@@ -46,7 +46,7 @@ from thunder_frontend.outside.world import World
 from thunder_frontend.printing import Prints
 from thunder_frontend.program import OWN_NAMES, Input, Program
 from thunder_frontend.repeated.repeats import Repeats
-from thunder_frontend.repeated.replay import Run
+from thunder_frontend.repeated.replay import Recording, Run
 from thunder_frontend.sources import Source
 from thunder_frontend.tensors.constants import Arrays
 from thunder_frontend.tensors.examples import Examples
@@ -143,7 +143,9 @@ class Acquisition(WriteCalls):
         self.arrays = Arrays(self)
         self.spent: set[str] = set()
         self.answered_by_cache: dict[Any, Any] = {}
-        self._repeats = Repeats(self.world, self.builder, self.known_input, self.wrap, lambda: self.changes)
+        self._repeats = Repeats(
+            Recording(self.world, self.builder, self.known_input, self.wrap, self.layouts), lambda: self.changes
+        )
 
     def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""
@@ -274,7 +276,7 @@ class Acquisition(WriteCalls):
         """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
         self.world.classes.lookup(type(module), "__call__")
         refuse_wrappers(module)
-        if self.symbolic or self._log or self.levels.stack or self.looks is Looks.AT_ALL:
+        if self._log or self.levels.stack or self.looks is Looks.AT_ALL:
             return None
         with torch._C.DisableTorchFunction():
             return self._repeats.begin(module, args, kwargs)

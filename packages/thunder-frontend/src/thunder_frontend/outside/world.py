@@ -70,7 +70,7 @@ class World:
     ) -> None:
         self._tensor = tensor
         self._number = number
-        self._left_open = left_open
+        self.left_open = left_open
         self._loads = False
         self._numbers: dict[Any, Any] = {}
         self._sources: dict[int, Source] = {}
@@ -191,7 +191,8 @@ class World:
         if isinstance(value, torch.Tensor):
             return self._tensor(value, Source(base, kind, key), slot)
         place = (id(slot[0]), slot[1]) if slot is not None else (id(base), kind, as_fact(key))
-        if type(value) in NUMBERS and self._is_left_open(value, Source(base, kind, key), slot):
+        container = None if slot is None else slot[0]
+        if self._loads and type(value) in NUMBERS and self.leaves_open(value, Source(base, kind, key), container):
             return self._open_number(value, Source(base, kind, key), place)
         if place in self._facts:
             return value
@@ -207,16 +208,22 @@ class World:
 
     def _is_exchanged(self, value: Any, base: Source, kind: str, key: Any) -> bool:
         """Whether an object is one of many that programs find and put there."""
-        return self._left_open is not None and self._left_open.is_exchanged(value, Source(base, kind, key))
+        return self.left_open is not None and self.left_open.is_exchanged(value, Source(base, kind, key))
 
-    def _is_left_open(self, value: float, source: Source, slot: tuple[Any, Any] | None) -> bool:
-        """Whether a number that is not itself an argument is left open."""
-        if self._left_open is None or not self._loads:
+    def leaves_open(self, value: float, source: Source, container: Any = None) -> bool:
+        """Whether a number that is not itself an argument is left open, where interpreted code loads it.
+
+        Args:
+            value: the number.
+            source: how the program gets at it.
+            container: where it is kept, if the compiled function holds that.
+        """
+        if self.left_open is None:
             return False
-        if self._left_open.symbolic and slot is None and source.is_of_the_call():
+        if self.left_open.symbolic and container is None and source.is_of_the_call():
             return True
-        is_variable = slot is None or type(slot[0]) in VARIABLE
-        return is_variable and self._left_open.number(value, source)
+        is_variable = container is None or type(container) in VARIABLE
+        return is_variable and self.left_open.number(value, source)
 
     def _open_number(self, value: float, source: Source, place: Any) -> Any:
         if place not in self._numbers:
@@ -313,7 +320,7 @@ class World:
         """Take in an argument of the call; return what the program shall see."""
         if isinstance(value, torch.Tensor):
             return self._tensor(value, source, None)
-        if self._left_open is not None and self._left_open.symbolic and type(value) in NUMBERS:
+        if self.left_open is not None and self.left_open.symbolic and type(value) in NUMBERS:
             return self._number(value, source)
         self._take(source, value, None)
         return value
@@ -330,7 +337,7 @@ class World:
             read: takes in what is found.
             where: its arguments, the value last.
         """
-        if self._left_open is None or type(where[-1]) not in NUMBERS:
+        if self.left_open is None or type(where[-1]) not in NUMBERS:
             return read(*where)
         self._loads = True
         try:

@@ -11,8 +11,9 @@ from thunder_frontend.guards import metadata_of, same_value
 from thunder_frontend.kinds import is_value
 from thunder_frontend.outside.world import World
 from thunder_frontend.sources import Source
+from thunder_frontend.tensors.layouts import Layouts
 from thunder_frontend.tensors.traced_tensor import TracedTensor
-from thunder_ir import Proxy, TensorProxy
+from thunder_ir import NumberProxy, Proxy, TensorProxy, is_unknown
 from thunder_ir.unknown import surely_equal
 
 TABLES = (
@@ -34,6 +35,7 @@ class Counterparts:
 
     Args:
         world: what is outside.
+        layouts: tells how tensors with open sizes will be laid out.
 
     Attributes:
         of: the counterpart of an object, by its ``id``.
@@ -42,8 +44,9 @@ class Counterparts:
         reads: the tensors of the outside world that were compared.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, layouts: Layouts) -> None:
         self._world = world
+        self._layouts = layouts
         self.of: dict[int, Any] = {}
         self._taken: dict[int, Any] = {}
         self.given: dict[int, TracedTensor] = {}
@@ -106,7 +109,7 @@ class Counterparts:
         require(isinstance(second, torch.Tensor) and not isinstance(second, TracedTensor))
         if id(first) not in self.of:
             with torch._C.DisableTorchFunction():
-                require(metadata_of(first) == metadata_of(second))
+                require(metadata_of(first) == metadata_of(second))  # sizes that are left open have a mark
             self._match_attributes(first.__dict__, second.__dict__)
             self.reads.append(first)
         self.pair(first, second)
@@ -121,6 +124,8 @@ class Counterparts:
         cls = first.__class__
         if isinstance(first, TracedTensor):
             self._match_given(first, second)
+        elif isinstance(first, NumberProxy):
+            require(first is second)
         elif is_value(first):
             require(same_value(first, second))
         elif cls is tuple or cls is dict:
@@ -140,15 +145,22 @@ class Counterparts:
         require(isinstance(second, TracedTensor) and all(t is not second for t in self.given.values()))
         if first is not second:
             a, b = first._proxy, second._proxy
-            require(first.source is None and second.source is None and a.strides is not None)
+            require(first.source is None and second.source is None)
             require(first._leaf is None and second._leaf is None)
             require(first._stands_for is second._stands_for and not first.attributes() and not second.attributes())
             require(first._memory.outside == second._memory.outside and _same_metadata(a, b))
+            require(self._same_strides(first, second))
             require((first._viewed_as is None) == (second._viewed_as is None))
         for tensor in (first, second):
             require(tensor._seen == tensor._memory.version and tensor._made == tensor._versions.count)
         self.given[id(first)] = second
         self.names[first._proxy.name] = second._proxy
+
+    def _same_strides(self, first: TracedTensor, second: TracedTensor) -> bool:
+        a, b = first._proxy, second._proxy
+        if a.strides is not None or b.strides is not None or any([is_unknown(d) for d in a.shape]):
+            return a.strides is not None and surely_equal(a.strides, b.strides)
+        return self._layouts.strides(first) == self._layouts.strides(second)
 
 
 def require(same: bool) -> None:
@@ -163,12 +175,19 @@ def require(same: bool) -> None:
 
 def _same_metadata(a: TensorProxy, b: TensorProxy) -> bool:
     return (
-        surely_equal(a.shape, b.shape)
+        len(a.shape) == len(b.shape)
+        and all(map(_same_size, a.shape, b.shape))
         and a.dtype is b.dtype
         and a.device == b.device
-        and surely_equal(a.strides, b.strides)
         and a.requires_grad == b.requires_grad
     )
+
+
+def _same_size(a: Any, b: Any) -> bool:
+    """Whether two sizes are the same in every call; to compare open ones would demand it of all calls."""
+    if a is b or (a.__class__ is int and b.__class__ is int):
+        return bool(a == b)
+    return is_unknown(a) and is_unknown(b) and surely_equal(a, b)
 
 
 __all__ = ["Counterparts", "Unlike", "require"]

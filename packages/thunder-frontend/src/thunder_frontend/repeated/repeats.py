@@ -15,11 +15,9 @@ import torch
 
 from thunder_frontend.guards import environment
 from thunder_frontend.lookasides.module_calls import Again
-from thunder_frontend.outside.world import World
 from thunder_frontend.repeated.counterparts import Unlike
-from thunder_frontend.repeated.replay import Recording, Replay, Run
-from thunder_frontend.tensors.traced_tensor import TracedTensor
-from thunder_ir import Builder, NumberProxy, Proxy, TensorProxy
+from thunder_frontend.repeated.replay import Recording, Replay, Run, is_of_numbers
+from thunder_ir import BoundSymbol, NumberProxy, TensorProxy, is_unknown
 
 REMEMBERED = 4
 """How many runs of modules of one class are compared with a call: models alternate between a few kinds of block."""
@@ -29,22 +27,12 @@ class Repeats:
     """Remembers how modules ran in one acquisition.
 
     Args:
-        world: what is outside.
-        builder: of the trace being recorded.
-        tensors: finds the traced tensor of a tensor of the outside world.
-        wrap: makes a traced tensor with memory of its own.
+        recording: where what is played again is taken in and recorded.
         state: everything that a call depends on besides the module and its arguments, as values that compare equal.
     """
 
-    def __init__(
-        self,
-        world: World,
-        builder: Builder,
-        tensors: Callable[[torch.Tensor], TracedTensor | None],
-        wrap: Callable[[TensorProxy], TracedTensor],
-        state: Callable[[], Any],
-    ) -> None:
-        self._recording = Recording(world, builder, tensors, wrap)
+    def __init__(self, recording: Recording, state: Callable[[], Any]) -> None:
+        self._recording = recording
         self._state = state
         self._runs: dict[Any, list[Run]] = {}
 
@@ -73,7 +61,7 @@ class Repeats:
         bound = self._recording.builder.bound_symbols[run.begins :]
         if self._state_now() != run.state:
             return
-        if any([_is_open(p) for b in bound for p in b.outputs]):  # the second call would have sizes of its own
+        if any([_finds_out(b) for b in bound]):  # the second call would have numbers and sizes of its own
             return
         run.result = result
         run.facts = slice(run.facts.start, len(self._recording.world.log))
@@ -83,11 +71,14 @@ class Repeats:
         del runs[:-REMEMBERED]
 
 
-def _is_open(proxy: Proxy) -> bool:
-    """Whether a value is a number, or has dimensions, that only the run of a program tells."""
-    return isinstance(proxy, NumberProxy) or (
-        isinstance(proxy, TensorProxy) and any(d.__class__ is not int for d in proxy.shape)
-    )
+def _finds_out(bound: BoundSymbol) -> bool:
+    """Whether a call returns a number, or what has dimensions, that only the run of a program tells."""
+    for proxy in bound.outputs:
+        if isinstance(proxy, NumberProxy) and not is_of_numbers(bound):
+            return True
+        if isinstance(proxy, TensorProxy) and any([is_unknown(d) for d in proxy.shape]):
+            return True
+    return False
 
 
 __all__ = ["Repeats"]

@@ -14,11 +14,13 @@ import torch
 
 from thunder_frontend.guards import EmptyGuard, HeldPartGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
 from thunder_frontend.kinds import CODE, VALUES, is_value
+from thunder_frontend.outside.left_open import NUMBERS
 from thunder_frontend.outside.world import World
 from thunder_frontend.repeated.counterparts import Counterparts, Unlike, require
 from thunder_frontend.sources import Source, held
+from thunder_frontend.tensors.layouts import Layouts
 from thunder_frontend.tensors.traced_tensor import TracedTensor
-from thunder_ir import BoundSymbol, Builder, TensorProxy
+from thunder_ir import BoundSymbol, Builder, NumberProxy, TensorProxy
 from thunder_ir.trees import flat_proxies
 
 OF_ONE_OBJECT = frozenset({EmptyGuard, HeldPartGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard})
@@ -61,12 +63,14 @@ class Recording:
         builder: of the trace being recorded.
         tensors: finds the traced tensor of a tensor of the outside world.
         wrap: makes a traced tensor with memory of its own.
+        layouts: tells how tensors with open sizes will be laid out.
     """
 
     world: World
     builder: Builder
     tensors: Callable[[torch.Tensor], TracedTensor | None]
     wrap: Callable[[TensorProxy], TracedTensor]
+    layouts: Layouts
 
 
 class Replay:
@@ -85,7 +89,7 @@ class Replay:
         self.recording = recording
         self.run = run
         self.call = (module, args, kwargs)
-        self.pairs = Counterparts(self.world)
+        self.pairs = Counterparts(self.world, recording.layouts)
         self.counterparts, self.names = self.pairs.of, self.pairs.names
         self._sources: dict[int, Source] = {}
         self._moves: dict[int, Source] = {}
@@ -172,6 +176,7 @@ class Replay:
         if slot is None and self._depends(base, *(key if kind == "call" else ())):
             second = self._evaluated(Source(base, kind, key))
             self.pairs.match(value, second)
+            self._require_fixed(base, kind, key, value, second)
             return lambda: self.world.read(self._moved(base), kind, key, second)
         container = None if slot is None else self.pairs.paired(slot[0], base)
         if container is None:
@@ -185,7 +190,15 @@ class Replay:
         self.pairs.match(value, second)
         owner = self.counterparts[id(base.held)]
         source = self.world.source_of
+        self._require_fixed(base, kind, key, value, second, slot[0])
         return lambda: self.world.read(_known(source(owner)), kind, key, second, (container, slot[1]))
+
+    def _require_fixed(self, base: Source, kind: str, key: Any, first: Any, second: Any, container: Any = None) -> None:
+        """A number that is left open is one of its own in each module."""
+        if first.__class__ in NUMBERS and self.world.left_open is not None:
+            leaves_open = self.world.leaves_open
+            require(not leaves_open(first, Source(base, kind, key), container))
+            require(not leaves_open(second, Source(self._moved(base), kind, key), container))
 
     def _guard(self, guard: Any, what: tuple[Any, ...]) -> Callable[[], Any] | None:
         source = guard.source
@@ -287,6 +300,8 @@ class Replay:
     def _record(self, bound: list[BoundSymbol]) -> None:
         builder, names = self.recording.builder, self.names
         for b in bound:
+            if is_of_numbers(b):  # those that were computed are the same
+                continue
             for proxy in b.outputs:
                 names[proxy.name] = proxy.renamed(builder.names.fresh(proxy.prefix))
             builder.bound_symbols.append(b.renamed(names))
@@ -299,12 +314,17 @@ class Replay:
                 return lambda: second
             fresh = first._memory.root is first and first._viewed_as is None and first.source is None
             require(fresh and not first._memory.version and not first.attributes() and not first._memory.outside)
-            return lambda: self.recording.wrap(self.names[first._proxy.name])  # type: ignore[arg-type]
-        if is_value(first):
+            return lambda: self._made(first)
+        if is_value(first) or isinstance(first, NumberProxy):
             return lambda: first
         require(first.__class__ is tuple)
         parts = [self._result(item) for item in first]
         return lambda: tuple([part() for part in parts])
+
+    def _made(self, first: TracedTensor) -> TracedTensor:
+        second = self.recording.wrap(self.names[first._proxy.name])  # type: ignore[arg-type]
+        self.recording.layouts.alike(second, first)
+        return second
 
 
 def _known(source: Source | None) -> Source:
@@ -320,14 +340,19 @@ def _sources(guard: Any) -> Iterator[Source]:
             yield from (v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Source))
 
 
+def is_of_numbers(bound: BoundSymbol) -> bool:
+    """Whether a call computes numbers of numbers."""
+    return isinstance(bound.output, NumberProxy) and all([isinstance(p, NumberProxy) for p in bound.inputs])
+
+
 def _free(bound: list[BoundSymbol]) -> frozenset[str]:
-    """Return the names of the proxies that calls read and do not define."""
+    """Return the names of the tensors that calls read and do not define; numbers are the same in all calls."""
     defined: set[str] = set()
     free: set[str] = set()
     for b in bound:
-        free.update(p.name for p in b.inputs if p.name not in defined)
+        free.update(p.name for p in b.inputs if p.name not in defined and not isinstance(p, NumberProxy))
         defined.update(p.name for p in flat_proxies(b.output))
     return frozenset(free)
 
 
-__all__ = ["Recording", "Replay", "Run"]
+__all__ = ["Recording", "Replay", "Run", "is_of_numbers"]

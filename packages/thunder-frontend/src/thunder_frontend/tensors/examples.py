@@ -47,6 +47,7 @@ class Examples:
         self._inputs = inputs
         self._made: dict[str, Any] = {}
         self._producers: dict[str, BoundSymbol] = {}
+        self._alike: dict[str, str] = {}
         self._seen = 0
         self._last: BoundSymbol | None = None
 
@@ -63,6 +64,10 @@ class Examples:
     def assume(self, proxy: TensorProxy) -> None:
         """Let a value that nothing in the trace computes be laid out as its proxy says, else without gaps."""
         self._made[proxy.name] = fake_of(proxy)
+
+    def alike(self, proxy: TensorProxy, other: TensorProxy) -> None:
+        """Let a value that has memory of its own be laid out as another: what leads to it need not be run."""
+        self._alike[proxy.name] = other.name
 
     def rewritten(self) -> None:
         """Take note that calls were put in the place of others."""
@@ -87,6 +92,13 @@ class Examples:
     def _compute(self, name: str) -> None:
         todo = [name]
         while todo:
+            other = self._alike.get(todo[-1])
+            if other is not None:
+                if other in self._made:
+                    self._made[todo.pop()] = _in_other_memory(self._made[other])
+                else:
+                    todo.append(other)
+                continue
             bound = self._producers[todo[-1]]
             missing = [p.name for p in bound.inputs if p.name not in self._made and not isinstance(p, NumberProxy)]
             if missing:
@@ -154,6 +166,12 @@ class Examples:
         if tree.__class__ is slice:
             return slice(self._filled(tree.start), self._filled(tree.stop), self._filled(tree.step))
         return tree
+
+
+def _in_other_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor without data, laid out as another."""
+    with torch._C.DisableTorchFunction(), fake_mode():
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
 
 
 def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -57,6 +57,10 @@ class Layouts:
         with torch._C.DisableTorchFunction():
             self._examples.assume(proxy)
 
+    def alike(self, tensor: TracedTensor, other: TracedTensor) -> None:
+        """Let a tensor be laid out as another one; each has memory of its own."""
+        self._examples.alike(tensor._first, other._first)
+
     def shared(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: TracedTensor
     ) -> list[tuple[bool, bool]]:
