@@ -108,10 +108,12 @@ class _Cotangents:
     Args:
         of: those that something computes.
         zero: names of values that have one of zeros, beside what there is in ``of``.
+        taken: names of the sums of those that were taken, by the name of the value.
     """
 
     of: dict[str, TensorProxy] = field(default_factory=dict)
     zero: set[str] = field(default_factory=set)
+    taken: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, cotangent: TensorProxy, builder: Builder) -> None:
         before = self.of.get(name)
@@ -125,7 +127,10 @@ class _Cotangents:
             self.of[name] = language.resolve("add")(before, cotangent)
 
     def take(self, name: str) -> TensorProxy | None:
-        return self.of.pop(name, None)
+        found = self.of.pop(name, None)
+        if found is not None:
+            self.taken[name] = found.name
+        return found
 
     def gradient(self, value: TensorProxy, builder: Builder) -> TensorProxy | None:
         """Return what came together for an input, ``None`` if nothing did."""
@@ -151,6 +156,7 @@ class _Differentiator:
         self.renamed: dict[str, Any] = {}
         self.traits = Traits()
         self.zeros: tuple[tuple[str, tuple[int, ...]], ...] = ()
+        self.totals: tuple[tuple[str, str], ...] = ()
 
     # Forward ------------------------------------------------------------------------------------------------------
 
@@ -277,6 +283,8 @@ class _Differentiator:
                 for p, w in zip(trace.inputs, self.wanted, strict=True)
             ]
         self.zeros = self.reached([p.name for p in trace.inputs if p.name in sums.zero], results)
+        taken = [(c.name, sums.taken.get(out.name, c.name)) for c, out in zip(cotangents, results, strict=True)]
+        self.totals = tuple([(own, total) for own, total in taken if own != total])
         return cotangents, gradients
 
     def reached(self, inputs: list[str], results: Sequence[Proxy]) -> tuple[tuple[str, tuple[int, ...]], ...]:
@@ -352,7 +360,7 @@ class _Differentiator:
         if mapping:
             kept = [bound.substituted(mapping) for bound in kept]
             output = substitute(output, mapping)
-        tag = TakesCotangents(takes, self.zeros)
+        tag = TakesCotangents(takes, self.zeros, self.totals)
         return Trace(
             f"{trace.name}_joint",
             (*trace.inputs, *cotangents),

@@ -30,10 +30,13 @@ class TakesCotangents:
         flags: for each value that its program returns, whether there is a cotangent for it.
         zeros: inputs whose gradients have zeros among their terms, which nothing computes: the name of each, and which
             of the cotangents reach it.
+        totals: results that others are computed from: the name of the cotangent of each, and of its sum with what comes
+            from the others.
     """
 
     flags: tuple[bool, ...]
     zeros: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    totals: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,15 @@ def inputs_with_zeros(joint: Trace, present: Sequence[bool]) -> set[str]:
         present: for each cotangent, whether there is one.
     """
     return {name for name, reached_by in _tag_of(joint).zeros if any([present[i] for i in reached_by])}
+
+
+def totals_of(joint: Trace) -> dict[str, str]:
+    """Return the names of sums of cotangents, by those of the cotangents of results that other results are computed of.
+
+    Args:
+        joint: a joint trace, or one of the programs that it was cut into.
+    """
+    return dict(_tag_of(joint).totals)
 
 
 def _tag_of(joint: Trace) -> TakesCotangents:

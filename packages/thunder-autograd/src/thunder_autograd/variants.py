@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace
@@ -54,8 +54,35 @@ def specialised_backward(split: Split, present: Sequence[bool], needed: Sequence
     depending = {p.name for p in cotangents}
     zero = {p.name for p, there in zip(cotangents, present, strict=True) if not there}
     alias: dict[str, Any] = {}
-    kept: list[BoundSymbol] = []
-    for bound in backward.bound_symbols:
+    kept = without_zeros(backward.bound_symbols, depending, zero, alias)
+    if kept is None:
+        return None
+    gradients, made = remaining_gradients(split, backward.output, present, needed, depending, zero, alias)
+    given = [p for p, there in zip(cotangents, present, strict=True) if there]
+    return backward.replace(
+        inputs=(*backward.inputs[:count], *given),
+        bound_symbols=tuple(live_calls([*[bound for _, bound in kept], *made], flat_proxies(gradients))),
+        output=gradients,
+        provenance=Provenance("specialised_backward"),
+    )
+
+
+def without_zeros(
+    bound_symbols: Iterable[BoundSymbol], depending: set[str], zero: set[str], alias: dict[str, Any]
+) -> list[tuple[int, BoundSymbol]] | None:
+    """Return what is left of calls that are linear in some values where some of these are zero.
+
+    Args:
+        bound_symbols: the calls, in order.
+        depending: names of the values in which they are linear; those of all that depends on them are added.
+        zero: names of those that are zero; all that are zero because of them are added.
+        alias: gets what stands for sums of which one term is left.
+
+    Returns:
+        The identity of each call that is left, and what it is then; ``None`` where one mixes a zero with something else.
+    """
+    kept: list[tuple[int, BoundSymbol]] = []
+    for bound in bound_symbols:
         read = [p for p in bound.inputs if p.name in depending]
         made = [p.name for p in bound.outputs]
         if read:
@@ -69,26 +96,41 @@ def specialised_backward(split: Split, present: Sequence[bool], needed: Sequence
         elif missing:
             return None
         else:
-            kept.append(bound.substituted(alias))
-    builder = Builder(names_in(backward), DEFAULT.language)
+            kept.append((id(bound), bound.substituted(alias)))
+    return kept
+
+
+def remaining_gradients(
+    split: Split,
+    gradients: Sequence[Any],
+    present: Sequence[bool],
+    needed: Sequence[bool],
+    depending: set[str],
+    zero: set[str],
+    alias: dict[str, Any],
+) -> tuple[tuple[Any, ...], list[BoundSymbol]]:
+    """Return the gradients that are left once zeros are gone, and the calls that make zeros among them.
+
+    Args:
+        split: whose gradients.
+        gradients: those of its backward program.
+        present: for each cotangent, whether there is one.
+        needed: for each gradient, whether it is wanted.
+        depending, zero, alias: see :func:`without_zeros`.
+    """
+    builder = Builder(names_in(split.backward), DEFAULT.language)
     zeros = inputs_with_zeros(split.joint, present)
-    for value, gradient in zip(split.joint.inputs, backward.output, strict=False):
+    for value, gradient in zip(split.joint.inputs, gradients, strict=False):
         if gradient is not None and gradient.name not in depending and value.name not in zeros:
             zero.add(gradient.name)  # zeros that belong to a cotangent which is missing
     with recording(builder):
-        gradients = tuple(
+        left = tuple(
             [
                 _specialised(p, g if want else None, zero, alias, zeros, builder)
-                for p, g, want in zip(split.joint.inputs, backward.output, needed, strict=False)
+                for p, g, want in zip(split.joint.inputs, gradients, needed, strict=False)
             ]
         )
-    given = [p for p, there in zip(cotangents, present, strict=True) if there]
-    return backward.replace(
-        inputs=(*backward.inputs[:count], *given),
-        bound_symbols=tuple(live_calls([*kept, *builder.bound_symbols], flat_proxies(gradients))),
-        output=gradients,
-        provenance=Provenance("specialised_backward"),
-    )
+    return left, builder.bound_symbols
 
 
 def _specialised(
