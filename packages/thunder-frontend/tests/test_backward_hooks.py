@@ -266,17 +266,49 @@ def test_where_saved_tensors_are_kept_is_up_to_the_program():
     )
 
 
-def test_hooks_on_results_of_which_others_are_computed_are_refused():
+def test_hooks_on_results_of_which_others_are_computed_change_what_they_do_in_eager():
     def program(x):
         y = x * x
-        return y, (y * 3).sum()
+        return y, (y * 3).sum() + x.sum()
 
-    for function in (program, jit(program)):
-        x = torch.ones(3, requires_grad=True)
+    found, compiled = [], jit(program)
+    for function in (program, compiled, compiled):
+        x, seen = torch.ones(3, requires_grad=True), []
         y, total = function(x)
-        y.register_hook(lambda gradient: None if gradient is None else gradient * 10)
-        if function is program:
-            total.backward()
-        else:
-            with pytest.raises(RuntimeError, match="register a hook inside of the compiled function"):
-                total.backward()
+        y.register_hook(lambda gradient: gradient * 10)
+        y.register_hook(seen.append)
+        total.backward()
+        found.append([x.grad, *seen])
+    torch.testing.assert_close(found[1], found[0])
+    torch.testing.assert_close(found[2], found[0])
+
+
+def test_hooks_on_results_that_are_gone_are_called():
+    found = []
+    for function in (with_dropout, jit(with_dropout)):
+        torch.manual_seed(0)
+        x = torch.ones(3, requires_grad=True)
+        loss, h = function(x)
+        h.register_hook(lambda gradient: gradient * 10)
+        del h
+        loss.backward(retain_graph=True)
+        loss.backward()
+        found.append(x.grad)
+    torch.testing.assert_close(found[1], found[0])
+
+
+def with_dropout(x):
+    h = torch.nn.functional.dropout(x.sin(), 0.5)
+    return (h * h).sum() + x.sum(), h
+
+
+def test_hooks_on_results_that_others_view_are_refused():
+    def program(x):
+        y = x * x
+        return y, y[1:]
+
+    x = torch.ones(3, requires_grad=True)
+    y, part = jit(program)(x)
+    y.register_hook(lambda gradient: None if gradient is None else gradient * 10)
+    with pytest.raises(RuntimeError, match="register a hook inside of the compiled function"):
+        part.sum().backward()

@@ -20,14 +20,14 @@ from thunder_autograd.replay import Replay
 from thunder_autograd.rules import ZERO, JvpRule, Pullback, Through, VjpRule, jvp_rule, vjp_rule
 from thunder_autograd.split import Split, forward_and_backward, split_into_forward_and_backward
 from thunder_autograd.stages import Stage, Stages
-from thunder_autograd.traits import Traits, tensor_slots
+from thunder_autograd.traits import Trait, Traits, tensor_slots
 from thunder_autograd.variants import differentiable_gradients, specialised_backward
 
 __all__ = [
-    "DRAWS_APART", "ZERO", "Decision", "Joint", "JvpRule", "Pullback", "Pusher", "Replay", "Split", "Stage", "Stages", "Through", "Traits",
-    "VJPDual", "VjpRule", "__version__", "differentiable_gradients", "differentiable_outputs", "forward_and_backward",
-    "get_grad", "grad_transform_on_trace", "gradient_trace", "gradients", "jvp_rule", "jvp_transform_on_trace",
-    "put_grad", "put_grads", "register_augmented_forward", "register_backward", "register_grad", "rule_of_grad",
-    "specialised_backward", "split_into_forward_and_backward", "tensor_slots", "vjp_rule", "wanted_inputs",
-    "written_out",
+    "DRAWS_APART", "ZERO", "Decision", "Joint", "JvpRule", "Pullback", "Pusher", "Replay", "Split", "Stage", "Stages",
+    "Through", "Trait", "Traits", "VJPDual", "VjpRule", "__version__", "differentiable_gradients",
+    "differentiable_outputs", "forward_and_backward", "get_grad", "grad_transform_on_trace", "gradient_trace",
+    "gradients", "jvp_rule", "jvp_transform_on_trace", "put_grad", "put_grads", "register_augmented_forward",
+    "register_backward", "register_grad", "rule_of_grad", "specialised_backward", "split_into_forward_and_backward",
+    "tensor_slots", "vjp_rule", "wanted_inputs", "written_out",
 ]  # fmt: skip

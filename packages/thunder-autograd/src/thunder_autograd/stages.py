@@ -7,11 +7,11 @@ what it is given in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thunder_autograd.programs import ACCUMULATES, live_calls, names_in, totals_of
+from thunder_autograd.programs import ACCUMULATES, live_calls, totals_of
 from thunder_autograd.split import Split
 from thunder_autograd.traits import Traits
 from thunder_autograd.variants import remaining_gradients, without_zeros
@@ -138,7 +138,7 @@ class Stages:
     def _placed(self) -> list[int]:
         """Return the stage of each call: the first that has what it depends on; of what depends on nothing, the first
         that reads it."""
-        known: Mapping[str, int] = dict(self.arrivals)
+        known = dict(self.arrivals)
         places: list[int | None] = []
         for bound in self.calls:
             found = [known[p.name] for p in bound.inputs if p.name in known]

@@ -79,7 +79,8 @@ def without_zeros(
         alias: gets what stands for sums of which one term is left.
 
     Returns:
-        The identity of each call that is left, and what it is then; ``None`` where one mixes a zero with something else.
+        The identity of each call that is left, and what it is then; ``None`` where one mixes a zero with something
+        else.
     """
     kept: list[tuple[int, BoundSymbol]] = []
     for bound in bound_symbols:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -13,14 +12,16 @@ from torch import Tensor
 
 from thunder_autograd import (
     Split,
-    differentiable_gradients,
     forward_and_backward,
     specialised_backward,
 )
 from thunder_ir import AnyProxy, BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, Trace
 from thunder_ir.trees import flatten, unflatten
-from thunder_torch.linked_results import cut, leading_on, runs_again
+from thunder_torch.linked_results import Linked, Links, Pass
 from thunder_torch.randomness import Generators
+from thunder_torch.second_derivatives import SecondDerivatives
+from thunder_torch.sharing_results import SharingResults
+from thunder_torch.staged_backward import StagedBackward
 
 # ``Function.apply`` asks in Python whether functorch is active and whether ``setup_context`` is defined before it calls
 # this method, in the time of a small operation. A compiled function is entered only where neither is the case.
@@ -65,6 +66,8 @@ def connect_autograd(
     node = _Node(forward, backward, split, boxed, compile, differentiate, rule_of, overwritten)
     function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
     apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
+    if node.linked:
+        apply = Linked(node.links, name, node.sent).connected(apply)
     structure = split.forward.output[0]
     if _is_flat(structure):
         return apply  # type: ignore[no-any-return]
@@ -150,7 +153,7 @@ class _Node:
         self.wanted = tuple([g is not None for g in split.joint.output[1]])
         self.tensors = sum([isinstance(p, TensorProxy) for p in split.saved])
         self.variants: dict[Any, Any] = {}
-        self.second: _Second | None = None
+        self.second = SecondDerivatives(split, self.wanted, differentiate, rule_of, self.connected)
         saved = {p.name for p in split.saved}
         self.copied = _leading_to_saved(split, overwritten) if overwritten and compile is not None else []
         self.unsaved = [
@@ -159,13 +162,15 @@ class _Node:
             if isinstance(p, TensorProxy) and p.name not in saved and i not in self.copied
         ]
         self.generators = Generators.of(split.forward) if split.draws and compile is not None else None
-        self.leading_on = leading_on(split, self.leaves, self.positions)
-        self.runs_again = bool(self.leading_on) and compile is not None and runs_again(split)
+        self.links = Links.of(split, self.positions)
+        self.linked = compile is not None and any(self.links.levels)
+        self.staged = StagedBackward(split, self.links, self.positions, compile) if compile and self.linked else None
+        self.sharing = SharingResults(split, self.links, compile, differentiate)
 
     def forward(self) -> Any:
         """Make the static method that runs the forward program."""
         run, tensors, constant, unsaved = self.run_forward, self.tensors, self.constant, self.unsaved
-        copied, others_from = self.copied, self.leading_on
+        copied, others_from = self.copied, self.links.sharing
         keeps_inputs, generators = self.compile is not None, self.generators
         all_tensors = tensors == len(self.split.saved)
         structure = self.split.forward.output[0]
@@ -188,7 +193,7 @@ class _Node:
             if keeps_inputs:  # a second derivative starts from them; versions tell whether they are still the same
                 context.inputs = before, [inputs[i]._version for i in unsaved if not inputs[i].is_inference()]
             if others_from:
-                context.leading_on = [(i, weakref.ref(outputs[i]), others) for i, others in others_from]
+                context.sharing = [(i, weakref.ref(outputs[i]), others) for i, others in others_from]
             if constant:
                 context.mark_non_differentiable(*[outputs[i] for i in constant])
             return outputs
@@ -200,11 +205,15 @@ class _Node:
         run, positions, release = self.run_backward, self.positions, self.release
         all_outputs = positions == list(range(len(self.leaves)))
         all_tensors = self.tensors == len(self.split.saved)
-        is_grad_enabled, leads_on = torch.is_grad_enabled, bool(self.leading_on)
+        is_grad_enabled, shares, linked = torch.is_grad_enabled, bool(self.links.sharing), self.linked
 
         def backward(context: Any, *cotangents: Any) -> Any:
-            if leads_on:
-                self.look_at(context, cotangents)
+            if linked and context.passes:
+                current = context.passes.get(torch._C._current_graph_task_id())
+                if current is not None:
+                    return self.last(context, current, cotangents)
+            if shares:
+                self.sharing.look_at(context, cotangents, self.unchanged_inputs)
             if not all_outputs:
                 cotangents = tuple([cotangents[i] for i in positions])
             if is_grad_enabled():
@@ -222,49 +231,37 @@ class _Node:
 
         return staticmethod(backward)
 
-    def look_at(self, context: Any, cotangents: Sequence[Any]) -> None:
-        """Give results that retain their gradients what comes to these from other results, computed of them inside.
+    def sent(self, context: Any, current: Pass, places: Sequence[int]) -> list[Any]:
+        """Return what comes to results in some places from those that are computed of them."""
+        if all([i not in current.asked for i in places]):
+            return [None for _ in places]
+        if torch.is_grad_enabled():
+            found = self.differentiably_in_part(context, current, places)
+        else:
+            assert self.staged is not None
+            found = self.staged.send(current, self.saved_of(context), self.metadata_of(context))
+        return [found.get(i) for i in places]
 
-        Raises:
-            RuntimeError: a hook is to be called with such a gradient. It was called with a part.
-        """
-        for place, reference, others in context.leading_on:
-            result = reference()
-            if result is None or not (result.retains_grad or result._backward_hooks):
-                continue
-            if all([cotangents[i] is None for i in others]):
-                continue
-            if result._backward_hooks or torch.is_grad_enabled() or not self.runs_again:
-                raise RuntimeError(
-                    "the gradient of a result of a compiled function is looked at, of which other results were "
-                    "computed inside that are differentiated, too. Only the compiled function sees what comes from "
-                    "them, which is found out for retain_grad() alone, without create_graph and random numbers: "
-                    "register a hook inside of the compiled function, or compute the other results outside"
-                )
-            context.saved_tensors  # noqa: B018  (raises PyTorch's error where they are freed or were modified)
-            inputs = self.unchanged_inputs(context, range(len(context.inputs[0])))
-            found = self.from_others(place, inputs, result, others, cotangents)
-            result.grad = found if result.grad is None else result.grad + found
+    def last(self, context: Any, current: Pass, cotangents: Sequence[Any]) -> Any:
+        """Return the gradients once those of results were looked at on the way."""
+        current.cotangents.update([(i, c) for i, c in enumerate(cotangents) if self.links.levels[i] == 0])
+        if self.links.sharing:
+            every = [current.cotangents.get(i) for i in range(len(cotangents))]
+            self.sharing.look_at(context, every, self.unchanged_inputs)
+        if torch.is_grad_enabled():
+            return self.differentiably_in_part(context, current, None)
+        assert self.staged is not None
+        needed = [w and n for w, n in zip(self.wanted, context.needs_input_grad, strict=True)]
+        return self.staged.last(current, self.saved_of(context), self.metadata_of(context), needed)
 
-    def from_others(
-        self, place: int, inputs: Sequence[Any], result: Tensor, others: Sequence[int], cotangents: Sequence[Any]
-    ) -> Any:
-        """Return what comes to the gradient of a result from others."""
-        present = tuple([i for i in others if cotangents[i] is not None])
-        run = self.variants.get((place, present))
-        if run is None:
-            program = cut(self.split.program, self.leaves[place].name)
-            program = program.replace(output=tuple([self.leaves[i] for i in present]))
-            split = self.differentiate(program, wanted={program.inputs[-1].name})
-            forward, backward = [self.compile(trace).python_callable() for trace in split]
+    def saved_of(self, context: Any) -> Sequence[Any]:
+        """Return what the forward program saved."""
+        saved = context.saved_tensors
+        return saved if self.tensors == len(self.split.saved) else (*saved, *context.numbers)
 
-            def run(*values: Any) -> Any:
-                _, saved = forward(*values[: len(program.inputs)])
-                return backward(*saved, *values[len(program.inputs) :])[-1]
-
-            self.variants[place, present] = run
-        with torch.no_grad():
-            return run(*inputs, result.detach(), *[cotangents[i] for i in present])
+    def metadata_of(self, context: Any) -> Any:
+        """Return shapes, dtypes and devices of the results."""
+        return context._input_metadata
 
     def release(self, context: Any) -> None:
         """Let go of what was saved, and of inputs that were computed and that nobody else may need, as PyTorch does.
@@ -311,15 +308,51 @@ class _Node:
             raise RuntimeError(
                 "this compiled function was made without second derivatives: create_graph=True is refused"
             )
+        return self.differentiated_again(context, cotangents)
+
+    def connected(self, split: Split) -> Callable[..., Any]:
+        """Return what runs the program of gradients, which have gradients in turn."""
+        assert self.compile is not None
+        return connect_autograd(
+            self.compile(split.forward).python_callable(),
+            in_a_box(self.compile(split.backward)).python_callable(),
+            split,
+            boxed=True,
+            compile=self.compile,
+            differentiate=self.differentiate,
+            rule_of=self.rule_of,
+            name="CompiledGradient",
+        )
+
+    def differentiably_in_part(self, context: Any, current: Pass, places: Sequence[int] | None) -> Any:
+        """Compute gradients that have gradients of some results, or of the inputs, where results were looked at."""
+        given = {w.place: w.result() for w in context.watched if w.place in current.asked}
+        if any([result is None for result in given.values()]):
+            raise RuntimeError(
+                "a result of a compiled function has a hook on its gradient and is gone, so that gradients of the "
+                "results that were computed of it cannot be differentiated again; keep it until then"
+            )
+        cotangents = [current.cotangents.get(i) for i in self.positions]
+        wanted = None if places is None else tuple([i for i in places if i in given])
+        made = self.differentiated_again(context, cotangents, given, wanted)
+        return made if wanted is None else dict(zip(wanted, made, strict=True))
+
+    def differentiated_again(
+        self,
+        context: Any,
+        cotangents: Sequence[Any],
+        given: Mapping[int, Any] = MappingProxyType({}),
+        wanted: tuple[int, ...] | None = None,
+    ) -> Any:
+        """Run the program of the gradients, with the results that are ``given`` for what is computed of them."""
         context.saved_tensors  # noqa: B018  (raises PyTorch's error where they are freed or were modified)
-        if self.second is None:
-            self.second = self.make_second(self.compile)
-        inputs = self.unchanged_inputs(context, self.second.reads)
-        values = [*inputs, *self.with_zeros(context, cotangents)]
+        program = self.second.program(tuple(given), wanted)
+        inputs = self.unchanged_inputs(context, program.reads)
+        values = [*inputs, *given.values(), *self.with_zeros(context, cotangents)]
         if self.generators is None:
-            return self.second.run(*values)
+            return program.run(*values)
         with self.generators.replaying(context.states):
-            return self.second.run(*values)
+            return program.run(*values)
 
     def unchanged_inputs(self, context: Any, reads: Container[int]) -> Sequence[Any]:
         """Return the inputs of a call.
@@ -336,36 +369,6 @@ class _Node:
                     f"{inputs[i]._version}; expected version {version} instead"
                 )
         return inputs  # type: ignore[no-any-return]
-
-    def make_second(self, compile: Compile) -> _Second:
-        """Compile the program of the gradients, connected in turn, so that derivatives of any order exist."""
-        program, wanted = differentiable_gradients(self.split, self.rule_of)
-        split = self.differentiate(program, wanted=wanted)
-        run = connect_autograd(
-            compile(split.forward).python_callable(),
-            in_a_box(compile(split.backward)).python_callable(),
-            split,
-            boxed=True,
-            compile=compile,
-            differentiate=self.differentiate,
-            rule_of=self.rule_of,
-            name="CompiledGradient",
-        )
-        read = {p.name for b in program.bound_symbols for p in b.inputs} | {p.name for p in program.outputs}
-        return _Second(run, frozenset([i for i, p in enumerate(program.inputs) if p.name in read]))
-
-
-@dataclass(frozen=True, slots=True)
-class _Second:
-    """The gradients as a function that has gradients.
-
-    Args:
-        run: from inputs and cotangents to gradients.
-        reads: places of the inputs that it reads.
-    """
-
-    run: Callable[..., Any]
-    reads: frozenset[int]
 
 
 def in_a_box(trace: Trace) -> Trace:

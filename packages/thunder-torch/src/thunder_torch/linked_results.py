@@ -1,50 +1,240 @@
 """Results of one program that others of its results are computed from, as a loss is from the logits beside it.
 
-For autograd they are results of one call, and what comes to the gradient of one from another stays inside.
+The node of the program in the graph returns all of them; nodes above it, one for each step from results to what is
+computed of them, give the graph the ways that eager's has. They pass on what comes to them, and the program's node runs
+the backward program as a whole. Only where somebody looks at the gradient of such a result, as with a hook or
+``torch.autograd.grad``, does it run in stages, one for each of these nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from thunder_autograd import Split, Traits
-from thunder_ir import Trace
+import torch
+from torch import Tensor
+
+from thunder_autograd import Split, Trait, Traits
+from thunder_ir import OpTags, Trace
+from thunder_ir.trees import flatten
+
+_will_run = torch._C._will_engine_execute_node
+_task = torch._C._current_graph_task_id
 
 
-def leading_on(split: Split, leaves: Sequence[Any], positions: Sequence[int]) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the places of differentiable results that others are computed from, each with the places of those."""
-    program = split.program
-    if program is None or len(positions) < 2:
-        return []
-    places = {leaves[i].name: i for i in positions}
-    reached = {p.name: frozenset([places[p.name]]) if p.name in places else frozenset() for p in program.inputs}
-    others: dict[int, list[int]] = {}
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Which results of a program are computed from which.
+
+    Args:
+        levels: for each result how many steps it is from results that are computed from no other.
+        sources: for each level the places of the results that others are computed from, one level up or more.
+        sharing: results that others of the same memory are computed from, each with the places of these. They are of
+            one level, since who writes to one writes to all.
+    """
+
+    levels: tuple[int, ...]
+    sources: tuple[tuple[int, ...], ...]
+    sharing: tuple[tuple[int, tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, split: Split, positions: Sequence[int]) -> Links:
+        """Return the links between results of a program; ``positions`` are the places of the differentiable ones."""
+        program = split.program
+        if program is None or len(positions) < 2:
+            return cls((0,), ((),), ())
+        leaves = flatten(program.output)[0]
+        places = {leaves[i].name: i for i in positions}
+        origins = _origins(program, places)
+        memories = _memories(program)
+        levels, sharing = [0] * len(leaves), dict[int, list[int]]()
+        above: set[int] = set()
+        for place, found in origins.items():
+            memory = memories.get(leaves[place].name)
+            apart = [i for i in found if memories.get(leaves[i].name) != memory]
+            levels[place] = max([levels[i] + 1 for i in apart], default=0)
+            above.update(apart)
+            for i in set(found).difference(apart):
+                sharing.setdefault(i, []).append(place)
+        for i in positions:
+            levels[i] = levels[places[leaves[i].name]]
+        sources = tuple([tuple(sorted([i for i in above if levels[i] == n])) for n in range(max(levels))])
+        return cls(tuple(levels), sources, tuple([(i, tuple(others)) for i, others in sorted(sharing.items())]))
+
+
+def _origins(program: Trace, places: Mapping[str, int]) -> dict[int, frozenset[int]]:
+    """Return for the place of each result the places of those it is computed from, in the order of the program."""
+    reached: dict[str, frozenset[int]] = {}
+    found: dict[int, frozenset[int]] = {}
     for bound in program.bound_symbols:
-        sources = frozenset().union(*[reached.get(p.name, ()) for p in bound.inputs])
+        sources = frozenset[int]().union(*[reached.get(p.name, ()) for p in bound.inputs])
         for proxy in bound.outputs:
             flows = sources if getattr(proxy, "requires_grad", False) else frozenset()
             place = places.get(proxy.name)
             if place is not None:
-                for source in flows:
-                    others.setdefault(source, []).append(place)
+                found[place] = flows
                 flows |= {place}
-            reached[proxy.name] = flows
-    return [(source, tuple(found)) for source, found in sorted(others.items())]
+            if flows:
+                reached[proxy.name] = flows
+    return found
 
 
-def runs_again(split: Split) -> bool:
-    """Whether a program computes the same when it runs a second time, and does nothing else."""
-    traits, program = Traits(), split.program
-    return program is not None and not (split.draws or any(map(traits.has_effects, program.bound_symbols)))
+def _memories(program: Trace) -> dict[str, str]:
+    """Return for each value that may share memory with others the name of the first of these."""
+    traits, found = Traits(), dict[str, str]()
+    for bound in program.bound_symbols:
+        viewed = next(iter(bound.inputs), None)
+        shares = viewed is not None and (bound.has_tag(OpTags.SHAPE_OP) or traits.of(bound) is Trait.VIEW)
+        for proxy in bound.outputs:
+            found[proxy.name] = found.get(viewed.name, viewed.name) if shares and viewed is not None else proxy.name
+    return found
 
 
-def cut(program: Trace, name: str) -> Trace:
-    """Return a program that is given one of its values, the last input, for all that it computes of it."""
-    value = next(p for bound in program.bound_symbols for p in bound.outputs if p.name == name)
-    given = value.renamed(program.names().fresh("given"))
-    bound_symbols = [b.substituted({name: given}) for b in program.bound_symbols]
-    return program.replace(inputs=(*program.inputs, given), bound_symbols=tuple(bound_symbols))
+@dataclass(slots=True)
+class Watched:
+    """A result that others are computed from, and how to find out whether somebody looks at its gradient.
+
+    Args:
+        place: among the results.
+        level: see :class:`Links`.
+        result: the tensor, while it is alive.
+        node: the identity of its node; a write in place gives it another one.
+        hooks: on its gradient, which may outlive it.
+    """
+
+    place: int
+    level: int
+    result: weakref.ref[Tensor]
+    node: int
+    hooks: Mapping[int, Any]
+
+    @classmethod
+    def begin(cls, place: int, level: int, result: Tensor) -> Watched:
+        """Watch a result."""
+        hooks: OrderedDict[int, Any] = OrderedDict()
+        result._backward_hooks = hooks
+        node = result.grad_fn
+        node._register_hook_dict(result)  # type: ignore[union-attr]
+        return cls(place, level, weakref.ref(result), id(node), hooks)
+
+    def is_asked(self, for_some: bool) -> bool:
+        """Whether somebody looks, as far as one can tell.
+
+        Args:
+            for_some: whether gradients of some tensors only are computed, of which this may be one, or they are to have
+                gradients in turn.
+        """
+        if self.hooks:
+            return True
+        result = self.result()
+        return result is not None and id(result.grad_fn) == self.node and (for_some or result.retains_grad)
 
 
-__all__ = ["cut", "leading_on", "runs_again"]
+@dataclass(slots=True, eq=False)
+class Pass:
+    """One pass of autograd's engine over a program whose results somebody looks at.
+
+    Args:
+        asked: the places of results whose gradients somebody looks at.
+        cotangents: those that arrived, by the place of the result.
+        missing: for each stage of the backward program that ran, which of the cotangents for it there were not.
+        stage: what ran last.
+        handed: what it handed on.
+    """
+
+    asked: tuple[int, ...]
+    cotangents: dict[int, Any] = field(default_factory=dict)
+    missing: tuple[tuple[bool, ...], ...] = ()
+    stage: Any = None
+    handed: tuple[Any, ...] = ()
+
+
+class Linked:
+    """Connects the results of a program's node that are computed of one another.
+
+    Args:
+        links: which these are.
+        name: of the nodes.
+        send: computes, given the program's context and a pass, what comes to the results in some places.
+    """
+
+    def __init__(self, links: Links, name: str, send: Callable[[Any, Pass, Sequence[int]], Sequence[Any]]) -> None:
+        self.links, self.send = links, send
+        self.probe = torch.zeros((), requires_grad=True)  # no gradient is ever asked of it
+        self.members = [
+            tuple([i for i, at in enumerate(links.levels) if at == level]) for level in range(max(links.levels) + 1)
+        ]
+        self.applies = [self._node(level, name) for level in range(1, len(self.members))]
+
+    def connected(self, apply: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``apply`` with these nodes around that of the program."""
+        sources, members, probe, applies = self.links.sources, self.members, self.probe, self.applies
+
+        def apply_linked(*inputs: Any) -> Any:
+            results = apply(*inputs)
+            context = results[sources[0][0]].grad_fn
+            if context is None:
+                return results
+            raw, results = results, list(results)
+            for level, apply_level in enumerate(applies):
+                above = members[level + 1]
+                made = apply_level(probe, *[results[i] for i in sources[level]], *[raw[i] for i in above])
+                for place, result in zip(above, made, strict=True):
+                    results[place] = result
+            context.passes = {}
+            context.sharing = [(i, weakref.ref(results[i]), others) for i, others in self.links.sharing]
+            context.watched = [
+                Watched.begin(i, level, results[i]) for level, places in enumerate(sources) for i in places
+            ]
+            return tuple(results)
+
+        return apply_linked
+
+    def _node(self, level: int, name: str) -> Callable[..., Any]:
+        sources, members = self.links.sources[level - 1], self.members[level]
+        count, first = len(sources), 1 + len(sources)
+        nothing = (None,) * first
+
+        def forward(context: Any, probe: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
+            context.set_materialize_grads(False)
+            return tuple([value.detach() for value in values[count:]])
+
+        def backward(context: Any, *cotangents: Any) -> tuple[Any, ...]:
+            edges = context.next_functions
+            program = edges[first][0]
+            current = program.passes.get(_task())
+            if current is None:
+                current = self._begun(program, level, torch.is_grad_enabled() or not _will_run(edges[0][0]))
+            if current is None:
+                return (*nothing, *cotangents)
+            current.cotangents.update(zip(members, cotangents, strict=True))
+            return (None, *self.send(program, current, sources), *[None for _ in cotangents])
+
+        function = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+        return type(name, (torch.autograd.Function,), function).apply
+
+    @staticmethod
+    def _begun(program: Any, level: int, for_some: bool) -> Pass | None:
+        """Begin a pass in stages, if somebody looks at the gradient of a result below a level."""
+        asked = sorted([w.place for w in program.watched if w.level < level and w.is_asked(for_some)])
+        if not asked:
+            return None
+        task, passes = _task(), program.passes
+        passes[task] = current = Pass(tuple(asked))
+        torch.autograd.Variable._execution_engine.queue_callback(lambda: passes.pop(task, None))  # type: ignore[attr-defined]
+        return current
+
+
+def cut(program: Trace, names: Sequence[str]) -> Trace:
+    """Return a program that is given some of its values, the last inputs, for all that it computes of them."""
+    values = {p.name: p for bound in program.bound_symbols for p in bound.outputs}
+    fresh = program.names()
+    given = {name: values[name].renamed(fresh.fresh("given")) for name in names}
+    bound_symbols = [b.substituted(given) for b in program.bound_symbols]
+    return program.replace(inputs=(*program.inputs, *given.values()), bound_symbols=tuple(bound_symbols))
+
+
+__all__ = ["Linked", "Links", "Pass", "cut"]

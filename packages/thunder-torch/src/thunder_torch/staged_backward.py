@@ -1,0 +1,93 @@
+"""Backward programs that run in stages, where somebody looks at the gradients of results on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from thunder_autograd import Split, Stages
+from thunder_ir import Trace
+from thunder_torch.linked_results import Links, Pass
+
+
+class StagedBackward:
+    """The backward program of a split in stages, which are made at the first occasion.
+
+    Args:
+        split: whose backward program.
+        links: between the results.
+        positions: the places of the results that have cotangents.
+        compile: makes a program ready to run.
+    """
+
+    def __init__(self, split: Split, links: Links, positions: Sequence[int], compile: Callable[[Trace], Trace]) -> None:
+        self.split, self.links, self.positions, self.compile = split, links, positions, compile
+        self.stages: dict[tuple[int, ...], Stages] = {}
+        self.programs: dict[Any, Any] = {}
+
+    def send(self, current: Pass, saved: Sequence[Any], metadata: Sequence[Any]) -> dict[int, Any]:
+        """Run a stage; return what comes to the results that are seen next, by their places.
+
+        Args:
+            current: the pass, with the cotangents that arrived.
+            saved: by the forward program.
+            metadata: of the results.
+        """
+        _, sent, handed = self._run(current, saved, metadata, ())
+        current.handed = handed
+        return sent
+
+    def last(self, current: Pass, saved: Sequence[Any], metadata: Sequence[Any], needed: Sequence[bool]) -> Any:
+        """Run the last stage; return the gradients that are needed."""
+        return self._run(current, saved, metadata, needed)[0]
+
+    def _run(self, current: Pass, saved: Sequence[Any], metadata: Sequence[Any], needed: Sequence[bool]) -> Any:
+        stages = self.stages.get(current.asked)
+        if stages is None:
+            stages = self.stages[current.asked] = self._cut(current.asked)
+        index = len(current.missing)
+        arriving = [i for i, at in zip(self.positions, self._arrivals(current.asked), strict=True) if at == index]
+        cotangents = [current.cotangents.pop(i, None) for i in arriving]
+        missing = tuple([c is None for c in cotangents])
+        stage = self._stage(stages, current, missing, tuple(needed))
+        if stage is None:
+            cotangents = [
+                torch.zeros(metadata[i].shape, dtype=metadata[i].dtype, device=metadata[i].device) if c is None else c
+                for i, c in zip(arriving, cotangents, strict=True)
+            ]
+            missing = (False,) * len(missing)
+            stage = self._stage(stages, current, missing, tuple(needed))
+        current.missing = (*current.missing, missing)
+        current.stage, run = stage
+        made = run(*saved, *current.handed, *[c for c in cotangents if c is not None])
+        if index == stages.last:
+            return made, {}, ()
+        found, seen = iter(made[0]), [i for i in current.asked if self._stage_of(current.asked, i) == index + 1]
+        sent = {i: next(found) if comes else None for i, comes in zip(seen, current.stage.sent, strict=True)}
+        return None, sent, made[1]
+
+    def _stage(self, stages: Stages, current: Pass, missing: tuple[bool, ...], needed: tuple[bool, ...]) -> Any:
+        key = (current.asked, current.missing, missing, needed)
+        known = self.programs.get(key)
+        if known is None:
+            stage = stages.stage(len(current.missing), missing, current.stage, needed)
+            if stage is None:
+                return None
+            known = self.programs[key] = stage, self.compile(stage.program).python_callable()
+        return known
+
+    def _cut(self, asked: tuple[int, ...]) -> Stages:
+        return Stages(self.split, self._arrivals(asked), [self.positions.index(i) for i in asked])
+
+    def _arrivals(self, asked: tuple[int, ...]) -> list[int]:
+        return [self._stage_of(asked, i) for i in self.positions]
+
+    def _stage_of(self, asked: tuple[int, ...], place: int) -> int:
+        """Return the stage with which the cotangent of a result arrives: one more for each level that is looked at."""
+        levels = self.links.levels
+        return sum([level >= levels[place] for level in {levels[i] for i in asked}])
+
+
+__all__ = ["StagedBackward"]
