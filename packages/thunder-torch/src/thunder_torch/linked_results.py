@@ -21,6 +21,7 @@ from thunder_autograd import Split, Trait, Traits
 from thunder_ir import OpTags, Trace
 from thunder_ir.trees import flatten
 
+_APPLY = torch._C._FunctionBase.__dict__["apply"]
 _will_run = torch._C._will_engine_execute_node
 _task = torch._C._current_graph_task_id
 
@@ -214,7 +215,7 @@ class Linked:
             return (None, *self.send(program, current, sources), *[None for _ in cotangents])
 
         function = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-        return type(name, (torch.autograd.Function,), function).apply
+        return _APPLY.__get__(None, type(name, (torch.autograd.Function,), function))  # type: ignore[no-any-return]
 
     @staticmethod
     def _begun(program: Any, level: int, for_some: bool) -> Pass | None:
