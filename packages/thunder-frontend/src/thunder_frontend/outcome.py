@@ -25,6 +25,7 @@ from thunder_frontend.tensors.remade import (
     with_attributes,
     with_gradient,
     with_history,
+    with_retained_gradient,
 )
 from thunder_frontend.tensors.storage import current_value
 from thunder_frontend.tensors.traced_tensor import TracedTensor
@@ -85,6 +86,8 @@ class Outcome:
             made = self._leaf_template(traced) if traced._leaf is not None else self._value_template(traced)
             if traced._stands_for is not T and traced._leaf is None:
                 made = Built(AsClass(traced._stands_for), (made,))
+            if traced._retains and self.calls.requires_grad(traced):
+                made = Built(with_retained_gradient, (made,))
             gradient = traced.__dict__.get("_gradient") if traced._leaf is None else None
             if gradient is not None:
                 made = Built(with_gradient, (made, self._tensor_template(gradient)))

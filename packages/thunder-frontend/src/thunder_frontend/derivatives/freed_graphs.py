@@ -27,6 +27,18 @@ def descendants(bound_symbols: Sequence[BoundSymbol], names: set[str]) -> set[st
     return reached
 
 
+def computed_of_others(bound_symbols: Sequence[BoundSymbol], names: set[str]) -> set[str]:
+    """Return those of ``names`` that derivatives go through on their way to others of them."""
+    reached = descendants(bound_symbols, names)
+    return {
+        p.name
+        for bound in bound_symbols
+        if not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE) and any([p.name in reached for p in bound.inputs])
+        for p in bound.outputs
+        if p.name in names
+    }
+
+
 SECOND_TIME = (
     "Trying to backward through the graph a second time: a compiled program went through it before and freed it. "
     "Specify retain_graph=True there."
@@ -36,9 +48,6 @@ KEEPS_NOTHING = frozenset({
     "add", "cat", "clone", "copy", "mean", "neg", "rsub", "setitem", "stack", "sub", "sum", "contiguous",
 })  # fmt: skip
 """Names of operations of whose arguments autograd saves none, so that freeing them takes nothing away."""
-
-SCALES = frozenset({"div", "mul", "true_divide"})
-"""Names of those of which it saves none if the other argument is a number."""
 
 
 def freed(bound_symbols: Sequence[BoundSymbol], gone_through: Collection[str]) -> set[str]:
@@ -59,8 +68,6 @@ def freed(bound_symbols: Sequence[BoundSymbol], gone_through: Collection[str]) -
 def _keeps_something(bound: BoundSymbol) -> bool:
     if bound.has_tag(OpTags.VIEW) or bound.has_tag(OpTags.SHAPE_OP) or bound.has_tag(OpTags.CAST):
         return False
-    if bound.symbol.name in SCALES:
-        return len([p for p in bound.inputs if isinstance(p, TensorProxy)]) > 1
     return bound.symbol.name not in KEEPS_NOTHING
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from thunder_autograd import gradients as gradients_of
-from thunder_frontend.derivatives.freed_graphs import ancestors, check_not_freed, freed
+from thunder_frontend.derivatives.freed_graphs import ancestors, check_not_freed, descendants, freed
 from thunder_frontend.derivatives.outside_hooks import hooks_of
+from thunder_frontend.derivatives.retained_gradients import retain, retained_gradients
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.memory import is_dense
 from thunder_frontend.tensors.overwrites import WRITTEN_UNSEEN
@@ -45,7 +46,10 @@ def inner_backward(
                 raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         reached = ancestors(calls.builder.bound_symbols, [calls.value(r) for r in results])
         check_not_freed(reached, calls.spent)
-        leaves = _leaves(calls, reached, None if inputs is None else _listed(inputs))
+        asked = None if inputs is None else [calls.traced(t) for t in _listed(inputs)]
+        leaves = _leaves(calls, reached, asked)
+        inside = _inside(calls, reached, asked)
+        retained = retained_gradients(calls, results, inside, given, create_graph)
         if create_graph:
             found = calls.inner_gradients(results, leaves, given, create_graph=True, allow_unused=True)
         else:
@@ -58,6 +62,7 @@ def inner_backward(
         for leaf, made in zip(leaves, found, strict=True):
             if made is not None:
                 _accumulate(calls, leaf, made, create_graph)
+        retain(calls, inside, retained)
 
 
 def _listed(tensors: Any) -> list[Any]:
@@ -95,14 +100,16 @@ def _standing_for(bound_symbols: Sequence[BoundSymbol], leaves: Sequence[TracedT
     return found
 
 
-def _leaves(calls: Any, reached: set[str], asked: list[Any] | None) -> list[TracedTensor]:
+def _leaves(calls: Any, reached: set[str], asked: list[TracedTensor] | None) -> list[TracedTensor]:
     """Return the leaves whose gradients are accumulated."""
     if asked is not None:
-        traced = [calls.traced(t) for t in asked]
-        for tensor in traced:
-            if not calls.leaves.is_leaf(tensor):
-                raise AcquisitionError("backward(inputs=) inside of a compiled program takes leaves only")
-        return [t for t in traced if _root(t).name in reached]
+        for tensor in asked:
+            if tensor.source is not None and not calls.leaves.is_leaf(tensor):
+                raise AcquisitionError(
+                    f"backward(inputs=) inside of a compiled program would give {tensor.source}, which was computed "
+                    "outside, a gradient; use torch.autograd.grad"
+                )
+        return [t for t in asked if calls.leaves.is_leaf(t) and _root(t).name in reached]
     found = [t for t in calls.leaves.possible() if _root(t).name in reached]
     for tensor in found:
         if tensor._leaf is None and not calls.ask(tensor, "is_leaf", tensor._input.example.is_leaf):
@@ -111,6 +118,19 @@ def _leaves(calls: Any, reached: set[str], asked: list[Any] | None) -> list[Trac
                 "it; compute that inside as well, pass a detached tensor, or use torch.autograd.grad"
             )
     return found
+
+
+def _inside(calls: Any, reached: set[str], asked: list[TracedTensor] | None) -> list[TracedTensor]:
+    """Return the tensors on the way to the leaves that get gradients."""
+    if asked is None:
+        return [t for t in calls.leaves.retaining if calls.value(t).name in reached]
+    for tensor in asked:
+        if not calls.leaves.is_leaf(tensor):
+            calls.leaves.retain(tensor)
+    names = {calls.value(t).name for t in asked}
+    bounds = calls.builder.bound_symbols
+    through = names | descendants(bounds, names)
+    return [t for t in calls.leaves.retaining if calls.value(t).name in through & reached]
 
 
 def _recorded(

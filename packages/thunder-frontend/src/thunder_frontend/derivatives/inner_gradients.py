@@ -8,8 +8,10 @@ from typing import Any
 import torch
 
 from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
-from thunder_frontend.derivatives.freed_graphs import ancestors, check_not_freed, descendants, freed
+from thunder_frontend.derivatives.freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
+from thunder_frontend.derivatives.intermediates import beneath_hooks, marked, with_rule
 from thunder_frontend.derivatives.outside_hooks import with_hooks
+from thunder_frontend.derivatives.retained_gradients import retain, retained_gradients
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.tensors.levels import settle_gradients
 from thunder_frontend.tensors.write_calls import WriteCalls
@@ -83,11 +85,17 @@ def autograd_grad(
         bounds = calls.builder.bound_symbols
         gone_through = ancestors(bounds, results) & descendants(bounds, {p.name for p in wanted})
         check_not_freed(gone_through, calls.spent)
+        names = {p.name for p in wanted}
+        gone_through -= names - computed_of_others(bounds, names)
         if not (create_graph if retain_graph is None else retain_graph):
-            calls.spent.update(freed(bounds, gone_through - {p.name for p in wanted}))
+            calls.spent.update(freed(bounds, gone_through))
+        inside = [t for t in calls.leaves.retaining if calls.value(t).name in gone_through]
+        retained = retained_gradients(calls, outputs, inside, grad_outputs, create_graph)
     found = calls.inner_gradients(
         outputs, inputs, grad_outputs, *args, retain_graph=retain_graph, create_graph=create_graph, **kwargs
     )
+    with torch._C.DisableTorchFunction():
+        retain(calls, inside, retained)
     if calls.levels.stack:
         return found  # type: ignore[no-any-return]
     pairs = zip(map(calls.traced, _listed(inputs)), found, strict=True)
@@ -125,13 +133,18 @@ def _gradients(
     create_graph: bool,
 ) -> list[Any]:
     before = _with_open_draws(calls.builder.bound_symbols, calls.builder.names)
+    wanted = beneath_hooks(before, wanted)
     defined = {p.name for b in before for p in b.outputs}
-    joint, outside = _joint(before, defined, wanted, results, rule_of)
+    inside = [p for p in wanted if p.name in defined]
+    calls_before, marked_results, probes = marked(before, results, inside, calls.builder.names)
+    sought = [probes.get(p.name, p) for p in wanted]
+    joint, outside = _joint(calls_before, defined, sought, marked_results, with_rule(rule_of))
     differentiable = [c for c, flows in zip(cotangents, differentiable_outputs(joint), strict=True) if flows]
     known = {p.name: c for p, c in zip(joint.inputs[len(outside) :], differentiable, strict=True)}
+    known |= {probes[p.name].name: p for p in inside}
     _record(calls, joint, defined, known, create_graph)
     by_name = dict(zip(outside, joint.output[1], strict=True))
-    found = [by_name.get(p.name) for p in wanted]
+    found = [by_name.get(p.name) for p in sought]
     return [None if g is None else known.get(flat_proxies(g)[0].name, g) for g in found]
 
 
@@ -139,12 +152,12 @@ def _joint(
     before: Sequence[BoundSymbol], defined: set[str], wanted: Sequence[Any], results: Sequence[Any], rule_of: RuleOf
 ) -> tuple[Trace, list[str]]:
     """Return the joint trace of what leads from the wanted to the results, and the names of what it gets of that."""
-    names = {p.name for p in wanted}
-    inner = [b for b in before if not any(p.name in names for p in b.outputs)]
-    outside = {p.name: p for b in inner for p in b.inputs if p.name not in defined}
+    outside = {p.name: p for b in before for p in b.inputs if p.name not in defined}
     outside.update({p.name: p for p in wanted})
-    trace = Trace("inner", tuple(outside.values()), tuple(inner), tuple(results))
-    return grad_transform_on_trace(trace, rule_of=rule_of, wanted=names), list(outside)
+    made = {p.name for b in before for p in b.outputs}
+    outside = {name: p for name, p in outside.items() if name not in made}
+    trace = Trace("inner", tuple(outside.values()), tuple(before), tuple(results))
+    return grad_transform_on_trace(trace, rule_of=rule_of, wanted={p.name for p in wanted}), list(outside)
 
 
 def _record(calls: WriteCalls, joint: Trace, defined: set[str], known: dict[str, Any], create_graph: bool) -> None:

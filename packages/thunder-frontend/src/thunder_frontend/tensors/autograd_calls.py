@@ -103,9 +103,15 @@ def _kept_by_autograd(name: str) -> Callable[..., Any]:
     return answer
 
 
-for _name in ("_backward_hooks", "_post_accumulate_grad_hooks", "retains_grad", "grad_dtype"):
+for _name in ("_backward_hooks", "_post_accumulate_grad_hooks", "grad_dtype"):
     if hasattr(T, _name):
         answers(getter(_name))(_kept_by_autograd(_name))
+_retains_outside = _kept_by_autograd("retains_grad")
+
+
+@answers(getter("retains_grad"))
+def _retains_grad(calls: Any, tensor: T) -> bool:
+    return calls.traced(tensor)._retains or _retains_outside(calls, tensor)  # type: ignore[no-any-return]
 
 
 @answers(T.retain_grad)
@@ -114,11 +120,14 @@ def _retain_grad(calls: Any, tensor: T) -> None:
     traced = calls.traced(tensor)
     if not calls.requires_grad(traced):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if not calls.leaves.is_leaf(traced):
+    if calls.leaves.is_leaf(traced):
+        return
+    if traced.source is not None:
         raise AcquisitionError(
-            "retain_grad() inside of a compiled program, of a tensor that it computes, is not supported; return the "
-            "tensor and retain its gradient outside"
+            f"retain_grad() inside of a compiled program, of {traced.source}, which was computed outside, is not "
+            "supported; call it outside"
         )
+    calls.leaves.retain(traced)
 
 
 @answers(getter("grad"))

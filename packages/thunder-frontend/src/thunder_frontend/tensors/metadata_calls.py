@@ -167,6 +167,9 @@ def _deepcopy(calls: Any, tensor: T, memo: dict[int, Any]) -> Any:
         )
     contents = calls(laid_out, (calls(T.detach, (tensor,), {}), calls.layouts.strides(traced)), {})
     made = memo[id(tensor)] = calls.as_class(traced._stands_for, contents, calls.value(traced).requires_grad)
+    gradient = calls.leaves.gradient(traced)
+    if gradient is not None:
+        calls.leaves.set_gradient(calls.traced(made), _deepcopy(calls, gradient, memo))
     return made
 
 

@@ -67,6 +67,12 @@ def with_gradient(tensor: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+def with_retained_gradient(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor that keeps the gradients that come to it."""
+    tensor.retain_grad()
+    return tensor
+
+
 def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.Tensor:
     """Return a tensor, with the attributes that the program gave it."""
     tensor.__dict__.update(attributes)
@@ -123,4 +129,4 @@ class RemadeView:
         return made if self.index is None else made[self.index]
 
 
-__all__ = ["NoGraph", "RemadeView", "with_attributes", "with_gradient", "with_history"]
+__all__ = ["NoGraph", "RemadeView", "with_attributes", "with_gradient", "with_history", "with_retained_gradient"]

@@ -44,10 +44,11 @@ class TracedTensor(torch.Tensor):
     _shown: Any = None
     _hooked: bool = False
     _variable: bool = False
+    _retains: bool = False
 
     OWN = frozenset(
         "_proxy _first _memory _seen _made _versions _has_node _viewed_as _stands_for _strides_known _input _argument "
-        "_given _is_param _calls _gradient _leaf _recorded _became _past _shown _hooked _variable".split()
+        "_given _is_param _calls _gradient _leaf _recorded _became _past _shown _hooked _variable _retains".split()
     )
     """Names of the attributes that belong to Thunder."""
 

@@ -1,0 +1,250 @@
+"""Gradients inside of a program, by its inputs and by what it computes of them: what eager's are, and laid out so."""
+
+import copy
+
+import pytest
+import torch
+from torch.autograd import grad
+
+from thunder_frontend import jit
+
+PROGRAMS = []
+
+
+def program(function):
+    """File a program."""
+    PROGRAMS.append(function)
+    return function
+
+
+@program
+def by_a_value_and_an_input(x):
+    y = x.sin()
+    return grad(y.sum(), [y, x])
+
+
+@program
+def by_all_on_the_way(x):
+    y = x.sin()
+    z = y * y + x
+    return grad(z, [z, y, x], grad_outputs=torch.ones_like(z))
+
+
+@program
+def gradients_of_gradients(x):
+    y = x.sin()
+    z = y * y
+    found = grad(z.sum(), [y, x], create_graph=True)
+    return *found, *grad((found[0] * found[1]).sum(), [x, y, found[0]], allow_unused=True)
+
+
+@program
+def some_unused(x):
+    y, z = x.sin(), x.cos()
+    return grad(z.sum(), [y, x], allow_unused=True)
+
+
+@program
+def unused_and_not_allowed(x):
+    y, z = x.sin(), x.cos()
+    return grad(z.sum(), [y, x])
+
+
+@program
+def unused_and_materialised(x):
+    y, z = x.sin(), x.cos()
+    return grad(z.sum(), [y, x], allow_unused=True, materialize_grads=True)
+
+
+@program
+def again_where_the_graph_is_kept(x):
+    y = x.sin()
+    first = grad((y * y).sum(), y)
+    return *first, *grad((y * y * y).sum(), [y, x])
+
+
+@program
+def again_where_it_is_freed(x):
+    y = x.sin()
+    first = grad((y * y).sum(), [y, x])
+    return *first, *grad((y * y * y).sum(), x)
+
+
+@program
+def scaled_by_a_number_and_freed(x):
+    y = x * 2
+    y.sum().backward()
+    y.sum().backward()
+
+
+@program
+def by_a_view(x):
+    v = x[0]
+    return grad((v * v).sum(), [v, x])
+
+
+@program
+def by_a_view_that_is_not_used(x):
+    v = x[0]
+    return grad((x * x).sum() + v.detach().sum(), [v, x], allow_unused=True)
+
+
+@program
+def by_views_of_values(x):
+    y = x * 2
+    v = y[0]
+    return grad((v * v).sum() + y.sum(), [v, y, x])
+
+
+@program
+def by_what_is_written_to(x):
+    y = x * 2
+    v = y[0]
+    y.mul_(3)
+    return grad((v * v).sum() + y.sum(), [y, x])
+
+
+@program
+def by_a_view_that_is_written_to(x):
+    y = x * 2
+    v = y[0]
+    v.mul_(3)
+    return grad((v * v).sum() + y.sum(), [v, y, x])
+
+
+@program
+def through_random_numbers(x):
+    y = torch.nn.functional.dropout(x, 0.5)
+    return grad((y * y).sum(), [y, x])
+
+
+@program
+def by_several_results_of_one_call(x):
+    a, b = x.split(1)
+    return grad((a * b).sum(), [a, b, x])
+
+
+@program
+def several_results(x):
+    y = x.sin()
+    return grad([y.sum(), (y * x).sum(), y], [y, x], [torch.tensor(2.0), torch.tensor(3.0), torch.ones_like(y)])
+
+
+@program
+def by_itself(x):
+    y = x.sin()
+    return *grad(y, y, torch.ones_like(y)), *grad(x, x, torch.ones_like(x) * 2), *grad((y * 2).sum(), [y, y, x])
+
+
+@program
+def hooked(x):
+    y, z = x.sin(), x.cos()
+    y.register_hook(lambda g: g * 10)
+    z.register_hook(lambda g: g * 10)
+    return *grad((y * y).sum(), [y, x]), *grad((z * z).sum(), z)
+
+
+@program
+def retained(x):
+    y = x * 2
+    z = y.sin()
+    y.retain_grad()
+    z.retain_grad()
+    (y * z).sum().backward(retain_graph=True)
+    first = y.grad.clone()
+    y.sum().backward(gradient=torch.tensor(3.0))
+    return first, y.grad, z.grad, y.retains_grad, y
+
+
+@program
+def retained_where_gradients_are_returned(x):
+    y = x * 2
+    y.retain_grad()
+    s = (y * y).sum()
+    first = grad(s, x, retain_graph=True)
+    return *first, y.grad, *grad(s, [y, x])
+
+
+@program
+def retained_with_a_graph(x):
+    y = x * 2
+    y.retain_grad()
+    (y * y).sum().backward(create_graph=True)
+    return y.grad.requires_grad, y.grad, *grad(y.grad.sum(), x)
+
+
+@program
+def retained_and_written_to(x):
+    y = x.sin()
+    y.retain_grad()
+    y.mul_(2)
+    (y * y).sum().backward()
+    return y.grad
+
+
+@program
+def given_to_tensors_on_the_way(x):
+    y = x * 2
+    z = y.sin()
+    z.sum().backward(inputs=[y])
+    return y.grad, x.grad, z.grad
+
+
+LEAVES = {
+    "contiguous": lambda: torch.arange(1.0, 7).reshape(2, 3),
+    "transposed": lambda: torch.arange(1.0, 7).reshape(3, 2).t(),
+}
+
+
+def outcome(function, kind):
+    """Return what a program finds, with strides and flags; or what it raises."""
+    x = LEAVES[kind]().requires_grad_()
+    torch.manual_seed(0)
+    try:
+        found = function(x)
+    except RuntimeError as error:
+        return str(error).split(" (or ")[0].split(": ")[0], []
+    found = [*(found if isinstance(found, tuple) else (found,)), x.grad]
+    flags = [(t.stride(), t.requires_grad) if isinstance(t, torch.Tensor) else t for t in found]
+    return [t.detach() if isinstance(t, torch.Tensor) else t for t in found], flags
+
+
+@pytest.mark.parametrize("kind", LEAVES)
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_gradients_inside_are_those_of_eager(function, kind):
+    found, flags = outcome(jit(function), kind)
+    expected, expected_flags = outcome(function, kind)
+    if isinstance(expected, str):
+        assert found == expected
+    else:
+        torch.testing.assert_close(found, expected)
+        assert flags == expected_flags
+
+
+def test_a_result_retains_its_gradient_if_the_program_says_so():
+    def program(x):
+        y = x * 2
+        y.retain_grad()
+        return (y * y).sum(), y
+
+    found = []
+    for function in (program, jit(program)):
+        x = torch.ones(3, requires_grad=True)
+        loss, y = function(x)
+        loss.backward()
+        found.append((y.grad, y.retains_grad, x.grad))
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_a_copy_of_a_leaf_has_a_copy_of_its_gradient():
+    def program(x):
+        y = copy.deepcopy(x)
+        return y, y.grad, y.grad is x.grad
+
+    found = []
+    for function in (program, jit(program)):
+        x = torch.ones(3, requires_grad=True)
+        x.grad = torch.arange(3.0)
+        y, gradient, same = function(x)
+        found.append((y.detach(), y.grad, gradient, gradient is y.grad, same, y.requires_grad))
+    torch.testing.assert_close(found[1], found[0])
