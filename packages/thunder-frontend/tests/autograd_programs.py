@@ -547,3 +547,27 @@ def results_of_many_steps(wrap):
         lambda i, r: torch.autograd.grad(r[6].sum(), r[:6]),
         lambda i, r: ([t.retain_grad() for t in r], r[-1].backward(), [t.grad for t in (*r, *i)]),
     )
+
+
+def has_no_derivative(function):
+    """Return a program that differentiates something of which PyTorch has no derivative, and something beside it."""
+
+    def run(wrap):
+        x, y = leaf(3), leaf(3)
+        steps, beside = wrap(lambda x, y: (function(x, y), function(x, y).detach() * x))(x, y)
+        found = torch.autograd.grad(beside.sum(), x, retain_graph=True)
+        torch.autograd.grad((steps + beside).sum(), x)
+        return found
+
+    return run
+
+
+for _name, _function in {
+    "heaviside": torch.heaviside,
+    "floor_divide": torch.floor_divide,
+    "the_operator": lambda x, y: x // 2 + 2 // y,
+    "unique": lambda x, y: x.unique(),
+}.items():
+    _program = has_no_derivative(_function)
+    _program.__name__ = f"{_name}_has_no_derivative"
+    program(_program)

@@ -57,7 +57,7 @@ def acos(a: TensorProxy) -> TensorProxy:
 @derivatives(acos)
 def acos_map(a: TensorProxy, y: TensorProxy) -> Map:
     """``-d / sqrt(1 - a**2)``."""
-    return lambda d: -d * rsqrt(1 - a * a)
+    return lambda d: d * -rsqrt(1 - a * a)
 
 
 batches_elementwise(acos)
@@ -166,7 +166,7 @@ def cos(a: TensorProxy) -> TensorProxy:
 @derivatives(cos)
 def cos_map(a: TensorProxy, y: TensorProxy) -> Map:
     """``-d * sin(a)``."""
-    return lambda d: -d * sin(a)
+    return lambda d: d * -sin(a)
 
 
 batches_elementwise(cos)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 import thunder_lang as lang
 from thunder_ir import OpTags, TensorProxy
-from thunder_torch.symbol import torchsymbol
+from thunder_torch.symbol import requires_gradient, torchsymbol
 
 
 @torchsymbol(torch.where, tags=(OpTags.ELEMENTWISE,))
@@ -50,10 +50,10 @@ def clamp_max(a: TensorProxy, max: Any) -> TensorProxy:
     return lang.clamp(a, None, max)
 
 
-@torchsymbol(torch.heaviside, Tensor.heaviside, tags=(OpTags.ELEMENTWISE, OpTags.CONSTANT_FOR_DERIVATIVE))
+@torchsymbol(torch.heaviside, Tensor.heaviside, tags=(OpTags.ELEMENTWISE,))
 def heaviside(a: TensorProxy, values: TensorProxy) -> Any:
     """0 below zero, ``values`` at zero, 1 above."""
-    if a.dtype is not values.dtype:
+    if a.dtype is not values.dtype or requires_gradient(a, values):
         return NotImplemented
     step = lang.to(a > 0, a.dtype)
     return lang.where(lang.eq(a, 0), values, step)

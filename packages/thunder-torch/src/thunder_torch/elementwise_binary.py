@@ -12,7 +12,7 @@ from thunder_ir import Symbol, TensorProxy
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.metadata import metadata_of
-from thunder_torch.symbol import composed, torchsymbol
+from thunder_torch.symbol import composed, requires_gradient, torchsymbol
 
 
 def _binary(function: Any, *callables: Any, name: str = "") -> Symbol:
@@ -24,7 +24,14 @@ sub = _binary(lang.sub, torch.sub, Tensor.sub, torch.subtract, Tensor.subtract, 
 mul = _binary(lang.mul, torch.mul, Tensor.mul, torch.multiply, Tensor.multiply, Tensor.__mul__, Tensor.__rmul__)
 div = _binary(lang.div, torch.div, Tensor.div, torch.divide, Tensor.divide)
 true_divide = _binary(lang.true_divide, torch.true_divide, Tensor.true_divide, Tensor.__truediv__, Tensor.__div__)
-floor_divide = _binary(lang.floor_divide, torch.floor_divide, Tensor.floor_divide, Tensor.__floordiv__)
+
+
+def floor_divided(a: Any, b: Any) -> Any:
+    """The floor of ``a / b``; PyTorch has no derivative of it, and says so where one is asked for."""
+    return NotImplemented if requires_gradient(a, b) else lang.floor_divide(a, b)
+
+
+floor_divide = _binary(floor_divided, torch.floor_divide, Tensor.floor_divide, Tensor.__floordiv__, name="floor_divide")
 remainder = _binary(lang.remainder, torch.remainder, Tensor.remainder, Tensor.__mod__)
 fmod = _binary(lang.fmod, torch.fmod, Tensor.fmod)
 maximum = _binary(lang.maximum, torch.maximum, Tensor.maximum)
@@ -96,7 +103,7 @@ def reflected(function: Any, *callables: Any, name: str) -> Symbol:
 
 rsub_operator = reflected(lang.sub, Tensor.__rsub__, name="Tensor___rsub__")
 rtruediv_operator = reflected(lang.true_divide, Tensor.__rtruediv__, Tensor.__rdiv__, name="Tensor___rtruediv__")
-rfloordiv_operator = reflected(lang.floor_divide, Tensor.__rfloordiv__, name="Tensor___rfloordiv__")
+rfloordiv_operator = reflected(floor_divided, Tensor.__rfloordiv__, name="Tensor___rfloordiv__")
 rmod_operator = reflected(lang.remainder, Tensor.__rmod__, name="Tensor___rmod__")
 rpow_operator = reflected(lang.pow, Tensor.__rpow__, name="Tensor___rpow__")
 rlshift_operator = reflected(lang.bitwise_left_shift, Tensor.__rlshift__, name="Tensor___rlshift__")

@@ -183,6 +183,11 @@ def composed(function: Callable[..., Any], *callables: Any, tags: Iterable[OpTag
     return torchsymbol(*callables, name=name or function.__name__, tags=tags)(of_tensors)
 
 
+def requires_gradient(*values: Any) -> bool:
+    """Whether a derivative may go through a call with these arguments: PyTorch refuses some of which there is none."""
+    return any([isinstance(v, TensorProxy) and v.requires_grad and v.dtype.is_inexact for v in values])
+
+
 def _meta(
     origin: Any, decomposition: Callable[..., Any], quick: Callable[..., Any] | None, language: Language
 ) -> Callable[..., Any] | None:
@@ -245,4 +250,4 @@ def find_symbol(function: Any) -> Symbol | None:
         return None
 
 
-__all__ = ["BY_DECOMPOSITION", "SYMBOLS", "composed", "find_symbol", "torchsymbol"]
+__all__ = ["BY_DECOMPOSITION", "SYMBOLS", "composed", "find_symbol", "requires_gradient", "torchsymbol"]
