@@ -10,6 +10,7 @@ import changes_of_keys  # noqa: F401
 import changes_of_libraries  # noqa: F401
 import changes_of_library_calls  # noqa: F401
 import changes_of_modules  # noqa: F401
+import changes_of_native_callables  # noqa: F401
 import changes_of_native_state  # noqa: F401
 import changes_of_natively_called  # noqa: F401
 import changes_of_objects  # noqa: F401
@@ -151,3 +152,9 @@ def test_what_cannot_be_watched_is_refused(setup, body):
     scene = Scene([Case("unwatchable", setup, body, ())])
     with pytest.raises(AcquisitionError, match="outside of what a compiled program can watch|weakref.proxy|each call"):
         scene.call(jit(scene.program))
+
+
+def test_callables_that_code_in_c_only_holds_are_no_obstacle():
+    setup = "import random\nC1 = {'a': random.random, 'b': functools.partial(random.random), 'c': len}"
+    body = "y = y * len(list(C1.values())) * len(dict(C1)) * len([*C1.items()]) * len(repr(sorted(C1)))"
+    never_stale([Case("held", setup, body, ())], ["C1['d'] = 1"])

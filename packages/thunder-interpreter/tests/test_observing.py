@@ -2,7 +2,9 @@
 
 import collections
 import cProfile
+import functools
 import heapq
+import operator
 import re
 import sys
 
@@ -159,3 +161,59 @@ def test_format_strings_are_looked_into(template):
 
     assert text(interpret(program, callbacks=Watch())()) == text(program())
     assert ("rank" in read) == (".rank" in template)
+
+
+def test_callables_in_c_that_c_code_may_call_are_reported():
+    seen = []
+
+    class Watch(Callbacks):
+        def native_frame(self, frame, call):
+            pass
+
+        def native_callables(self, found, given):
+            seen.extend([(cls and cls.__name__, name, type(raw).__name__) for cls, name, raw in found])
+
+    class Sized:
+        __len__ = [1, 2].__len__
+        first = property(operator.itemgetter(0))
+
+        def __getitem__(self, index):
+            return index + 7
+
+    def program():
+        made = collections.defaultdict(functools.partial(getattr, 3, "real"))
+        return made["a"], len(Sized()), Sized().first, list(map([5].__getitem__, [0])), {len: 1}[len]
+
+    assert interpret(program, callbacks=Watch())() == program() == (3, 2, 7, [5], 1)
+    assert set(seen) == {
+        (None, "", "partial"),
+        (None, "", "itemgetter"),
+        ("Sized", "__len__", "method-wrapper"),
+        ("Sized", "first", "property"),
+    }
+
+
+@pytest.mark.parametrize("base", [list, dict, tuple, int, str, collections.OrderedDict, Exception])
+def test_properties_of_classes_derived_from_classes_in_c_are_interpreted(base):
+    class Derived(base):
+        seven = property(lambda self: seven())
+
+        def __getattr__(self, name):
+            return name * seven()
+
+    def seven():
+        return 7
+
+    interpreted = []
+
+    class Watch(Callbacks):
+        def call(self, fn, args, kwargs):
+            interpreted.append(fn)
+
+    def program():
+        derived = Derived()
+        derived.own = "own"
+        return derived.seven, derived.ab, derived.own
+
+    assert interpret(program, callbacks=Watch())() == program()
+    assert interpreted.count(seven) == 2

@@ -1,12 +1,13 @@
 """Attribute access as CPython does it, with the Python code it runs (descriptors, ``__getattr__``) interpreted."""
 
-from types import FunctionType, ModuleType, TracebackType
+from types import FunctionType, ModuleType, TracebackType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from thunder_interpreter._calls import Outcome, call, call_native
 from thunder_interpreter._frame import AnyFrame, Frame
 from thunder_interpreter._generators import RESUMABLE_TYPES
 from thunder_interpreter._generators import attribute as generator_attribute
+from thunder_interpreter._native_callables import KINDS, tell_of_held
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._traceback import interpreted_frame
@@ -21,6 +22,7 @@ keep_builtins(globals())
 OBJECT_GET = object.__dict__["__getattribute__"]
 TYPE_GET = type.__dict__["__getattribute__"]
 MODULE_GET = vars(ModuleType)["__getattribute__"]
+PECULIAR_GET = (TYPE_GET, MODULE_GET, super.__dict__["__getattribute__"])
 OBJECT_SET = object.__dict__["__setattr__"]
 OBJECT_DELETE = object.__dict__["__delattr__"]
 TYPE_SET = type.__dict__["__setattr__"]
@@ -36,9 +38,10 @@ class Access:
         getters: the Python functions of properties, by name.
         native_set: names that native ``setattr`` and ``delattr`` write so.
         fallback: the class' ``__getattr__``, if it is Python.
+        generic: whether ``get``, of whichever class in C, looks for descriptors as ``object.__getattribute__`` does.
     """
 
-    __slots__ = ("direct", "fallback", "get", "getters", "native", "native_set")
+    __slots__ = ("direct", "fallback", "generic", "get", "getters", "native", "native_set")
 
     def __init__(self, machine: "Machine", cls: type) -> None:
         self.native: set[str] = set()
@@ -46,6 +49,7 @@ class Access:
         self.getters: dict[str, Any] = {}
         self.native_set: set[str] = set()
         self.get = raw_attribute(cls, "__getattribute__")
+        self.generic = type(self.get) is WrapperDescriptorType and self.get not in PECULIAR_GET
         fallback = raw_attribute(cls, "__getattr__")
         self.fallback = fallback if python_function(machine, fallback) else None
 
@@ -107,9 +111,9 @@ def load_slowly(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
         if known.fallback is None:
             return looking_up(call(frame, get, [obj, name], {}), obj, name)
         return start(frame, falling_back(Call(get, obj, name), known.fallback, obj, name))
-    getter = find_getter(machine, obj, cls, name, get)
+    getter = instance_getter(machine, obj, cls, name) if known.generic else find_getter(machine, obj, cls, name, get)
     if getter is None:
-        always = get is OBJECT_GET and not runs_python(machine, cls, name)
+        always = known.generic and not runs_python(machine, cls, name)
         if known.fallback is None:
             if always:
                 known.native.add(name)
@@ -119,7 +123,7 @@ def load_slowly(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
         return push_or_fall_back(frame, obj, name, known)
     fn, args = getter
     if known.fallback is None:
-        if len(args) == 1 and get is OBJECT_GET:
+        if len(args) == 1 and known.generic:
             known.getters[name] = fn
         return looking_up(call(frame, fn, args, {}), obj, name)
     return start(frame, falling_back(Call(fn, *args), known.fallback, obj, name))
@@ -174,9 +178,7 @@ def falling_back(lookup: Call, fallback: Any, obj: Any, name: str) -> Protocol:
 
 
 def find_getter(machine: "Machine", obj: Any, cls: type, name: str, get: Any) -> tuple[Any, list[Any]] | None:
-    """The Python function (and its arguments) that computes an attribute, or ``None`` if native lookup is right."""
-    if get is OBJECT_GET:
-        return instance_getter(machine, obj, cls, name)
+    """As ``instance_getter``, where classes and modules are asked."""
     if get is TYPE_GET:
         return class_getter(machine, obj, cls, name)
     if get is MODULE_GET and raw_attribute(cls, name) is not None:
@@ -193,12 +195,15 @@ def find_getter(machine: "Machine", obj: Any, cls: type, name: str, get: Any) ->
 
 
 def instance_getter(machine: "Machine", obj: Any, cls: type, name: str) -> tuple[Any, list[Any]] | None:
-    """As ``find_getter``, for what ``object.__getattribute__`` does."""
+    """The Python function (and its arguments) that computes an attribute, or ``None`` if native lookup is right."""
     found = raw_attribute(cls, name)
     if found is None:
         return None
     kind = type(found)
     if kind is property:
+        if type(found.fget) in KINDS:
+            tell_of_held(machine, cls, name, found)
+            return found.fget, [obj]
         return (found.fget, [obj]) if python_function(machine, found.fget) else None
     if not kind.__flags__ & HEAP_TYPE:
         return None
@@ -213,7 +218,7 @@ def instance_getter(machine: "Machine", obj: Any, cls: type, name: str) -> tuple
 
 
 def class_getter(machine: "Machine", obj: Any, meta: type, name: str) -> tuple[Any, list[Any]] | None:
-    """As ``find_getter``, for what ``type.__getattribute__`` does: attributes of the class ``obj``."""
+    """As ``instance_getter``, for what ``type.__getattribute__`` does: attributes of the class ``obj``."""
     on_meta = raw_attribute(meta, name)
     if on_meta is not None and is_data(type(on_meta)):
         return instance_getter(machine, obj, meta, name)

@@ -90,6 +90,15 @@ class Callbacks:
         What with is not known. It is told only where ``native_frame`` is.
         """
 
+    def native_callables(self, found: list[tuple[type | None, str, Any]], given: Sequence[Any] | None) -> None:
+        """C code may call callables in C that call, or look into, what they are made of.
+
+        Args:
+            found: each such callable, such as a ``functools.partial`` of a builtin; where a class holds it as a special
+                method, or a property gets its value by it, with the class and the name; else with ``None`` and "".
+            given: what that code gets; ``None`` if the interpreter calls them, and each call that they make is seen.
+        """
+
     def special_methods(self, fn: Any, operands: list[Any]) -> None:
         """Special methods of the operands, some of them in Python, are about to do what ``fn`` does.
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from thunder_interpreter._decode import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, Program
 from thunder_interpreter._frame import AnyFrame, Frame
+from thunder_interpreter._native_callables import tell_of_special
 from thunder_interpreter._null import NULL
 from thunder_interpreter._observing import run_natively
 from thunder_interpreter._pristine import keep_builtins
@@ -288,8 +289,10 @@ def call_object(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any
     elif calling is not None and kind.__flags__ & HEAP_TYPE and hasattr(type(calling), "__get__"):
         bound = calling.__get__(fn, kind)
         if type(bound) is not MethodWrapperType and bound is not fn:
+            tell_of_special(machine, fn, "__call__")
             return call(frame, bound, args, kwargs)
     elif calling is not None and kind.__flags__ & HEAP_TYPE:
+        tell_of_special(machine, fn, "__call__")
         return call(frame, calling, args, kwargs)
     return call_native(frame, fn, args, kwargs)
 

@@ -15,6 +15,7 @@ from thunder_interpreter._decode import PROVENANCE
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
 from thunder_interpreter._log import Log
 from thunder_interpreter._machine import BY_NAME, Machine
+from thunder_interpreter._native_callables import Found
 from thunder_interpreter._native_stack import strip
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._provenance import Provenance
@@ -123,6 +124,8 @@ class Interpretation:
         self.programs: dict[int, Any] = {}
         self.types: dict[Any, Any] = {}
         self.python_classes: dict[type, bool | None] = {}
+        self.quiet: set[type] = set()
+        self.native_callables: dict[type, tuple[list[Found], bool]] = {}
         self.plain: set[type] = set()
         self.peculiar: set[type] = set()
         self.constructors: dict[type, Any] = {}
@@ -164,6 +167,8 @@ class Interpretation:
         """Drop what is known about classes, since one may have changed."""
         self.types.clear()
         self.python_classes.clear()
+        self.native_callables.clear()
+        self.quiet.clear()
         self.plain.clear()
         self.peculiar.clear()
         self.constructors.clear()

@@ -201,6 +201,8 @@ def with_module(frame: AnyFrame, names: Any) -> Any:
     caller = _classes.innermost(frame)
     if caller is None or not isinstance(names, dict) or "__module__" in names or "__name__" not in caller.globals:
         return names
+    if frame.machine.opaque_call is not None:
+        frame.machine.opaque_call(dict, [names], {})
     return {**names, "__module__": caller.globals["__name__"]}
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from thunder_interpreter import _generators
 from thunder_interpreter._calls import Outcome, Special, call_native
 from thunder_interpreter._frame import AnyFrame, Frame
+from thunder_interpreter._native_callables import KINDS
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._observing import run_natively
 from thunder_interpreter._operators import is_plain
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start, steer
-from thunder_interpreter._types import python_function, raw_attribute
+from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
 from thunder_interpreter._waiting import RaiseFrame
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
             return steer(frame, stepping(frame, Call(method, iterator), target))
         if method is None:
             raise TypeError(f"'{cls.__name__}' object is not an iterator")
-    value = run_natively(machine, next, [iterator, NULL], {}) if cls in CALLING_ITERATORS else next(iterator, NULL)
+    calls = cls in CALLING_ITERATORS or cls.__flags__ & HEAP_TYPE and type(raw_attribute(cls, "__next__")) in KINDS
+    value = run_natively(machine, next, [iterator, NULL], {}) if calls else next(iterator, NULL)
     if value is NULL:
         machine.iterations.pop(id(iterator), None)
         stack.pop()

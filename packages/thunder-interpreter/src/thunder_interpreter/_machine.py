@@ -95,6 +95,7 @@ class Machine:
     opaque_result: Any
     native_frame: Any
     native_call: Any
+    native_callables: Any
     truth: Any
     constant: Any
     raised: Any

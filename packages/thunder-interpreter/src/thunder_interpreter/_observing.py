@@ -4,7 +4,9 @@ Which functions C code calls cannot be known beforehand. So, wherever something 
 Python function, CPython itself reports the frames that are entered until the call returns.
 """
 
+import functools
 import gc
+import itertools
 import operator
 import sys
 from _lsprof import Profiler
@@ -17,12 +19,15 @@ from types import (
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
     ModuleType,
     NoneType,
     WrapperDescriptorType,
 )
 from typing import TYPE_CHECKING, Any
 
+from thunder_interpreter._native_callables import callables_in
 from thunder_interpreter._native_stack import own
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import DICT, HEAP_TYPE, MRO
@@ -43,46 +48,78 @@ DEPTH = 4
 CONTAINERS = (list, tuple, dict, set, frozenset)
 NEVER_CALL = frozenset({
     isinstance, issubclass, id, callable, super, list.append, list.extend, list.insert, list.clear, list.reverse,
-    list.copy, dict.keys, dict.values, dict.items, dict.clear, dict.copy,
+    list.copy, dict.keys, dict.values, dict.items, dict.clear, dict.copy, functools.partial, MethodType,
 })  # fmt: skip
 """C functions that call nothing of what they get, or nothing that would not be interpreted."""
+CALL_SPECIAL_METHODS = frozenset({
+    abs, all, any, bool, bytes, complex, dict, dir, divmod, enumerate, float, format, frozenset, hash, int, len, list,
+    max, min, next, pow, print, range, repr, reversed, round, set, slice, sorted, str, sum, tuple, vars, zip,
+})  # fmt: skip
+"""C functions that call special methods of what they get, and nothing else that would not be interpreted."""
 KINDS_OF_THOSE = frozenset({BuiltinFunctionType, MethodDescriptorType, type})
 QUIET_METHODS = frozenset("append extend insert clear reverse keys values items copy".split())
 """Methods of builtin containers that call nothing of what these hold."""
 KEYED_METHODS = frozenset("get pop setdefault add discard __getitem__ __setitem__ __delitem__ __contains__".split())
 """Methods of dicts and sets that compare keys."""
 
+COMPARED_AS_OBJECTS = frozenset({BuiltinFunctionType, functools.partial})
+"""Types of keys that call nothing when they are compared."""
 CODECS = frozenset({"encode", "decode"})
 """Methods of strings that may run functions which were registered for them."""
 
 
 def run_natively(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """``fn(*args, **kwargs)``; the Python functions that it runs are reported."""
-    if machine.native_frame is not None and calls_python(machine, fn, args, kwargs):
-        return observed(machine, fn, args, kwargs)
+    if machine.native_frame is not None:
+        called = called_by(fn, args, kwargs)
+        tell_of_callables(machine, called, fn, args, kwargs)
+        if called and any([may_run_python(machine, value) for value in called]) or runs_codec(fn):
+            return observed(machine, fn, args, kwargs)
     return fn(*args, **kwargs) if kwargs else fn(*args)
 
 
-def calls_python(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether C code may call a Python function that is among, or held by, what it is given."""
+def called_by(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+    """What C code may call, or call something of: what it is given, and itself."""
     if type(fn) in KINDS_OF_THOSE and fn in NEVER_CALL:
-        return False
+        return ()
+    own: tuple[Any, ...] = (fn.__self__,) if type(fn) is MethodWrapperType else (fn,)
     if type(fn) is BuiltinFunctionType:
         owner = fn.__self__
         if fn is operator.contains and isinstance(args[0], (dict, set)):  # however much they hold
-            return compares_keys(machine, args[0], args[1])
-        if fn.__name__ in CODECS and isinstance(owner, (str, bytes)):
-            return True
+            return keys_compared(args[0], args[1:])
         if isinstance(owner, CONTAINERS):
             if fn.__name__ in QUIET_METHODS:
-                return False
-            if fn.__name__ in KEYED_METHODS and isinstance(owner, (dict, set)):
-                return any([compares_keys(machine, owner, value) for value in args])
-        if type(owner) is not ModuleType and may_run_python(machine, owner):
-            return True
-    elif may_run_python(machine, fn):
-        return True
-    return any([may_run_python(machine, value) for value in (*args, *kwargs.values())])
+                return ()
+            if fn.__name__ in KEYED_METHODS and isinstance(owner, (dict, set)) and not computes_items(owner):
+                return keys_compared(owner, args)
+        own = () if type(owner) is ModuleType else (owner,)
+    return [value for value in (*own, *args, *kwargs.values()) if type(value) not in INERT]
+
+
+def computes_items(container: Any) -> bool:
+    """Whether a dict makes items that it does not have, by code in C."""
+    return isinstance(container, dict) and hasattr(type(container), "__missing__")
+
+
+def runs_codec(fn: Any) -> bool:
+    """Whether a C function is a method of strings that may run functions which were registered for it."""
+    return type(fn) is BuiltinFunctionType and fn.__name__ in CODECS and isinstance(fn.__self__, (str, bytes))
+
+
+def tell_of_callables(
+    machine: "Machine", called: Sequence[Any], fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    """Tell a tracer of callables in C that a call may call, or look into."""
+    if machine.native_callables is not None and called:
+        quiet = machine.run.quiet
+        odd = [value for value in called if type(value) not in quiet]
+        depth = 0 if type(fn) is FunctionType else DEPTH  # no C code: the module of an opaque function, say
+        found = [each for value in odd for each in callables_in(machine, value, parts_of, depth)]
+        if found and type(fn) in KINDS_OF_THOSE and fn in CALL_SPECIAL_METHODS:
+            found = [each for each in found if each[0] is not None]
+        if found:
+            own = () if getattr(fn, "__self__", None) is None else (fn.__self__,)
+            machine.native_callables(found, (*own, *args, *kwargs.values()))
 
 
 def with_keys(machine: "Machine", fn: Any, args: Sequence[Any], keys: Sequence[Any]) -> Any:
@@ -99,19 +136,18 @@ def with_keys(machine: "Machine", fn: Any, args: Sequence[Any], keys: Sequence[A
         for key in odd:
             machine.special_methods(hash, [key])
             machine.special_methods(operator.eq, [key, key])
-    if machine.native_frame is not None and any([compares_keys(machine, args[0], key) for key in odd or keys[:1]]):
-        return observed(machine, fn, args, {})
+    if machine.native_frame is not None:
+        called = keys_compared(args[0], odd)
+        tell_of_callables(machine, called, fn, args, {})
+        if called and any([may_run_python(machine, value) for value in called]):
+            return observed(machine, fn, args, {})
     return fn(*args)
 
 
-def compares_keys(machine: "Machine", container: Any, key: Any) -> bool:
-    """Whether looking for a key in a container may run Python; keys of one container are taken to be alike."""
-    if type(key) not in INERT and may_run_python(machine, key):
-        return True
-    if isinstance(container, (dict, set)):
-        for first in container:
-            return type(first) not in INERT and may_run_python(machine, first)
-    return False
+def keys_compared(container: Any, keys: Sequence[Any]) -> Sequence[Any]:
+    """What is compared where keys are looked for in a container; its own keys are taken to be alike."""
+    first = itertools.islice(container, 1) if isinstance(container, (dict, set)) else ()
+    return [key for key in (*keys, *first) if type(key) not in INERT and type(key) not in COMPARED_AS_OBJECTS]
 
 
 def may_run_python(machine: "Machine", value: Any, depth: int = DEPTH) -> bool:

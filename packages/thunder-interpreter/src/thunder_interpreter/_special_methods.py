@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from thunder_interpreter import _items, _operators, _truth
 from thunder_interpreter._calls import Outcome, Special, call, call_native
 from thunder_interpreter._frame import AnyFrame
+from thunder_interpreter._native_callables import tell_of_special
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
@@ -142,6 +143,7 @@ def checking(frame: AnyFrame, native: Any, name: str, obj: Any, cls: Any) -> Out
         hook = raw_attribute(type(cls), name)
         if python_function(machine, hook):
             return start(frame, checking_by_hook(hook, cls, obj))
+        tell_of_special(machine, cls, name, (cls, obj))
     return call_native(frame, native, [obj, cls], {})
 
 

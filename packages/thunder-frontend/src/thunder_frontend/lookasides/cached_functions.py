@@ -111,7 +111,7 @@ def _inside(value: Any) -> list[Any]:
 def _refuse_written(function: Any, value: Any) -> None:
     if isinstance(value, TracedTensor) and value._memory.version:
         raise AcquisitionError(
-            f"the program passes a tensor that it has written to {function.__name__}(), which has a cache: what that "
+            f"the program passes a tensor that it has written to {_name_of(function)}(), which has a cache: what that "
             "keeps is asked before the program runs; call it before the tensor is written, or pass it a copy"
         )
 
@@ -122,7 +122,7 @@ def _asked(keys: Keys, function: Any, given: tuple[Any, ...], names: tuple[str, 
     by_name = functools.partial(_call_by_name, function, names) if names else function
     source = world.source_of(by_name)
     if source is None:
-        source = held(by_name, function.__name__)
+        source = held(by_name, _name_of(function))
         world.know(by_name, source)
     with torch._C.DisableTorchFunction():
         answer = by_name(*[a.given if isinstance(a, TracedTensor) else a for a in given])
@@ -130,6 +130,10 @@ def _asked(keys: Keys, function: Any, given: tuple[Any, ...], names: tuple[str, 
     if isinstance(answer, torch.Tensor):  # inputs are taken after all guards, some of which rely on what the call did
         world.require(TypeGuard(Source(source, "call", sources), type(answer)), source, sources)
     return world.read(source, "call", sources, answer)
+
+
+def _name_of(function: Any) -> str:
+    return getattr(function, "__name__", "a function")  # of a partial there is none
 
 
 def _call_by_name(function: Any, names: tuple[str, ...], *values: Any) -> Any:
@@ -142,7 +146,7 @@ def _as_part_of_program(acquisition: Any, function: Any, args: tuple[Any, ...], 
     """Do what the function does, once for each combination of arguments."""
     world, cache = acquisition.world, acquisition.answered_by_cache
     if world.source_of(function) is not None:
-        world.hold(function.__wrapped__, function.__name__)
+        world.hold(function.__wrapped__, _name_of(function))
     key = (function, tuple(map(_fact, args)), tuple([(name, _fact(a)) for name, a in kwargs.items()]))
     if key not in cache or function.cache_parameters()["maxsize"] == 0:
         cache[key] = acquisition.interpreted(function.__wrapped__)(*args, **kwargs), (args, kwargs)

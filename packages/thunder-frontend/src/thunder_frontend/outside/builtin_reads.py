@@ -72,6 +72,7 @@ def found_in_dict(world: World, container: Any, key: Any) -> None:
         assert source is not None
         if source.is_held:
             world.part(container, str(source), "default_factory")
+            world.hold(container.default_factory, f"{source}.default_factory")
         else:
             world.attributes.found(container, "default_factory", container.default_factory)
         world.journal.note("item", container, key, MISSING)

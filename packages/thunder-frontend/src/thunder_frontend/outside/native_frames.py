@@ -24,6 +24,7 @@ import torch
 from thunder_frontend.journal import MISSING, contents_of
 from thunder_frontend.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, is_value, items_of, pairs_of
 from thunder_frontend.outside.class_reads import is_mutable
+from thunder_frontend.outside.native_callables import is_made_of_others
 from thunder_frontend.outside.queries import (
     hashable,
     is_asked_again,
@@ -60,12 +61,12 @@ class Names:
         changes_containers: whether it may change a container.
     """
 
-    globals: frozenset[str]
-    attributes: frozenset[str]
-    written_globals: frozenset[str]
-    written_attributes: frozenset[str]
-    written_variables: frozenset[str]
-    changes_containers: bool
+    globals: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    written_globals: frozenset[str] = frozenset()
+    written_attributes: frozenset[str] = frozenset()
+    written_variables: frozenset[str] = frozenset()
+    changes_containers: bool = False
 
     @property
     def writes(self) -> bool:
@@ -154,12 +155,28 @@ class NativeFrames:
             world.journal.expect("item", scope, name, scope.get(name, MISSING))
         return self._follow(reached, names)
 
-    def calls(self, fn: Any, code: types.CodeType) -> list[str]:
+    def called(self, callables: Sequence[Any], given: Sequence[Any], attributes: frozenset[str]) -> list[str]:
+        """Take in what callables in C may read, about to be called by code in C.
+
+        Args:
+            callables: with what they are made of.
+            given: what the code in C gets.
+            attributes: names that they may ask for.
+
+        Returns:
+            names of those whose answer is another one each time.
+        """
+        names = Names(attributes=attributes)
+        of_c = [fn for fn in callables if type(fn) is types.BuiltinFunctionType]
+        varying = [name for fn in of_c for name in self.calls(fn, names)]
+        return varying + self._follow([*given, *callables], names)
+
+    def calls(self, fn: Any, names: Names) -> list[str]:
         """Take in what code in C answers such a function, about to be called with arguments that are not known.
 
         Args:
             fn: what is called.
-            code: of the function that calls it.
+            names: what its caller may ask the answer for.
 
         Returns:
             its name, if its answer is another one each time.
@@ -176,7 +193,7 @@ class NativeFrames:
         self._world.states.called(fn, owner, (), {})
         asks_state = self._world.states.answers(fn, owner)
         if asks_state or isinstance(owner, contextvars.ContextVar) or is_asked_again(fn, MANY) or is_question(fn, name):
-            return self._follow(self._answer_of(fn, owner, name, asks_state), names_of(code))
+            return self._follow(self._answer_of(fn, owner, name, asks_state), names)
         return []
 
     def _answer_of(self, fn: Any, owner: Any, name: str, asks_state: bool) -> list[Any]:
@@ -235,6 +252,8 @@ class NativeFrames:
                 reached += self._attributes(value, names)
             if isinstance(value, weakref.ref):
                 self._world.answers.result_of(value, (), value())
+            elif is_made_of_others(value):
+                varying += self._world.native_callables.found([(None, "", value)], ())
             elif isinstance(value, FUNCTIONS) and varies(value, getattr(value, "__self__", None), MANY):
                 varying.append(value.__name__)
         return varying

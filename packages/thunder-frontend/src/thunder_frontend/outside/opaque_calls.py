@@ -96,6 +96,8 @@ class OpaqueCalls:
             for value in (*args, *kwargs.values()):
                 if fn not in SEARCHING or not is_container(value) or isinstance(value, LISTS):
                     self._world.unwatched.looked_into(value, methods)
+        if fn is type and len(args) == 3:
+            self._world.containers.contents(args[2])
         if args and isinstance(args[0], contextvars.Context):
             refuse(getattr(fn, "__name__", ""))
         if not (known and fn in PRECISE or fn is super):

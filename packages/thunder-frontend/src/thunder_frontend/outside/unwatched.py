@@ -97,7 +97,7 @@ class Unwatched:
                 self._world.classes.lookup(type(value), name)
         if self._world.source_of(value) is not None and isinstance(value, SHOWN_BY_C):
             self.copied(value)
-            self._world.containers.contents(value.__dict__)
+            self.looked_into(value.__dict__, methods, depth)
 
     def copied(self, value: Any) -> None:
         """Take in the attributes of an object of which a copy is made."""

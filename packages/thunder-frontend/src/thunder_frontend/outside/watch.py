@@ -18,6 +18,7 @@ from thunder_frontend.kinds import DICTS, LISTS, NOTHING_INSIDE, is_container, i
 from thunder_frontend.lookasides.native_code import is_of_no_concern
 from thunder_frontend.outside.builtin_reads import found_in_dict
 from thunder_frontend.outside.class_reads import type_of
+from thunder_frontend.outside.native_frames import names_of
 from thunder_frontend.outside.opaque_calls import OpaqueCalls, makes_class
 from thunder_frontend.outside.world import World
 from thunder_frontend.tensors.constants import Arrays
@@ -215,9 +216,13 @@ class Watch(Callbacks):
             for name in self.world.native_frames.entered(frame, [fn, *args, *kwargs.values()]):
                 self._calls.varies(name)
 
+    def native_callables(self, found: list[tuple[type | None, str, Any]], given: Sequence[Any]) -> None:
+        for name in self.world.native_callables.found(found, given):
+            self._calls.varies(name)
+
     def native_call(self, frame: FrameType, fn: Any) -> None:
         if not is_of_no_concern(frame):
-            for name in self.world.native_frames.calls(fn, frame.f_code):
+            for name in self.world.native_frames.calls(fn, names_of(frame.f_code)):
                 self._calls.varies(name)
 
 

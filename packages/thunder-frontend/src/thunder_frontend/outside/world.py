@@ -45,6 +45,7 @@ from thunder_frontend.outside.container_reads import ContainerReads
 from thunder_frontend.outside.function_reads import FunctionReads
 from thunder_frontend.outside.left_open import NUMBERS, LeftOpen
 from thunder_frontend.outside.library_settings import LibrarySettings
+from thunder_frontend.outside.native_callables import NativeCallables
 from thunder_frontend.outside.native_frames import NativeFrames
 from thunder_frontend.outside.native_state import NativeState
 from thunder_frontend.outside.registries import Registries
@@ -81,6 +82,7 @@ class World:
         self.functions = FunctionReads(self)
         self.unwatched = Unwatched(self)
         self.native_frames = NativeFrames(self)
+        self.native_callables = NativeCallables(self)
         self.answers = Answers(self)
         self.states = NativeState(self)
         self.settings = LibrarySettings(self)
@@ -132,6 +134,9 @@ class World:
             for part, what in ((value.args, "args"), (value.keywords, "keywords")):
                 self.know(part, held(part, f"{name}.{what}"))
                 self.containers.contents(part)
+        elif _is_bound(value):
+            refuse_iterators(f"{name}.__self__", value.__self__)
+            self.hold(value.__self__, f"{name}.__self__")
         elif type(value).__flags__ & HEAP_TYPE and not isinstance(value, type):
             self.part(value, name, "type")
 
@@ -289,7 +294,7 @@ class World:
         if isinstance(value, property):
             for function in (value.fget, value.fset, value.fdel):
                 if function is not None:
-                    self.know(function, held(function, str(source)))
+                    self.hold(function, str(source))
         elif isinstance(value, (classmethod, staticmethod)):
             self.hold(value.__func__, str(source))
         elif not isinstance(value, CODE) or _is_bound(value):

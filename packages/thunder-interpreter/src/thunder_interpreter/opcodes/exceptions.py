@@ -5,6 +5,7 @@ from typing import Any
 from thunder_interpreter._calls import Outcome
 from thunder_interpreter._frame import Frame
 from thunder_interpreter._machine import handled_exception, set_context
+from thunder_interpreter._native_callables import tell_of_special
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._registry import opcode
@@ -138,6 +139,8 @@ def before_async_with(frame: Frame, stack: list[Any], _: Any) -> Outcome:
 
 def entering_below(frame: Frame, *names: Any) -> Protocol:
     """Push the exit method; the result of the enter method follows."""
+    for name in names[1:3]:
+        tell_of_special(frame.machine, names[0], name)
     leave, entered = yield from entering(*names)
     frame.stack.append(leave)
     return entered
