@@ -196,6 +196,16 @@ LEAVES = {
 }
 
 
+@program
+def laid_out(x):
+    of = (
+        x.mean(), (x**2).mean(), x.mean(dim=(0, 1), keepdim=True), x.unsqueeze(0).sum(), torch.stack([x, x]).sum(),
+        x.cos().sum(), x.tanh().sum(), x.relu().sum(), x.cumsum(0).sum(), x.logsumexp(0).sum(), x.diagonal().sum(),
+        x.var(), x[1].sum(), x.t().sum(), x.softmax(-1)[0].sum(), torch.cat([x, x]).sum(),
+    )  # fmt: skip
+    return tuple([grad(t, x)[0] for t in of])
+
+
 VIEWS_WRITTEN_TO = (by_what_is_written_to, by_a_view_that_is_written_to)
 """Autograd takes views of what was written to for views by ``as_strided``, whose gradients it lays out as the base."""
 

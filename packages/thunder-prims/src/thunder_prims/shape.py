@@ -122,6 +122,7 @@ def broadcast_in_dim_vjp(a: TensorProxy, shape: tuple[Dimension, ...], dims: tup
 
     def pullback(dy: TensorProxy) -> TensorProxy:
         kept = {dim for dim, size in zip(dims, a.shape, strict=True) if size == shape[dim]}
+        kept.update([dim for dim, size in enumerate(shape) if size.__class__ is int and size == 1])
         repeated = tuple([dim for dim in range(len(shape)) if dim not in kept])
         return _reshape_to(dy.sum(repeated) if repeated else dy, a.shape)
 

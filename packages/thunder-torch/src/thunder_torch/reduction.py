@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 import thunder_lang as lang
+import thunder_prims as prims
+from thunder_autograd import vjp_rule
 from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.symbol import torchsymbol
@@ -45,6 +48,29 @@ def nansum(a: TensorProxy, dim: Any = None, keepdim: bool = False, *, dtype: Any
 def mean(a: TensorProxy, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> TensorProxy:
     """The mean of elements."""
     return lang.mean(a, dim, keepdim, dtype=dtype_of(dtype))
+
+
+@vjp_rule(mean)
+def mean_vjp(a: TensorProxy, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """``da = dy / count``: of all elements as many quotients as PyTorch has, along dimensions one that is repeated."""
+    y = mean(a, dim, keepdim, dtype=dtype)
+    dims = tuple([d % a.ndim for d in _listed(dim)] if a.ndim else ()) or tuple(range(a.ndim))
+    everywhere = len(dims) == a.ndim
+    count: Any = 1
+    for d in dims:
+        count = count * a.shape[d]
+
+    def pullback(dy: TensorProxy) -> TensorProxy:
+        dy = dy if everywhere else dy / count
+        kept = tuple(range(a.ndim) if keepdim else [d for d in range(a.ndim) if d not in dims])
+        spread = prims.broadcast_in_dim(dy, tuple(a.shape), kept) if a.ndim else lang.reshape(dy, ())
+        return lang.to(spread / count if everywhere else spread, a.dtype)
+
+    return y, pullback
+
+
+def _listed(dim: Any) -> Sequence[int]:
+    return dim if isinstance(dim, (tuple, list)) else () if dim is None else (dim,)
 
 
 @torchsymbol(torch.nanmean, Tensor.nanmean, tags=REDUCES)
