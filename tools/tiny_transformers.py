@@ -76,6 +76,19 @@ TINY_BACKBONE = {
     "out_features": ["stage4"],
 }  # fmt: skip
 """What stands in for a backbone that another library has."""
+LAST_STAGES = {
+    "backbone_config": {**TINY_BACKBONE, "out_features": ["stage2", "stage3", "stage4"]},
+    "encoder_in_channels": [16, 16, 32], "decoder_in_channels": [32, 32, 32], "encoder_hidden_dim": 32,
+}  # fmt: skip
+"""What models have that look at what the last stages of their backbone find."""
+PATCHES = {
+    "model_type": "dinov2", "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "image_size": IMAGE,
+    "patch_size": 8, "out_features": ["stage1", "stage2", "stage3", "stage4"], "reshape_hidden_states": False,
+    "apply_layernorm": True,
+}  # fmt: skip
+"""A backbone for models that look at patches."""
+ALL_STAGES = {**TINY_BACKBONE, "out_features": ["stage1", "stage2", "stage3", "stage4"]}
+"""A backbone for models that look at what each of its stages finds."""
 
 SPECIAL: dict[str, dict[str, Any]] = {
     "big_bird": {"attention_type": "original_full"},  # otherwise its first call makes other modules
@@ -84,7 +97,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "convnextv2": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
     "falcon": {"new_decoder_architecture": False, "num_kv_heads": None}, "funnel": {"block_sizes": [1, 1]},
-    "layoutlm": {"max_2d_position_embeddings": 64}, "mobilebert": {"intra_bottleneck_size": 16, "true_hidden_size": 32},
+    "layoutlm": {"max_2d_position_embeddings": 64},
     "mobilevit": {"hidden_sizes": [16, 16, 32], "neck_hidden_sizes": [8, 8, 16, 16, 16, 16, 32],
                   "patch_size": 2, "image_size": 64},
     "mobilevitv2": {"image_size": 64, "patch_size": 2}, "mamba": {"conv_kernel": 4, "intermediate_size": 64},
@@ -97,6 +110,21 @@ SPECIAL: dict[str, dict[str, Any]] = {
             "image_size": 64},
     "swin": {"embed_dim": 8, "depths": [1, 2], "num_heads": [2, 4], "window_size": 4, "patch_size": 2},
     "swinv2": {"embed_dim": 8, "depths": [1, 2], "num_heads": [2, 4], "window_size": 4, "patch_size": 2},
+    "bamba": {"attn_layer_indices": [1]}, "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
+    "granitemoehybrid": {"layer_types": ["mamba", "attention"]}, "recurrent_gemma": {"num_hidden_layers": 3},
+    "deepseek_v2": {"num_key_value_heads": 4}, "xmod": {"default_language": "en_XX"},
+    "efficientnet": {"hidden_dim": 2560}, "mobilebert": {"intra_bottleneck_size": 16, "intermediate_size": 32},
+    "dbrx": {"attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0, "clip_qkv": 8}},
+    "autoformer": {"prediction_length": 8}, "informer": {"prediction_length": 8},
+    "time_series_transformer": {"prediction_length": 8},
+    "zamba": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"]},
+    "align": {"projection_dim": 640}, "maskformer": {"backbone_config": ALL_STAGES},
+    "mask2former": {"backbone_config": ALL_STAGES}, "upernet": {"backbone_config": ALL_STAGES},
+    "rt_detr": LAST_STAGES, "rt_detr_v2": LAST_STAGES,
+    "depth_anything": {"backbone_config": PATCHES}, "prompt_depth_anything": {"backbone_config": PATCHES},
+    "pix2struct_vision_model": {"patch_embed_hidden_size": 192},
+    "oneformer": {"backbone_config": ALL_STAGES},
+    "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
     "rwkv": {"attention_hidden_size": 32, "intermediate_size": 64},
     }  # fmt: skip
 """Types whose sizes depend on each other in ways of their own; tried before the table."""
@@ -120,12 +148,14 @@ class Way:
     Args:
         sizes: whether what the table names is made as large as the table says; otherwise only counts are.
         divisor: what all other sizes are divided by.
+        unsaid: whether what the table names, and a configuration leaves to be said, is made as large as the table says.
         changes: to every configuration that has such an attribute.
         largest: how many parameters the model may have.
     """
 
     sizes: bool = True
     divisor: int = 1
+    unsaid: bool = False
     changes: tuple[tuple[str, Any], ...] = ()
     largest: int = 100_000_000
 
@@ -133,6 +163,7 @@ class Way:
 WAYS = (
     Way(),
     Way(changes=(("num_key_value_heads", HEADS), ("num_kv_heads", HEADS))),
+    Way(unsaid=True),
     Way(sizes=False, divisor=16, largest=30_000_000),
     Way(sizes=False, largest=30_000_000),
 )
@@ -281,6 +312,8 @@ def _smaller(name: str, value: Any, dropout: float, way: Way, layers: tuple[int,
     *kept, count = layers
     if name in OFF:
         return False
+    if value is None and way.unsaid and isinstance(COUNTS.get(name, SIZES.get(name)), int):
+        return COUNTS.get(name, SIZES.get(name))
     if isinstance(value, bool) or value is None:
         return _KEPT
     if isinstance(value, float) and ("drop" in name) and 0 <= value < 1:
