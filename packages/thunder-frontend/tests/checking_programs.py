@@ -39,7 +39,40 @@ def truth_itself(x):
     return x * 3
 
 
-PROGRAMS = [asserts, refuses, refuses_in_a_loop, raises_again, distribution, truth_itself]
+def compares_numbers(x):
+    count = (x > 0).sum().item()
+    assert 0 <= count < 6.5 and count != 0, "none is positive"
+    if x.sum().item() > 10:
+        raise ValueError("too large")
+    return x * count
+
+
+def compares_sizes(x):
+    count = x.nonzero().shape[0]
+    full = count == x.numel()
+    if not full:
+        raise ValueError("zeros", count)
+    return x.sum() / count
+
+
+def checks(x):
+    torch._check((x >= -0.5).all().item(), lambda: "too small")
+    torch._check_value(x.sum().item() < 10, lambda: f"too large: {x.sum().item()}")
+    torch._check_tensor_all_with(KeyError, x != 0, lambda: "zeros")
+    torch._check_index(x.shape[0] == 2)
+    return x * 2
+
+
+def checks_tensors(x):
+    torch._check_tensor_all(x == x)
+    torch._check_tensor_all(x > 0, lambda: "not positive")
+    return x + 1
+
+
+PROGRAMS = [
+    *(asserts, refuses, refuses_in_a_loop, raises_again, distribution, truth_itself),
+    *(compares_numbers, compares_sizes, checks, checks_tensors),
+]
 
 
 class Checked(torch.nn.Module):

@@ -64,12 +64,42 @@ def test_programs_show_what_they_check():
     assert "Check(expected=True)" in str(last_traces(compiled)[-1])
 
 
+def test_comparisons_of_numbers_that_the_run_tells_may_be_returned():
+    def program(x):
+        count = x.nonzero().shape[0]
+        return {"all": count == 3, "some": [count > 0, count != count], "scaled": x * (x.sum().item() > 2)}
+
+    compiled = jit(program)
+    for values in ([1.0, 2, 3], [0.0, 1, 0], [0.0, 0, 0]):
+        x = torch.tensor(values)
+        ours, eagers = compiled(x), program(x)
+        assert str(ours) == str(eagers) and type(ours["all"]) is bool
+    assert cache_misses(compiled) == 1
+
+
+@pytest.mark.filterwarnings("ignore:_check_is_size")
+def test_what_is_said_of_sizes_is_checked():
+    def program(x):
+        count = x.sum().long().item()
+        torch._check_is_size(count, max=5)
+        return torch.ones(count)
+
+    compiled = jit(program)
+    for value in (3.0, 0.0, 5.0, 6.0, -1.0):
+        ours, eagers = outcome(compiled, torch.tensor([value])), outcome(program, torch.tensor([value]))
+        assert str(ours) == str(eagers)
+    assert cache_misses(compiled) == 1
+
+
 @pytest.mark.parametrize(
     "program",
     [
         lambda x: x if x.sum() > 0 else -x,
         lambda x: x * (x.sum() > 0 and 2),
         lambda x: [x for _ in range(3) if x.sum() > 0],
+        lambda x: x if x.sum().item() > 0 else -x,
+        lambda x: x * (not x.nonzero().shape[0] > 1),
+        lambda x: x.nonzero().shape[0] in (1, 2),
     ],
 )
 def test_other_branches_on_values_are_refused(program):

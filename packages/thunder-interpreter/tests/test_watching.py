@@ -522,3 +522,20 @@ def test_what_a_generator_hands_on_of_a_container_is_reported():
         return list(inner(items)), [item for item in inner(iter(items))]
 
     assert interpret(program, callbacks=Doubling())([1, 2]) == ([2, 4], [2, 4])
+
+
+def test_comparisons_may_be_answered():
+    class Answers(Callbacks):
+        def compare(self, fn, a, b):
+            return f"{fn.__name__} {a} {b}" if b == 7 else NotImplemented
+
+    class Number:
+        def __eq__(self, other):
+            return other == 7
+
+        __hash__ = None
+
+    def program(n):
+        return n == 7, n < 7, n != 3, 1 < n, Number() == 7
+
+    assert interpret(program, callbacks=Answers())(5) == ("eq 5 7", "lt 5 7", True, True, "eq 7 7")

@@ -344,14 +344,18 @@ class Acquisition(WriteCalls):
 
     def branch(self, value: Any, code: CodeType, offset: int) -> Any:
         """Decide for the way on that does not just raise, and let the program check that it is the right one."""
-        if self.levels.stack or not is_single_and_unknown(value):
+        if not is_single_and_unknown(value):
             return NotImplemented
         raising = truth_that_raises(code, offset)
-        if raising is None:
-            return NotImplemented
+        return not raising if raising is not None and self.expect(value, not raising) else NotImplemented
+
+    def expect(self, value: Any, truth: bool) -> bool:
+        """Let the program check the truth of a value; return whether it can, where the value is used."""
+        if self.levels.stack:
+            return False
         with torch._C.DisableTorchFunction(), self.builder.tagged(*TAGS):
-            opaque_call(Check(not raising), self.value(value) if isinstance(value, TracedTensor) else value)
-        return not raising
+            opaque_call(Check(truth), self.value(value) if isinstance(value, TracedTensor) else value)
+        return True
 
     def sharp(self, what: str, varies: bool = False) -> None:
         """Deal with an effect that the compiled program will not repeat as it is.

@@ -109,6 +109,10 @@ class Callbacks:
         """Whether two values are one object is asked by ``is`` or ``is not``: the answer."""
         return a is b
 
+    def compare(self, fn: Any, a: Any, b: Any) -> Any:
+        """``fn`` of :mod:`operator` is about to compare two values natively: the answer, or ``NotImplemented``."""
+        return NotImplemented
+
     def truth(self, value: Any) -> Any:
         """``value``, which is no ``bool``, is tested: its truth, or ``NotImplemented`` to have it asked as usual."""
         return NotImplemented

@@ -92,6 +92,7 @@ class Machine:
     opaque_call: Any
     special_methods: Any
     identical: Any
+    compare: Any
     opaque_result: Any
     native_frame: Any
     native_call: Any

@@ -115,6 +115,17 @@ def native_binary(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: Any, b: Any
     return None
 
 
+def native_comparison(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: Any, b: Any) -> Outcome:
+    """Push ``fn(a, b)``, or what somebody who watches makes of it."""
+    watcher = frame.machine.compare
+    if watcher is not None:
+        answer = watcher(fn, a, b)
+        if answer is not NotImplemented:
+            frame.stack.append(answer)
+            return None
+    return native_binary(frame, fn, a, b)
+
+
 def arithmetic(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
     """Push ``a <symbol> b`` for operands that may define the operator in Python; ``symbol`` may end in ``=``."""
     machine = frame.machine
@@ -186,7 +197,7 @@ def compare(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
     else:
         interpreted = python_function(machine, method) or python_function(machine, other)
     if not interpreted:
-        return native_binary(frame, COMPARE[symbol], a, b)
+        return native_comparison(frame, COMPARE[symbol], a, b)
     if machine.special_methods is not None:
         machine.special_methods(COMPARE[symbol], [a, b])
     first = right is not left and issubclass(right, left)

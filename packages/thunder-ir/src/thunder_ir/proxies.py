@@ -338,6 +338,11 @@ class BoolProxy(NumberProxy):
     prefix = "b"
     python_type = bool
 
+    def __bool__(self) -> bool:
+        if self.unknown is not None:
+            raise UnknownNumberError(f"{self.unknown.what} is known only when the program runs")
+        return super().__bool__()
+
 
 Dimension = int | IntegerProxy
 Number = bool | int | float | complex | NumberProxy

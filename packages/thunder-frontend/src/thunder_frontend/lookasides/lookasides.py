@@ -19,6 +19,7 @@ from thunder_frontend.lookasides import in_python, module_calls, transformer_enc
 from thunder_frontend.lookasides.beneath_torch import is_replaced
 from thunder_frontend.lookasides.branches import Branches
 from thunder_frontend.lookasides.cached_functions import with_cache
+from thunder_frontend.lookasides.checks import checks
 from thunder_frontend.lookasides.control_flow import OPERATORS, WHILE_LOOP, choose
 from thunder_frontend.lookasides.distributed_calls import REFUSED_COLLECTIVES
 from thunder_frontend.lookasides.module_lookasides import ModuleLookasides
@@ -60,6 +61,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         **_of_autograd(acquisition),
         **_of_capture(acquisition),
         **_of_overrides(acquisition),
+        **checks(acquisition),
         **_of_single_functions(acquisition),
         **of_old_constructors(acquisition),
         **transforms(acquisition),

@@ -21,6 +21,7 @@ from thunder_frontend.outside.class_reads import type_of
 from thunder_frontend.outside.native_frames import names_of
 from thunder_frontend.outside.opaque_calls import OpaqueCalls, makes_class
 from thunder_frontend.outside.world import World
+from thunder_frontend.tensors.comparisons import compared
 from thunder_frontend.tensors.constants import Arrays
 from thunder_frontend.tensors.open_numbers import fixed, identical
 from thunder_frontend.tensors.traced_tensor import TracedTensor
@@ -231,6 +232,9 @@ class WatchOpen(Watch):
 
     def identical(self, a: Any, b: Any) -> bool:
         return identical(a, b)
+
+    def compare(self, fn: Any, a: Any, b: Any) -> Any:
+        return compared(fn, a, b)
 
 
 __all__ = ["Watch", "WatchOpen"]

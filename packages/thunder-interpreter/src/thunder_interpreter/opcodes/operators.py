@@ -77,9 +77,12 @@ def compare_op(frame: Frame, stack: list[Any], operation: tuple[str, Any]) -> Ou
     return compare_slow(frame, operation, a, b)
 
 
-@opcode("COMPARE_OP", until=(3, 12), decode=comparison_symbol(0), watch=("opaque_call", "opaque_result"))
-@opcode("COMPARE_OP", since=(3, 12), until=(3, 13), decode=comparison_symbol(4), watch=("opaque_call", "opaque_result"))
-@opcode("COMPARE_OP", since=(3, 13), decode=comparison_symbol(5), watch=("opaque_call", "opaque_result"))
+COMPARING = ("opaque_call", "opaque_result", "compare")
+
+
+@opcode("COMPARE_OP", until=(3, 12), decode=comparison_symbol(0), watch=COMPARING)
+@opcode("COMPARE_OP", since=(3, 12), until=(3, 13), decode=comparison_symbol(4), watch=COMPARING)
+@opcode("COMPARE_OP", since=(3, 13), decode=comparison_symbol(5), watch=COMPARING)
 def compare_watched(frame: Frame, stack: list[Any], operation: tuple[str, Any]) -> Outcome:
     """``a, b -> a <symbol> b``."""
     b = stack.pop()
@@ -90,7 +93,7 @@ def compare_slow(frame: Frame, operation: tuple[str, Any], a: Any, b: Any) -> Ou
     """A comparison of objects that have not been seen yet, or define it in Python."""
     machine = frame.machine
     if _operators.is_plain(machine, type(a)) and _operators.is_plain(machine, type(b)):
-        return _operators.native_binary(frame, operation[1], a, b)
+        return _operators.native_comparison(frame, operation[1], a, b)
     return _operators.compare(frame, operation[0], a, b)
 
 
