@@ -1,11 +1,12 @@
 """What functions of PyTorch call by name is asked anew each time, however fast."""
 
+import itertools
 import types
 
 import pytest
 import torch
 
-from thunder_frontend.lookasides.beneath_torch import called_by_name, calls_what_was_replaced
+from thunder_frontend.lookasides.beneath_torch import Beneath, called_by_name
 
 
 def doubled(*args, **kwargs):
@@ -20,6 +21,12 @@ def library():
     outer.inner = inner
     exec("def beside(x):\n    return inner.deepest(x)\ndef top(x):\n    return beside(x)", outer.__dict__)
     return outer
+
+
+@pytest.fixture
+def beneath():
+    """Asks anew each time, as if the program had written something since."""
+    return Beneath(itertools.count().__next__)
 
 
 def test_what_is_called_is_found_beside_a_function_and_in_other_modules(library):
@@ -46,32 +53,42 @@ def replaced_code(library):
 
 
 @pytest.mark.parametrize("change", [replaced_at_once, replaced_beneath, replaced_module, replaced_code])
-def test_a_replacement_is_seen_after_any_number_of_questions(library, change):
+def test_a_replacement_is_seen_after_any_number_of_questions(beneath, library, change):
     for _ in range(3):
-        assert not calls_what_was_replaced(library.top)
+        assert not beneath.was_replaced(library.top)
     change(library)
     for _ in range(2):
-        assert calls_what_was_replaced(library.top)
+        assert beneath.was_replaced(library.top)
 
 
-def test_what_is_put_back_is_pytorchs_own_again(library):
+def test_what_is_put_back_is_pytorchs_own_again(beneath, library):
     before = library.beside
-    assert not calls_what_was_replaced(library.top)
+    assert not beneath.was_replaced(library.top)
     library.beside = doubled
-    assert calls_what_was_replaced(library.top)
+    assert beneath.was_replaced(library.top)
     library.beside = before
-    assert not calls_what_was_replaced(library.top)
+    assert not beneath.was_replaced(library.top)
 
 
-def test_another_code_of_the_function_itself_is_looked_through(library):
-    assert not calls_what_was_replaced(library.top)
+def test_another_code_of_the_function_itself_is_looked_through(beneath, library):
+    assert not beneath.was_replaced(library.top)
     library.inner.other = doubled
     exec("def top(x):\n    return inner.other(x)", scope := {"__name__": "torch.outer"})
     library.top.__code__ = scope["top"].__code__
-    assert calls_what_was_replaced(library.top)
+    assert beneath.was_replaced(library.top)
 
 
-def test_functions_of_pytorch_are_its_own():
+def test_functions_of_pytorch_are_its_own(beneath):
     for function in (torch.nn.functional.layer_norm, torch.nn.functional.multi_head_attention_forward):
-        assert not calls_what_was_replaced(function)
-        assert not calls_what_was_replaced(function)
+        assert not beneath.was_replaced(function)
+        assert not beneath.was_replaced(function)
+
+
+def test_where_nothing_was_written_the_answer_is_kept(library):
+    version = [0]
+    beneath = Beneath(lambda: version[0])
+    assert not beneath.was_replaced(library.top)
+    library.beside = doubled
+    assert not beneath.was_replaced(library.top)
+    version[0] += 1
+    assert beneath.was_replaced(library.top)

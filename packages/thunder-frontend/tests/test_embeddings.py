@@ -57,3 +57,10 @@ def test_optimizers_of_sparse_gradients_train_compiled_embeddings():
             run(INDICES).pow(2).sum().backward()
             optimizer.step()
     torch.testing.assert_close(found.weight, expected.weight)
+
+
+@pytest.mark.parametrize("sparse", [0, 1, None, "yes"])
+def test_what_says_whether_gradients_are_sparse_is_true_or_false(sparse):
+    compiled = jit(lambda index, weight: F.embedding(index, weight, sparse=sparse))
+    with pytest.raises(TypeError, match="'sparse' .*must be bool"):
+        compiled(torch.tensor([0, 1]), torch.ones(3, 2))

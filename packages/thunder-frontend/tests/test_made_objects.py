@@ -252,3 +252,17 @@ def test_a_tuple_in_several_places_is_one_object(program):
     compiled = jit(program)
     for _ in range(2):
         assert identities(compiled) == identities(program)
+
+
+@pytest.mark.parametrize("make", [slice, range])
+def test_a_slice_or_a_range_in_several_places_is_one_object(make):
+    kept = types.SimpleNamespace()
+
+    def program(x):
+        kept.first = kept.second = made = make(1, 3)
+        return [made, {"a": made}], x[1:3]
+
+    for _ in range(2):
+        (made, held), _ = jit(program)(torch.ones(4))
+        assert made is held["a"] is kept.first is kept.second
+        assert made == make(1, 3)

@@ -1,7 +1,9 @@
 """What a program prints, and what it may not make a text of."""
 
+import cProfile
 import io
 import sys
+import threading
 import warnings
 
 import pytest
@@ -10,6 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from thunder_frontend import DataDependentError, jit
+from thunder_frontend.lookasides.torch_warnings import Warned, unless_it_warns
 
 
 class Talker(torch.nn.Module):
@@ -171,3 +174,33 @@ def test_functions_of_torch_warn_as_in_eager(program, action, compiled_before):
     if compiled_before:
         outcome(jit(program), "always", x)
     assert outcome(jit(program), action, x) == outcome(program, action, x)
+
+
+def test_what_other_threads_warn_of_while_a_function_that_may_warn_is_recorded_is_heard():
+    def record(function, args, kwargs):
+        other = threading.Thread(target=warnings.warn, args=("of another thread",))
+        other.start()
+        other.join()
+        return warnings.filters
+
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        filters = warnings.filters
+        assert unless_it_warns(record, F.softmax, (), {}) is filters
+        with pytest.raises(Warned):
+            unless_it_warns(lambda function, args, kwargs: function(*args), F.softmax, (torch.ones(2),), {})
+    assert [str(w.message) for w in given] == ["of another thread"]
+
+
+@pytest.mark.parametrize("profiler", [cProfile.Profile, None])
+def test_a_profiler_goes_on_after_functions_that_may_warn_are_recorded(profiler):
+    seen = []
+    if profiler is None:
+        sys.setprofile(hears := lambda *event: seen.append(event))
+    else:
+        (hears := profiler()).enable()
+    try:
+        jit(lambda x: F.mse_loss(x, x))(torch.ones(2))
+        assert sys.getprofile() is hears
+    finally:
+        sys.setprofile(None)

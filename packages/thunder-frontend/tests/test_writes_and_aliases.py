@@ -505,3 +505,9 @@ def test_views_of_equal_values_that_were_computed_twice_share_no_memory(view, re
         return view(x * 2), (x * 2).view(-1)
 
     same_as_eager(program, torch.ones(2, 3, dtype=torch.complex64, requires_grad=requires_grad))
+
+
+@pytest.mark.parametrize("write", [torch.Tensor.tril_, torch.Tensor.triu_])
+def test_writes_to_expanded_tensors_that_pytorch_makes_in_any_order_are_refused(write):
+    with pytest.raises(AcquisitionError, match=r"tri[lu]\(\) to an expanded tensor.*clone\(\)"):
+        jit(lambda x: write(x.clone().expand(3, 3)))(torch.ones(3))

@@ -32,7 +32,7 @@ from thunder_frontend.guards import (
     ValueGuard,
     metadata_of,
 )
-from thunder_frontend.lookasides.beneath_torch import calls_what_was_replaced
+from thunder_frontend.lookasides.beneath_torch import Beneath
 from thunder_frontend.lookasides.distributed_calls import refuse_wrappers
 from thunder_frontend.lookasides.lookasides import lookasides
 from thunder_frontend.lookasides.module_calls import Again
@@ -121,6 +121,7 @@ class Acquisition(WriteCalls):
         self.tells = tells
         self.interprets = interprets
         self.asked_about_capture = False
+        self.beneath = Beneath(lambda: self.world.journal.version)
         self.goes_beneath = False
         self.numbers: list[NumberInput] = []
         super().__init__(Builder(language=torch_language), self.known_input, replacements)
@@ -294,7 +295,7 @@ class Acquisition(WriteCalls):
             return False
         if not is_of_torch(function):
             return True
-        if function in self.interprets or calls_what_was_replaced(function):
+        if function in self.interprets or self.beneath.was_replaced(function):
             self.goes_beneath = True
             return False
         return asks_for_overrides(function) or not may_warn(function)

@@ -287,7 +287,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     """Return the grid of the combinations of vectors."""
     if len({t.dtype for t in sizes_of(tensors)}) > 1:
         raise RuntimeError("meshgrid expects all tensors to have the same dtype")
-    return lang.meshgrid(*sizes_of(tensors), indexing=indexing or "ij")
+    return lang.meshgrid(*sizes_of(tensors), indexing="ij" if indexing is None else indexing)
 
 
 @torchsymbol(torch.atleast_1d, tags=VIEWS)

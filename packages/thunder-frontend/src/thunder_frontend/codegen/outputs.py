@@ -85,7 +85,12 @@ def template(
 
 def has_identity(tree: Any) -> bool:
     """Whether a template stands for an object of its own, which is to be one in all places where it occurs."""
-    return isinstance(tree, Built) or tree.__class__ in (list, dict) or tree.__class__ is tuple and bool(tree)
+    return (
+        isinstance(tree, Built)
+        or tree.__class__ in (list, dict, slice, range)
+        or tree.__class__ is tuple
+        and bool(tree)
+    )
 
 
 def proxies_of(tree: Any) -> list[Proxy]:

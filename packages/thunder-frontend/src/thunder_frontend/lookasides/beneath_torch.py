@@ -9,8 +9,7 @@ from __future__ import annotations
 import dis
 import functools
 import types
-import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import is_
 from typing import Any
 
@@ -104,18 +103,28 @@ class _Found:
         return all(map(is_, now, self._values)) and all([f.__code__ is code for f, code in self._codes])
 
 
-_FOUND: weakref.WeakKeyDictionary[types.FunctionType, tuple[types.CodeType, _Found]] = weakref.WeakKeyDictionary()
+class Beneath:
+    """Tells which functions of PyTorch call something that somebody replaced, while one program is acquired.
 
+    Args:
+        version: returns another number than before if the program may have written anything since.
+    """
 
-def calls_what_was_replaced(function: types.FunctionType) -> bool:
-    """Whether a function of PyTorch calls something by name that is not PyTorch's own of that name any more."""
-    code, found = _FOUND.get(function, (None, None))
-    if found is not None and code is function.__code__ and found.holds():
+    def __init__(self, version: Callable[[], int]) -> None:
+        self._version = version
+        self._found: dict[tuple[types.FunctionType, types.CodeType], tuple[_Found, int]] = {}
+
+    def was_replaced(self, function: types.FunctionType) -> bool:
+        """Whether a function of PyTorch calls something by name that is not PyTorch's own of that name any more."""
+        place, version = (function, function.__code__), self._version()
+        found, asked = self._found.get(place, (None, version))
+        if found is not None and (asked == version or found.holds()):
+            self._found[place] = found, version
+            return False
+        if any([not _is_own(value, name) for _, name, value in called_by_name(function)]):
+            return True
+        self._found[place] = _Found(function, list(looked_up(function))), version
         return False
-    if any([not _is_own(value, name) for _, name, value in called_by_name(function)]):
-        return True
-    _FOUND[function] = function.__code__, _Found(function, list(looked_up(function)))
-    return False
 
 
 def is_replaced(function: Any) -> bool:
@@ -143,4 +152,4 @@ def _is_own(value: Any, name: str) -> bool:
     return name.replace("_", "") in value.__name__.replace("_", "")
 
 
-__all__ = ["PROTOCOL", "called_by_name", "calls_what_was_replaced", "is_replaced", "looked_up"]
+__all__ = ["PROTOCOL", "Beneath", "called_by_name", "is_replaced", "looked_up"]

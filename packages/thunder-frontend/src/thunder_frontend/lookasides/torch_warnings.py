@@ -7,8 +7,10 @@ each call gives it, for the user's line.
 from __future__ import annotations
 
 import functools
+import sys
 import types
 import warnings
+from _lsprof import Profiler
 from collections.abc import Callable
 from typing import Any
 
@@ -16,13 +18,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from thunder_frontend.lookasides.beneath_torch import PROTOCOL, looked_up
-from thunder_frontend.tensors.traced_tensor import TracedTensor
 
 MODULES = (F, torch.nn._reduction)
 """Whose functions may warn by ``warnings.warn``. What is written in C warns where it runs."""
 _NAMES = frozenset([module.__name__ for module in MODULES])
-_WARNED: set[Any] = set()
-"""Calls that warned, by function and arguments: answers from metadata are remembered, and do not warn again."""
 
 
 class Warned(BaseException):  # noqa: N818  (a signal, which no handler of the user's may take for an error)
@@ -59,22 +58,27 @@ def asks_for_overrides(function: Any) -> bool:
 def unless_it_warns(record: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what ``record`` makes of a call of ``function``.
 
+    Nothing is told to anybody of a warning, nor any filter changed, which are those of all threads: a profiler of this
+    thread sees the call that would warn, and that call is not made.
+
     Raises:
         Warned: eager would warn of the call.
     """
-    call = (function, *map(_told, args), *[(name, _told(value)) for name, value in kwargs.items()])
-    if call not in _WARNED:
-        with warnings.catch_warnings(record=True) as given:
-            warnings.simplefilter("always")
-            result = record(function, args, kwargs)
-        if not given:
-            return result
-        _WARNED.add(call)
-    raise Warned(function)
+    before = sys.getprofile()
+    sys.setprofile(functools.partial(_raise_at_a_warning, function))
+    try:
+        return record(function, args, kwargs)
+    finally:
+        if isinstance(before, Profiler):  # which are no functions
+            sys.setprofile(None)
+            before.enable()
+        else:
+            sys.setprofile(before)
 
 
-def _told(value: Any) -> str:
-    return value._proxy.type_string if isinstance(value, TracedTensor) else repr(value)
+def _raise_at_a_warning(function: Any, frame: types.FrameType, event: str, called: Any) -> None:
+    if called is warnings.warn or event == "call" and frame.f_code is getattr(warnings.warn, "__code__", None):
+        raise Warned(function)
 
 
 __all__ = ["Warned", "asks_for_overrides", "may_warn", "unless_it_warns"]

@@ -24,8 +24,9 @@ def _embedding(
     sparse: bool = False,
 ) -> Any:
     _renormalise(calls, weight, input, max_norm, norm_type)
-    function = sparsely_embedded if sparse else F.embedding
-    return _recorded(calls, function, input, weight, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq)
+    if sparse is True:
+        return _recorded(calls, sparsely_embedded, input, weight, padding_idx, scale_grad_by_freq)
+    return _recorded(calls, F.embedding, input, weight, padding_idx, None, 2.0, scale_grad_by_freq, sparse)
 
 
 @answers(F.embedding_bag)

@@ -211,7 +211,9 @@ _LAYOUT = (
 def _stride(calls: Any, tensor: T, dim: int | None = None) -> Any:
     traced = calls.traced(tensor)
     if has_unknown_sizes([traced._proxy]):
-        raise DataDependentError(_LAYOUT)
+        in_order = calls.layouts.example(traced).is_contiguous()
+        if not in_order or any([is_unknown(size) for size in traced._proxy.shape[1:]]):
+            raise DataDependentError(_LAYOUT)
     _fix_sizes(traced)
     strides = calls.layouts.strides(traced)
     return strides if dim is None else strides[dim]

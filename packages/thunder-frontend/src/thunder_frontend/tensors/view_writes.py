@@ -99,7 +99,7 @@ SEVERAL_IN_ONE_PLACE = (
 
 TOLERANT = frozenset({
     setitem, torch.zeros_like, torch.full_like, torch.Tensor.index_put, torch.Tensor.index_fill, torch.Tensor.index_add,
-    torch.Tensor.index_copy, torch.Tensor.masked_fill, torch.Tensor.scatter,
+    torch.Tensor.index_copy, torch.Tensor.masked_fill, torch.Tensor.scatter, torch.Tensor.tril, torch.Tensor.triu,
 })  # fmt: skip
 """Functions whose in-place forms PyTorch does not refuse to call on an expanded tensor, or not always."""
 

@@ -72,7 +72,7 @@ class WriteCalls(TorchCalls):
                 continue
             if mutation.function is copy and mutation.args[1] is target:
                 return target
-            if mutation.function in TOLERANT:
+            if mutation.function in TOLERANT or mutation.written is not None:
                 return self.write_to_expanded(mutation, target)
         output = self.on_values(mutation.function, self.values(mutation.args), self.values(mutation.kwargs))
         check_reads(mutation.function, output, (*mutation.args, *mutation.kwargs.values()))
@@ -272,8 +272,8 @@ class WriteCalls(TorchCalls):
             part = self.record(T.__getitem__, mutation.args[:2], {})
         if part is None or part._memory is not target._memory:
             raise AcquisitionError(
-                "a write by indices to an expanded tensor, in which several elements lie in one place, is not "
-                "supported; write to the tensor that was expanded, or to a clone()"
+                f"a write by {name_of(mutation.function)}() to an expanded tensor, in which several elements lie in "
+                "one place, is not supported; write to the tensor that was expanded, or to a clone()"
             )
         check_overlap(self.value(part))
         self.write_call(Mutation(copy, (part, mutation.args[2]), {}, (part,)))
