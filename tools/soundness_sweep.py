@@ -1,4 +1,4 @@
-"""Compare many random programs, many random changes between calls, and models that change, with eager.
+"""Compare many random programs, many random changes between calls, models and stacks that change, with eager.
 
     python tools/soundness_sweep.py --examples 2000 --seed 1
 
@@ -22,6 +22,7 @@ sys.path.insert(0, str(TESTS))
 
 import changes  # noqa: E402
 import programs  # noqa: E402
+import repeated_models  # noqa: E402
 import test_changes  # noqa: E402, F401 - fills the list of cases
 import trained_models  # noqa: E402
 import wider_programs  # noqa: E402
@@ -71,7 +72,7 @@ def compared(agrees_with_eager: Callable[[Any], None], program: Any) -> tuple[st
     """Return how a program compares, and a text about it."""
     try:
         agrees_with_eager(program)
-    except programs.Refused as refusal:
+    except (programs.Refused, changes.ThunderError) as refusal:
         return "refused", str(refusal)
     except AssertionError as difference:
         return "differed", str(difference)
@@ -99,11 +100,17 @@ def try_model(seed: int) -> tuple[str, str]:
     return compared(trained_models.agrees_with_eager, seed)
 
 
+def try_stack(seed: int) -> tuple[str, str]:
+    """Return how a stack of equal blocks that are changed between calls compares, and a text about it."""
+    return compared(repeated_models.agrees_with_eager, seed)
+
+
 ATTEMPTS = {
     "programs": try_program,
     "wider programs": try_wider_program,
     "changes": try_changes,
     "models": try_model,
+    "stacks": try_stack,
 }
 
 
