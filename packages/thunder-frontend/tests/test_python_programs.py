@@ -226,3 +226,29 @@ def test_tuples_and_frozen_sets_are_added_to_by_making_others():
         (result,), names = jit(program)(x)
         assert torch.equal(result, x)
         assert names == ["a", "b", "c"]
+
+
+class AnswersAnything(type):
+    """A metaclass that has something under any name."""
+
+    def __getattr__(cls, name):
+        return 30.0
+
+
+class Answering(metaclass=AnswersAnything):
+    def __call__(self, x):
+        return x * type(self).anything
+
+
+class CompilesItself:
+    def compiles(self):
+        raise RuntimeError("this is the user's own")
+
+    def __call__(self, x):
+        return x * 5
+
+
+def test_what_classes_say_by_themselves_or_of_their_own_is_not_taken_for_thunders():
+    x, answering, own = torch.ones(2), Answering(), CompilesItself()
+    for program in (answering, lambda x: answering(x), lambda x: Answering()(x), lambda x: own(x), own):
+        assert torch.equal(jit(program)(x), program(x))

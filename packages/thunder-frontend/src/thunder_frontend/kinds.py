@@ -204,6 +204,11 @@ def refuse_iterators(source: object, value: Any) -> None:
         )
 
 
+def held_by_class(cls: type, name: str, default: Any = None) -> Any:
+    """Return what a class or its bases hold under a name, whatever its metaclass says."""
+    return next((owner.__dict__[name] for owner in cls.__mro__ if name in owner.__dict__), default)
+
+
 def _native(container: Any) -> Any:
     return next((kind for kind in CONTAINERS if isinstance(container, kind)), type(container))
 

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import _push_mode
 
 from thunder_frontend.derivatives.other_transforms import compiled_by_torch, leave_uncompiled, transforms
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.kinds import held_by_class
 from thunder_frontend.lookasides import in_python, module_calls, transformer_encoders
 from thunder_frontend.lookasides.beneath_torch import is_replaced
 from thunder_frontend.lookasides.branches import Branches
@@ -24,6 +25,7 @@ from thunder_frontend.lookasides.control_flow import OPERATORS, WHILE_LOOP, choo
 from thunder_frontend.lookasides.distributed_calls import REFUSED_COLLECTIVES
 from thunder_frontend.lookasides.module_lookasides import ModuleLookasides
 from thunder_frontend.lookasides.seeds import Seeds
+from thunder_frontend.own_code import package_of
 from thunder_frontend.tensors.constants import of_old_constructors, variable
 from thunder_frontend.tensors.foreach import of_lists
 from thunder_frontend.tensors.metadata_calls import reduced
@@ -214,8 +216,9 @@ def _with_all_arguments(acquisition: Any, function: Any) -> Any:
 
 def _compiled_before(acquisition: Any, function: Any) -> Any:
     """Return what a function was compiled from, by Thunder or by PyTorch: it becomes part of this program."""
-    compiles = getattr(type(function), "compiles", None)
-    inner = compiles(function) if compiles is not None else compiled_by_torch(function)
+    compiles = held_by_class(type(function), "compiles")
+    ours = type(compiles) is types.FunctionType and package_of(compiles.__module__ or "") == "thunder_frontend"
+    inner = compiles(function) if ours else compiled_by_torch(function)
     if inner is None:
         return None
     if acquisition.world.source_of(function) is not None:

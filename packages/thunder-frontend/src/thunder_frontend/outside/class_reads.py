@@ -19,7 +19,7 @@ import torch
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.guards import HeldPartGuard, IdentityGuard, MembershipGuard
 from thunder_frontend.journal import MISSING
-from thunder_frontend.kinds import is_of_library
+from thunder_frontend.kinds import held_by_class, is_of_library
 from thunder_frontend.outside.finalisers import refuse_finaliser
 from thunder_frontend.sources import Source, held
 from thunder_frontend.tensors.traced_tensor import TracedTensor
@@ -327,7 +327,7 @@ class ClassReads:
     def _is_of_descriptor(self, cls: type, function: Any) -> bool:
         known = self._of_descriptors.get((cls, function))
         if known is None:
-            parts = [p for name in DESCRIPTORS for p in _parts(_raw(cls, name))]
+            parts = [p for name in DESCRIPTORS for p in _parts(held_by_class(cls, name, MISSING))]
             known = self._of_descriptors[cls, function] = any(p is function for p in parts)
         return known
 
@@ -373,11 +373,6 @@ def _asked(cls: type, name: str) -> Any:
     ):
         return MISSING
     return getattr(cls, name, MISSING)
-
-
-def _raw(cls: type, name: str) -> Any:
-    """Return what a class or its bases hold under a name; :data:`MISSING` if nothing."""
-    return next((owner.__dict__[name] for owner in cls.__mro__ if name in owner.__dict__), MISSING)
 
 
 def _parts(raw: Any) -> tuple[Any, ...]:

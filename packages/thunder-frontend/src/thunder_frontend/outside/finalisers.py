@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.kinds import held_by_class
 
 OF_THE_LIBRARY = frozenset({"weakref", "_weakrefset"})
 """Modules whose weak references call something that keeps their own containers in order."""
@@ -28,7 +29,7 @@ def refuse_finaliser(cls: type) -> None:
     Raises:
         AcquisitionError: the class has one.
     """
-    finaliser = getattr(cls, "__del__", None)
+    finaliser = held_by_class(cls, "__del__")
     if finaliser is not None and not isinstance(finaliser, OF_CLASSES_IN_C) and _does_something(finaliser):
         raise AcquisitionError(
             f"the program makes a {cls.__qualname__}, whose __del__ runs when it is gone: once, while the program is "
