@@ -145,3 +145,8 @@ for number, (base, made) in enumerate(DERIVED.items(), 170):
         f"type(P{number}).w = property(lambda s: 7.0)",
         f"type(P{number}).u = 5.0",
     )
+native(
+    190, "attributes that are items",
+    "class P190(dict):\n    def __getattr__(s, n): return s[n]\n    w = property(lambda s: s['a'] * 2)\nP190 = P190(a=1.0)",
+    "y = y * P190.a + P190.w * len(P190) * P190.get('b', 5.0)", "P190['a'] = 3.0", "P190['b'] = 2.0",
+)  # fmt: skip

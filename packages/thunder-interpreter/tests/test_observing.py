@@ -217,3 +217,25 @@ def test_properties_of_classes_derived_from_classes_in_c_are_interpreted(base):
 
     assert interpret(program, callbacks=Watch())() == program()
     assert interpreted.count(seven) == 2
+
+
+class Attributes(dict):
+    """Attributes as items: what is not there is no ``AttributeError``."""
+
+    def __getattr__(self, name):
+        return self[name]
+
+
+def test_objects_that_c_code_gets_are_asked_for_nothing():
+    class Watch(Callbacks):
+        def native_frame(self, frame, call):
+            pass
+
+        def native_callables(self, found, given):
+            pass
+
+    def program():
+        given = Attributes(a=1)
+        return list(given), len(given), str(given), given["a"], given.a, {**given}, [*map(given.get, "a")]
+
+    assert interpret(program, callbacks=Watch())() == program()

@@ -4,6 +4,7 @@ Which functions C code calls cannot be known beforehand. So, wherever something 
 Python function, CPython itself reports the frames that are entered until the call returns.
 """
 
+import datetime
 import functools
 import gc
 import itertools
@@ -43,6 +44,7 @@ INERT = frozenset({
     MemberDescriptorType, MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType,
 })  # fmt: skip
 """Types of what runs no Python function, whatever C code does with it."""
+OF_TIME = (datetime.datetime, datetime.time)
 DEPTH = 4
 """How deep objects are looked into."""
 CONTAINERS = (list, tuple, dict, set, frozenset)
@@ -182,8 +184,10 @@ def may_run_python(machine: "Machine", value: Any, depth: int = DEPTH) -> bool:
 
 def parts_of(value: Any) -> list[Any]:
     """What an object holds that is not of a class in Python."""
-    zone = getattr(value, "tzinfo", None)  # of dates, which do not tell it to the garbage collector
-    return gc.get_referents(value) if zone is None else [zone]
+    for cls in OF_TIME:  # which do not tell their time zone to the garbage collector
+        if issubclass(type(value), cls):
+            return [vars(cls)["tzinfo"].__get__(value)]
+    return gc.get_referents(value)
 
 
 def class_runs_python(machine: "Machine", cls: type) -> bool | None:
