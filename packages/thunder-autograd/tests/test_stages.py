@@ -76,3 +76,17 @@ def test_a_later_stage_goes_on_from_what_it_is_given():
     made, _ = in_stages(split, saved, (0, 1), (1,), (d, None), change=lambda g: g * 10)
     np.testing.assert_allclose(made[0], d * w * 10 * np.cos(x * w) * w)
     np.testing.assert_allclose(made[1], d * w * 10 * np.cos(x * w) * x + d * np.sin(x * w))
+
+
+def test_what_comes_from_a_result_that_arrives_with_it_is_not_sent():
+    random = np.random.default_rng(0)
+    x, w, d, e = [random.normal(size=(3, 3)) for _ in range(4)]
+    split = split_of(lambda x, w: ((y := toy.sin(x * w)) * w, toy.cos(y), y), (3, 3), (3, 3))
+    (_, _, first), saved = run(split.forward, x, w)
+
+    for given in ((d, e, None), (d, None, None), (None, e, None), (d, e, e)):
+        made, sent = in_stages(split, saved, (0, 1, 1), (2,), given, change=lambda g: g * 10)
+        a, b, c = [0 if g is None else g for g in given]
+        np.testing.assert_allclose(0 if sent[2] is None else sent[2], a * w)
+        arrived = (a * w + c) * 10 if given[0] is not None else c
+        np.testing.assert_allclose(made[0], (arrived - b * np.sin(first)) * np.cos(x * w) * w)

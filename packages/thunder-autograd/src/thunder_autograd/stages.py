@@ -7,7 +7,7 @@ what it is given in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,11 +53,10 @@ class Stages:
         self.cotangents = backward.inputs[count:]
         self.arrivals = {p.name: stage for p, stage in zip(self.cotangents, arrivals, strict=True)}
         self.last = max(arrivals)
-        totals = totals_of(split.joint)
-        self.totals = {self.cotangents[i].name: totals.get(self.cotangents[i].name) for i in seen}
-        given = {total: p for p in self.cotangents if (total := self.totals.get(p.name)) is not None}
-        self.sent: dict[str, Any] = dict.fromkeys(self.totals)
-        self.calls = list(self._summed([b.substituted(given) for b in backward.bound_symbols]))
+        self.sent: dict[str, Any] = dict.fromkeys([self.cotangents[i].name for i in seen])
+        self.known: dict[str, int] = dict(self.arrivals)
+        given: dict[str, Any] = {}
+        self.calls = list(self._apart(backward.bound_symbols, given))
         self.gradients = substitute(backward.output, given)
         self.at = self._placed()
 
@@ -101,7 +100,7 @@ class Stages:
         return Stage(self._trace(inputs, mine, (found, hands)), tuple([p is not None for p in sends]), hands, absent)
 
     def _seen_at(self, index: int) -> list[str]:
-        return [name for name in self.totals if self.arrivals[name] == index]
+        return [name for name in self.sent if self.arrivals[name] == index]
 
     def _trace(self, inputs: Sequence[Proxy], calls: Sequence[BoundSymbol], output: Any) -> Trace:
         backward = self.split.backward
@@ -112,39 +111,47 @@ class Stages:
             provenance=Provenance("stage"),
         )
 
-    def _summed(self, calls: Sequence[BoundSymbol]) -> Iterator[BoundSymbol]:
-        """Give the calls without the first terms of the sums that somebody sees; note what is left of these to send."""
-        sums = {name: (name, total) for name, total in self.totals.items() if total is not None}
-        known: dict[str, Any] = {}
-        for bound in calls:
-            term = next((p for p in bound.inputs if p.name in sums), None) if ACCUMULATES in bound.tags else None
-            if term is None:
-                yield bound
+    def _apart(self, calls: Iterable[BoundSymbol], given: dict[str, Any]) -> Iterator[BoundSymbol]:
+        """Give the calls such that of each cotangent that somebody sees, what comes to it before is summed apart.
+
+        Args:
+            calls: in order.
+            given: gets what stands for sums of which only the other terms are added to the cotangent.
+        """
+        totals = totals_of(self.split.joint)
+        sums = {name: name for name in self.sent if name in totals}  # by the name of each sum so far
+        rest: dict[str, Any] = {p.name: p for p in self.cotangents}
+        for call in calls:
+            partial = next((p.name for p in call.inputs if p.name in sums), None) if ACCUMULATES in call.tags else None
+            if partial is None:
+                yield self._noted(call.substituted(given))
                 continue
-            name, total = sums.pop(term.name)
-            (made,) = bound.outputs
-            others = [p for p in bound.inputs if p.name != term.name]
-            before = known.pop(term.name, None)
-            if before is None:
-                known[made.name] = others[0]
+            name, (made,) = sums.pop(partial), call.outputs
+            term = next(substitute(p, given) for p in call.inputs if p.name != partial)
+            comes_before = self.known.get(term.name, 0) < self.arrivals[name]
+            so_far = self.sent if comes_before else rest
+            if so_far[name] is None:
+                so_far[name] = term
             else:
-                known[made.name] = made
-                yield bound.substituted({term.name: before})
-            if made.name == total:
-                self.sent[name] = known[made.name]
+                yield self._noted(call.substituted({**given, partial: so_far[name]}))
+                so_far[name] = made
+            if made.name == totals[name]:
+                given[made.name] = rest[name]
             else:
-                sums[made.name] = (name, total)
+                sums[made.name] = name
+
+    def _noted(self, bound: BoundSymbol) -> BoundSymbol:
+        """Note with which stage there is what a call computes, if it depends on a cotangent."""
+        found = [self.known[p.name] for p in bound.inputs if p.name in self.known]
+        self.known |= dict.fromkeys([p.name for p in bound.outputs if found], max(found, default=0))
+        return bound
 
     def _placed(self) -> list[int]:
         """Return the stage of each call: the first that has what it depends on; of what depends on nothing, the first
         that reads it."""
-        known = dict(self.arrivals)
-        places: list[int | None] = []
+        known, places = self.known, list[int | None]()
         for bound in self.calls:
-            found = [known[p.name] for p in bound.inputs if p.name in known]
-            places.append(max(found) if found else None)
-            if found:
-                known |= dict.fromkeys([p.name for p in bound.outputs], max(found))
+            places.append(max([known[p.name] for p in bound.inputs if p.name in known], default=None))
         traits = Traits()
         apart = [b for b, place in zip(self.calls, places, strict=True) if place is None]
         at_once = any([stays(b) or traits.has_effects(b) for b in apart])
