@@ -549,6 +549,38 @@ def results_of_many_steps(wrap):
     )
 
 
+@program
+def hooks_on_results_that_get_no_gradient(wrap):
+    def look(inputs, results):
+        called = []
+        handles = [r.register_hook(lambda g, i=i: called.append((i, g)) or g * 2) for i, r in enumerate(results)]
+        for parts in (results[:1], results[1:2], results[::2], results):
+            sum([r.sum() for r in parts]).backward(retain_graph=True)
+            handles.pop().remove()
+        return sorted(called, key=lambda call: call[0]), [t.grad for t in inputs]
+
+    unlinked = linked(wrap, lambda a, w: (a.sin(), (w @ w).tanh(), a.cos(), a * 2), look)
+    return (
+        unlinked,
+        linked(wrap, lambda a, w: ((a @ w).sum(), a.sin(), w.exp(), a * 2), look),
+        linked(wrap, layers, look),
+    )
+
+
+@program
+def a_hook_on_a_result_that_was_written_outside(wrap):
+    def look(inputs, results):
+        called = []
+        for i, r in enumerate(results[1:3]):
+            r.register_hook(lambda g, i=i: called.append((i, g)))
+            r.mul_(3)
+        results[1].retain_grad()
+        (results[0] + results[2].sum() + results[1].sum()).backward()
+        return sorted(called, key=lambda call: call[0]), results[1].grad, [t.grad for t in inputs]
+
+    return linked(wrap, lambda a, w: ((f := a @ w).sum(), f, f + 1), look)
+
+
 def has_no_derivative(function):
     """Return a program that differentiates something of which PyTorch has no derivative, and something beside it."""
 

@@ -19,6 +19,7 @@ from thunder_ir import AnyProxy, BoundSymbol, OpTags, Proxy, Symbol, TensorProxy
 from thunder_ir.trees import flatten, unflatten
 from thunder_torch.linked_results import Linked, Links, Pass
 from thunder_torch.randomness import Generators
+from thunder_torch.result_hooks import notice_hooks
 from thunder_torch.second_derivatives import SecondDerivatives
 from thunder_torch.sharing_results import SharingResults
 from thunder_torch.staged_backward import StagedBackward
@@ -66,8 +67,10 @@ def connect_autograd(
     node = _Node(forward, backward, split, boxed, compile, differentiate, rule_of, overwritten)
     function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
     apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
-    if node.linked:
-        apply = Linked(node.links, name, node.sent).connected(apply)
+    if node.is_linked:
+        apply = Linked(node.links, name, function, node.sent).connected(apply)
+    elif len(node.positions) > 1:
+        notice_hooks(function, lambda node, place, hooks: None)
     structure = split.forward.output[0]
     if _is_flat(structure):
         return apply  # type: ignore[no-any-return]
@@ -163,8 +166,8 @@ class _Node:
         ]
         self.generators = Generators.of(split.forward) if split.draws and compile is not None else None
         self.links = Links.of(split, self.positions)
-        self.linked = compile is not None and any(self.links.levels)
-        self.staged = StagedBackward(split, self.links, self.positions, compile) if compile and self.linked else None
+        self.is_linked = compile is not None and any(self.links.levels)
+        self.staged = StagedBackward(split, self.links, self.positions, compile) if compile and self.is_linked else None
         self.sharing = SharingResults(split, self.links, compile, differentiate)
 
     def forward(self) -> Any:
@@ -205,7 +208,7 @@ class _Node:
         run, positions, release = self.run_backward, self.positions, self.release
         all_outputs = positions == list(range(len(self.leaves)))
         all_tensors = self.tensors == len(self.split.saved)
-        is_grad_enabled, shares, linked = torch.is_grad_enabled, bool(self.links.sharing), self.linked
+        is_grad_enabled, shares, linked = torch.is_grad_enabled, bool(self.links.sharing), self.is_linked
 
         def backward(context: Any, *cotangents: Any) -> Any:
             if linked and context.passes:
@@ -326,7 +329,8 @@ class _Node:
 
     def differentiably_in_part(self, context: Any, current: Pass, places: Sequence[int] | None) -> Any:
         """Compute gradients that have gradients of some results, or of the inputs, where results were looked at."""
-        given = {w.place: w.result() for w in context.watched if w.place in current.asked}
+        watched = zip(self.links.watched, context.results, strict=True)
+        given = {place: reference() for (place, _), reference in watched if place in current.asked}
         if any([result is None for result in given.values()]):
             raise RuntimeError(
                 "a result of a compiled function has a hook on its gradient and is gone, so that gradients of the "

@@ -9,9 +9,9 @@ the backward program as a whole. Only where somebody looks at the gradient of su
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from torch import Tensor
 from thunder_autograd import Split, Trait, Traits
 from thunder_ir import OpTags, Trace
 from thunder_ir.trees import flatten
+from thunder_torch.result_hooks import notice_hooks
 
 _APPLY = torch._C._FunctionBase.__dict__["apply"]
 _will_run = torch._C._will_engine_execute_node
@@ -40,6 +41,11 @@ class Links:
     levels: tuple[int, ...]
     sources: tuple[tuple[int, ...], ...]
     sharing: tuple[tuple[int, tuple[int, ...]], ...]
+
+    @property
+    def watched(self) -> list[tuple[int, int]]:
+        """Places and levels of the results that others are computed from."""
+        return [(i, level) for level, places in enumerate(self.sources) for i in places]
 
     @classmethod
     def of(cls, split: Split, positions: Sequence[int]) -> Links:
@@ -94,46 +100,6 @@ def _memories(program: Trace) -> dict[str, str]:
     return found
 
 
-@dataclass(slots=True)
-class Watched:
-    """A result that others are computed from, and how to find out whether somebody looks at its gradient.
-
-    Args:
-        place: among the results.
-        level: see :class:`Links`.
-        result: the tensor, while it is alive.
-        node: the identity of its node; a write in place gives it another one.
-        hooks: on its gradient, which may outlive it.
-    """
-
-    place: int
-    level: int
-    result: weakref.ref[Tensor]
-    node: int
-    hooks: Mapping[int, Any]
-
-    @classmethod
-    def begin(cls, place: int, level: int, result: Tensor) -> Watched:
-        """Watch a result."""
-        hooks: OrderedDict[int, Any] = OrderedDict()
-        result._backward_hooks = hooks
-        node = result.grad_fn
-        node._register_hook_dict(result)  # type: ignore[union-attr]
-        return cls(place, level, weakref.ref(result), id(node), hooks)
-
-    def is_asked(self, for_some: bool) -> bool:
-        """Whether somebody looks, as far as one can tell.
-
-        Args:
-            for_some: whether gradients of some tensors only are computed, of which this may be one, or they are to have
-                gradients in turn.
-        """
-        if self.hooks:
-            return True
-        result = self.result()
-        return result is not None and id(result.grad_fn) == self.node and (for_some or result.retains_grad)
-
-
 @dataclass(slots=True, eq=False)
 class Pass:
     """One pass of autograd's engine over a program whose results somebody looks at.
@@ -156,77 +122,121 @@ class Pass:
 class Linked:
     """Connects the results of a program's node that are computed of one another.
 
+    The program's node knows the results that others are computed from by weak references, in the order of
+    ``links.watched``, and the hooks on them.
+
     Args:
         links: which these are.
         name: of the nodes.
+        function: the program's, which is told of hooks on its results.
         send: computes, given the program's context and a pass, what comes to the results in some places.
     """
 
-    def __init__(self, links: Links, name: str, send: Callable[[Any, Pass, Sequence[int]], Sequence[Any]]) -> None:
-        self.links, self.send = links, send
-        self.probe = torch.zeros((), requires_grad=True)  # no gradient is ever asked of it
+    def __init__(
+        self,
+        links: Links,
+        name: str,
+        function: type[torch.autograd.Function],
+        send: Callable[[Any, Pass, Sequence[int]], Sequence[Any]],
+    ) -> None:
+        self.links, self.send, self.watched = links, send, links.watched
+        with torch.inference_mode(False), torch.enable_grad():
+            self.probe = torch.zeros((), requires_grad=True)  # no gradient is ever asked of it
+            self.probe_node = self.probe.view_as(self.probe).grad_fn.next_functions[0][0]  # type: ignore[union-attr]
         self.members = [
             tuple([i for i, at in enumerate(links.levels) if at == level]) for level in range(max(links.levels) + 1)
         ]
-        self.applies = [self._node(level, name) for level in range(1, len(self.members))]
+        self.functions = [function, *[self._function(level, name) for level in range(1, len(self.members))]]
+        self.applies = [_APPLY.__get__(None, function) for function in self.functions[1:]]
+        backward: Any = function._backward_cls  # type: ignore[attr-defined]
+        backward.passes, backward.hooked = MappingProxyType({}), MappingProxyType({})
+        notice_hooks(function, _note)
 
     def connected(self, apply: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``apply`` with these nodes around that of the program."""
-        sources, members, probe, applies = self.links.sources, self.members, self.probe, self.applies
+        sources, probe, sharing = self.links.sources, self.probe, self.links.sharing
+        watched, first = [i for i, _ in self.watched], sources[0][0]
+        steps = list(zip(self.applies, sources, self.members[1:], strict=True))
 
         def apply_linked(*inputs: Any) -> Any:
-            results = apply(*inputs)
-            context = results[sources[0][0]].grad_fn
+            raw = apply(*inputs)
+            context = raw[first].grad_fn
             if context is None:
-                return results
-            raw, results = results, list(results)
-            for level, apply_level in enumerate(applies):
-                above = members[level + 1]
-                made = apply_level(probe, *[results[i] for i in sources[level]], *[raw[i] for i in above])
+                return raw
+            results = list(raw)
+            for apply_level, below, above in steps:
+                made = apply_level(probe, *[results[i] for i in below], *[raw[i] for i in above])
                 for place, result in zip(above, made, strict=True):
                     results[place] = result
-            context.passes = {}
-            context.sharing = [(i, weakref.ref(results[i]), others) for i, others in self.links.sharing]
-            context.watched = [
-                Watched.begin(i, level, results[i]) for level, places in enumerate(sources) for i in places
-            ]
+            context.results = [weakref.ref(results[i]) for i in watched]
+            if sharing:
+                context.sharing = [(i, weakref.ref(results[i]), others) for i, others in sharing]
             return tuple(results)
 
         return apply_linked
 
-    def _node(self, level: int, name: str) -> Callable[..., Any]:
+    def _function(self, level: int, name: str) -> type[torch.autograd.Function]:
         sources, members = self.links.sources[level - 1], self.members[level]
-        count, first = len(sources), 1 + len(sources)
-        nothing = (None,) * first
+        count, send, begun, probe = len(sources), self.send, self._begun, self.probe_node
+        nothing = (None,) * (1 + count)
 
         def forward(context: Any, probe: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
-            context.set_materialize_grads(False)
+            context.materialize_grads = False
+            context.program = values[count].grad_fn
             return tuple([value.detach() for value in values[count:]])
 
         def backward(context: Any, *cotangents: Any) -> tuple[Any, ...]:
-            edges = context.next_functions
-            program = edges[first][0]
-            current = program.passes.get(_task())
+            program = context.program
+            current = program.passes.get(_task()) if program.passes else None
             if current is None:
-                current = self._begun(program, level, torch.is_grad_enabled() or not _will_run(edges[0][0]))
+                current = begun(program, level, torch.is_grad_enabled() or not _will_run(probe))
             if current is None:
-                return (*nothing, *cotangents)
+                return nothing + cotangents
             current.cotangents.update(zip(members, cotangents, strict=True))
-            return (None, *self.send(program, current, sources), *[None for _ in cotangents])
+            return (None, *send(program, current, sources), *[None for _ in cotangents])
 
-        function = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-        return _APPLY.__get__(None, type(name, (torch.autograd.Function,), function))  # type: ignore[no-any-return]
+        methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+        function = type(name, (torch.autograd.Function,), methods)
+        notice_hooks(function, lambda node, index, hooks: _note(node.program, members[index], hooks))
+        return function
 
-    @staticmethod
-    def _begun(program: Any, level: int, for_some: bool) -> Pass | None:
-        """Begin a pass in stages, if somebody looks at the gradient of a result below a level."""
-        asked = sorted([w.place for w in program.watched if w.level < level and w.is_asked(for_some)])
+    def _begun(self, program: Any, level: int, for_some: bool) -> Pass | None:
+        """Begin a pass in stages, if somebody looks at the gradient of a result below a level.
+
+        Args:
+            program: its node.
+            level: of the node that runs.
+            for_some: whether gradients of some tensors only are computed, of which a result may be one, or they are to
+                have gradients in turn.
+        """
+        asked = []
+        for (place, at), reference in zip(self.watched, program.results, strict=True):
+            if at >= level:
+                break
+            if program.hooked.get(place):  # hooks may outlive their result
+                asked.append(place)
+                continue
+            result = reference()
+            if result is not None and (for_some or result.retains_grad) and self._is_made_by(program, result, at):
+                asked.append(place)
         if not asked:
             return None
-        task, passes = _task(), program.passes
-        passes[task] = current = Pass(tuple(asked))
+        task, passes = _task(), program.passes or {}
+        program.passes, passes[task] = passes, (current := Pass(tuple(sorted(asked))))
         torch.autograd.Variable._execution_engine.queue_callback(lambda: passes.pop(task, None))  # type: ignore[attr-defined]
         return current
+
+    def _is_made_by(self, program: Any, result: Tensor, level: int) -> bool:
+        """Whether a result is still what the program's node, or one above it, returned: a write in place gives it
+        another node."""
+        node: Any = result.grad_fn
+        if level == 0 or node is program:
+            return node is program
+        return type(node) is self.functions[level]._backward_cls and node.program is program  # type: ignore[attr-defined]
+
+
+def _note(program: Any, place: int, hooks: Mapping[int, Any]) -> None:
+    program.hooked = {**program.hooked, place: hooks}
 
 
 def cut(program: Trace, names: Sequence[str]) -> Trace:
