@@ -6,6 +6,7 @@ import types
 import pytest
 import torch
 
+from thunder_frontend import jit
 from thunder_frontend.lookasides.beneath_torch import Beneath, called_by_name
 
 
@@ -92,3 +93,22 @@ def test_where_nothing_was_written_the_answer_is_kept(library):
     assert not beneath.was_replaced(library.top)
     version[0] += 1
     assert beneath.was_replaced(library.top)
+
+
+COUNT = 2.0
+
+
+def test_a_method_kept_before_it_was_replaced_is_itself_in_programs_that_leave_numbers_open(monkeypatch):
+    kept = torch.Tensor.sin
+
+    def program(x):
+        global COUNT
+        before, COUNT = COUNT, COUNT + 1
+        return kept(x * before)
+
+    compiled, x = jit(program), torch.tensor([0.5, 1.0])
+    compiled(x)
+    monkeypatch.setattr(torch.Tensor, "sin", lambda self: kept(self) * 2)
+    for _ in range(2):
+        expected = kept(x * COUNT)
+        torch.testing.assert_close(compiled(x), expected)

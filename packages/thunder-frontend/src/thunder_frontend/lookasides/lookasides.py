@@ -58,7 +58,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         a table of replacements, and functions that return the replacement of a callable that is not in it, or ``None``.
     """
     table = {
-        **(OpenNumbers(acquisition).lookasides() if acquisition.opens else {}),
+        **(_of_open_numbers(acquisition) if acquisition.opens else {}),
         **ModuleLookasides(acquisition).lookasides(),
         **_of_autograd(acquisition),
         **_of_capture(acquisition),
@@ -76,6 +76,11 @@ def lookasides(acquisition: Any) -> list[Any]:
         table,
         *[functools.partial(p, acquisition) for p in (_symbol, _compiled_before, with_cache, of_lists, _handed_on)],
     ]
+
+
+def _of_open_numbers(acquisition: Any) -> dict[Any, Any]:
+    table = OpenNumbers(acquisition).lookasides()
+    return table | {function: _with_all_arguments(acquisition, function) for function in table if is_replaced(function)}
 
 
 def _of_autograd(acquisition: Any) -> dict[Any, Any]:
