@@ -264,6 +264,7 @@ def agrees_with_eager(program: Program, calls: int = 2) -> None:
             compare((our_args, result), (eager_args, expected), where)
         else:
             where = f"for arguments {kind!r} of\n{program.text}"
+            compare_ways_between(computed(our_args, result), computed(eager_args, expected), where)
             compare_gradients(leaves_and_results(our_args, result), leaves_and_results(eager_args, expected), where)
 
 
@@ -320,6 +321,32 @@ def leaves_and_results(args: Any, result: Any) -> Differentiated:
     return [t for t in args if t.requires_grad and t.is_leaf], [t for t in tensors(result) if t.requires_grad]
 
 
+def computed(args: Any, result: Any) -> list[torch.Tensor]:
+    """Return the results that require grad, each once, but for those that share memory with arguments."""
+    memories = {t.untyped_storage()._cdata for t in tensors(args)}
+    found = [t for t in tensors(result) if t.requires_grad and t.untyped_storage()._cdata not in memories]
+    return list({id(t): t for t in found}.values())
+
+
+def compare_ways_between(ours: list[torch.Tensor], eagers: list[torch.Tensor], where: str) -> None:
+    """Compare the gradients of results by other results that they were computed from."""
+    for ours_of, eagers_of in zip(ours, eagers, strict=True):
+        around = [i for i, t in enumerate(eagers) if t is not eagers_of and not shares(t, eagers_of)]
+        eager = gradients([eagers[i] for i in around], [eagers_of], retain_graph=True)
+        if eager is None or isinstance(eager, Exception):
+            continue
+        our = gradients([ours[i] for i in around], [ours_of], retain_graph=True)
+        assert not isinstance(our, Exception), f"{where}a gradient by a result raises {our!r}, eager's does not"
+        for a, b in zip(our, eager, strict=True):
+            same = a is b if a is None or b is None else close(a, b)
+            assert same, f"{where}gradients by results: eager {eager!r}, compiled {our!r}"
+
+
+def shares(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors share memory."""
+    return a.untyped_storage()._cdata == b.untyped_storage()._cdata
+
+
 def compare_gradients(ours: Differentiated, eagers: Differentiated, where: str) -> None:
     """Compare the gradients of results, or that there are none."""
     our, eager = gradients(*ours), gradients(*eagers)
@@ -331,13 +358,13 @@ def compare_gradients(ours: Differentiated, eagers: Differentiated, where: str) 
         assert same, f"{where}gradients: eager {eager!r}, compiled {our!r}"
 
 
-def gradients(wanted: list[torch.Tensor], given: list[torch.Tensor]) -> Any:
+def gradients(wanted: list[torch.Tensor], given: list[torch.Tensor], retain_graph: bool = False) -> Any:
     """Return the gradients of what is ``given`` by what is ``wanted``, or what asking for them raises."""
     if not wanted or not given:
         return None
     try:
         parts = [(t * (i + 1)).sum() for i, t in enumerate(given)]
         total = sum([p.abs() if p.is_complex() else p for p in parts])
-        return torch.autograd.grad(total, wanted, allow_unused=True)
+        return torch.autograd.grad(total, wanted, allow_unused=True, retain_graph=retain_graph)
     except RuntimeError as error:
         return error
