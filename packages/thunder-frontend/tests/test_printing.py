@@ -202,6 +202,8 @@ def test_a_profiler_goes_on_after_functions_that_may_warn_are_recorded(profiler)
     try:
         before = sys.getprofile()
         jit(lambda x: F.mse_loss(x, x))(torch.ones(2))
-        assert sys.getprofile() is before and (before is hears or sys.version_info >= (3, 12))  # where it is no function
+        assert sys.getprofile() is before and (
+            before is hears or sys.version_info >= (3, 12)
+        )  # where it is no function
     finally:
         sys.setprofile(None)

@@ -507,7 +507,7 @@ def test_views_of_equal_values_that_were_computed_twice_share_no_memory(view, re
     same_as_eager(program, torch.ones(2, 3, dtype=torch.complex64, requires_grad=requires_grad))
 
 
-@pytest.mark.parametrize("write", [torch.Tensor.tril_, torch.Tensor.triu_])
+@pytest.mark.parametrize("write", [torch.Tensor.tril_, torch.Tensor.triu_, lambda x: x.fill_diagonal_(1)])
 def test_writes_to_expanded_tensors_that_pytorch_makes_in_any_order_are_refused(write):
-    with pytest.raises(AcquisitionError, match=r"tri[lu]\(\) to an expanded tensor.*clone\(\)"):
+    with pytest.raises(AcquisitionError, match=r"(tri[lu]|fill_diagonal)\(\) to an expanded tensor.*clone\(\)"):
         jit(lambda x: write(x.clone().expand(3, 3)))(torch.ones(3))

@@ -12,6 +12,7 @@ from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.memory import is_dense, part_of
 from thunder_frontend.tensors.storage import View
 from thunder_ir import TensorProxy, flat_proxies
+from thunder_torch.inplace import OutOfPlace
 from thunder_torch.places import setitem
 
 Call = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -100,6 +101,7 @@ SEVERAL_IN_ONE_PLACE = (
 TOLERANT = frozenset({
     setitem, torch.zeros_like, torch.full_like, torch.Tensor.index_put, torch.Tensor.index_fill, torch.Tensor.index_add,
     torch.Tensor.index_copy, torch.Tensor.masked_fill, torch.Tensor.scatter, torch.Tensor.tril, torch.Tensor.triu,
+    OutOfPlace(torch.Tensor.fill_diagonal_),
 })  # fmt: skip
 """Functions whose in-place forms PyTorch does not refuse to call on an expanded tensor, or not always."""
 
