@@ -581,6 +581,28 @@ def a_hook_on_a_result_that_was_written_outside(wrap):
     return linked(wrap, lambda a, w: ((f := a @ w).sum(), f, f + 1), look)
 
 
+@program
+def gradients_by_results_that_others_view(wrap):
+    def viewed(a, w):
+        first = a @ w
+        second = first.t().sin()
+        return first.view(-1), second.sum(), first, second[0], second, torch.nn.functional.dropout(first[0] * 2, 0.5)
+
+    return linked(
+        wrap,
+        viewed,
+        lambda i, r: torch.autograd.grad(r[0].sum() + r[3].sum(), [r[2], r[4], *i]),
+        lambda i, r: torch.autograd.grad(r[5].sum() + r[1] + r[3].sin().sum(), [r[2], r[4], *i]),
+        lambda i, r: ([t.retain_grad() for t in r], sum([t.sum() for t in r]).backward(), [t.grad for t in (*r, *i)]),
+        lambda i, r: (
+            r[2].register_hook(lambda g: g * 3).id & 0,
+            (r[0].sum() + r[5].sum()).backward(),
+            [t.grad for t in i],
+        ),
+        lambda i, r: torch.autograd.grad(torch.autograd.grad(r[3].sum(), r[2], create_graph=True)[0].sum(), i[0]),
+    )
+
+
 def has_no_derivative(function):
     """Return a program that differentiates something of which PyTorch has no derivative, and something beside it."""
 

@@ -302,13 +302,29 @@ def with_dropout(x):
     return (h * h).sum() + x.sum(), h
 
 
-def test_hooks_on_results_that_others_view_are_refused():
+def test_hooks_on_results_that_others_view_are_called():
     def program(x):
         y = x * x
         return y, y[1:]
 
-    x = torch.ones(3, requires_grad=True)
-    y, part = jit(program)(x)
-    y.register_hook(lambda gradient: None if gradient is None else gradient * 10)
-    with pytest.raises(RuntimeError, match="register a hook inside of the compiled function"):
+    found = []
+    for function in (program, jit(program)):
+        x = torch.ones(3, requires_grad=True)
+        y, part = function(x)
+        y.register_hook(lambda gradient: gradient * 10)
         part.sum().backward()
+        found.append(x.grad)
+    torch.testing.assert_close(found[1], found[0])
+
+
+@pytest.mark.parametrize("written", [1, 2])
+def test_writes_to_results_that_view_one_another_are_noticed(written):
+    def program(x):
+        first = x * 2
+        y = first.sin()
+        return first, y, y.view(9)
+
+    results = jit(program)(torch.ones(3, 3, requires_grad=True))
+    with pytest.raises(RuntimeError, match="is a view and i.* modified inplace"):  # eager's knows how to go on
+        results[written].mul_(3)
+        results[2].sum().backward()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +20,6 @@ from thunder_torch.linked_results import Linked, Links, Pass
 from thunder_torch.randomness import Generators
 from thunder_torch.result_hooks import notice_hooks
 from thunder_torch.second_derivatives import SecondDerivatives
-from thunder_torch.sharing_results import SharingResults
 from thunder_torch.staged_backward import StagedBackward
 
 # ``Function.apply`` asks in Python whether functorch is active and whether ``setup_context`` is defined before it calls
@@ -168,13 +166,11 @@ class _Node:
         self.links = Links.of(split, self.positions)
         self.is_linked = compile is not None and any(self.links.levels)
         self.staged = StagedBackward(split, self.links, self.positions, compile) if compile and self.is_linked else None
-        self.sharing = SharingResults(split, self.links, compile, differentiate)
 
     def forward(self) -> Any:
         """Make the static method that runs the forward program."""
         run, tensors, constant, unsaved = self.run_forward, self.tensors, self.constant, self.unsaved
-        copied, others_from = self.copied, self.links.sharing
-        keeps_inputs, generators = self.compile is not None, self.generators
+        copied, keeps_inputs, generators = self.copied, self.compile is not None, self.generators
         all_tensors = tensors == len(self.split.saved)
         structure = self.split.forward.output[0]
         spread = None if _is_flat(structure) else _spread(structure)
@@ -195,8 +191,6 @@ class _Node:
             context.materialize_grads = False
             if keeps_inputs:  # a second derivative starts from them; versions tell whether they are still the same
                 context.inputs = before, [inputs[i]._version for i in unsaved if not inputs[i].is_inference()]
-            if others_from:
-                context.sharing = [(i, weakref.ref(outputs[i]), others) for i, others in others_from]
             if constant:
                 context.mark_non_differentiable(*[outputs[i] for i in constant])
             return outputs
@@ -208,15 +202,13 @@ class _Node:
         run, positions, release = self.run_backward, self.positions, self.release
         all_outputs = positions == list(range(len(self.leaves)))
         all_tensors = self.tensors == len(self.split.saved)
-        is_grad_enabled, shares, linked = torch.is_grad_enabled, bool(self.links.sharing), self.is_linked
+        is_grad_enabled, linked = torch.is_grad_enabled, self.is_linked
 
         def backward(context: Any, *cotangents: Any) -> Any:
             if linked and context.passes:
                 current = context.passes.get(torch._C._current_graph_task_id())
                 if current is not None:
                     return self.last(context, current, cotangents)
-            if shares:
-                self.sharing.look_at(context, cotangents, self.unchanged_inputs)
             if not all_outputs:
                 cotangents = tuple([cotangents[i] for i in positions])
             if is_grad_enabled():
@@ -248,9 +240,6 @@ class _Node:
     def last(self, context: Any, current: Pass, cotangents: Sequence[Any]) -> Any:
         """Return the gradients once those of results were looked at on the way."""
         current.cotangents.update([(i, c) for i, c in enumerate(cotangents) if self.links.levels[i] == 0])
-        if self.links.sharing:
-            every = [current.cotangents.get(i) for i in range(len(cotangents))]
-            self.sharing.look_at(context, every, self.unchanged_inputs)
         if torch.is_grad_enabled():
             return self.differentiably_in_part(context, current, None)
         assert self.staged is not None

@@ -34,13 +34,13 @@ class Links:
     Args:
         levels: for each result how many steps it is from results that are computed from no other.
         sources: for each level the places of the results that others are computed from, one level up or more.
-        sharing: results that others of the same memory are computed from, each with the places of these. They are of
-            one level, since who writes to one writes to all.
+        views: the places of results that view memory which others do, too. Autograd is to know that they do, so that
+            it notices when somebody writes to one of them.
     """
 
     levels: tuple[int, ...]
     sources: tuple[tuple[int, ...], ...]
-    sharing: tuple[tuple[int, tuple[int, ...]], ...]
+    views: frozenset[int]
 
     @property
     def watched(self) -> list[tuple[int, int]]:
@@ -52,24 +52,18 @@ class Links:
         """Return the links between results of a program; ``positions`` are the places of the differentiable ones."""
         program = split.program
         if program is None or len(positions) < 2:
-            return cls((0,), ((),), ())
+            return cls((0,), ((),), frozenset())
         leaves = flatten(program.output)[0]
         places = {leaves[i].name: i for i in positions}
         origins = _origins(program, places)
-        memories = _memories(program)
-        levels, sharing = [0] * len(leaves), dict[int, list[int]]()
-        above: set[int] = set()
+        levels = [0] * len(leaves)
         for place, found in origins.items():
-            memory = memories.get(leaves[place].name)
-            apart = [i for i in found if memories.get(leaves[i].name) != memory]
-            levels[place] = max([levels[i] + 1 for i in apart], default=0)
-            above.update(apart)
-            for i in set(found).difference(apart):
-                sharing.setdefault(i, []).append(place)
+            levels[place] = max([levels[i] + 1 for i in found], default=0)
         for i in positions:
             levels[i] = levels[places[leaves[i].name]]
+        above = frozenset[int]().union(*origins.values())
         sources = tuple([tuple(sorted([i for i in above if levels[i] == n])) for n in range(max(levels))])
-        return cls(tuple(levels), sources, tuple([(i, tuple(others)) for i, others in sorted(sharing.items())]))
+        return cls(tuple(levels), sources, _views(program, places) if sources else frozenset())
 
 
 def _origins(program: Trace, places: Mapping[str, int]) -> dict[int, frozenset[int]]:
@@ -89,15 +83,19 @@ def _origins(program: Trace, places: Mapping[str, int]) -> dict[int, frozenset[i
     return found
 
 
-def _memories(program: Trace) -> dict[str, str]:
-    """Return for each value that may share memory with others the name of the first of these."""
-    traits, found = Traits(), dict[str, str]()
-    for bound in program.bound_symbols:
-        viewed = next(iter(bound.inputs), None)
-        shares = viewed is not None and (bound.has_tag(OpTags.SHAPE_OP) or traits.of(bound) is Trait.VIEW)
-        for proxy in bound.outputs:
-            found[proxy.name] = found.get(viewed.name, viewed.name) if shares and viewed is not None else proxy.name
-    return found
+def _views(program: Trace, places: Mapping[str, int]) -> frozenset[int]:
+    """Return the places of results that view what other results are, or view, too."""
+    traits, producers = Traits(), {p.name: bound for bound in program.bound_symbols for p in bound.outputs}
+    members: dict[str, list[str]] = {}
+    for name in places:
+        first = name
+        while (bound := producers.get(first)) is not None and bound.inputs:
+            if not (bound.has_tag(OpTags.SHAPE_OP) or traits.of(bound) is Trait.VIEW):
+                break
+            first = bound.inputs[0].name
+        members.setdefault(first, []).append(name)
+    shared = [(first, names) for first, names in members.items() if len(names) > 1]
+    return frozenset([places[name] for first, names in shared for name in names if name != first])
 
 
 @dataclass(slots=True, eq=False)
@@ -154,7 +152,7 @@ class Linked:
 
     def connected(self, apply: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``apply`` with these nodes around that of the program."""
-        sources, probe, sharing = self.links.sources, self.probe, self.links.sharing
+        sources, probe = self.links.sources, self.probe
         watched, first = [i for i, _ in self.watched], sources[0][0]
         steps = list(zip(self.applies, sources, self.members[1:], strict=True))
 
@@ -169,8 +167,6 @@ class Linked:
                 for place, result in zip(above, made, strict=True):
                     results[place] = result
             context.results = [weakref.ref(results[i]) for i in watched]
-            if sharing:
-                context.sharing = [(i, weakref.ref(results[i]), others) for i, others in sharing]
             return tuple(results)
 
         return apply_linked
@@ -178,12 +174,13 @@ class Linked:
     def _function(self, level: int, name: str) -> type[torch.autograd.Function]:
         sources, members = self.links.sources[level - 1], self.members[level]
         count, send, begun, probe = len(sources), self.send, self._begun, self.probe_node
-        nothing = (None,) * (1 + count)
+        nothing, are_views = (None,) * (1 + count), [i in self.links.views for i in members]
 
         def forward(context: Any, probe: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
             context.materialize_grads = False
             context.program = values[count].grad_fn
-            return tuple([value.detach() for value in values[count:]])
+            pairs = zip(values[count:], are_views, strict=True)
+            return tuple([value.view_as(value) if is_view else value.detach() for value, is_view in pairs])
 
         def backward(context: Any, *cotangents: Any) -> tuple[Any, ...]:
             program = context.program
