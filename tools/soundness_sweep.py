@@ -1,4 +1,4 @@
-"""Compare many random programs, many random changes between calls, models and stacks that change, with eager.
+"""Compare many random programs, changes between calls, models and stacks that change, and uses of results, with eager.
 
     python tools/soundness_sweep.py --examples 2000 --seed 1
 
@@ -20,6 +20,7 @@ from typing import Any
 TESTS = Path(__file__).parent.parent / "packages" / "thunder-frontend" / "tests"
 sys.path.insert(0, str(TESTS))
 
+import autograd_sessions  # noqa: E402
 import changes  # noqa: E402
 import programs  # noqa: E402
 import repeated_models  # noqa: E402
@@ -105,12 +106,18 @@ def try_stack(seed: int) -> tuple[str, str]:
     return compared(repeated_models.agrees_with_eager, seed)
 
 
+def try_session(seed: int) -> tuple[str, str]:
+    """Return how what users do in autograd with results of a program compares, and a text about it."""
+    return compared(autograd_sessions.agrees_with_eager, seed)
+
+
 ATTEMPTS = {
     "programs": try_program,
     "wider programs": try_wider_program,
     "changes": try_changes,
     "models": try_model,
     "stacks": try_stack,
+    "sessions": try_session,
 }
 
 
