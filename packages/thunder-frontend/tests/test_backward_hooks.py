@@ -328,3 +328,17 @@ def test_writes_to_results_that_view_one_another_are_noticed(written):
     with pytest.raises(RuntimeError, match="is a view and i.* modified inplace"):  # eager's knows how to go on
         results[written].mul_(3)
         results[2].sum().backward()
+
+
+def test_results_computed_of_a_view_that_was_written_are_differentiated():
+    def program(x):
+        y = x * x
+        return y, (part := y.view(9)), part.sum()
+
+    found = []
+    for function in (program, jit(program)):
+        x = torch.ones(3, 3, requires_grad=True)
+        y, _, total = function(x)
+        y.mul_(2)
+        found.append(torch.autograd.grad(total, x))
+    torch.testing.assert_close(found[1], found[0])

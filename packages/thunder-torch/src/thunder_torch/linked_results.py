@@ -226,7 +226,10 @@ class Linked:
     def _is_made_by(self, program: Any, result: Tensor, level: int) -> bool:
         """Whether a result is still what the program's node, or one above it, returned: a write in place gives it
         another node."""
-        node: Any = result.grad_fn
+        try:
+            node: Any = result.grad_fn
+        except RuntimeError:  # somebody wrote to what it views
+            return False
         if level == 0 or node is program:
             return node is program
         return type(node) is self.functions[level]._backward_cls and node.program is program  # type: ignore[attr-defined]
