@@ -70,7 +70,10 @@ class Session:
         torch.manual_seed(self.seed)
         self.log, self.steps = list[Any](), list[str]()
         self.seen: dict[int, list[Tensor]] = {}
-        self.inputs = [torch.randn(3, 3, requires_grad=self.chance(0.8)), torch.randn(3, 3, requires_grad=True)]
+        self.inputs = [
+            torch.randn(3, 3, dtype=torch.float64, requires_grad=requires_grad)
+            for requires_grad in (self.chance(0.8), True)
+        ]
         given = list(self.inputs)
         if self.chance(0.3):
             given[0] = given[0] * 1.5
