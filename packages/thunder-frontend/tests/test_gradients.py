@@ -314,3 +314,9 @@ def test_zeros_reach_what_was_written_over_where_only_some_results_are_different
     for function in (program, jit(program)):
         x, y = leaf(2, 3)(), leaf(3)()
         torch.testing.assert_close(torch.autograd.grad(function(x, y * 1).sum(), y)[0], torch.zeros(3))
+
+
+def test_relu_has_no_slope_at_zero_in_gradients_that_have_gradients():
+    x = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True)
+    (found,) = torch.autograd.grad(jit(torch.relu)(x).sum(), x, create_graph=True)
+    assert found.tolist() == [0.0, 0.0, 1.0]

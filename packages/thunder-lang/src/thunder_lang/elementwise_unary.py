@@ -187,7 +187,7 @@ def relu(a: TensorProxy) -> TensorProxy:
     a = need_tensor("relu", a)
     if a.dtype.is_bool or a.dtype.is_complex:
         raise DTypeError(f"relu needs a real tensor, got {a.type_string}")
-    return _result(prims.maximum(a, 0))
+    return _result(prims.where(prims.le(a, 0), 0, a))  # at 0 the derivative is 0, that of a maximum would be 1/2
 
 
 def _float(operation: str, a: Any) -> TensorProxy:
