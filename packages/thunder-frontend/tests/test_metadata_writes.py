@@ -163,5 +163,12 @@ def test_as_strided_reaches_elements_beside_those_of_an_input():
         assert torch.equal(ours, eagers)
 
 
+def test_as_strided_beside_what_was_written_to_is_refused():
+    compiled = jit(lambda x: x.mul_(2).as_strided((2,), (1,)) * 1)
+    assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
+    with pytest.raises(AcquisitionError, match="elements beside"):
+        compiled(torch.ones(2, 2)[:, 0])
+
+
 def test_as_strided_beyond_the_memory_is_eagers_error():
     same_as_eager(lambda x: (x.as_strided((9,), (1,)), x)[1], randn(3))

@@ -110,6 +110,10 @@ def test_views_writes_and_aliases_agree_with_eager(program):
         ),
         ("v = x.split(2, -1)[0]\nw = v[None]\nx.unsqueeze_(0)\nreturn [v, w]", "two views that require grad"),
         ("v = y[:]\nv.data = v.data * 2\nv.detach_()\nreturn [v]", "larger"),
+        (
+            "with torch.no_grad():\n    v = x.view(-1)\ny.set_(y * 2)\nw = v.chunk(2)[0]\nreturn [w, y]",
+            "a parameter and a view of it",
+        ),
     ],
 )
 def test_what_random_programs_found_stays_found(body, kind):

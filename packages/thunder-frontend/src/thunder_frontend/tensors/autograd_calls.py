@@ -11,7 +11,7 @@ from thunder_frontend.errors import AcquisitionError, DataDependentError
 from thunder_frontend.tensors.histories import check_history
 from thunder_frontend.tensors.metadata_calls import ANSWERS, answers, getter
 from thunder_frontend.tensors.metadata_writes import MetadataWrite
-from thunder_frontend.tensors.storage import count_apart
+from thunder_frontend.tensors.storage import count_apart, count_metadata_write
 
 T = torch.Tensor
 
@@ -173,6 +173,7 @@ def _set(calls: Any, tensor: T, source: Any = None, *place: Any) -> Any:
     if calls.value(tensor).requires_grad or calls.value(source).requires_grad:
         raise AcquisitionError("set_() of what requires grad is not supported inside of a compiled program; use .data")
     _set_data(calls, tensor, source)
+    count_metadata_write(calls.traced(tensor))
     return tensor
 
 

@@ -122,6 +122,12 @@ def count_apart(tensor: TracedTensor) -> None:
     tensor._versions, tensor._made = Versions(), 0
 
 
+def count_metadata_write(tensor: TracedTensor) -> None:
+    """Count a write that makes a tensor another view, whose history is that of now."""
+    tensor._versions.count += 1
+    tensor._made = tensor._versions.count
+
+
 def replace_in_storage(tensor: TracedTensor, other: TracedTensor) -> None:
     """Put ``other`` in the place of ``tensor`` as a root or a view, and as the parent of its views."""
     memory = other._memory = tensor._memory

@@ -44,6 +44,11 @@ def from_the_root(calls: Any, input: Any, size: Any, stride: Any, storage_offset
         fits = _offset_within(calls, base, size, stride, start) is not None
     whole = calls.layouts.example(base)
     if not fits and base.given is not None and not calls.symbolic:
+        if tensor._memory.version:
+            raise AcquisitionError(
+                "as_strided() of a tensor that the program wrote to shows elements beside those of the tensor; use "
+                "as_strided() of the tensor that has them all, or call it before the write"
+            )
         calls.reached.add(storage_key(base.given))  # elements beside those of the tensor
     if base is tensor and whole.is_contiguous() and whole.storage_offset() == 0 or not fits:
         return (T.as_strided, tensor, size, stride, storage_offset)

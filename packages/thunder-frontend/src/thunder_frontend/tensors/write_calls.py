@@ -17,6 +17,7 @@ from thunder_frontend.tensors.metadata_writes import MetadataWrite
 from thunder_frontend.tensors.overwrites import record_overwritten, record_overwritten_whole
 from thunder_frontend.tensors.storage import (
     View,
+    count_metadata_write,
     current_value,
     is_out_of_reach,
     place_is_known,
@@ -109,8 +110,7 @@ class WriteCalls(TorchCalls):
                 f"supported; use {view.__name__}()"
             )
         self.change(target, MetadataWrite(method, args, kwargs, tracked), view, args, kwargs)
-        target._versions.count += 1
-        target._made = target._versions.count
+        count_metadata_write(target)
         return target
 
     def change(
