@@ -106,10 +106,30 @@ def _elu_backward_meta(dy: TensorProxy, *rest: Any) -> TensorProxy:
 _elu_backward = executor.call("torch.ops.aten.elu_backward.default", _elu_backward_meta)
 
 
+def _of_elu(input: TensorProxy, alpha: float, scale: float, input_scale: float) -> Rule:
+    y = _elu(input, alpha, scale, input_scale)
+    return y, lambda dy: _elu_backward(dy, alpha, scale, input_scale, False, input)
+
+
 @executor.differentiates_torch(functional.elu, when=floating)
 def elu(input: TensorProxy, alpha: float = 1.0, inplace: bool = False) -> Rule:
     """Save the input."""
-    return _elu(input, alpha), lambda dy: _elu_backward(dy, alpha, 1, 1, False, input)
+    return _of_elu(input, alpha, 1.0, 1.0)
+
+
+SELU = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1.0
+
+
+@executor.differentiates_torch(functional.selu, torch.selu, when=floating)
+def selu(input: TensorProxy, inplace: bool = False) -> Rule:
+    """Save the input."""
+    return _of_elu(input, *SELU)
+
+
+@executor.differentiates_torch(functional.celu, torch.celu, when=floating)
+def celu(input: TensorProxy, alpha: float = 1.0, inplace: bool = False) -> Rule:
+    """Save the input."""
+    return _of_elu(input, alpha, 1.0, 1.0 / alpha)
 
 
 _softplus = _forward("torch._C._nn.softplus")
@@ -130,6 +150,12 @@ _hardtanh_backward = _backward("hardtanh_backward")
 def hardtanh(input: TensorProxy, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Rule:
     """Save the input."""
     return _hardtanh(input, min_val, max_val), lambda dy: _hardtanh_backward(dy, input, min_val, max_val)
+
+
+@executor.differentiates_torch(functional.relu6, when=floating)
+def relu6(input: TensorProxy, inplace: bool = False) -> Rule:
+    """Save the input."""
+    return hardtanh(input, 0.0, 6.0)
 
 
 def _glu_meta(a: TensorProxy, dim: int = -1) -> TensorProxy:

@@ -193,7 +193,12 @@ def mse_loss(
     return mse_loss_forward(input, target, how), pullback
 
 
-@executor.differentiates_torch(functional.smooth_l1_loss, when=alike)
+def alike_and_smooth(input: Any, target: Any, *rest: Any, beta: float = 1.0, **kwargs: Any) -> bool:
+    """Whether the kernel is that of the call: PyTorch has another one, with another slope at 0, for ``beta`` 0."""
+    return beta != 0 and alike(input, target, *rest, **kwargs)
+
+
+@executor.differentiates_torch(functional.smooth_l1_loss, when=alike_and_smooth)
 def smooth_l1_loss(
     input: TensorProxy,
     target: TensorProxy,

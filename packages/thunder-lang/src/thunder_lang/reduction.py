@@ -255,7 +255,7 @@ def std_mean(
 ) -> tuple[TensorProxy, TensorProxy]:
     """The standard deviation and the mean along dimensions; arguments as for :func:`var`."""
     variance, average = var_mean(a, dim, keepdim, correction=correction, unbiased=unbiased)
-    return as_tensor(prims.sqrt(variance)), average
+    return _root(variance, 2), average
 
 
 @core.method("logsumexp")
@@ -305,7 +305,16 @@ def norm(a: TensorProxy, ord: float = 2.0, dim: Dims = None, keepdim: bool = Fal
         return _kept(as_tensor(prims.sum(size, dims)), dims, keepdim)
     if ord == 2:
         return _kept(_root(prims.sum(prims.mul(size, size), dims), 2), dims, keepdim)
-    return _kept(_root(prims.sum(prims.pow(size, ord), dims), ord), dims, keepdim)
+    return _kept(_root(prims.sum(_power(size, ord), dims), ord), dims, keepdim)
+
+
+def _power(size: TensorProxy, ord: float) -> TensorProxy:
+    """The power of sizes, with derivative 0 where the size is 0 and that of the power is infinite."""
+    if ord >= 1:
+        return as_tensor(prims.pow(size, ord))
+    zero = prims.eq(size, 0)
+    power = prims.pow(prims.where(zero, 1.0, size), ord)
+    return as_tensor(prims.where(zero, 0.0 if ord > 0 else math.inf, power))
 
 
 def _root(total: TensorProxy, ord: float) -> TensorProxy:

@@ -24,7 +24,7 @@ from thunder_prims.complex_numbers import real
 from thunder_prims.conditional import where
 from thunder_prims.creation import full
 from thunder_prims.derivatives import Map, constant_in_pieces, derivatives
-from thunder_prims.elementwise_unary import floor, log, sigmoid, trunc
+from thunder_prims.elementwise_unary import log, sigmoid
 from thunder_prims.prim import prim
 
 __all__ = [
@@ -128,7 +128,7 @@ def remainder(a: Operand, b: Operand) -> TensorProxy:
 @derivatives(remainder)
 def remainder_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     """``d and -d * floor(a / b)``."""
-    return lambda d: d, lambda d: -d * floor(a / b)
+    return lambda d: d, lambda d: -d * floor_divide(a, b)
 
 
 batches_elementwise(remainder)
@@ -143,7 +143,7 @@ def fmod(a: Operand, b: Operand) -> TensorProxy:
 @derivatives(fmod)
 def fmod_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     """``d and -d * trunc(a / b)``."""
-    return lambda d: d, lambda d: -d * trunc(a / b)
+    return lambda d: d, lambda d: -d * trunc_divide(a, b)
 
 
 batches_elementwise(fmod)
@@ -158,16 +158,16 @@ def pow(a: Operand, b: Operand) -> TensorProxy:
 @derivatives(pow)
 def pow_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     """``d * b * a**(b-1)``, 0 where ``b`` is 0; and ``d * y * log(a)``, 0 where ``a`` is 0 and ``b >= 0``."""
-    return lambda d: d * _power_slope(a, b), lambda d: d * _exponent_slope(a, b, y)
+    return lambda d: _by_base(a, b, d), lambda d: d * _exponent_slope(a, b, y)
 
 
-def _power_slope(a: TensorProxy, b: Any) -> Any:
+def _by_base(a: TensorProxy, b: Any, d: TensorProxy) -> TensorProxy:
     if isinstance(b, (NumberProxy, TensorProxy)):
         exponent = _spread(b, a)
-        return where(exponent == 0, 0, exponent * pow(a, exponent - 1))
+        return where(exponent == 0, 0, d * (exponent * pow(a, exponent - 1)))  # type: ignore[no-any-return]
     if b == 0:
-        return 0
-    return b * a if b == 2 else b * pow(a, b - 1)
+        return full(d.shape, 0, d.dtype, d.device)  # type: ignore[no-any-return]
+    return d * (b * a if b == 2 else b * pow(a, b - 1))  # type: ignore[no-any-return]
 
 
 def _exponent_slope(a: Any, b: TensorProxy, y: TensorProxy) -> Any:
@@ -262,8 +262,8 @@ def nextafter(a: Operand, b: Operand) -> TensorProxy:
 
 @derivatives(nextafter)
 def nextafter_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map | None]:
-    """``d``; 0 for ``b``."""
-    return lambda d: d, None
+    """``d``, and 0 where ``a`` is ``b``; 0 for ``b``."""
+    return lambda d: where(a == b, 0, d), None
 
 
 batches_elementwise(nextafter)
@@ -292,12 +292,13 @@ def logaddexp(a: Operand, b: Operand) -> TensorProxy:
 
 @derivatives(logaddexp)
 def logaddexp_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
-    """``d * sigmoid(a - b)`` and ``d * sigmoid(b - a)``, half of ``d`` each where they are equal, if infinite too."""
+    """``d * sigmoid(a - b)`` and ``d * sigmoid(b - a)``, half of ``d`` each where both are the same infinity."""
     return lambda d: d * _part(a, b, 1), lambda d: d * _part(b, a, 1)
 
 
 def _part(a: Any, b: Any, scale: float) -> TensorProxy:
-    return sigmoid(where(a == b, 0, a - b) * scale)  # type: ignore[no-any-return]
+    gap = a - b
+    return sigmoid(where((a == b) & (gap != gap), 0, gap) * scale)  # type: ignore[no-any-return]
 
 
 batches_elementwise(logaddexp)

@@ -71,8 +71,8 @@ def acosh(a: TensorProxy) -> TensorProxy:
 
 @derivatives(acosh)
 def acosh_map(a: TensorProxy, y: TensorProxy) -> Map:
-    """``d / sqrt(a - 1) / sqrt(a + 1)``."""
-    return lambda d: d * rsqrt(a - 1) * rsqrt(a + 1)
+    """``d / sqrt(a**2 - 1)``, and ``d / sqrt(a - 1) / sqrt(a + 1)`` of complex ``a``, whose roots have branches."""
+    return lambda d: d * (rsqrt(a - 1) * rsqrt(a + 1) if a.dtype.is_complex else rsqrt(a * a - 1))
 
 
 batches_elementwise(acosh)

@@ -150,9 +150,8 @@ def amin_vjp(a: TensorProxy, dims: tuple[int, ...]) -> tuple[TensorProxy, Pullba
 
 
 def _shared(dy: Any, a: TensorProxy, y: TensorProxy, dims: tuple[int, ...]) -> Any:
-    chosen = eq(a, restored(y, a.shape, dims))
-    each = dy / sum(convert_element_type(chosen, a.dtype), dims)
-    return where(chosen, restored(each, a.shape, dims), 0)
+    chosen = convert_element_type(eq(a, restored(y, a.shape, dims)), a.dtype)
+    return restored(dy / sum(chosen, dims), a.shape, dims) * chosen  # NaN where ``y`` is: nothing was chosen
 
 
 @jvp_rule(amax)
@@ -262,10 +261,7 @@ def var_mean(a: TensorProxy, dims: tuple[int, ...], correction: float) -> tuple[
 
 def _freedom(a: TensorProxy, dims: tuple[int, ...], correction: float) -> Any:
     """Return the divisor of the squared deviations."""
-    free = math.prod([a.shape[d] for d in dims]) - correction
-    if is_unknown(free) and correction <= 1:  # it is 0 at least, unless there are no elements at all
-        return free
-    return free if free > 0 else 0.0
+    return math.prod([a.shape[d] for d in dims]) - correction
 
 
 def _over(a: Any, factor: float, divisor: Any) -> Any:
@@ -308,8 +304,13 @@ def var_vjp(a: TensorProxy, dims: tuple[int, ...], correction: float) -> tuple[A
 def std_vjp(a: TensorProxy, dims: tuple[int, ...], correction: float) -> tuple[Any, Pullback]:
     """``da = dy * (a - mean) / ((n - correction) y)``, and 0 where ``y`` is 0."""
     (variance, _), pullback = var_mean_vjp(a, dims, correction)
-    y = sqrt(variance)
-    return y, lambda dy: pullback(where(eq(y, 0), 0, dy / (2 * y)), None)
+
+    def through_root(dy: Any) -> Any:
+        zero = eq(variance, 0)
+        root = sqrt(where(zero, 1, variance))  # that of 0 has an infinite slope, for the second derivative to meet
+        return pullback(where(zero, 0, dy / (2 * root)), None)
+
+    return sqrt(variance), through_root
 
 
 @jvp_rule(var_mean)

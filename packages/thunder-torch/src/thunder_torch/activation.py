@@ -49,16 +49,21 @@ def torch_relu(a: TensorProxy) -> TensorProxy:
     return lang.relu(a)
 
 
+def _flat_outside(a: TensorProxy, low: Any, high: Any) -> TensorProxy:
+    """Return ``a`` kept between bounds that have no slope themselves, where those of a ``clamp`` have one."""
+    return lang.where(a <= low, low, lang.where(a >= high, high, a))
+
+
 @torchsymbol(F.relu6, tags=POINTWISE)
 def relu6(a: TensorProxy, inplace: bool = False) -> TensorProxy:
     """``min(max(a, 0), 6)``."""
-    return lang.clamp(a, 0, 6)
+    return _flat_outside(a, 0, 6)
 
 
 @torchsymbol(F.hardtanh, tags=POINTWISE)
 def hardtanh(a: TensorProxy, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """``a`` kept between ``min_val`` and ``max_val``."""
-    return lang.clamp(a, min_val, max_val) if a.dtype.is_floating else NotImplemented
+    return _flat_outside(a, min_val, max_val) if a.dtype.is_floating else NotImplemented
 
 
 @torchsymbol(F.gelu, torch._C._nn.gelu, tags=POINTWISE)
@@ -101,10 +106,12 @@ def softplus(a: TensorProxy, beta: float = 1, threshold: float = 20) -> TensorPr
 
 def _elu(a: TensorProxy, alpha: Any, scale: Any, input_scale: Any) -> TensorProxy:
     x = wide(a)
-    positive = x > 0
-    kept = lang.where(positive, lang.zeros_like(x), x)
+    below = x < 0
+    kept = lang.where(below, x, lang.zeros_like(x))
     negative = lang.expm1(kept * input_scale) * (alpha * scale)
-    return narrow_to(lang.where(positive, x * scale, negative), a.dtype)
+    # At 0 the slope is that of the exponential, but the second derivative is 0.
+    slope = scale if alpha * input_scale == 1 else lang.where(lang.eq(x, 0), alpha * scale * input_scale, scale)
+    return narrow_to(lang.where(below, negative, x * slope), a.dtype)
 
 
 @torchsymbol(F.elu, tags=POINTWISE)
@@ -160,28 +167,39 @@ def prelu(a: TensorProxy, weight: TensorProxy) -> TensorProxy:
         weight = lang.reshape(weight, tuple(places))
     elif weight.ndim == 1:
         weight = lang.reshape(weight, ())
-    return lang.where(a > 0, a, a * weight)
+    above = a > 0
+    kept = lang.where(above, lang.zeros_like(a), a)  # an infinite ``a`` above gives the weight no slope
+    return lang.where(above, a, kept * weight)
 
 
 @torchsymbol(F.hardsigmoid, tags=POINTWISE)
 def hardsigmoid(a: TensorProxy, inplace: bool = False) -> TensorProxy:
     """``clamp(a + 3, 0, 6) / 6``."""
     x = floating("hardsigmoid", a)
-    return narrow_to(lang.clamp(x + 3, 0, 6) / 6, a.dtype)
+    return narrow_to(lang.where(x <= -3, 0, lang.where(x >= 3, 1, (x + 3) / 6)), a.dtype)
 
 
 @torchsymbol(F.hardswish, tags=POINTWISE)
 def hardswish(a: TensorProxy, inplace: bool = False) -> TensorProxy:
     """``a * clamp(a + 3, 0, 6) / 6``."""
     x = floating("hardswish", a)
-    return narrow_to(x * lang.clamp(x + 3, 0, 6) / 6, a.dtype)
+    inside = lang.logical_and(x > -3, x < 3)
+    kept = lang.where(inside, x, lang.zeros_like(x))
+    # Outside, at the borders too, the slope is 0 or 1.
+    return narrow_to(lang.where(inside, kept * (kept + 3) / 6, lang.where(x <= -3, 0, x)), a.dtype)
+
+
+def log_sigmoid_of(x: TensorProxy) -> TensorProxy:
+    """Return ``log(sigmoid(x))``, without overflow on the way and as smooth at 0 as elsewhere."""
+    below = x < 0
+    return lang.where(below, x, lang.zeros_like(x)) - lang.log1p(lang.exp(lang.where(below, x, -x)))
 
 
 @torchsymbol(F.logsigmoid, torch._C._nn.log_sigmoid, tags=POINTWISE)
 def logsigmoid(a: TensorProxy) -> TensorProxy:
     """``log(sigmoid(a))``, without overflow on the way."""
     x = floating("logsigmoid", a)
-    return narrow_to(lang.minimum(x, lang.zeros_like(x)) - lang.log1p(lang.exp(-lang.abs(x))), a.dtype)
+    return narrow_to(log_sigmoid_of(x), a.dtype)
 
 
 @torchsymbol(F.softsign, tags=POINTWISE)

@@ -148,13 +148,18 @@ def lerp(a: TensorProxy, end: TensorProxy, weight: Any) -> TensorProxy:
 @torchsymbol(torch.fmax, Tensor.fmax, tags=POINTWISE)
 def fmax(a: TensorProxy, other: TensorProxy) -> TensorProxy:
     """The greater of two; where one is NaN, the other."""
-    return lang.where(lang.isnan(a), other, lang.where(lang.isnan(other), a, lang.maximum(a, other)))
+    return _first_where(lang.ge(a, other), a, other)
 
 
 @torchsymbol(torch.fmin, Tensor.fmin, tags=POINTWISE)
 def fmin(a: TensorProxy, other: TensorProxy) -> TensorProxy:
     """The lesser of two; where one is NaN, the other."""
-    return lang.where(lang.isnan(a), other, lang.where(lang.isnan(other), a, lang.minimum(a, other)))
+    return _first_where(lang.le(a, other), a, other)
+
+
+def _first_where(wins: TensorProxy, a: TensorProxy, other: TensorProxy) -> TensorProxy:
+    """Return ``a`` where it wins or the other is NaN: of equal ones all the gradient is that of ``a``."""
+    return lang.where(lang.logical_or(wins, lang.isnan(other)), a, other)
 
 
 __all__ = [

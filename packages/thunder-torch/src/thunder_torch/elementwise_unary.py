@@ -99,7 +99,10 @@ def logit(a: TensorProxy, eps: float | None = None) -> TensorProxy:
     """``log(a / (1 - a))``, with ``a`` kept between ``eps`` and ``1 - eps``."""
     if eps is not None:
         a = lang.clamp(a, eps, 1 - eps)
-    return lang.log(a / (1 - a))
+    inside = lang.logical_and(a > 0, a < 1)
+    kept = lang.where(inside, a, lang.full_like(a, 0.5))
+    # At 0 and 1 the slopes of the two logarithms are infinite, not without meaning.
+    return lang.where(inside, lang.log(kept / (1 - kept)), lang.log(a) - lang.log(1 - a))
 
 
 @torchsymbol(torch.sgn, Tensor.sgn, tags=POINTWISE)

@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812
 import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import TensorProxy, dtypes
-from thunder_torch.activation import log_softmax_of
+from thunder_torch.activation import log_sigmoid_of, log_softmax_of
 from thunder_torch.symbol import torchsymbol
 
 
@@ -81,8 +81,9 @@ def huber_loss(
     a: TensorProxy, target: TensorProxy, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> TensorProxy:
     """Half the square of small differences, linear in large ones."""
-    z = lang.abs(a - target)
-    loss = lang.where(z < delta, 0.5 * z * z, delta * (z - 0.5 * delta))
+    difference = a - target
+    z = lang.abs(difference)  # its kink is kept out of the square
+    loss = lang.where(z < delta, 0.5 * difference * difference, delta * (z - 0.5 * delta))
     return reduced(loss if weight is None else _with_weight(loss, a, weight), reduction)
 
 
@@ -96,8 +97,9 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Any:
     """The absolute difference, rounded off below ``beta``."""
-    z = lang.abs(a - target)
-    loss = z if beta == 0 else lang.where(z < beta, 0.5 * z * z / beta, z - 0.5 * beta)
+    difference = a - target
+    z = lang.abs(difference)  # its kink is kept out of the square
+    loss = z if beta == 0 else lang.where(z < beta, 0.5 * difference * difference / beta, z - 0.5 * beta)
     return reduced(loss, reduction_of(size_average, reduce, reduction))
 
 
@@ -112,7 +114,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Any = None,
 ) -> TensorProxy:
     """Cross entropy of logits of two classes and probabilities."""
-    log_of_one = lang.minimum(a, lang.zeros_like(a)) - lang.log1p(lang.exp(-lang.abs(a)))
+    log_of_one = log_sigmoid_of(a)
     if pos_weight is None:
         loss = (1 - target) * a - log_of_one
     else:

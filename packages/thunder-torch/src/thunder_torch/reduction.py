@@ -247,7 +247,7 @@ def vector_norm(a: TensorProxy, ord: Any = 2, dim: Any = None, keepdim: bool = F
         return lang.amax(lang.abs(a), dim, keepdim)
     if ord == float("-inf"):
         return lang.amin(lang.abs(a), dim, keepdim)
-    return lang.pow(lang.sum(lang.pow(lang.abs(a), ord), dim, keepdim), 1.0 / ord)
+    return lang.norm(a, ord, dim, keepdim)
 
 
 __all__ = [
