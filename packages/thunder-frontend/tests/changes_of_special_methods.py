@@ -407,3 +407,27 @@ case(
     "d52[5.0] = 1",
     "del d52[5.0]",
 )
+
+case(
+    "reversed gained",
+    "class A53:\n    def __len__(s):\n        return 2\n    def __getitem__(s, i):\n        return 2.0 + i\na53 = A53()",
+    "y = y * next(reversed(a53))",
+    "A53.__reversed__ = lambda s: iter([9.0])",
+    "del A53.__reversed__",
+    "A53.__reversed__ = None",
+    "A53.__len__ = lambda s: 1\ndel A53.__reversed__",
+)
+case(
+    "length hint",
+    "class A54:\n    def __length_hint__(s):\n        return 3\na54 = A54()",
+    "y = y * operator.length_hint(a54)",
+    "A54.__length_hint__ = lambda s: 5",
+    "A54.__len__ = lambda s: 7",
+)
+case(
+    "metaclass gains getattribute",
+    "class M56(type):\n    pass\nclass A56(metaclass=M56):\n    k = 2.0",
+    "y = y * A56.k",
+    "M56.__getattribute__ = lambda c, n: 5.0 if n == 'k' else type.__getattribute__(c, n)",
+    "del M56.__getattribute__",
+)

@@ -6,6 +6,7 @@ import changes_of_cached_functions  # noqa: F401
 import changes_of_classes  # noqa: F401
 import changes_of_containers  # noqa: F401
 import changes_of_functions  # noqa: F401
+import changes_of_hidden_state  # noqa: F401
 import changes_of_keys  # noqa: F401
 import changes_of_libraries  # noqa: F401
 import changes_of_library_calls  # noqa: F401

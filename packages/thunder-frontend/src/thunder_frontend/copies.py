@@ -87,7 +87,7 @@ class Copies:
         return made
 
     def _function(self, function: types.FunctionType) -> Any:
-        if is_of_library(function.__module__ or ""):
+        if is_of_library(function.__module__):
             return function
         cells = tuple([types.CellType() for _ in function.__closure__ or ()])
         scope = self._scope(function)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend.own_code import PACKAGES, package_of
+from thunder_frontend.own_code import PACKAGES, name_in, package_of
 from thunder_interpreter import replaced_builtins
 from thunder_ir import NumberProxy, ThunderError
 
@@ -42,7 +42,7 @@ def in_users_code(error: AcquisitionError) -> AcquisitionError:
     frames, library = [], []
     traceback = error.__traceback__
     while traceback is not None:
-        module = traceback.tb_frame.f_globals.get("__name__") or ""
+        module = name_in(traceback.tb_frame.f_globals)
         if package_of(module) not in _NOT_THE_USERS:
             frames.append(traceback)
         elif module.startswith(_LIBRARY):
@@ -91,7 +91,7 @@ _FOR_PEOPLE = frozenset({"print", "input", "open", "help", "breakpoint", "exit",
 def _modules(error: Exception) -> Iterator[str]:
     """Yield the names of the modules whose code an error went through."""
     for frame, _ in walk_tb(error.__traceback__):
-        yield frame.f_globals.get("__name__") or ""
+        yield name_in(frame.f_globals)
 
 
 def state_of(error: Exception) -> tuple[Any, dict[str, Any]]:

@@ -20,6 +20,7 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
 from thunder_frontend.errors import AcquisitionError
+from thunder_frontend.own_code import package_of
 
 
 def _once_for_each_class(compute: Callable[[type], bool]) -> Callable[[type], bool]:
@@ -119,11 +120,9 @@ def _is_value_class(cls: type) -> bool:
 def has_attributes(value: Any) -> bool:
     """Whether something that is compared by value has attributes, too, which somebody may set.
 
-    What paths keep in slots they compute of what they are.
+    A path keeps in slots what it computed of what it is.
     """
-    if hasattr(value, "__dict__"):
-        return True
-    return not isinstance(value, pathlib.PurePath) and _has_slots(type(value))
+    return hasattr(value, "__dict__") or _has_slots(type(value))
 
 
 @_once_for_each_class
@@ -141,9 +140,9 @@ def is_buffer(value: Any) -> bool:
     return _is_buffer_class(type(value))
 
 
-def is_of_library(module: str) -> bool:
+def is_of_library(module: object) -> bool:
     """Whether a module, by its name, belongs to Python, PyTorch or NumPy, which give their own classes no others."""
-    top = module.partition(".")[0]
+    top = package_of(module)
     return top in LIBRARIES or top in sys.stdlib_module_names and top != "__main__"
 
 

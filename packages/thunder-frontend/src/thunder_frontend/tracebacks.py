@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from types import FrameType, TracebackType
 
-from thunder_frontend.own_code import PACKAGES
+from thunder_frontend.own_code import PACKAGES, name_in, package_of
 from thunder_ir import Trace
 
 GENERATED = "<thunder "
@@ -50,7 +50,7 @@ def _users_frames(traceback: TracebackType | None) -> TracebackType | None:
     frames: list[TracebackType] = []
     called_by_us = True
     while traceback is not None:
-        owner = (traceback.tb_frame.f_globals.get("__name__") or "").partition(".")[0]
+        owner = package_of(name_in(traceback.tb_frame.f_globals))
         if _is_ours(owner) and not traceback.tb_frame.f_code.co_filename.startswith(GENERATED):
             called_by_us = True
             while frames and _dispatches(frames[-1]):
@@ -74,7 +74,7 @@ def users_stacklevel() -> int:
 
 
 def _of_thunder(frame: FrameType) -> bool:
-    owner = (frame.f_globals.get("__name__") or "").partition(".")[0]
+    owner = package_of(name_in(frame.f_globals))
     return _is_ours(owner) or owner in LIBRARIES or frame.f_code.co_filename.startswith(GENERATED)
 
 

@@ -267,12 +267,17 @@ def special_abs(frame: AnyFrame, value: Any) -> Outcome:
     return call_native(frame, abs, [value], {})
 
 
+NOT_THERE = object()
+
+
 def special_reversed(frame: AnyFrame, value: Any) -> Outcome:
     """``reversed``."""
-    method = raw_attribute(type(value), "__reversed__")
+    if frame.machine.special_methods is not None:
+        frame.machine.special_methods(reversed, [value])
+    method = raw_attribute(type(value), "__reversed__", NOT_THERE)
     if python_function(frame.machine, method):
         return call(frame, method, [value], {})
-    if method is None and python_function(frame.machine, raw_attribute(type(value), "__getitem__")):
+    if method is NOT_THERE and python_function(frame.machine, raw_attribute(type(value), "__getitem__")):
         return start(frame, reversing(value))
     return call_native(frame, reversed, [value], {})
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from thunder_frontend.kinds import is_of_library
-from thunder_frontend.own_code import package_of
+from thunder_frontend.own_code import name_in, package_of
 
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 CONTINUES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
@@ -52,7 +52,7 @@ def called_by_name(function: types.FunctionType) -> Iterator[tuple[Any, str, Any
 def _is_called(place: Any, name: str, value: Any) -> bool:
     if PROTOCOL in name or not callable(value) or isinstance(value, type):
         return False
-    return package_of(place["__name__"] if place.__class__ is dict else place.__name__) == "torch"
+    return package_of(name_in(place if place.__class__ is dict else vars(place))) == "torch"
 
 
 def looked_up(function: types.FunctionType) -> Iterator[tuple[Any, str, Any]]:
@@ -147,7 +147,7 @@ def is_replaced(function: Any) -> bool:
 def _is_own(value: Any, name: str) -> bool:
     if not isinstance(value, FUNCTIONS):
         return is_of_library(type(value).__module__)
-    if type(value) is types.FunctionType and not is_of_library(value.__globals__.get("__name__") or ""):
+    if type(value) is types.FunctionType and not is_of_library(name_in(value.__globals__)):
         return False
     return name.replace("_", "") in value.__name__.replace("_", "")
 

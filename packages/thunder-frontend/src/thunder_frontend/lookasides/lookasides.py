@@ -222,7 +222,7 @@ def _with_all_arguments(acquisition: Any, function: Any) -> Any:
 def _compiled_before(acquisition: Any, function: Any) -> Any:
     """Return what a function was compiled from, by Thunder or by PyTorch: it becomes part of this program."""
     compiles = held_by_class(type(function), "compiles")
-    ours = type(compiles) is types.FunctionType and package_of(compiles.__module__ or "") == "thunder_frontend"
+    ours = type(compiles) is types.FunctionType and package_of(compiles.__module__) == "thunder_frontend"
     inner = compiles(function) if ours else compiled_by_torch(function)
     if inner is None:
         return None

@@ -10,7 +10,7 @@ import torch
 from thunder_frontend.derivatives.other_transforms import INTERPRETED_TRANSFORMS
 from thunder_frontend.lookasides.control_flow import INTERPRETED_OPERATORS
 from thunder_frontend.lookasides.module_calls import call_module, checkpoint
-from thunder_frontend.own_code import PACKAGES, package_of
+from thunder_frontend.own_code import PACKAGES, name_in, package_of
 
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",
@@ -47,7 +47,7 @@ IMPORTS = "importlib._bootstrap"
 
 def runs_natively(function: Any) -> bool:
     """Whether a Python function is called as it is: Thunder's own, and what of PyTorch ends in its dispatcher."""
-    module = function.__globals__.get("__name__") or ""
+    module = name_in(function.__globals__)
     if function is call_module or function is checkpoint:
         return False
     return function in COUNTING or module_runs_natively(module)
@@ -55,7 +55,7 @@ def runs_natively(function: Any) -> bool:
 
 def is_of_torch(function: Any) -> bool:
     """Whether a function that is called as it is belongs to PyTorch."""
-    return package_of(function.__globals__.get("__name__") or "") == "torch"
+    return package_of(name_in(function.__globals__)) == "torch"
 
 
 def module_runs_natively(module: str) -> bool:
@@ -85,7 +85,7 @@ def is_of_no_concern(frame: FrameType) -> bool:
 
 
 def _module_of(frame: FrameType) -> str:
-    return frame.f_globals.get("__name__") or ""
+    return name_in(frame.f_globals)
 
 
 def _is_native(frame: FrameType) -> bool:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_frontend.guards import AttributeAbsentGuard, MembershipGuard
-from thunder_frontend.journal import MISSING
+from thunder_frontend.journal import MISSING, is_slot
 from thunder_frontend.kinds import CODE, is_of_library
 from thunder_frontend.outside.class_reads import GIVEN_AS_THEY_ARE, class_of, is_mutable
+from thunder_frontend.own_code import name_in
 from thunder_frontend.sources import Source, held
 from thunder_frontend.tensors.traced_tensor import TracedTensor
 from thunder_ir import NumberProxy
@@ -45,7 +46,7 @@ class AttributeReads:
         if isinstance(obj, type):
             return self._attribute_of_class(obj, name, value)
         if isinstance(obj, types.ModuleType) and self._world.source_of(obj) is None:
-            self._world.know(obj, held(obj, obj.__name__))
+            self._world.know(obj, held(obj, name_in(vars(obj)) or "module"))
         source = self._world.source_of(obj)
         if source is None:
             return self._class_of_own(obj, name, value)
@@ -53,7 +54,7 @@ class AttributeReads:
             return value
         if isinstance(obj, types.ModuleType):
             self.class_of_module(obj)
-        if type(obj) is types.ModuleType or isinstance(obj, types.ModuleType) and is_of_library(obj.__name__):
+        if type(obj) is types.ModuleType or isinstance(obj, types.ModuleType) and is_of_library(name_in(vars(obj))):
             if name not in obj.__dict__:
                 return self._world.read(source, "attribute", name, value)
             return self._world.read(source, "attribute", name, value, (obj.__dict__, name))
@@ -65,9 +66,9 @@ class AttributeReads:
             inside = held(value, f"{source}.__dict__") if source.is_held else Source(source, "attribute", name)
             self._world.know(value, inside)
             return value
-        if isinstance(own, dict) and name in own:
+        if isinstance(own, dict) and name in own and not is_slot(obj, name):
             self._world.classes.no_data_descriptor(type(obj), name)
-            slot = (own, name) if source.is_held else None
+            slot = (own, name) if source.is_held and type(own) is dict else None
             return self._world.read(source, "attribute", name, value, slot)
         return self._found_on_class(obj, source, own, name, value)
 
@@ -82,6 +83,7 @@ class AttributeReads:
             return self._world.read(held(cls, cls.__qualname__), "attribute", name, value)
         found = self._world.classes.lookup(cls, name)
         if type(cls) is not type:
+            self._world.classes.finds_attributes(type(cls))
             self._world.classes.lookup(type(cls), name)
         return self._left_open(cls, name, found, value)
 
@@ -108,7 +110,7 @@ class AttributeReads:
             if getter is dict.__getitem__:
                 return self._world.containers.item(obj, name, value)
             return self._world.read(source, "attribute", name, value)
-        if isinstance(own, dict):
+        if isinstance(own, dict) and not isinstance(raw, types.MemberDescriptorType):
             self._not_shadowed(obj, source, own, name)
         if isinstance(raw, NumberProxy) or self._world.classes.wrote(type(obj), name):
             return self._left_open(type(obj), name, raw, value)
@@ -159,8 +161,9 @@ class AttributeReads:
 
     def class_of_module(self, module: types.ModuleType) -> None:
         """Guard the class of a module of the user's, which may be given another one."""
-        if not is_of_library(module.__name__):
-            self._world.part(module, module.__name__, "type")
+        name = name_in(vars(module))
+        if not is_of_library(name):
+            self._world.part(module, name or "module", "type")
 
     def found_on_tensor(self, tensor: TracedTensor, name: str, value: Any) -> Any:
         """Take in an attribute that somebody gave to a tensor."""

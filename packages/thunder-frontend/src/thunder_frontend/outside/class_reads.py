@@ -21,6 +21,7 @@ from thunder_frontend.guards import HeldPartGuard, IdentityGuard, MembershipGuar
 from thunder_frontend.journal import MISSING
 from thunder_frontend.kinds import held_by_class, is_of_library
 from thunder_frontend.outside.finalisers import refuse_finaliser
+from thunder_frontend.own_code import package_of
 from thunder_frontend.sources import Source, held
 from thunder_frontend.tensors.traced_tensor import TracedTensor
 from thunder_ir import NumberProxy
@@ -58,6 +59,7 @@ SPECIAL_METHODS: dict[Any, tuple[tuple[str, ...], ...]] = {
     operator.not_: (("__bool__", "__len__"),),
     bool: (("__bool__", "__len__"),),
     len: (("__len__",),),
+    operator.length_hint: (("__len__", "__length_hint__"),),
     abs: (("__abs__",),),
     iter: (("__iter__", "__getitem__"),),
     next: (("__next__",),),
@@ -81,7 +83,7 @@ ARITHMETIC = frozenset(f for n in BINARY for f in (getattr(operator, n), getattr
 
 def is_ours(made: Any) -> bool:
     """Whether a class or a function belongs to the acquisition itself."""
-    return (made.__module__ or "").partition(".")[0] == "thunder_frontend"
+    return package_of(made.__module__) == "thunder_frontend"
 
 
 def is_mutable(cls: type) -> bool:
@@ -141,7 +143,7 @@ class ClassReads:
             type(cls) is not type
             and isinstance(cls, type)
             and self.is_outside(cls)
-            and not is_of_library(cls.__module__ or "")
+            and not is_of_library(cls.__module__)
         ):
             self._world.part(cls, cls.__qualname__, "type")
 
@@ -269,7 +271,7 @@ class ClassReads:
             if "__del__" in owner.__dict__:
                 self.lookup(cls, "__del__")
                 return
-            if self.is_outside(owner) and not is_of_library(owner.__module__ or ""):
+            if self.is_outside(owner) and not is_of_library(owner.__module__):
                 self._require_absent(owner, "__del__")
 
     def checks(self, name: str, classes: Any) -> None:

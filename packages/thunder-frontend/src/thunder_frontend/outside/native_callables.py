@@ -72,7 +72,7 @@ def is_made_of_others(value: Any) -> bool:
 
 
 def _is_of_torch(raw: Any) -> bool:
-    return type(raw) is types.BuiltinFunctionType and package_of(raw.__module__ or "") == "torch"
+    return type(raw) is types.BuiltinFunctionType and package_of(raw.__module__) == "torch"
 
 
 def _parts(callables: Sequence[Any]) -> Iterator[Any]:

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 SHOWN_BY_C = (types.SimpleNamespace, BaseException)
 """Objects with attributes whose own methods in C look at these."""
+KEPT_BY_C = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+WRITTEN_BY_C = (types.WrapperDescriptorType, types.MethodDescriptorType)
 
 
 class Unwatched:
@@ -90,14 +94,27 @@ class Unwatched:
                 for part in itertools.chain(*pairs_of(value)) if isinstance(value, DICTS) else items_of(value):
                     self.looked_into(part, methods, depth - 1)
             return
+        if "__repr__" in methods and _is_written_by_c(value):
+            self._world.answers.result_of(repr, (value,), repr(value))
         if isinstance(value, (torch.Tensor, *VALUES, *CODE)):
             return
         if is_mutable(type(value)):
             for name in methods:
                 self._world.classes.lookup(type(value), name)
         if self._world.source_of(value) is not None and isinstance(value, SHOWN_BY_C):
+            self._kept_by_c(value, methods, depth)
             self.copied(value)
             self.looked_into(value.__dict__, methods, depth)
+
+    def _kept_by_c(self, value: Any, methods: Sequence[str], depth: int) -> None:
+        """Take in what an object keeps where code in C finds it, such as the arguments of an exception."""
+        for cls in value.__class__.__mro__:
+            for name, raw in () if is_mutable(cls) else cls.__dict__.items():
+                if isinstance(raw, KEPT_BY_C) and not name.startswith("__") and hasattr(value, name):
+                    kept = self._world.attributes.found(value, name, getattr(value, name))
+                    self._world.containers.contents(kept)
+                    if depth:
+                        self.looked_into(kept, methods, depth - 1)
 
     def copied(self, value: Any) -> None:
         """Take in the attributes of an object of which a copy is made."""
@@ -125,6 +142,13 @@ class Unwatched:
         for name, item in list((own or {}).items()):
             self._world.attributes.found(value, name, item)
             self._world.containers.contents(item)
+
+
+def _is_written_by_c(value: Any) -> bool:
+    """Whether code in C makes the text of an object of what it is called, or of what it keeps otherwise."""
+    if isinstance(value, (torch.Tensor, *VALUES, *SHOWN_BY_C)) or is_buffer(value):
+        return False  # of these is taken in what they keep
+    return isinstance(type(value).__repr__, WRITTEN_BY_C)
 
 
 __all__ = ["Unwatched"]

@@ -8,6 +8,7 @@ import torch
 
 from thunder_frontend.errors import AcquisitionError
 from thunder_frontend.kinds import HEAP_TYPE
+from thunder_frontend.own_code import package_of
 
 _PLAIN = frozenset({
     torch.Tensor.__torch_function__.__func__, torch._C._disabled_torch_function_impl,
@@ -23,7 +24,7 @@ def check_tensor(tensor: torch.Tensor, source: Any) -> None:
             "tensor.unbind(), or torch.nested.to_padded_tensor(tensor, padding)"
         )
     cls = type(tensor)
-    if cls is torch.Tensor or cls is torch.nn.Parameter or (cls.__module__ or "").partition(".")[0] == "torch":
+    if cls is torch.Tensor or cls is torch.nn.Parameter or package_of(cls.__module__) == "torch":
         return
     own = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
     overrides = own not in _PLAIN
