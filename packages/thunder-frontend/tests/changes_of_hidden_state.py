@@ -10,11 +10,12 @@ for attribute, values in {
     "_tail_cached": ("['a', 'bcdef']", "['a', 'b', 'c']"),
     "_drv": ("'cc'", "''"),
     "_root": ("'//'", "''"),
+    "_hash": ("3", "4"),
 }.items():
     case(
         f"hidden: path {attribute}",
         PATH,
-        "y = y * len(str(P1)) * len(P1.name) * len(P1.parts) * (1 + len(P1.drive)) * (1 + len(P1.root))",
+        "y = y * len(str(P1)) * len(P1.name) * len(P1.parts) * (1 + len(P1.drive)) * (1 + len(P1.root)) + hash(P1) % 7",
         *[f"object.__setattr__(P1, '{attribute}', {value})" for value in values],
     )
 case(

@@ -425,6 +425,14 @@ case(
     "A54.__len__ = lambda s: 7",
 )
 case(
+    "hash of a number",
+    "class A55:\n    def __init__(s):\n        s.k = 1\n    def __hash__(s):\n        return s.k\na55 = A55()",
+    "y = y * (1 + hash(a55))",
+    "a55.k = 3",
+    "a55.k = 4",
+    "a55.k = 'no hash'",
+)
+case(
     "metaclass gains getattribute",
     "class M56(type):\n    pass\nclass A56(metaclass=M56):\n    k = 2.0",
     "y = y * A56.k",

@@ -22,6 +22,7 @@ import changes_of_state  # noqa: F401
 import changes_of_surroundings  # noqa: F401
 import changes_of_the_process  # noqa: F401
 import changes_of_values  # noqa: F401
+import changes_of_weak_references  # noqa: F401
 import changes_of_written_state  # noqa: F401
 import pytest
 from changes import CASES, Case, Scene, never_stale, restore

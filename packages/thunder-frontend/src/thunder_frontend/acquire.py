@@ -100,6 +100,7 @@ class Acquisition(WriteCalls):
         looks: at what it may look of values that are computed of integers among the inputs, which are then guarded.
         tells: whether libraries that ask are told that something captures the program.
         interprets: functions of PyTorch that are interpreted, as they warn.
+        mortal: objects that the program is not to keep alive.
     """
 
     def __init__(
@@ -112,10 +113,11 @@ class Acquisition(WriteCalls):
         looks: Looks = Looks.AT_NOTHING,
         tells: bool = False,
         interprets: frozenset[Any] = frozenset(),
+        mortal: Collection[Any] = (),
     ) -> None:
         self.left_open = left_open
         self.symbolic = left_open is not None and left_open.any_numbers()
-        self.world = World(self.input, self.number, left_open)
+        self.world = World(self.input, self.number, left_open, mortal)
         self.opens = opens or self.symbolic
         self.met_numbers = False
         self.tells = tells
@@ -417,6 +419,7 @@ class Acquisition(WriteCalls):
                 self.world.objects_apart()
                 if self.known is not None and (seen := self.known.guard()) is not None:
                     self.world.require(seen, "values that Python has seen")
+                self.world.keeps_none_alive()
                 program = self._program(now, arguments, result, run.log if self._log else None)
             if raised is not None and not (program.effects or any(state) or _runs(program)):  # nothing comes before
                 raise raised

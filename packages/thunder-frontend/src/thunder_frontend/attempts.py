@@ -18,6 +18,7 @@ from thunder_frontend.lookasides.lazy_modules import LazyModuleSettled
 from thunder_frontend.lookasides.torch_warnings import Warned
 from thunder_frontend.one_way import AsEager
 from thunder_frontend.outside.left_open import LeftOpen
+from thunder_frontend.outside.mortal import KeptAlive
 from thunder_frontend.program import Program
 from thunder_frontend.tensors.known_values import Looks
 from thunder_frontend.tensors.open_numbers import NumbersMet
@@ -86,16 +87,18 @@ def _ways(depends_on_data: bool, symbolic: bool) -> Iterator[tuple[Looks, bool]]
 
 
 def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program:
-    """Acquire a call; again if a lazy module got its parameters, a function of PyTorch's warns, or several inputs share
-    written memory."""
+    """Acquire a call; again if a lazy module got its parameters, a function of PyTorch's warns, several inputs share
+    written memory, or the program would keep alive what weak references lead to."""
     ways = {"opens": attempt.opens, "looks": attempt.looks, "tells": attempt.tells, "interprets": attempt.interprets}
-    alike = functools.partial(make, **ways)
+    alike = functools.partial(make, **ways, mortal=attempt.world.mortal.values())
     try:
         program = _in_a_context(attempt, call)
     except LazyModuleSettled:
         return _run(alike(), make, call)
     except Warned as warned:
         return _run(alike(interprets=attempt.interprets | {warned.function}), make, call)
+    except KeptAlive as kept:
+        return _run(alike(mortal=kept.values), make, call)
     written = attempt.shared.written()
     if not written or attempt.met_numbers:
         return program

@@ -70,7 +70,7 @@ class Source:
         if self.is_held and not self.is_weak:
             return context.object(self.held, _hint(self.held))
         if self.base is None:
-            return str(self.key)
+            return f"{context.object(self.kept, 'alive')}()" if self.is_weak else str(self.key)
         base = self.base.expression(context)
         match self.kind:
             case "attribute":
@@ -94,7 +94,7 @@ class Source:
         if self.is_held and not self.is_weak:
             return self.held
         if self.base is None:
-            return roots[self.key]
+            return self.held if self.is_weak else roots[self.key]
         base = self.base.evaluate(roots)
         match self.kind:
             case "attribute":

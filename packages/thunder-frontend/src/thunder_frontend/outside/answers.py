@@ -32,6 +32,7 @@ class Answers:
 
     def result_of(self, function: Any, args: tuple[Any, ...], result: Any) -> Any:
         """Take in what a call of a query returned: one without effects, whose answer may be another one next time."""
+        self._world.mortal.answered(function, result)
         given = tuple([a if is_value(a) else self._world.source_of(a) for a in args])
         if any(g is None and a is not None for g, a in zip(given, args, strict=True)):
             return result

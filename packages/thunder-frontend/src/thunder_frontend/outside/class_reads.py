@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_frontend.errors import AcquisitionError
-from thunder_frontend.guards import HeldPartGuard, IdentityGuard, MembershipGuard
+from thunder_frontend.guards import HeldPartGuard, MembershipGuard
 from thunder_frontend.journal import MISSING
 from thunder_frontend.kinds import held_by_class, is_of_library
 from thunder_frontend.outside.finalisers import refuse_finaliser
@@ -169,7 +169,7 @@ class ClassReads:
     def _given_by(self, cls: type, name: str, raw: Any) -> None:
         """Guard a function or a descriptor that a class gives as it is when it is asked for ``name``."""
         source = Source(held(cls, cls.__qualname__), "attribute", name)
-        self._world.guards.append(IdentityGuard(source, raw))
+        self._world.guards.append(self._world.mortal.guard(source, raw))
         self._world.hold_from(source, raw)
 
     def after(self, start: type, cls: type, name: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from thunder_frontend.guards import IdentityGuard, SnapshotGuard
+from thunder_frontend.guards import SnapshotGuard
 from thunder_frontend.kinds import (
     CODE,
     CONTAINERS,
@@ -138,7 +138,7 @@ class Unwatched:
             return
         self._taken[id(value)] = value
         if not source.is_held:
-            self._world.require(IdentityGuard(source, value), id(value), "identity")
+            self._world.require(self._world.mortal.guard(source, value), id(value), "identity")
         for name, item in list((own or {}).items()):
             self._world.attributes.found(value, name, item)
             self._world.containers.contents(item)

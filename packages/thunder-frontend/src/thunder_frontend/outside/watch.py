@@ -39,6 +39,9 @@ from thunder_ir import (
 NUMBERS = re.compile(r"\b(Integer|Float|Complex|Bool)Proxy\b")
 """How code in C calls a number that is open, where it refuses it."""
 
+NO_HASH = "__hash__ method should return an integer"
+"""What code in C says of one."""
+
 EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
 
 
@@ -229,6 +232,11 @@ class Watch(Callbacks):
 
 class WatchOpen(Watch):
     """The same for programs that leave numbers open, of which Python has other objects than there are."""
+
+    def raised(self, error: BaseException) -> None:
+        if self.world.any_open and isinstance(error, TypeError) and self.refusal is None and str(error) == NO_HASH:
+            self.refusal = UnknownNumberError("Python needs the value of a number that is open: it is a hash")
+        super().raised(error)
 
     def identical(self, a: Any, b: Any) -> bool:
         return identical(a, b)

@@ -45,6 +45,7 @@ from thunder_frontend.outside.container_reads import ContainerReads
 from thunder_frontend.outside.function_reads import FunctionReads
 from thunder_frontend.outside.left_open import NUMBERS, LeftOpen
 from thunder_frontend.outside.library_settings import LibrarySettings
+from thunder_frontend.outside.mortal import Mortal
 from thunder_frontend.outside.native_callables import NativeCallables
 from thunder_frontend.outside.native_frames import NativeFrames
 from thunder_frontend.outside.native_state import NativeState
@@ -61,6 +62,7 @@ class World:
         tensor: makes a traced tensor of a real one that was read from a source.
         number: makes a number proxy of a number.
         left_open: tells which numbers are made such, and where objects may be others; ``None`` where all are fixed.
+        mortal: objects that the program is not to keep alive.
     """
 
     def __init__(
@@ -68,14 +70,17 @@ class World:
         tensor: Callable[[torch.Tensor, Source, tuple[Any, Any] | None], Any],
         number: Callable[[Any, Source], Any],
         left_open: LeftOpen | None = None,
+        mortal: Iterable[Any] = (),
     ) -> None:
         self._tensor = tensor
         self._number = number
         self.left_open = left_open
         self._loads = False
         self._numbers: dict[Any, Any] = {}
+        self.any_open = False
         self._sources: dict[int, Source] = {}
         self._alive: list[Any] = []
+        self.mortal = Mortal(mortal)
         self.attributes = AttributeReads(self)
         self.containers = ContainerReads(self)
         self.classes = ClassReads(self)
@@ -111,9 +116,14 @@ class World:
             self._sources[id(value)] = source
             self._alive.append(value)
 
+    def keeps_none_alive(self) -> None:
+        """Check that guards keep nothing alive that weak references led to. Raises :class:`KeptAlive` if they do."""
+        self.mortal.check(self.guards, self._sources)
+
     def let_go(self) -> None:
         """Keep no object alive any more: what nobody else needs dies now, and not when the collector comes by."""
         self.log.clear()
+        self.mortal.let_go()
         self._alive.clear()
         self._sources.clear()
 
@@ -123,7 +133,7 @@ class World:
         What a bound method or a ``functools.partial`` is made of is held with it.
         """
         known = self._sources.get(id(value))
-        self.know(value, known if known is not None and known.is_held else held(value, name))
+        self.know(value, known if known is not None and known.is_held else self.mortal.found(held(value, name), value))
         if isinstance(value, types.MethodType):
             self.hold(value.__self__, f"{name}.__self__")
             self.hold(value.__func__, name)
@@ -234,6 +244,7 @@ class World:
         if place not in self._numbers:
             self.guards.append(TypeGuard(source, type(value)))
             self._numbers[place] = self._number(value, source)
+            self.any_open = True
         return self._numbers[place]
 
     def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
@@ -250,7 +261,7 @@ class World:
             if slot is None and isinstance(value, MAY_DIE) and source.is_of_the_call():
                 self._same_as_before(source, value, known)
             else:
-                self.guards.append(IdentityGuard(source, value, slot))
+                self.guards.append(self.mortal.guard(source, value, slot))
                 self.hold_from(source, value)
             return
         if known is not None:
@@ -284,8 +295,8 @@ class World:
         """Note that a guard makes sure that the very same object is found there."""
         known = self._sources.get(id(value))
         if known is not None and not known.is_held:
-            self.require(IdentityGuard(known, value), id(value), "identity")
-        self._sources[id(value)] = Source(source.base, source.kind, source.key, value, True)
+            self.require(self.mortal.guard(known, value), id(value), "identity")
+        self._sources[id(value)] = self.mortal.found(source, value)
         self._alive.append(value)
         if isinstance(value, type):
             self.classes.metaclass(value)
@@ -326,6 +337,7 @@ class World:
         if isinstance(value, torch.Tensor):
             return self._tensor(value, source, None)
         if self.left_open is not None and self.left_open.symbolic and type(value) in NUMBERS:
+            self.any_open = True
             return self._number(value, source)
         self._take(source, value, None)
         return value
