@@ -511,3 +511,15 @@ def test_views_of_equal_values_that_were_computed_twice_share_no_memory(view, re
 def test_writes_to_expanded_tensors_that_pytorch_makes_in_any_order_are_refused(write):
     with pytest.raises(AcquisitionError, match=r"(tri[lu]|fill_diagonal)\(\) to an expanded tensor.*clone\(\)"):
         jit(lambda x: write(x.clone().expand(3, 3)))(torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    "move", [lambda x: x.roll(0), lambda x: x.repeat_interleave(1)], ids=["roll", "repeat_interleave"]
+)
+@pytest.mark.parametrize("cache", ["constant values", "symbolic values"])
+def test_what_moves_nothing_is_a_copy(move, cache):
+    compiled = jit(move, cache=cache)
+    for length in (2, 3, 4):
+        x = torch.randn(length, 2, requires_grad=True)
+        result = compiled(x)
+        assert torch.equal(result, move(x)) and result.data_ptr() != x.data_ptr()

@@ -185,6 +185,17 @@ def test_elements_of_builtin_containers_are_reported(program):
     assert [entry for entry in callbacks.log if entry[1] is xs] == [("iterated", xs, 0, 4), ("iterated", xs, 1, 5)]
 
 
+def test_what_iterators_in_c_come_to_may_be_replaced():
+    class Doubling(Callbacks):
+        def advanced(self, iterator, value):
+            return value * 2
+
+    def program(xs):
+        return [pair for pair in zip(xs, xs, strict=True)], [*map(abs, xs)], [*enumerate(xs)]
+
+    assert interpret(program, callbacks=Doubling())([4]) == ([(4, 4) * 2], [8], [(0, 4) * 2])
+
+
 def test_spread_dictionaries_are_reported_with_their_values():
     class Doubling(Callbacks):
         def load_item(self, container, key, value):

@@ -117,7 +117,7 @@ class Acquisition(WriteCalls):
     ) -> None:
         self.left_open = left_open
         self.symbolic = left_open is not None and left_open.any_numbers()
-        self.world = World(self.input, self.number, left_open, mortal)
+        self.world = World(self.input, self.number, self.known_input, left_open, mortal)
         self.opens = opens or self.symbolic
         self.met_numbers = False
         self.tells = tells

@@ -50,6 +50,10 @@ class Callbacks:
         """Iteration over a builtin container has come to its ``index``-th element (for a dict, a key)."""
         return value
 
+    def advanced(self, iterator: Any, value: Any) -> Any:
+        """A loop over an iterator in C that :meth:`iterated` does not tell of has come to ``value``."""
+        return value
+
     def store_attribute(self, obj: Any, name: str, value: Any) -> None:
         """An attribute is about to be set without running Python code."""
 

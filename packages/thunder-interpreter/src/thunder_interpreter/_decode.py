@@ -218,7 +218,7 @@ FUSIONS: dict[str, Fusion] = {}
 TRACKED_FUSIONS: dict[Any, Any] = {}
 PROVENANCE = "provenance"
 TRACKERS: dict[str, Callable[..., Any]] = {}  # "step" makes a step keep provenance, "first" is the handler of the first
-UNFUSED = frozenset({"opaque_call", "opaque_result", "constant", "compare"})
+UNFUSED = frozenset({"advanced", "opaque_call", "opaque_result", "constant", "compare"})
 
 
 def fusion(*names: str) -> Callable[[Fusion], Fusion]:

@@ -93,7 +93,7 @@ def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
     iterator = stack[-1]
     machine = frame.machine
     cls = type(iterator)
-    if cls in BUILTIN_ITERATORS and not machine.iterations:
+    if cls in BUILTIN_ITERATORS and not machine.iterations and machine.advanced is None:
         value = next(iterator, NULL)
         if value is NULL:
             stack.pop()
@@ -124,6 +124,8 @@ def advance_iterator(frame: Frame, stack: list[Any], target: int) -> Outcome:
     iteration = machine.iterations.get(id(iterator))
     if iteration is not None:
         value = reported_element(machine, iteration, value)
+    elif machine.advanced is not None:
+        value = machine.advanced(iterator, value)
     stack.append(value)
     return None
 
@@ -245,7 +247,8 @@ def elements(frame: AnyFrame, iterable: Any) -> Protocol:
     if not needs_interpreting(machine, iterable):
         if machine.opaque_call is not None:
             machine.opaque_call(iter, [iterable], {})
-        return run_natively(machine, list, [iterable], {})
+        found = run_natively(machine, list, [iterable], {})
+        return found if machine.advanced is None else [machine.advanced(iterable, value) for value in found]
     iterator = yield Call(iter, iterable)
     found = []
     while True:

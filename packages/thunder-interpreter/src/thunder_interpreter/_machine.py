@@ -82,6 +82,7 @@ class Machine:
     missing_item: Any
     iterate: Any
     iterated: Any
+    advanced: Any
     store_attribute: Any
     delete_attribute: Any
     store_item: Any

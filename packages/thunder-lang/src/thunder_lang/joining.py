@@ -265,7 +265,9 @@ def roll(a: TensorProxy, shifts: int | Sequence[int], dims: int | Sequence[int] 
     """
     a = need_tensor("roll", a)
     if dims is None or dims == ():
-        return reshape(roll(flatten(a), shifts, 0), a.shape)
+        flat = flatten(a)
+        rolled = roll(flat, shifts, 0)
+        return a if rolled is flat else reshape(rolled, a.shape)
     places = (
         canonical_dims("roll", a.ndim, dims)
         if not isinstance(dims, (tuple, list))

@@ -267,7 +267,8 @@ def repeat_interleave(a: TensorProxy, repeats: Any = None, dim: int | None = Non
     """Repeat each element along a dimension, the copies side by side."""
     if repeats.__class__ is not int:
         return NotImplemented
-    return lang.repeat_interleave(a, repeats, dim)
+    repeated = lang.repeat_interleave(a, repeats, dim)
+    return lang.clone(repeated) if repeats == 1 else repeated
 
 
 @torchsymbol(torch.tril, Tensor.tril)

@@ -70,10 +70,8 @@ class ModuleLookasides:
     def _table_item(self, module: torch.nn.Module, table: str, held_in: dict[str, Any], name: str) -> Any:
         world = self._world
         source = world.source_of(module)
-        if source is None:
-            return held_in[name]
-        if world.journal.written_at(held_in, "item", name) or world.journal.wrote(held_in):
-            return held_in[name]
+        if source is None or world.journal.written_at(held_in, "item", name) or world.journal.wrote(held_in):
+            return world.stand_ins.of(held_in[name])
         world.containers.table(module, table)
         return world.read(source, "attribute", name, held_in[name], (held_in, name))
 

@@ -51,7 +51,7 @@ class ContainerReads:
         """Take in ``container[key]``."""
         source = self._world.source_of(container)
         if source is None or isinstance(container, (str, bytes, torch.Size, range)):
-            return value
+            return self._world.stand_ins.of(value)
         if is_buffer(container):
             self._world.unwatched.escapes(container)
             return value
@@ -59,7 +59,7 @@ class ContainerReads:
             self.contents(container)
             return value
         if self._was_written(container, key):
-            return value
+            return self._world.stand_ins.of(value)
         if isinstance(container, (list, tuple, deque)):
             if not isinstance(key, int):
                 self._world.unwatched.looked_into(key)

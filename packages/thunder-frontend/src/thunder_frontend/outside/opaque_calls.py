@@ -219,7 +219,7 @@ class OpaqueCalls:
             return self._world.containers.item(*subscribed, result)
         if fn is _abc._abc_instancecheck or fn is _abc._abc_subclasscheck:
             self._checked(args[0], class_of(args[1]) if fn is _abc._abc_instancecheck else args[1], result)
-        return self._answered(fn, args, kwargs, result)
+        return self._world.stand_ins.of_result(fn, self._answered(fn, args, kwargs, result))
 
     def _made(self, fn: Any, args: tuple[Any, ...], result: Any) -> None:
         """Take note of what a call made, or undid."""

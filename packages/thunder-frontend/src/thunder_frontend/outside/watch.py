@@ -105,7 +105,7 @@ class Watch(Callbacks):
             return self.world.attributes.given_by_class_of_tensor(obj, name, value)
         if name == "__class__" and isinstance(obj, NumberProxy):
             return type_of(obj, value)
-        return self.world.loaded(self.world.attributes.found, obj, name, value)
+        return self.world.stand_ins.of(self.world.loaded(self.world.attributes.found, obj, name, value))
 
     def missing_attribute(self, obj: Any, name: str) -> None:
         if isinstance(obj, TracedTensor):
@@ -144,7 +144,10 @@ class Watch(Callbacks):
     def iterated(self, container: Any, key_or_index: Any, value: Any) -> Any:
         if isinstance(container, LISTS):
             return self.world.loaded(self.world.containers.item, container, key_or_index, value)
-        return value
+        return self.world.stand_ins.of(value)
+
+    def advanced(self, iterator: Any, value: Any) -> Any:
+        return self.world.stand_ins.of(value)
 
     # --- stores ----------------------------------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ from thunder_frontend.outside.native_callables import NativeCallables
 from thunder_frontend.outside.native_frames import NativeFrames
 from thunder_frontend.outside.native_state import NativeState
 from thunder_frontend.outside.registries import Registries
+from thunder_frontend.outside.stand_ins import StandIns
 from thunder_frontend.outside.unwatched import Unwatched
 from thunder_frontend.sources import Place, Source, held
 from thunder_ir import NumberProxy
@@ -61,6 +62,7 @@ class World:
     Args:
         tensor: makes a traced tensor of a real one that was read from a source.
         number: makes a number proxy of a number.
+        known_tensor: returns the traced tensor of a real one that was read before; ``None`` for any other.
         left_open: tells which numbers are made such, and where objects may be others; ``None`` where all are fixed.
         mortal: objects that the program is not to keep alive.
     """
@@ -69,6 +71,7 @@ class World:
         self,
         tensor: Callable[[torch.Tensor, Source, tuple[Any, Any] | None], Any],
         number: Callable[[Any, Source], Any],
+        known_tensor: Callable[[torch.Tensor], Any],
         left_open: LeftOpen | None = None,
         mortal: Iterable[Any] = (),
     ) -> None:
@@ -83,6 +86,7 @@ class World:
         self.mortal = Mortal(mortal)
         self.attributes = AttributeReads(self)
         self.containers = ContainerReads(self)
+        self.stand_ins = StandIns(self, known_tensor)
         self.classes = ClassReads(self)
         self.functions = FunctionReads(self)
         self.unwatched = Unwatched(self)
