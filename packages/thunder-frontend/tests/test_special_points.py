@@ -47,9 +47,9 @@ POINTS = {
         lambda x, y: F.binary_cross_entropy_with_logits(x, y, pos_weight=torch.tensor(2.0), reduction="none"),
         pairs(0.0, 1.0, 0.5)
     ),
-    "smooth_l1_loss": (lambda x, y: F.smooth_l1_loss(x, y, reduction="none"), pairs(0.0, 1.0, 0.5, -2.0)),
+    "smooth_l1_loss": (lambda x, y: F.smooth_l1_loss(x, y, reduction="none"), pairs(0.0, 1.0, 0.5, INF)),
     "smooth_l1_loss, not smoothed": (lambda x, y: F.smooth_l1_loss(x, y, beta=0.0), pairs(0.0, 1.0, -2.0)),
-    "huber_loss": (lambda x, y: F.huber_loss(x, y), pairs(0.0, 1.0, 0.5, -2.0)),
+    "huber_loss": (lambda x, y: F.huber_loss(x, y, reduction="none"), pairs(0.0, 1.0, 0.5, INF)),
     "l1_loss": (lambda x, y: F.l1_loss(x, y), pairs(0.0, 1.0, -2.0)),
     "clamp": (lambda x: x.clamp(0, 1), values(*KINKS)),
     "abs": (torch.abs, values(*KINKS)),

@@ -164,6 +164,8 @@ mse_loss_forward = executor.call("torch.ops.aten.mse_loss.default", _loss)
 mse_loss_backward = executor.call("torch.ops.aten.mse_loss_backward.default", _loss_backward)
 smooth_l1_forward = executor.call("torch.ops.aten.smooth_l1_loss.default", _loss)
 smooth_l1_backward = executor.call("torch.ops.aten.smooth_l1_loss_backward.default", _loss_backward)
+huber_forward = executor.call("torch.ops.aten.huber_loss.default", _loss)
+huber_backward = executor.call("torch.ops.aten.huber_loss_backward.default", _loss_backward)
 
 
 def alike(input: Any, target: Any, *rest: Any, **kwargs: Any) -> bool:
@@ -214,3 +216,16 @@ def smooth_l1_loss(
         return smooth_l1_backward(dy, input, target, how, beta), smooth_l1_backward(dy, target, input, how, beta)
 
     return smooth_l1_forward(input, target, how, beta), pullback
+
+
+@executor.differentiates_torch(functional.huber_loss, when=alike)
+def huber_loss(
+    input: TensorProxy, target: TensorProxy, reduction: str = "mean", delta: float = 1.0, weight: Any = None
+) -> Rule:
+    """Save input and target."""
+    how = REDUCTIONS[reduction]
+
+    def pullback(dy: TensorProxy) -> tuple[Any, Any]:
+        return huber_backward(dy, input, target, how, delta), huber_backward(dy, target, input, how, delta)
+
+    return huber_forward(input, target, how, delta), pullback

@@ -76,14 +76,21 @@ def l1_loss(
     return _mean_by_weight(_with_weight(loss, a, weight), weight, reduction)
 
 
+def _distance(a: TensorProxy, target: TensorProxy, end: Any) -> tuple[TensorProxy, TensorProxy]:
+    """Return the absolute difference, and the square of it below ``end``: smooth at 0, of the infinite not taken."""
+    difference = a - target
+    z = lang.abs(difference)
+    near = lang.where(z >= end, lang.zeros_like(difference), difference)
+    return z, near * near
+
+
 @torchsymbol(F.huber_loss)
 def huber_loss(
     a: TensorProxy, target: TensorProxy, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> TensorProxy:
     """Half the square of small differences, linear in large ones."""
-    difference = a - target
-    z = lang.abs(difference)  # its kink is kept out of the square
-    loss = lang.where(z < delta, 0.5 * difference * difference, delta * (z - 0.5 * delta))
+    z, square = _distance(a, target, delta)
+    loss = lang.where(z < delta, 0.5 * square, delta * (z - 0.5 * delta))
     return reduced(loss if weight is None else _with_weight(loss, a, weight), reduction)
 
 
@@ -97,9 +104,8 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Any:
     """The absolute difference, rounded off below ``beta``."""
-    difference = a - target
-    z = lang.abs(difference)  # its kink is kept out of the square
-    loss = z if beta == 0 else lang.where(z < beta, 0.5 * difference * difference / beta, z - 0.5 * beta)
+    z, square = _distance(a, target, beta)
+    loss = z if beta == 0 else lang.where(z < beta, 0.5 * square / beta, z - 0.5 * beta)
     return reduced(loss, reduction_of(size_average, reduce, reduction))
 
 
