@@ -320,3 +320,9 @@ def test_relu_has_no_slope_at_zero_in_gradients_that_have_gradients():
     x = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True)
     (found,) = torch.autograd.grad(jit(torch.relu)(x).sum(), x, create_graph=True)
     assert found.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_group_normalization_with_strided_weight_and_bias():
+    x = torch.randn(2, 4, 5, requires_grad=True)
+    both = torch.randn(4, 2, requires_grad=True)
+    same_as_eager(lambda x, both: F.group_norm(x, 2, both[:, 0], both[:, 1]), x, both)

@@ -51,6 +51,10 @@ POINTS = {
     "smooth_l1_loss, not smoothed": (lambda x, y: F.smooth_l1_loss(x, y, beta=0.0), pairs(0.0, 1.0, -2.0)),
     "huber_loss": (lambda x, y: F.huber_loss(x, y, reduction="none"), pairs(0.0, 1.0, 0.5, INF)),
     "l1_loss": (lambda x, y: F.l1_loss(x, y), pairs(0.0, 1.0, -2.0)),
+    "attention to nothing": (
+        lambda x: F.scaled_dot_product_attention(x, x, x, torch.tensor([[0.0, 1.0], [-INF, -INF]])),
+        (torch.tensor([[[1.0, 2.0, 3.0], [0.5, -1.0, 0.0]]]),)
+    ),
     "clamp": (lambda x: x.clamp(0, 1), values(*KINKS)),
     "abs": (torch.abs, values(*KINKS)),
     "acosh": (torch.acosh, values(1.0, 1.5, 2.0, -2.0)),

@@ -159,7 +159,19 @@ def dense_for_groups(a: torch.Tensor) -> torch.Tensor:
 
 
 dense = executor.function(dense_for_groups, lambda a: a.like(), OpTags.VIEW)
-native_group_norm = executor.call("torch.native_group_norm", _group_norm)
+
+
+def in_sequence(vector: torch.Tensor | None) -> torch.Tensor | None:
+    """Return a weight or bias as the kernels for groups read it, whatever its strides are."""
+    return None if vector is None else vector.contiguous()
+
+
+def group_norm_by_kernel(a: torch.Tensor, weight: Any, bias: Any, *rest: Any) -> Any:
+    """Call the kernel, which reads weight and bias in sequence."""
+    return torch.native_group_norm(a, in_sequence(weight), in_sequence(bias), *rest)
+
+
+native_group_norm = executor.function(group_norm_by_kernel, _group_norm)
 
 
 def group_norm_gradients(
@@ -179,9 +191,10 @@ def group_norm_gradients(
     return tuple([next(found) if is_given else None for is_given in given])
 
 
-def native_group_norm_backward(dy: torch.Tensor, a: torch.Tensor, *rest: Any) -> Any:
+def native_group_norm_backward(dy: torch.Tensor, a: torch.Tensor, mean: Any, rstd: Any, weight: Any, *rest: Any) -> Any:
     """Call the kernel with the gradient laid out as the input is."""
-    return torch.ops.aten.native_group_norm_backward(dy.contiguous(memory_format=format_of_groups(a)), a, *rest)
+    dy = dy.contiguous(memory_format=format_of_groups(a))
+    return torch.ops.aten.native_group_norm_backward(dy, a, mean, rstd, in_sequence(weight), *rest)
 
 
 group_norm_backward = executor.function(

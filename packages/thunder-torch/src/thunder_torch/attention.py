@@ -44,12 +44,17 @@ def scaled_dot_product_attention(
     mask = _mask_of(query, key) if is_causal else attn_mask
     if mask is not None:
         scores = _masked(scores, mask)
-    weights = softmax_of(scores, -1)
-    if mask is not None:
-        # Where every key is masked the softmax is NaN, and PyTorch's result zero.
-        hidden = lang.amax(scores, -1, True) if scores.shape[-1] else scores
-        weights = lang.where(lang.eq(hidden, -math.inf), lang.zeros_like(weights), weights)
+    weights = softmax_of(scores, -1) if mask is None else _softmax_of_masked(scores)
     return lang.matmul(drop(weights, dropout_p, dropout_p > 0), value)
+
+
+def _softmax_of_masked(scores: TensorProxy) -> TensorProxy:
+    """Return the softmax of each row; zeros, with zeros for gradients, where every key is masked."""
+    if scores.shape[-1] == 0:
+        return softmax_of(scores, -1)
+    zeros = lang.zeros_like(scores)
+    hidden = lang.eq(lang.amax(scores, -1, True), -math.inf)
+    return lang.where(hidden, zeros, softmax_of(lang.where(hidden, zeros, scores), -1))
 
 
 def _masked(scores: TensorProxy, mask: TensorProxy) -> TensorProxy:
@@ -60,7 +65,7 @@ def _masked(scores: TensorProxy, mask: TensorProxy) -> TensorProxy:
         )
     if mask.dtype.is_bool:
         return lang.masked_fill(scores, lang.logical_not(mask), -math.inf)
-    return scores + mask
+    return lang.to(scores + mask, scores.dtype)
 
 
 @torchsymbol(F.embedding)
