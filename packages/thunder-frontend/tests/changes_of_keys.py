@@ -116,3 +116,85 @@ case(
     "q_k16.retain_grad()",
     "q_k16 = tensor(1, 2, 3).requires_grad_()",
 )
+case(
+    "ids: object",
+    "class O17: pass\nq_k17 = O17()\nd_k17 = {id(q_k17): 2.0}",
+    "y = y * d_k17.get(id(q_k17), 5.0)",
+    "q_k17 = O17()",
+    "d_k17[id(q_k17)] = 7.0",
+)
+case(
+    "ids: object that is an argument",
+    "class O18: pass\nNAMED['q18'] = O18()\nNAMED['l18'] = [1]\nd_k18 = {id(NAMED['q18']): 2.0, id(NAMED['l18']): 3.0}",
+    "y = y * d_k18.get(id(q18), 5.0) * d_k18.get(id(l18), 7.0)",
+    "d_k18[id(NAMED['q18'])] = 7.0",
+    "NAMED['kept'] = NAMED.pop('l18')\nNAMED['l18'] = [1]\ndel NAMED['kept']",
+    "d_k18 = {}",
+)
+case(
+    "ids: tensors",
+    "q_k19 = tensor(1, 2, 3)\nd_k19 = {id(q_k19): 2.0}\nold_k19 = q_k19",
+    "y = y * d_k19.get(id(q_k19), 5.0)",
+    "q_k19 = tensor(1, 2, 3)",
+    "d_k19[id(q_k19)] = 7.0",
+)
+case(
+    "ids: parameters",
+    "m_k20 = nn.Linear(3, 3)\nd_k20 = {id(p): n for n, p in m_k20.named_parameters()}\nold_k20 = m_k20.bias",
+    "for p in m_k20.parameters():\n    y = y * len(d_k20.get(id(p), 'other'))",
+    "m_k20.bias = nn.Parameter(torch.ones(3))",
+    "d_k20 = {id(p): n * 2 for n, p in m_k20.named_parameters()}",
+)
+case(
+    "length of a deque that is left behind",
+    "NAMED['q21'] = collections.deque([1.0], maxlen=2)",
+    "q21.append(2.0)\nt = q21.copy()\nt.append(4.0)\ny = y * q21[0] * len(q21) * t[0] * len(t)",
+    "NAMED['q21'] = collections.deque([1.0], maxlen=1)",
+    "NAMED['q21'] = collections.deque([1.0])",
+    "NAMED['q21'] = collections.deque([1.0], maxlen=1)",
+)
+case(
+    "zero: quotient",
+    "n22 = 1",
+    "try:\n    y = y * (2.0 / n22)\nexcept ZeroDivisionError:\n    y = y * 7",
+    "n22 = 2",
+    "n22 = 0",
+    "n22 = 3",
+    "n22 = 0",
+)
+case(
+    "zero: whole quotient",
+    "n23 = 1",
+    "try:\n    y = y * (20 // n23)\nexcept ZeroDivisionError:\n    y = y * 7",
+    "n23 = 2",
+    "n23 = 0",
+    "n23 = 3",
+    "n23 = 0",
+)
+case(
+    "zero: remainder",
+    "n24 = 1",
+    "try:\n    y = y * (20 % n24)\nexcept ZeroDivisionError:\n    y = y * 7",
+    "n24 = 2",
+    "n24 = 0",
+    "n24 = 3",
+    "n24 = 0",
+)
+case(
+    "zero: power",
+    "n25 = 1",
+    "try:\n    y = y * (n25 ** -1)\nexcept ZeroDivisionError:\n    y = y * 7",
+    "n25 = 2",
+    "n25 = 0",
+    "n25 = 3",
+    "n25 = 0",
+)
+case(
+    "zero: both",
+    "n26 = 1",
+    "try:\n    y = y * (divmod(20, n26)[1])\nexcept ZeroDivisionError:\n    y = y * 7",
+    "n26 = 2",
+    "n26 = 0",
+    "n26 = 3",
+    "n26 = 0",
+)

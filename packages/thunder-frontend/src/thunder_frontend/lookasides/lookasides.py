@@ -23,6 +23,7 @@ from thunder_frontend.lookasides.cached_functions import with_cache
 from thunder_frontend.lookasides.checks import checks
 from thunder_frontend.lookasides.control_flow import OPERATORS, WHILE_LOOP, choose
 from thunder_frontend.lookasides.distributed_calls import REFUSED_COLLECTIVES
+from thunder_frontend.lookasides.identities import identities
 from thunder_frontend.lookasides.module_lookasides import ModuleLookasides
 from thunder_frontend.lookasides.seeds import Seeds
 from thunder_frontend.own_code import package_of
@@ -68,6 +69,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         **of_old_constructors(acquisition),
         **transforms(acquisition),
         **Seeds(acquisition).lookasides(),
+        **identities(acquisition),
         **_of_control_flow(acquisition),
         **_of_executors(acquisition),
         **REFUSED_COLLECTIVES,

@@ -60,6 +60,7 @@ class ContainerReads:
             return value
         if self._was_written(container, key):
             return self._world.stand_ins.of(value)
+        self._world.told_apart(key)
         if isinstance(container, (list, tuple, deque)):
             if not isinstance(key, int):
                 self._world.unwatched.looked_into(key)
@@ -133,6 +134,7 @@ class ContainerReads:
         """Take in whether ``key`` is in an outside dict or set."""
         source = self._world.source_of(container)
         if source is not None and not self._was_written(container, key):
+            self._world.told_apart(key)
             self._world.require(MembershipGuard(source, key, present), id(source), as_fact(key), "membership")
 
     def structure(self, container: Any) -> None:
@@ -155,6 +157,8 @@ class ContainerReads:
         if is_buffer(container):
             self._world.unwatched.escapes(container)
         self.structure(container)
+        if isinstance(container, deque):  # what is added may push others out
+            self._world.attributes.found(container, "maxlen", container.maxlen)
         if isinstance(container, DICTS):
             for key, value in pairs_of(container):
                 self.item(container, key, value)

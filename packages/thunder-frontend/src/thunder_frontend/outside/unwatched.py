@@ -98,6 +98,8 @@ class Unwatched:
             self._world.answers.result_of(repr, (value,), repr(value))
         if isinstance(value, (torch.Tensor, *VALUES, *CODE)):
             return
+        if "__eq__" in methods:
+            self._world.told_apart(value)
         if is_mutable(type(value)):
             for name in methods:
                 self._world.classes.lookup(type(value), name)

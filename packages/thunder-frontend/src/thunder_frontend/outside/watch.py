@@ -20,10 +20,11 @@ from thunder_frontend.outside.builtin_reads import found_in_dict
 from thunder_frontend.outside.class_reads import type_of
 from thunder_frontend.outside.native_frames import names_of
 from thunder_frontend.outside.opaque_calls import OpaqueCalls, makes_class
+from thunder_frontend.outside.queries import hashable
 from thunder_frontend.outside.world import World
 from thunder_frontend.tensors.comparisons import compared
 from thunder_frontend.tensors.constants import Arrays
-from thunder_frontend.tensors.open_numbers import fixed, identical
+from thunder_frontend.tensors.open_numbers import compare_with_zero, fixed, identical
 from thunder_frontend.tensors.traced_tensor import TracedTensor
 from thunder_interpreter import Callbacks
 from thunder_ir import (
@@ -118,7 +119,10 @@ class Watch(Callbacks):
 
         Numbers that are open get fixed by that.
         """
-        if type(key) in NOTHING_INSIDE or self.world.source_of(container) is None:
+        if type(key) in NOTHING_INSIDE:
+            return key
+        self.world.told_apart(key)
+        if self.world.source_of(container) is None:
             return key
         if isinstance(key, (NumberProxy, tuple)):
             return fixed(key)
@@ -235,6 +239,15 @@ class Watch(Callbacks):
 
 class WatchOpen(Watch):
     """The same for programs that leave numbers open, of which Python has other objects than there are."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.opaque_call = self._begin
+
+    def _begin(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        if hashable(fn):
+            compare_with_zero(fn, args)
+        self._calls.begin(fn, args, kwargs)
 
     def raised(self, error: BaseException) -> None:
         if self.world.any_open and isinstance(error, TypeError) and self.refusal is None and str(error) == NO_HASH:

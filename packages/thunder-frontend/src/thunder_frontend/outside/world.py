@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -32,6 +33,7 @@ from thunder_frontend.kinds import (
     HEAP_TYPE,
     IMMUTABLE,
     MAY_DIE,
+    NOTHING_INSIDE,
     VALUES,
     as_fact,
     has_attributes,
@@ -123,6 +125,16 @@ class World:
     def keeps_none_alive(self) -> None:
         """Check that guards keep nothing alive that weak references led to. Raises :class:`KeptAlive` if they do."""
         self.mortal.check(self.guards, self._sources)
+
+    def told_apart(self, value: Any) -> None:
+        """Note that the program depends on which object this is: by its ``id``, its hash, or as a key."""
+        if type(value) is tuple:
+            for part in value:
+                self.told_apart(part)
+        elif isinstance(value, weakref.ref):
+            self.told_apart(value())
+        elif type(value) not in NOTHING_INSIDE:
+            self.log.append(("touch", value))
 
     def let_go(self) -> None:
         """Keep no object alive any more: what nobody else needs dies now, and not when the collector comes by."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from thunder_frontend.tensors.foreach import OF_LISTS
 from thunder_frontend.tensors.metadata_calls import SymbolicSize
 from thunder_frontend.tensors.traced_tensor import TracedTensor, is_replaced
 from thunder_interpreter import DECLINED
-from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown
+from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown, value_of
 from thunder_torch.places import KEYED
 
 
@@ -107,6 +107,32 @@ def identical(a: Any, b: Any) -> bool:
         return a is b
     kinds = [v.python_type if isinstance(v, NumberProxy) else type(v) for v in (a, b)]
     return kinds == [int, int] and fixed(a) == fixed(b) and fixed(a) in SMALL_INTEGERS
+
+
+DIVISIONS = frozenset({
+    divmod, operator.truediv, operator.floordiv, operator.mod, operator.itruediv, operator.ifloordiv, operator.imod,
+})  # fmt: skip
+POWERS = frozenset({pow, operator.pow, operator.ipow})
+
+
+def compare_with_zero(fn: Any, args: Sequence[Any]) -> None:
+    """Let the program hold for open numbers that are all zero, or all not, where Python raises for zero.
+
+    Args:
+        fn: what is called; can be looked up.
+        args: with which operands.
+    """
+    if len(args) != 2:
+        return
+    left, right = args
+    if fn in DIVISIONS:
+        number = right
+    elif fn in POWERS and isinstance(right, (int, float, NumberProxy)) and not is_unknown(right):
+        number = left if value_of(right) < 0 else None
+    else:
+        return
+    if isinstance(number, NumberProxy) and not is_unknown(number):
+        _ = number != 0
 
 
 def refuse_open_numbers(shown: Iterable[Any]) -> None:
