@@ -409,3 +409,11 @@ def test_losses_have_weights(loss, reduction, shapes):
         return
     ours, eagers = [torch.autograd.grad(run(*tensors).sum(), tensors) for run in (jit(weighted), weighted)]
     torch.testing.assert_close(ours, eagers)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_conversions_to_the_dtype_at_hand_lay_out_anew_what_is_asked_for(requires_grad):
+    x = torch.randn(2, 3, 2, 3, requires_grad=requires_grad)
+    for convert in (torch.Tensor.float, torch.Tensor.cpu, torch.Tensor.double):
+        same_as_eager(lambda x, convert=convert: convert(x, memory_format=torch.channels_last) * 2, x)
+        same_as_eager(lambda x, convert=convert: convert(x) * 2, x)

@@ -44,16 +44,19 @@ def to(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
     if len(rest) > 1:
         copy = rest[1]
     result = cast(a, dtype, device)
-    return lang.clone(result) if result is a and (copy or _changes_layout(kwargs, a)) else result
+    if copy and result is a:
+        return lang.clone(result)
+    return _laid_out(result, a, kwargs.get("memory_format", torch.preserve_format))
 
 
-def _changes_layout(kwargs: dict[str, Any], a: TensorProxy) -> bool:
-    return kwargs.get("memory_format", torch.preserve_format) is not torch.preserve_format
+def _laid_out(result: TensorProxy, a: TensorProxy, memory_format: Any) -> TensorProxy:
+    """Return the result, a copy of ``a`` if it is ``a`` and another memory format is asked for."""
+    return lang.clone(result) if result is a and memory_format is not torch.preserve_format else result
 
 
 def _method(method: Any, dtype: torch.dtype) -> Symbol:
-    def convert(a: TensorProxy, memory_format: Any = None) -> TensorProxy:
-        return cast(a, dtype)
+    def convert(a: TensorProxy, memory_format: Any = torch.preserve_format) -> TensorProxy:
+        return _laid_out(cast(a, dtype), a, memory_format)
 
     convert.__doc__ = f"Return ``a`` as ``{dtype}``."
     return torchsymbol(method, tags=CAST, name=f"Tensor_{method.__name__}")(convert)
@@ -86,9 +89,9 @@ def type(a: TensorProxy, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 @torchsymbol(Tensor.cpu, tags=CAST)
-def cpu(a: TensorProxy, memory_format: Any = None) -> TensorProxy:
+def cpu(a: TensorProxy, memory_format: Any = torch.preserve_format) -> TensorProxy:
     """Return ``a`` on the CPU."""
-    return cast(a, None, "cpu")
+    return _laid_out(cast(a, None, "cpu"), a, memory_format)
 
 
 @torchsymbol(Tensor.cuda, tags=CAST)
