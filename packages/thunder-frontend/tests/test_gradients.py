@@ -326,3 +326,44 @@ def test_group_normalization_with_strided_weight_and_bias():
     x = torch.randn(2, 4, 5, requires_grad=True)
     both = torch.randn(4, 2, requires_grad=True)
     same_as_eager(lambda x, both: F.group_norm(x, 2, both[:, 0], both[:, 1]), x, both)
+
+
+def viewed(a, b, c):
+    return (a.view(-1) + b[0] + c).sin().sum(), b
+
+
+def joined(a, b, c):
+    together = torch.cat([a.expand(1, 4), b], 0).view(-1)
+    return (together[:8] + torch.cat([b, b]).view(-1)).cos().sum() + (c * 2).sum(), together * 2
+
+
+def stacked(a, b, c):
+    z = (torch.stack([a.view(-1), c]) * 2).sin()
+    return z.sum() + (z[0] + b[0]).sum(), z
+
+
+def unbound(a, b, c):
+    return (torch.stack([a[0], c]) + b.unsqueeze(1)[0]).tanh().sum(), c.view(2, 2)
+
+
+@pytest.mark.parametrize("program", [viewed, joined, stacked, unbound])
+@pytest.mark.parametrize("way", ["whole", "some", "again", "watched"])
+def test_gradients_that_add_up_share_no_memory(program, way):
+    """What two leaves get of one tensor, such as the parts of a sum with joined tensors, is changed when more comes."""
+    ours = [torch.randn(*shape, dtype=torch.double, requires_grad=True) for shape in [(1, 4), (1, 4), (4,)]]
+    eagers = [t.detach().clone().requires_grad_() for t in ours]
+    for run, leaves in ((jit(program), ours), (program, eagers)):
+        for _ in range(3):
+            loss, other = run(*leaves)
+            if way == "watched" and other.requires_grad and not other.is_leaf:
+                other.retain_grad()
+            if way == "again":
+                made = torch.autograd.grad(loss, leaves[:2], create_graph=True)
+                loss = loss + sum([g.square().sum() for g in made])
+            grads = [t.grad for t in leaves]
+            loss.backward(inputs=leaves[:2] if way == "some" else None)
+            assert all(before is None or before is t.grad for before, t in zip(grads, leaves, strict=True))
+    for a, b in zip(ours, eagers, strict=True):
+        torch.testing.assert_close(a.grad, b.grad)
+    memories = {t.grad.untyped_storage().data_ptr() for t in ours if t.grad is not None}
+    assert len(memories) == sum([t.grad is not None for t in ours])

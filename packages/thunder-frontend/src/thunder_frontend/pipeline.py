@@ -28,6 +28,7 @@ from thunder_ir.passes import dead_code_elimination
 from thunder_prims import replay, tidy
 from thunder_torch import symbol_of, torch_language
 from thunder_torch.bridge import connect_autograd, in_a_box
+from thunder_torch.gradient_memory import gradients_apart
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 
 
@@ -301,7 +302,8 @@ def _differentiated(
             split = differentiate(keep_written_inputs(kept, trace))
         split = replace(split, forward=with_distinct_outputs(split.forward))
         traces.append(split.forward)
-        backward_traces += [split.backward, tidy(split.backward, apart=True)]
+        tidied = tidy(split.backward, apart=True)
+        backward_traces += [split.backward, gradients_apart(tidied, len(split.saved))]
     with timer("executors"):
         traces += execution_traces(split.forward, options.executors)
         _after_optimisation(traces, options)

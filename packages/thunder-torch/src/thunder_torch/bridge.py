@@ -16,6 +16,8 @@ from thunder_autograd import (
 )
 from thunder_ir import AnyProxy, BoundSymbol, OpTags, Proxy, Symbol, TensorProxy, Trace
 from thunder_ir.trees import flatten, unflatten
+from thunder_prims import tidy
+from thunder_torch.gradient_memory import gradients_apart
 from thunder_torch.linked_results import Linked, Links, Pass
 from thunder_torch.randomness import Generators
 from thunder_torch.result_hooks import notice_hooks
@@ -281,11 +283,17 @@ class _Node:
             variant = self.variants.get((present, needed))
             if variant is None:
                 program = specialised_backward(self.split, present, needed)
-                variant = in_a_box(self.compile(program)).python_callable() if program is not None else False
+                variant = False if program is None else self.compiled_backward(program, self.split)
                 self.variants[present, needed] = variant
             if variant:
                 return variant, [c for c in cotangents if c is not None]
         return self.run_backward, self.with_zeros(context, cotangents)
+
+    def compiled_backward(self, program: Trace, split: Split) -> Callable[[list[Any]], Any]:
+        """Make a backward program of a split ready to run."""
+        assert self.compile is not None
+        apart = gradients_apart(tidy(program), len(split.saved))
+        return in_a_box(self.compile(apart)).python_callable()  # type: ignore[no-any-return]
 
     def with_zeros(self, context: Any, cotangents: Sequence[Any]) -> list[Any]:
         """Put zeros where there is no cotangent."""
@@ -307,7 +315,7 @@ class _Node:
         assert self.compile is not None
         return connect_autograd(
             self.compile(split.forward).python_callable(),
-            in_a_box(self.compile(split.backward)).python_callable(),
+            self.compiled_backward(split.backward, split),
             split,
             boxed=True,
             compile=self.compile,

@@ -9,6 +9,8 @@ import torch
 
 from thunder_autograd import Split, Stages
 from thunder_ir import Trace
+from thunder_prims import tidy
+from thunder_torch.gradient_memory import gradients_apart
 from thunder_torch.linked_results import Links, Pass
 
 
@@ -75,7 +77,9 @@ class StagedBackward:
             stage = stages.stage(len(current.missing), missing, current.stage, needed)
             if stage is None:
                 return None
-            known = self.programs[key] = stage, self.compile(stage.program).python_callable()
+            is_last = len(current.missing) == stages.last
+            program = gradients_apart(tidy(stage.program), len(self.split.saved)) if is_last else stage.program
+            known = self.programs[key] = stage, self.compile(program).python_callable()
         return known
 
     def _cut(self, asked: tuple[int, ...]) -> Stages:
