@@ -40,8 +40,8 @@ from thunder_ir import (
 NUMBERS = re.compile(r"\b(Integer|Float|Complex|Bool)Proxy\b")
 """How code in C calls a number that is open, where it refuses it."""
 
-NO_HASH = "__hash__ method should return an integer"
-"""What code in C says of one."""
+UNNAMED = frozenset({"__hash__ method should return an integer", "* wants int"})
+"""What code in C says of a number that is open, without a name for it: as a hash, and as the width of a format."""
 
 EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
 
@@ -250,8 +250,8 @@ class WatchOpen(Watch):
         self._calls.begin(fn, args, kwargs)
 
     def raised(self, error: BaseException) -> None:
-        if self.world.any_open and isinstance(error, TypeError) and self.refusal is None and str(error) == NO_HASH:
-            self.refusal = UnknownNumberError("Python needs the value of a number that is open: it is a hash")
+        if self.world.any_open and isinstance(error, TypeError) and self.refusal is None and str(error) in UNNAMED:
+            self.refusal = UnknownNumberError(f"Python needs the value of a number that is open: {error}")
         super().raised(error)
 
     def identical(self, a: Any, b: Any) -> bool:
