@@ -61,3 +61,29 @@ for _prim, _path in ((prims.igamma, "torch.igamma"), (prims.igammac, "torch.igam
     _operator = executor.call(_path, _like_larger)
     executor.implements(_prim, when=two_tensors)(_operator.implementation)
     executor.transforms(_prim)(with_tensors(_operator))
+
+
+def _like_first(a: TensorProxy, *rest: Any) -> TensorProxy:
+    return a.like()
+
+
+def logit_gradient(dy: torch.Tensor, a: torch.Tensor, eps: float | None) -> torch.Tensor:
+    """``dy / (a * (1 - a))``; outside of the bounds NaN, or 0 where there is an ``eps``."""
+    low = 0.0 if eps is None else eps
+    inside = (a >= low) & (a <= 1 - low)
+    return torch.where(inside, dy / (a * (1 - a)), math.nan if eps is None else 0.0)
+
+
+_logit = executor.call("torch.logit", _like_first)
+_logit_backward = executor.call("torch.ops.aten.logit_backward.default", _like_first, differentiable=logit_gradient)
+
+
+def of_floats(a: Any, *rest: Any, **kwargs: Any) -> bool:
+    """Whether the first argument is a floating-point tensor."""
+    return isinstance(a, TensorProxy) and a.dtype.is_floating
+
+
+@executor.differentiates_torch(torch.logit, when=of_floats)
+def logit(input: TensorProxy, eps: float | None = None) -> tuple[Any, Any]:
+    """Save the input."""
+    return _logit(input, eps), lambda dy: _logit_backward(dy, input, eps)
