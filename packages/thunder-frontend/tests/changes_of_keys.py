@@ -205,3 +205,11 @@ case(
     "n_k27 = 3",
     "n_k27 = 6",
 )
+case(
+    "dict whose items are attributes",
+    "class D28(dict):\n    __getattr__ = dict.__getitem__\nd_k28 = D28(a=2.0)",
+    "y = y * d_k28.a * d_k28['a']",
+    "d_k28['a'] = 3.0",
+    "D28.a = 9.0",
+    "D28.__getitem__ = lambda s, k: 1.5",
+)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from thunder_interpreter._native_callables import callables_in
 from thunder_interpreter._native_stack import own
 from thunder_interpreter._pristine import keep_builtins
-from thunder_interpreter._types import DICT, HEAP_TYPE, MRO
+from thunder_interpreter._types import DICT, HEAP_TYPE, MRO, raw_attribute
 
 if TYPE_CHECKING:
     from thunder_interpreter._machine import Machine
@@ -177,7 +177,8 @@ def may_run_python(machine: "Machine", value: Any, depth: int = DEPTH) -> bool:
         return class_runs_python(machine, value) is True
     if depth == 0:
         return False
-    if getattr(getattr(value, "dtype", None), "hasobject", False):  # of arrays, which do not say what they hold
+    has_dtype = isinstance(raw_attribute(type(value), "dtype"), GetSetDescriptorType)  # other objects are not asked
+    if has_dtype and getattr(value.dtype, "hasobject", False):  # of arrays, which do not say what they hold
         return True
     return any([may_run_python(machine, part, depth - 1) for part in parts_of(value)])
 
