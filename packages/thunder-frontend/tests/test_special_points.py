@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from versions import needs_torch
 
 from thunder_frontend import jit
 
@@ -61,7 +62,6 @@ POINTS = {
     "fmax": (torch.fmax, pairs(0.0, 1.0, -1.0, float("nan"))),
     "fmin": (torch.fmin, pairs(0.0, 1.0, -1.0, float("nan"))),
     "maximum": (torch.maximum, pairs(0.0, 1.0, -1.0)),
-    "nextafter": (torch.nextafter, pairs(0.0, 1.0, -1.0)),
     "logaddexp": (torch.logaddexp, pairs(0.0, 1.0, -1.0)),
     "logaddexp2": (torch.logaddexp2, pairs(0.0, 1.0, -1.0)),
     "remainder": (torch.remainder, pairs(1.0, 0.1, -0.3, 2.0)),
@@ -135,6 +135,13 @@ def test_gradients_at_special_points_are_eagers(name):
     torch.testing.assert_close(found, expected, equal_nan=True)
     for program in (inside(function, again), by_transform(function)):
         torch.testing.assert_close(jit(program)(*inputs), program(*inputs), equal_nan=True)
+
+
+@needs_torch(2, 13, "has no derivative of it")
+def test_nextafter_has_the_slope_of_what_it_starts_from_unless_both_are_equal():
+    a, b = [t.requires_grad_() for t in pairs(0.0, 1.0, -1.0)]
+    expected = torch.autograd.grad(torch.nextafter(a, b).sum(), (a, b))
+    assert torch.equal(torch.autograd.grad(jit(torch.nextafter)(a, b).sum(), (a, b))[0], expected[0])
 
 
 def test_logit_has_infinite_slopes_at_its_ends():
