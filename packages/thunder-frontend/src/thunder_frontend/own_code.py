@@ -24,4 +24,4 @@ def name_in(scope: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) else ""
 
 
-__all__ = ["PACKAGES", "package_of"]
+__all__ = ["PACKAGES", "name_in", "package_of"]
