@@ -139,6 +139,7 @@ class World:
     def let_go(self) -> None:
         """Keep no object alive any more: what nobody else needs dies now, and not when the collector comes by."""
         self.log.clear()
+        self.guards.clear()
         self.mortal.let_go()
         self._alive.clear()
         self._sources.clear()
