@@ -110,6 +110,9 @@ def test_views_writes_and_aliases_agree_with_eager(program):
         ),
         ("v = x.split(2, -1)[0]\nw = v[None]\nx.unsqueeze_(0)\nreturn [v, w]", "two views that require grad"),
         ("v = y[:]\nv.data = v.data * 2\nv.detach_()\nreturn [v]", "larger"),
+        ("v = x.view(torch.int32)\nv[0] = v[-1]\nreturn [x * 2, v]", "both require grad"),
+        ("v = x.view(torch.int32)\nv[0] = 5\nreturn [x * x]", "a leaf that requires grad"),
+        ("w = x * 2\nv = w[0].view(torch.int32)\nv += 1\nreturn [w * x, v]", "a leaf that requires grad"),
         (
             "with torch.no_grad():\n    v = x.view(-1)\ny.set_(y * 2)\nw = v.chunk(2)[0]\nreturn [w, y]",
             "a parameter and a view of it",

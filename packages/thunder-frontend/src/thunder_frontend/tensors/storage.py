@@ -109,6 +109,8 @@ def is_out_of_reach(tensor: TracedTensor) -> bool:
 
 def share_storage(tensor: TracedTensor, view: View) -> None:
     """Make the tensor a view that shares its parent's storage."""
+    if view.parent._proxy.dtype.is_inexact and not tensor._proxy.dtype.is_inexact:
+        view = replace(view, apart=True)  # integers have no history
     tensor._viewed_as = view
     tensor._memory = view.parent._memory
     tensor._memory.views.append(tensor)
