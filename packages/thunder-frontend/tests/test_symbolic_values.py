@@ -1,5 +1,6 @@
 """One program for all numbers and sizes that meet the constraints it recorded."""
 
+import copy
 import functools
 import math
 
@@ -439,3 +440,11 @@ def test_nested_tensors_are_refused_beside_constraints_on_numbers():
     nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
     with pytest.raises(AcquisitionError, match="nested"):
         compiled(nested, 3)
+
+
+def test_copies_of_expanded_tensors_are_expanded():
+    compiled = symbolic(copy.deepcopy)
+    for rows in (2, 3, 4):
+        x = torch.arange(3.0).expand(rows, 3)
+        copied = compiled(x)
+        assert torch.equal(copied, x) and copied.stride() == x.stride() and copied.data_ptr() != x.data_ptr()

@@ -129,7 +129,9 @@ def _iter(calls: Any, tensor: T) -> Any:
 def laid_out(tensor: T, strides: tuple[int, ...]) -> T:
     """Return a copy with these strides."""
     made = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
-    return made.copy_(tensor)
+    once = tuple([slice(0, 1) if step == 0 else slice(None) for step in strides])  # each place in memory
+    made[once].copy_(tensor[once])
+    return made
 
 
 @answers(getter("_version"))
