@@ -1,0 +1,36 @@
+"""Regions of programs as loop nests, which anyone can render for a target. Knows no target, and needs no PyTorch."""
+
+from thunder_loops._version import __version__
+from thunder_loops.cost import Cost, cost
+from thunder_loops.index import Index, Quotient, Remainder
+from thunder_loops.layout import Walk, row_major_strides, walks
+from thunder_loops.lower import ACCUMULATE, lower
+from thunder_loops.machine import run, sizes_of
+from thunder_loops.nest import (
+    Axis,
+    Buffer,
+    Compute,
+    Constant,
+    Load,
+    LoopProgram,
+    Nest,
+    Position,
+    Reduce,
+    Statement,
+    Store,
+    axes_of,
+)
+from thunder_loops.operations import OPERATIONS, REDUCTIONS, Operation, Reduction
+from thunder_loops.parts import Parts, moves_only, parts_of
+from thunder_loops.plan import ACROSS, GRAIN, Access, Launch, LoopPlan, plan, reads
+from thunder_loops.rules import CannotLower, lowering
+from thunder_loops.schedule import Schedule, divide, schedule
+from thunder_loops.verify import verify
+
+__all__ = [
+    "ACCUMULATE", "ACROSS", "GRAIN", "OPERATIONS", "REDUCTIONS", "Access", "Axis", "Buffer", "CannotLower",
+    "Compute", "Constant", "Cost", "Index", "Launch", "Load", "LoopPlan", "LoopProgram", "Nest", "Operation",
+    "Parts", "Position", "Quotient", "Reduce", "Reduction", "Remainder", "Schedule", "Statement", "Store", "Walk",
+    "__version__", "axes_of", "cost", "divide", "lower", "lowering", "moves_only", "parts_of", "plan", "reads",
+    "row_major_strides", "run", "schedule", "sizes_of", "verify", "walks",
+]  # fmt: skip

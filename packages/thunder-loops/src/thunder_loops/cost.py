@@ -1,0 +1,92 @@
+"""What programs cost: operations on elements, and bytes that go to and from memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+
+from thunder_ir import BoundSymbol, OpTags, TensorProxy
+from thunder_loops.nest import Compute, LoopProgram, Nest, Reduce, Size
+from thunder_loops.operations import OPERATIONS
+
+
+def operation_cost(name: str) -> float:
+    """Return what an operation costs, in additions; one that is not known costs one."""
+    found = OPERATIONS.get(name)
+    return found.cost if found is not None else 1.0
+
+
+def cost_of(name: str, producers: Mapping[str, BoundSymbol], known: Container[str]) -> float:
+    """Return what an element of a value costs: all that is computed for it from memory, and from reductions.
+
+    Args:
+        name: of the value.
+        producers: calls by the names of their results.
+        known: names of values that are in memory.
+    """
+    total = 0.0
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        one = waiting.pop()
+        if one in seen or one in known or one not in producers:
+            continue
+        seen.add(one)
+        bound = producers[one]
+        if OpTags.REDUCTION in bound.symbol.tags:
+            continue
+        if OpTags.ELEMENTWISE in bound.symbol.tags:
+            total += operation_cost(bound.symbol.name)
+        waiting += [p.name for p in bound.inputs if isinstance(p, TensorProxy)]
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a program costs.
+
+    Args:
+        bytes: read from and written to memory, each access for itself.
+        operations: on elements, in additions.
+    """
+
+    bytes: int
+    operations: float
+
+
+def cost(program: LoopProgram, sizes: Mapping[str, int] | None = None) -> Cost:
+    """Return what a program costs.
+
+    Args:
+        program: what is counted.
+        sizes: those that are open.
+
+    Example:
+        >>> import thunder_prims as prims
+        >>> from thunder_ir import Tensor, trace_of
+        >>> from thunder_loops import cost, lower
+        >>> cost(lower(trace_of(lambda a: prims.add(a, a), Tensor((10,)))))
+        Cost(bytes=80, operations=10.0)
+    """
+    moved, operations = 0, 0.0
+    for nest in program.nests:
+        points = math.prod([_known(a.size, sizes) for a in nest.axes])
+        names = [load.buffer for load in nest.loads] + [store.buffer for store in nest.stores]
+        moved += sum([_bytes(program, name, sizes) for name in names])
+        operations += points * _per_point(nest)
+    return Cost(moved, operations)
+
+
+def _per_point(nest: Nest) -> float:
+    each = [operation_cost(s.operation) for s in nest.statements if isinstance(s, Compute)]
+    return sum(each) + len([s for s in nest.statements if isinstance(s, Reduce)])
+
+
+def _bytes(program: LoopProgram, name: str, sizes: Mapping[str, int] | None) -> int:
+    buffer = program.buffers[name]
+    return buffer.dtype.bytes * math.prod([_known(s, sizes) for s in buffer.shape])
+
+
+def _known(size: Size, sizes: Mapping[str, int] | None) -> int:
+    return size if isinstance(size, int) else (sizes or {})[size]

@@ -1,0 +1,235 @@
+"""Deciding what is computed in which nest: values over one space together, with the reductions that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from thunder_ir import BoundSymbol, DType, TensorProxy, Trace
+from thunder_loops.build import Builder, Elsewhere
+from thunder_loops.cost import cost_of
+from thunder_loops.index import Index
+from thunder_loops.nest import Buffer, Nest, Size
+from thunder_loops.reduction import REDUCING, reduced_dims
+from thunder_loops.rules import CannotLower, Place
+from thunder_loops.space import Space, cut, size_of, space_of
+
+DEAR = 12
+"""What a value costs, in additions, that is worth writing it to memory for others to read."""
+
+MOST_SHARED = 16
+"""Values that are shared so, at most."""
+
+
+@dataclass(slots=True)
+class Group:
+    """What becomes one nest.
+
+    Args:
+        shape: of the space.
+        dims: those that its reductions are over.
+        members: the values that it computes.
+        stores: what it writes, and where.
+    """
+
+    shape: tuple[Size, ...]
+    dims: tuple[int, ...]
+    members: list[TensorProxy] = field(default_factory=list)
+    stores: dict[str, Buffer] = field(default_factory=dict)
+
+    def place(self, tensor: TensorProxy, space: Space) -> Place | None:
+        """Return where the element of a tensor stands that belongs to a point; ``None`` if its shape does not fit."""
+        shape = tuple([size_of(d) for d in tensor.shape])
+        if shape == self.shape:
+            return space.place
+        if shape == tuple([s for d, s in enumerate(self.shape) if d not in self.dims]):
+            return self.cell(space)
+        if shape == tuple([1 if d in self.dims else s for d, s in enumerate(self.shape)]):
+            return tuple([Index() if d in self.dims else i for d, i in enumerate(space.place)])
+        return None
+
+    def cell(self, space: Space) -> Place:
+        """Return the place in what is left of the shape by reductions."""
+        return tuple([i for d, i in enumerate(space.place) if d not in self.dims])
+
+
+class Grouping:
+    """The groups of a region.
+
+    Args:
+        region: in prims.
+        inputs, outputs: where they are in memory, by name.
+        accumulate: the dtype in which elements of a dtype are added up.
+    """
+
+    def __init__(
+        self,
+        region: Trace,
+        inputs: Mapping[str, Buffer],
+        outputs: Mapping[str, Buffer],
+        accumulate: Mapping[DType, DType],
+    ) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+        self.accumulate = accumulate
+        self.producers = {p.name: b for b in region.bound_symbols for p in b.outputs}
+        self.groups: list[Group] = []
+        self.group_of: dict[str, int] = {}  # of results of reductions
+        self.results: dict[str, Buffer] = {}  # where others find them
+        self.needs: dict[str, int] = {}  # the last group whose results a value needs; -1 for none
+        for bound in _needed(region):
+            needed = max([self.needs.get(p.name, -1) for p in bound.inputs], default=-1)
+            if bound.symbol in REDUCING:
+                needed = self._place(bound, needed)
+            self.needs.update({p.name: needed for p in bound.outputs})
+        for name, proxy in {p.name: p for p in region.outputs}.items():
+            assert isinstance(proxy, TensorProxy), "outputs are tensors"
+            self._place_output(proxy, outputs[name])
+        self._share()
+
+    def _place(self, bound: BoundSymbol, needed: int) -> int:
+        """Return the group of a reduction: the last one over the same dimensions, or a new one."""
+        shape, dims = tuple([size_of(d) for d in bound.args[0].shape]), reduced_dims(bound.args)
+        made = [p for p in bound.outputs if isinstance(p, TensorProxy)]
+        for p in made:
+            sizes = tuple([size_of(d) for d in p.shape])
+            self.results[p.name] = self.outputs.get(p.name) or Buffer(f"m{len(self.results)}", p.dtype, sizes)
+        for number in range(len(self.groups) - 1, max(needed, 0) - 1, -1):
+            group = self.groups[number]
+            if group.shape == shape and group.dims == dims and self._joins(number, made):
+                return number
+        self.groups.append(Group(shape, dims))
+        if not self._joins(len(self.groups) - 1, made):
+            raise CannotLower(f"{bound.symbol.id} stands where no loop nest reaches it")
+        return len(self.groups) - 1
+
+    def _place_output(self, proxy: TensorProxy, buffer: Buffer) -> None:
+        """Give an output to the first group that has what it needs and its shape, or to a new one."""
+        for number in range(max(self.needs.get(proxy.name, -1), 0), len(self.groups)):
+            mine = self.group_of.get(proxy.name)
+            if mine == number or (mine is None and self._joins(number, [proxy])):
+                break
+        else:
+            number = len(self.groups)
+            self.groups.append(Group(buffer.shape, ()))
+            if not self._joins(number, [proxy]):
+                raise CannotLower(f"{proxy.name} stands where no loop nest reaches it")
+        self.groups[number].stores[proxy.name] = buffer
+
+    def _joins(self, number: int, added: Sequence[TensorProxy]) -> bool:
+        """Add values to a group, if it can compute them."""
+        group = self.groups[number]
+        new = [p.name for p in added if p.name in self.results and p.name not in self.group_of]
+        self.group_of.update(dict.fromkeys(new, number))
+        group.members += added
+        try:
+            self.nest(number)
+        except Elsewhere:
+            del group.members[len(group.members) - len(added) :]
+            for name in new:
+                del self.group_of[name]
+            return False
+        return True
+
+    def _share(self) -> None:
+        """Let what is dear to compute and needed in several groups be computed in the first, and read in others.
+
+        Of several such values, those computed last come first: with them at hand, those before may be needed no more.
+        """
+        order = {name: position for position, name in enumerate(self.producers)}
+        refused: set[str] = set()
+        for _ in range(MOST_SHARED):
+            users: dict[str, list[int]] = {}
+            for number in range(len(self.groups)):
+                for name in self.nest_and_values(number)[1]:
+                    users.setdefault(name, []).append(number)
+            found = [n for n, groups in users.items() if len(groups) > 1 and n not in refused and self._is_dear(n)]
+            if not found:
+                return
+            name = max(found, key=order.__getitem__)
+            if not self._written_by(name, users[name][0]):
+                refused.add(name)
+
+    def _is_dear(self, name: str) -> bool:
+        """Whether computing a value costs more than writing it to memory and reading it again."""
+        return (
+            name not in self.results and name in self.producers and cost_of(name, self.producers, self.inputs) >= DEAR
+        )
+
+    def _written_by(self, name: str, number: int) -> bool:
+        """Let a group write a value that later ones read, if the value is of its space."""
+        tensor = next(p for p in self.producers[name].outputs if p.name == name)
+        if not isinstance(tensor, TensorProxy) or not self._joins(number, [tensor]):
+            return False
+        sizes = tuple([size_of(d) for d in tensor.shape])
+        self.results[name] = self.outputs.get(name) or Buffer(f"m{len(self.results)}", tensor.dtype, sizes)
+        self.group_of[name] = number
+        return True
+
+    def nests(self) -> tuple[Nest, ...]:
+        """Return the nests in order; each group writes what later ones read of it."""
+        made: list[Nest] = []
+        names = {b.name: name for name, b in self.results.items()}
+        for number in range(len(self.groups) - 1, -1, -1):
+            group = self.groups[number]
+            if not group.stores:
+                continue
+            group.members = [p for p in group.members if p.name in group.stores]
+            nest = self.nest(number)
+            made.append(nest)
+            for load in nest.loads:
+                result = names.get(load.buffer)
+                if result is not None:
+                    owner = self.groups[self.group_of[result]]
+                    owner.stores.setdefault(result, self.results[result])
+        return tuple(reversed(made))
+
+    def temporaries(self, nests: Sequence[Nest]) -> tuple[Buffer, ...]:
+        """Return the buffers between nests."""
+        outputs = {b.name for b in self.outputs.values()}
+        read = {load.buffer for nest in nests for load in nest.loads}
+        return tuple([b for b in self.results.values() if b.name in read and b.name not in outputs])
+
+    def nest(self, number: int) -> Nest:
+        """Write the nest of a group; see :meth:`nest_and_values`."""
+        return self.nest_and_values(number)[0]
+
+    def nest_and_values(self, number: int) -> tuple[Nest, frozenset[str]]:
+        """Write the nest of a group, and return the names of the tensors that it computes elements of.
+
+        Axes that divisions ask for are split.
+
+        Raises:
+            Elsewhere: a value is not of its space, or needs the result of a reduction at another place.
+        """
+        group = self.groups[number]
+        buffers = {**self.inputs, **{n: self.results[n] for n, g in self.group_of.items() if g < number}}
+        cuts: dict[int, tuple[int, ...]] = {}
+        while True:
+            space = space_of(group.shape, cuts)
+            reduced = tuple([axis for d in group.dims for axis in space.of_dims[d]])
+            build = Builder(
+                space.axes, buffers, self.producers, self.accumulate, group.cell(space), space.place, reduced
+            )
+            for proxy in group.members:
+                place = group.place(proxy, space)
+                if place is None:
+                    raise Elsewhere(proxy)
+                value = build.value(proxy, place)
+                if proxy.name in group.stores:
+                    build.store(group.stores[proxy.name], place, value)
+            if not build.wanted_splits:
+                return Nest(space.axes, tuple(build.statements)), build.computed
+            dim, sizes = cut(space, *next(iter(build.wanted_splits.items())))
+            cuts[dim] = sizes
+
+
+def _needed(region: Trace) -> list[BoundSymbol]:
+    """Return the calls that the outputs depend on."""
+    names = {p.name for p in region.outputs}
+    found = []
+    for bound in reversed(region.bound_symbols):
+        if not names.isdisjoint([p.name for p in bound.outputs]):
+            found.append(bound)
+            names.update([p.name for p in bound.inputs])
+    return found[::-1]

@@ -1,0 +1,246 @@
+"""Loop nests as data: buffers, axes, and statements over an iteration space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thunder_ir import DType
+from thunder_loops.index import Index
+
+Size = int | str
+"""A size that is known, or the name of one that the call tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One loop.
+
+    Args:
+        name: of its variable.
+        size: number of iterations.
+    """
+
+    name: str
+    size: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory that a program reads or writes, however it lies there.
+
+    Args:
+        name: in the program.
+        dtype: of its elements.
+        shape: a size per dimension.
+        is_number: whether it is a number of the call, handed over by value.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[Size, ...]
+    is_number: bool = False
+
+    @property
+    def type_string(self) -> str:
+        """Dtype and shape, ``"float32[n0, 4]"``."""
+        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``name = load(buffer, *index)``; where ``when`` is given and false, nothing is read and the value is 0."""
+
+    name: str
+    buffer: str
+    index: tuple[Index, ...]
+    dtype: DType
+    when: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number.
+
+    Args:
+        text: as Python writes it: 0.0 and -0.0 are equal, and are different numbers.
+    """
+
+    name: str
+    text: str
+    dtype: DType
+
+    @property
+    def value(self) -> bool | int | float:
+        """The number."""
+        if self.dtype.is_bool:
+            return self.text == "True"
+        return int(self.text) if self.dtype.is_integer else float(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The value of an index expression, as an integer."""
+
+    name: str
+    index: Index
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """One operation on values at the same place; see :data:`thunder_loops.OPERATIONS`.
+
+    Args:
+        operation: its name.
+        operands: names of values.
+        dtype: of the result.
+    """
+
+    name: str
+    operation: str
+    operands: tuple[str, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """One value of many: the operand's over ``axes``; see :data:`thunder_loops.REDUCTIONS`."""
+
+    name: str
+    operation: str
+    operand: str
+    axes: tuple[str, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write a value to a place in a buffer; no two iterations write to one place."""
+
+    buffer: str
+    index: tuple[Index, ...]
+    value: str
+
+
+Statement = Load | Constant | Position | Compute | Reduce | Store
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Statements that are executed for every point of a space, in any order but for reductions.
+
+    A value depends on the axes that its operands depend on; a reduction's no longer on those it is over. So a schedule
+    may execute each statement in the loop where its axes end.
+
+    Args:
+        axes: the space.
+        statements: each value is defined once, before it is read.
+    """
+
+    axes: tuple[Axis, ...]
+    statements: tuple[Statement, ...]
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        """What it writes."""
+        return tuple([s for s in self.statements if isinstance(s, Store)])
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """What it reads."""
+        return tuple([s for s in self.statements if isinstance(s, Load)])
+
+    @property
+    def reduced(self) -> frozenset[str]:
+        """The axes that reductions are over."""
+        return frozenset([axis for s in self.statements if isinstance(s, Reduce) for axis in s.axes])
+
+
+@dataclass(frozen=True, slots=True)
+class LoopProgram:
+    """Loop nests that are executed one after the other.
+
+    Args:
+        name: of the function that it prints as.
+        inputs: buffers that are read.
+        outputs: buffers that are written, each of their elements once.
+        temporaries: buffers that one nest writes and later ones read.
+        nests: in order.
+    """
+
+    name: str
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    temporaries: tuple[Buffer, ...]
+    nests: tuple[Nest, ...]
+
+    @property
+    def buffers(self) -> dict[str, Buffer]:
+        """All buffers by name."""
+        return {b.name: b for b in (*self.inputs, *self.outputs, *self.temporaries)}
+
+    def __str__(self) -> str:
+        return printed(self)
+
+
+def axes_of(nest: Nest) -> dict[str, frozenset[str]]:
+    """Return for each value the axes that it depends on; for each store, under ``""``, nothing."""
+    space = {a.name for a in nest.axes}
+    found: dict[str, frozenset[str]] = {}
+
+    def of_index(index: Index) -> frozenset[str]:
+        return frozenset().union(*[{n} if n in space else found[n] for n in index.names])
+
+    for s in nest.statements:
+        if isinstance(s, Load):
+            when = found[s.when] if s.when else frozenset()
+            found[s.name] = when.union(*map(of_index, s.index))
+        elif isinstance(s, Position):
+            found[s.name] = of_index(s.index)
+        elif isinstance(s, Constant):
+            found[s.name] = frozenset()
+        elif isinstance(s, Compute):
+            found[s.name] = frozenset().union(*[found[o] for o in s.operands])
+        elif isinstance(s, Reduce):
+            found[s.name] = found[s.operand] - frozenset(s.axes)
+    return found
+
+
+def printed(program: LoopProgram) -> str:
+    """Return the program as the text of a Python function; :func:`thunder_loops.run` executes it.
+
+    The body of a ``for`` stands for all points of its space.
+    """
+    parameters = ", ".join([f'{b.name}: "{b.type_string}"' for b in (*program.inputs, *program.outputs)])
+    lines = [f"def {program.name}({parameters}):"]
+    lines += [f"    {b.name} = temporary({b.dtype.name}, {b.shape})" for b in program.temporaries]
+    for nest in program.nests:
+        names = "".join([f"{a.name}, " for a in nest.axes]) or "_, "
+        sizes = "".join([f"{a.name}={a.size}, " for a in nest.axes]).removesuffix(", ")
+        lines.append(f"    for ({names.removesuffix(' ')}) in space({sizes}):")
+        lines += [f"        {_line(s)}" for s in nest.statements]
+    return "\n".join(lines if program.nests else [*lines, "    pass"])
+
+
+def _line(s: Statement) -> str:
+    if isinstance(s, Store):
+        return f"store({s.buffer}, {_tuple(s.index)}, {s.value})"
+    if isinstance(s, Load):
+        when = f", when={s.when}" if s.when else ""
+        text = f"load({s.buffer}, {_tuple(s.index)}{when})"
+    elif isinstance(s, Constant):
+        number = f'float("{s.text}")' if s.text.lstrip("-") in ("inf", "nan") else s.text
+        text = f"constant({number}, {s.dtype.name})"
+    elif isinstance(s, Position):
+        text = f"position({s.index}, {s.dtype.name})"
+    elif isinstance(s, Reduce):
+        text = f"reduce_{s.operation}({s.operand}, {', '.join(s.axes)})"
+    elif s.operation == "to":
+        return f"{s.name} = to({s.operands[0]}, {s.dtype.name})"
+    else:
+        text = f"{s.operation}({', '.join(s.operands)})"
+    return f"{s.name} = {text}  # {s.dtype.name}"
+
+
+def _tuple(index: tuple[Index, ...]) -> str:
+    return f"({', '.join(map(str, index))}{',' if len(index) == 1 else ''})"

@@ -1,0 +1,123 @@
+"""Regions become loop nests whose text says what they do, and which the reference machine executes."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import thunder_prims as prims
+from thunder_ir import Tensor, VerificationError, dtypes, trace_of
+from thunder_loops import CannotLower, lower, lowering, run, verify
+from thunder_testing import assert_text, check_conformance, run_reference, sampled_symbols
+
+LOWERED = [symbol for symbol in sampled_symbols() if symbol in lowering]
+
+
+def test_calls_of_one_place_are_one_loop_nest():
+    def program(x, b):
+        return prims.tanh(prims.add(x, prims.broadcast_in_dim(b, (2, 3), (1,))))
+
+    assert_text(
+        lower(trace_of(program, Tensor((2, 3)), Tensor((3,)))),
+        """
+        def program(a0: "float32[2, 3]", a1: "float32[3]", out0: "float32[2, 3]"):
+            for (i0, i1,) in space(i0=2, i1=3):
+                v0 = load(a0, (i0, i1))  # float32
+                v1 = load(a1, (i1,))  # float32
+                v2 = add(v0, v1)  # float32
+                v3 = tanh(v2)  # float32
+                store(out0, (i0, i1), v3)
+        """,
+    )
+
+
+def test_reshaping_splits_an_axis_rather_than_dividing():
+    assert_text(
+        lower(trace_of(lambda x: prims.reshape(prims.transpose(x, (0, 2, 1)), (2, 12)), Tensor((2, 3, 4)))),
+        """
+        def program(a0: "float32[2, 3, 4]", out0: "float32[2, 12]"):
+            for (i0, i1, i2,) in space(i0=2, i1=4, i2=3):
+                v0 = load(a0, (i0, i2, i1))  # float32
+                store(out0, (i0, 3*i1 + i2), v0)
+        """,
+    )
+
+
+def test_low_precision_is_computed_in_float32_and_rounded_after_each_operation():
+    assert_text(
+        lower(trace_of(lambda x: prims.exp(prims.mul(x, 0.1)), Tensor((2,), "bfloat16"))),
+        """
+        def program(a0: "bfloat16[2]", out0: "bfloat16[2]"):
+            for (i0,) in space(i0=2):
+                v0 = load(a0, (i0,))  # bfloat16
+                v1 = to(v0, float32)
+                v2 = constant(0.1, float32)  # float32
+                v3 = mul(v1, v2)  # float32
+                v4 = to(v3, bfloat16)
+                v5 = to(v4, float32)
+                v6 = exp(v5)  # float32
+                v7 = to(v6, bfloat16)
+                store(out0, (i0,), v7)
+        """,
+    )
+
+
+def test_both_zeros_are_numbers_of_their_own():
+    program = lower(
+        trace_of(lambda x: prims.where(x, 0.0, prims.full((2,), -0.0, dtypes.float32, x.device)), Tensor((2,), "bool8"))
+    )
+    assert np.signbit(run(program, np.array([True, False]))[0]).tolist() == [False, True]
+
+
+def test_long_chains_need_no_recursion():
+    def program(x):
+        for _ in range(3000):
+            x = prims.neg(x)
+        return x
+
+    assert run(lower(trace_of(program, Tensor((2,)))), np.float32([1, 2]))[0].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("symbol", LOWERED, ids=lambda s: s.id)
+def test_the_reference_machine_computes_what_prims_mean(symbol):
+    lowered = []
+
+    def compile(trace):
+        try:
+            program = lower(trace)
+        except CannotLower:  # of a dtype that only PyTorch computes with
+            return lambda *arrays: run_reference(trace, *arrays)
+        verify(program)
+        lowered.append(program)
+        return lambda *arrays: run(program, *arrays)
+
+    check_conformance(symbol, compile)
+    assert lowered
+
+
+def test_what_has_no_loop_nest_is_refused_by_name():
+    with pytest.raises(CannotLower, match="prims.matmul has no loop nest; add one with @lowering"):
+        lower(trace_of(prims.matmul, Tensor((2, 2)), Tensor((2, 2))))
+
+
+def test_accesses_that_leave_a_buffer_are_found():
+    from dataclasses import replace
+
+    program = lower(trace_of(lambda x: prims.exp(x), Tensor((4,))))
+    (small,) = program.inputs
+    with pytest.raises(VerificationError, match="goes from 0 to 3 in a dimension of 3"):
+        verify(replace(program, inputs=(replace(small, shape=(3,)),)))
+
+
+def test_the_mean_of_var_mean_is_the_mean_wherever_it_is_read():
+    """Also where the program reads it by another object of the same name, as after a substitution."""
+
+    def program(x):
+        variance, mean = prims.var_mean(x, (1,), 0)
+        return prims.sub(x, prims.broadcast_in_dim(mean, (2, 3), (0,)))
+
+    trace = trace_of(program, Tensor((2, 3)))
+    apart = [b.substituted({p.name: copy.copy(p) for p in b.inputs}) for b in trace.bound_symbols]
+    x = np.arange(6, dtype=np.float32).reshape(2, 3) ** 2
+    (found,) = run(lower(trace.replace(bound_symbols=tuple(apart))), x)
+    np.testing.assert_allclose(found, x - x.mean(1, keepdims=True), rtol=1e-6)
