@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_language import joint_of, run, texts, traced
 
-from thunder_autograd import Replay, forward_and_backward, grad_transform_on_trace, split_into_forward_and_backward
+from thunder_autograd import (
+    Replay,
+    forward_and_backward,
+    grad_transform_on_trace,
+    split_into_forward_and_backward,
+    vjp_rule,
+)
 from thunder_ir import AnyProxy, OpTags, Symbol, current_builder
 
 BUDGETS = [1.0, 0.9, 0.7, 0.5, 0.35, 0.2, 0.1, 0.0]
@@ -149,6 +155,23 @@ def test_a_tagged_region_is_computed_again_whatever_it_costs():
         assert texts(split.backward).count("matmul") >= 5  # four gradients, and the one of the region
         assert any(d.why == "in a checkpointed region" for d in split.decisions)
         assert not any(OpTags.RECOMPUTE in b.tags for b in split.backward.bound_symbols)
+
+
+def test_what_communicates_is_done_again_only_where_that_is_asked_for():
+    gather = Symbol("gather", "test", meta=lambda a: a.like(), tags=frozenset({OpTags.COLLECTIVE}))
+    vjp_rule(gather)(lambda a: (gather(a), lambda dy: gather(dy)))
+
+    def program(*tags):
+        def gathers(x, w):
+            with current_builder().tagged(*tags):
+                w = gather(w)
+            return toy.matmul(toy.tanh(toy.matmul(x, w)), w)
+
+        return gathers
+
+    for tags, again in (((), 0), ((OpTags.RECOMPUTE,), 1), ((OpTags.RECOMPUTE, OpTags.DONT_RECOMPUTE), 0)):
+        split = forward_and_backward(traced(program(*tags), (8, 8), (8, 8)))
+        assert [b.symbol for b in split.backward.bound_symbols].count(gather) == 1 + again
 
 
 def test_a_call_tagged_so_is_never_computed_again():

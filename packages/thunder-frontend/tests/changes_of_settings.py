@@ -1,4 +1,4 @@
-"""Changes to settings of libraries: what NumPy does about errors, how arrays are shown, contexts and codecs."""
+"""Changes to settings of libraries: what NumPy does about errors, how arrays are shown, and contexts."""
 
 from changes import case
 
@@ -62,53 +62,6 @@ case(
     "y = y * len(repr(torch.tensor([1.23456789]))) + len(f'{torch.tensor([1.23456789])}')",
     "torch.set_printoptions(precision=2)",
     "torch.set_printoptions(profile='default')",
-)
-CODEC = """
-def named{0}(value):
-    def search(name):
-        if name == 'thunder_{0}':
-            return codecs.CodecInfo(lambda s, e='strict': (bytes([value]), len(s)), lambda s, e='strict': ('x', 1))
-    return search
-"""
-for number, encoded in enumerate(
-    ["'a'.encode('thunder_{0}')[0]", "bytes('a', 'thunder_{0}')[0]", "codecs.encode('a', 'thunder_{0}')[0]"]
-):
-    case(
-        f"settings: codecs {number}",
-        f"import codecs{CODEC.format(number)}",
-        f"try:\n    y = y * {encoded.format(number)}\nexcept LookupError:\n    y = y * 7",
-        f"C{number} = named{number}(2); codecs.register(C{number})",
-        f"codecs.unregister(C{number}); C{number} = named{number}(3); codecs.register(C{number})",
-        f"codecs.unregister(C{number})",
-    )
-case(
-    "settings: codec that is asked for",
-    "import codecs" + CODEC.format(3),
-    "try:\n    y = y * codecs.lookup('thunder_3').encode('a')[0][0]\nexcept LookupError:\n    y = y * 7",
-    "C3 = named3(2); codecs.register(C3)",
-    "codecs.unregister(C3)",
-)
-case(
-    "settings: handlers of what cannot be encoded",
-    "import codecs",
-    "try:\n    y = y * float('\u00e9'.encode('ascii', 'thunder_later'))\nexcept LookupError:\n    y = y * 7",
-    "codecs.register_error('thunder_later', lambda e: ('2', e.end))",
-    "codecs.register_error('thunder_later', lambda e: ('3', e.end))",
-)
-LINES = "import linecache\nlinecache.cache['<{0}>'] = (3, None, ['abc'], '<{0}>')"
-case(
-    "settings: lines of sources",
-    LINES.format("l1"),
-    "y = y * len(linecache.getline('<l1>', 1)) + len(linecache.getlines('<l1>'))",
-    "linecache.cache['<l1>'] = (3, None, ['abcdef', 'g'], '<l1>')",
-    "linecache.clearcache()",
-)
-case(
-    "settings: source of a function",
-    "import inspect, linecache\nS = ['def f2():\\n', '    return 1\\n']\n"
-    "linecache.cache['<l2>'] = (3, None, S, '<l2>')\nexec(compile(''.join(S), '<l2>', 'exec'))",
-    "y = y * len(inspect.getsource(f2))",
-    "linecache.cache['<l2>'] = (3, None, ['def f2():\\n', '    return 1000\\n'], '<l2>')",
 )
 case(
     "settings: flags and traps of decimal numbers",

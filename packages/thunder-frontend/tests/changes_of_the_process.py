@@ -48,13 +48,6 @@ case(
     "np.seterr(divide='warn')",
 )
 case(
-    "how NumPy and PyTorch print",
-    "import numpy as np",
-    "y = y * np.get_printoptions()['precision'] * torch._tensor_str.get_printoptions()['precision']",
-    "np.set_printoptions(precision=3)",
-    "torch.set_printoptions(precision=7)",
-)
-case(
     "warning that is caught",
     "import warnings",
     "try:\n    warnings.warn('thunder scene')\n    y = y * 2\nexcept UserWarning:\n    y = y * 3",
@@ -67,13 +60,6 @@ case(
     "warnings.warn('thunder scene')\ny = y * 2",
     "warnings.filterwarnings('error', 'thunder scene')",
     "warnings.filterwarnings('ignore', 'thunder scene')",
-)
-case(
-    "locale",
-    "import locale",
-    "y = y * len(locale.setlocale(locale.LC_NUMERIC)) * len(str(locale.getlocale(locale.LC_NUMERIC)))",
-    "locale.setlocale(locale.LC_NUMERIC, 'C.UTF-8')",
-    "locale.setlocale(locale.LC_NUMERIC, 'C')",
 )
 case(
     "time zone",
@@ -91,17 +77,10 @@ case(
 )
 case(
     "settings of modules in C",
-    "import csv, faulthandler, socket, sys",
-    "y = y * csv.field_size_limit() * (2 if faulthandler.is_enabled() else 3) * (socket.getdefaulttimeout() or 5)",
-    "csv.field_size_limit(1000)",
+    "import faulthandler, socket, sys",
+    "y = y * (2 if faulthandler.is_enabled() else 3) * (socket.getdefaulttimeout() or 5)",
     "socket.setdefaulttimeout(3)",
     "socket.setdefaulttimeout(None)",
-)
-case(
-    "limit of resources",
-    "import resource",
-    "y = y * resource.getrlimit(resource.RLIMIT_NOFILE)[0]",
-    "resource.setrlimit(resource.RLIMIT_NOFILE, (1000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))",
 )
 case(
     "class that super begins after",

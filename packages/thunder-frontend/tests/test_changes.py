@@ -132,7 +132,7 @@ def test_finalisers_that_do_nothing_are_no_obstacle():
         ("import weakref\nclass O9:\n    k = 2.0\nO9A = O9()\nP9 = weakref.proxy(O9A)", "y = y * P9.k"),
         ("import io\nB10 = io.StringIO()", "y = y * len(B10.getvalue())"),
         ("import time", "y = y * time.localtime().tm_sec"),
-        ("import numpy as np", "y = y * np.random.rand()"),
+        ("import numpy as np", "y = y * np.random.rand(1)[0]"),
         ("import gc", "y = y * gc.get_freeze_count()"),
         ("import sys", "y = y * sys.getallocatedblocks()"),
         ("import time", "y = y * time.thread_time()"),

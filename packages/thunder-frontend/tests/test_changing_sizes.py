@@ -8,7 +8,7 @@ import json
 import pytest
 import torch
 
-import thunder_frontend.compiled
+import thunder_frontend._compiled
 from thunder_frontend import cache_misses, jit, last_traces
 
 
@@ -64,8 +64,8 @@ def test_what_the_program_itself_raises_reaches_the_caller_at_once(program, monk
         attempts.append(args)
         return acquired(*args)
 
-    acquired = thunder_frontend.compiled.acquire
-    monkeypatch.setattr(thunder_frontend.compiled, "acquire", acquire)
+    acquired = thunder_frontend._compiled.acquire
+    monkeypatch.setattr(thunder_frontend._compiled, "acquire", acquire)
     compiled = symbolic(program)
     for n in (2, 3, 4):
         attempts.clear()

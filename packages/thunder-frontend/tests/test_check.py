@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from thunder_frontend import DifferenceError, Transform, jit
-from thunder_frontend.check import Same
+from thunder_frontend._check import Same
 
 STATE = {"calls": 0, "log": []}
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from thunder_frontend import cache_hits, cache_misses, explain_misses, jit
-from thunder_frontend.jit import compiled_function
+from thunder_frontend._jit import compiled_function
 
 N = 20
 

@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from versions import needs_torch
 
 from thunder_frontend import cache_misses, jit
-from thunder_frontend.errors import AcquisitionError
+from thunder_guards.errors import AcquisitionError
 
 LATER = {"selects_by_tensors": needs_torch(2, 11, "refuses this under vmap")}
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from checking_programs import PROGRAMS, Checked, asserts
 
-from thunder_frontend import DataDependentError, cache_misses, jit, last_traces
+from thunder_frontend import cache_misses, jit, last_traces
 
 
 def outcome(function, x):
@@ -89,19 +89,3 @@ def test_what_is_said_of_sizes_is_checked():
         ours, eagers = outcome(compiled, torch.tensor([value])), outcome(program, torch.tensor([value]))
         assert str(ours) == str(eagers)
     assert cache_misses(compiled) == 1
-
-
-@pytest.mark.parametrize(
-    "program",
-    [
-        lambda x: x if x.sum() > 0 else -x,
-        lambda x: x * (x.sum() > 0 and 2),
-        lambda x: [x for _ in range(3) if x.sum() > 0],
-        lambda x: x if x.sum().item() > 0 else -x,
-        lambda x: x * (not x.nonzero().shape[0] > 1),
-        lambda x: x.nonzero().shape[0] in (1, 2),
-    ],
-)
-def test_other_branches_on_values_are_refused(program):
-    with pytest.raises(DataDependentError):
-        jit(program)(torch.ones(2))

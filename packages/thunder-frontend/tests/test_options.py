@@ -44,8 +44,8 @@ def test_an_unknown_choice_is_refused_with_the_choices(options):
         jit(lambda x: x, **options)
 
 
-def test_an_unknown_option_warns_by_name():
-    with pytest.warns(UserWarning, match="no option 'speed'"):
+def test_an_unknown_option_is_refused_by_name():
+    with pytest.raises(TypeError, match="no option 'speed'"):
         jit(lambda x: x, speed="high")
 
 

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from thunder_frontend import cache_misses, jit, last_traces
-from thunder_frontend.jit import compiled_function
-from thunder_frontend.repeated import repeats
+from thunder_frontend._jit import compiled_function
+from thunder_frontend._repeated import repeats
 
 
 class Inner(nn.Module):

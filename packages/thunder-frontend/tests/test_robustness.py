@@ -9,7 +9,6 @@ import io
 import logging
 import math
 import pickle
-import random
 import subprocess
 import sys
 import threading
@@ -22,7 +21,7 @@ import pytest
 import torch
 
 from thunder_frontend import AcquisitionError, DataDependentError, SharpEdgeError, SharpEdgeWarning, cache_misses, jit
-from thunder_frontend.own_code import PACKAGES
+from thunder_guards.own_code import PACKAGES
 
 
 class Holder:
@@ -74,8 +73,8 @@ def test_what_changes_while_a_program_is_compiled_is_compiled_for_anew():
     compiled = jit(lambda x: x * world.factor)
     compile_ = compiled._compile
 
-    def slowly(args, kwargs):
-        made = compile_(args, kwargs)
+    def slowly(*call):
+        made = compile_(*call)
         world.factor = 3.0  # as another thread would
         return made
 
@@ -89,8 +88,8 @@ def test_what_changes_to_and_fro_while_programs_are_compiled_is_served_by_the_on
     compiled = jit(lambda x: x * world.factor)
     compile_ = compiled._compile
 
-    def slowly(args, kwargs):
-        made = compile_(args, kwargs)
+    def slowly(*call):
+        made = compile_(*call)
         world.factor = 5.0 - world.factor
         return made
 
@@ -99,13 +98,21 @@ def test_what_changes_to_and_fro_while_programs_are_compiled_is_served_by_the_on
     assert len(compiled.compiled) == 2
 
 
-def test_programs_that_set_what_they_depend_on_are_refused():
+@pytest.mark.parametrize("before", [False, True])
+def test_what_a_program_sets_itself_is_what_it_reads(before):
     def program(x):
         with torch.autograd.set_detect_anomaly(True, check_nan=False):
-            return x * (2 if torch.is_anomaly_enabled() else 3)
+            inside = 2 if torch.is_anomaly_enabled() else 3
+        return x * inside + (10 if torch.is_anomaly_enabled() else 0)
 
-    with pytest.raises(RuntimeError, match="if the program sets that itself while it runs"):
-        jit(program)(torch.ones(2))
+    compiled = jit(program)
+    with torch.autograd.set_detect_anomaly(before):
+        expected = program(torch.ones(2))
+        for _ in range(3):
+            assert torch.equal(compiled(torch.ones(2)), expected)
+            assert torch.is_anomaly_enabled() is before
+    with torch.autograd.set_detect_anomaly(not before):
+        assert torch.equal(compiled(torch.ones(2)), program(torch.ones(2)))
 
 
 def test_a_compiled_function_is_called_while_another_is_compiled_by_the_same_thread():
@@ -143,7 +150,7 @@ def test_what_cannot_be_compiled_leaves_everything_as_it_was():
         module.extra = 3
         return (x if y.sum() > 0 else -x) if fail else y
 
-    compiled = jit(program)
+    compiled = jit(program, outcomes=0)
     x = torch.zeros(2, 3)
     with pytest.raises(DataDependentError):
         compiled(x, True)
@@ -220,7 +227,7 @@ def test_an_error_names_the_operation_and_the_users_line_and_shows_the_users_fra
         return helper(x * 2)
 
     with pytest.raises(DataDependentError) as caught:
-        jit(program)(torch.ones(3))
+        jit(program, outcomes=0)(torch.ones(3))
     text = str(caught.value)
     assert "torch.where" in text and "__bool__" in text
     assert "test_robustness.py" in text and "if y.sum() > 0:" in text
@@ -246,7 +253,7 @@ def test_an_error_names_the_operation_and_the_users_line_and_shows_the_users_fra
 )
 def test_what_cannot_be_traced_is_refused_with_the_way_out(program, message):
     with pytest.raises(AcquisitionError, match=message):
-        jit(program)(torch.ones(3, 1))
+        jit(program, outcomes=0)(torch.ones(3, 1))
 
 
 WRITTEN = 0
@@ -255,10 +262,6 @@ WRITTEN = 0
 def prints(x):
     print("traced")
     return x + 1
-
-
-def draws(x):
-    return x + random.random()
 
 
 def writes_a_global(x):
@@ -271,7 +274,7 @@ def asks_the_time(x):
     return x + time.time()
 
 
-@pytest.mark.parametrize("program", [draws, asks_the_time])
+@pytest.mark.parametrize("program", [asks_the_time])
 def test_values_that_vary_from_call_to_call_are_not_kept_unless_that_is_allowed(program):
     with pytest.raises(AcquisitionError, match="another value on each call"):
         jit(program)(torch.ones(1))
@@ -291,7 +294,7 @@ def test_modules_that_a_program_imports_may_ask_for_what_varies(tmp_path, monkey
         assert torch.equal(compiled(x), x * 2)
 
 
-@pytest.mark.parametrize("program", [prints, draws, asks_the_time, writes_a_global])
+@pytest.mark.parametrize("program", [prints, asks_the_time, writes_a_global])
 def test_sharp_edges_are_allowed_or_told_or_refused(program, capsys):
     jit(program, sharp_edges="allow")(torch.ones(1))
     with pytest.warns(SharpEdgeWarning):
@@ -374,7 +377,7 @@ def reads_a_file(x):
 @pytest.mark.parametrize("program", [catches_all, catches_by_name, catches_whatever, suppresses, reads_a_file])
 def test_no_handler_of_the_users_takes_a_refusal_for_an_error_of_the_program(program):
     with pytest.raises(AcquisitionError, match=f"in {program.__name__}"):
-        jit(program)(torch.ones(2))
+        jit(program, outcomes=0)(torch.ones(2))
 
 
 def test_handlers_of_errors_that_eager_raises_too_run():
@@ -450,7 +453,7 @@ def test_modules_whose_names_begin_like_those_of_libraries_are_the_users(name, m
 
 def test_every_package_is_known_to_be_our_own():
     root = Path(__file__).parents[2]
-    assert {p.name for p in root.glob("*/src/*")} == PACKAGES | {"thunder", "thunder_benchmarks"}
+    assert {p.name for p in root.glob("*/src/*")} <= PACKAGES | {"thunder", "thunder_benchmarks"}
 
 
 def test_programs_start_no_threads():

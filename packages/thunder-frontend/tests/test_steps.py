@@ -8,7 +8,7 @@ from torch import optim
 from torch.testing import assert_close
 
 from thunder_frontend import cache_misses, jit, last_backward_traces, last_traces
-from thunder_frontend.errors import AcquisitionError
+from thunder_guards.errors import AcquisitionError
 
 
 class Network(torch.nn.Module):

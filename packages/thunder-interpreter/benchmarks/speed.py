@@ -1,7 +1,7 @@
 """How much slower interpreted programs are than CPython runs them.
 
 ``python benchmarks/speed.py`` prints CPU time plain and interpreted, and the geometric mean of the ratios;
-``--provenance`` measures with provenance, ``--callbacks`` with every callback overridden.
+``--callbacks`` measures with every callback overridden.
 """
 
 import argparse
@@ -197,7 +197,6 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("programs", nargs="*")
-    parser.add_argument("--provenance", action="store_true")
     parser.add_argument("--callbacks", action="store_true")
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
@@ -206,7 +205,7 @@ def main() -> None:
         if options.programs and program.__name__ not in options.programs:
             continue
         callbacks = Everything() if options.callbacks else None
-        run = interpret(program, provenance=options.provenance, callbacks=callbacks)
+        run = interpret(program, callbacks=callbacks)
         if run() != program():
             raise AssertionError(f"{program.__name__} gives another result when interpreted")
         plain = cpu_seconds(program, 3 * options.repeat)

@@ -1,5 +1,6 @@
 """The language: interpreted programs do what CPython does."""
 
+import abc
 import dis
 import importlib.util
 import sys
@@ -18,6 +19,9 @@ specification = importlib.util.spec_from_file_location("interpreter_programs", P
 programs = importlib.util.module_from_spec(specification)
 sys.modules[specification.name] = programs
 specification.loader.exec_module(programs)
+
+
+with_threads = pytest.mark.skipif(sys.platform == "emscripten", reason="WebAssembly has no threads to start here")
 
 
 class Everything(Callbacks):
@@ -42,10 +46,9 @@ def test_a_program_does_what_cpython_does(program):
 
 
 @pytest.mark.parametrize("program", programs.PROGRAMS, ids=lambda f: f.__name__)
-def test_callbacks_and_provenance_change_nothing(program):
+def test_callbacks_change_nothing(program):
     assert outcome(interpret(program, callbacks=Everything())) == outcome(program)
-    assert outcome(interpret(program, provenance=True)) == outcome(program)
-    assert outcome(interpret(program, provenance=True, callbacks=Everything(), log=True)) == outcome(program)
+    assert outcome(interpret(program, callbacks=Everything(), log=True)) == outcome(program)
 
 
 def test_every_opcode_of_this_python_has_a_handler():
@@ -209,6 +212,7 @@ def test_callables_handed_to_c_are_interpreted():
     assert entered.count("key") == 5 and "__next__" in entered and "__iter__" in entered
 
 
+@with_threads
 def test_threads_run_their_functions_interpreted():
     entered = []
 
@@ -233,6 +237,7 @@ def test_threads_run_their_functions_interpreted():
     assert len(threads) == 2 and threading.get_ident() not in threads
 
 
+@with_threads
 def test_one_interpretation_may_run_in_several_threads_at_once():
     run = interpret(programs.fib)
     results = []
@@ -315,6 +320,12 @@ def test_an_unsupported_python_is_refused(monkeypatch):
         interpret(len)
 
 
+def test_a_free_threaded_python_is_refused_in_one_sentence(monkeypatch):
+    monkeypatch.setattr("thunder_interpreter._interpretation.FREE_THREADED", True)
+    with pytest.raises(UnsupportedPython, match=r"is a free-threaded build, .*: use the ordinary build"):
+        interpret(len)
+
+
 def test_an_opcode_without_handler_is_named_with_its_place(monkeypatch):
     plain = registry.entry
 
@@ -380,3 +391,160 @@ def test_cached_properties_are_interpreted_for_each_instance():
 def test_a_second_run_gives_the_same():
     run = interpret(programs.classes)
     assert run() == run()
+
+
+class FalselyTrue:
+    """Has a length, and says that it has no truth."""
+
+    __bool__ = None
+
+    def __len__(self):
+        return 1
+
+
+class Ordered(abc.ABC):  # noqa: B024
+    def __add__(self, other):
+        return "left"
+
+    def __lt__(self, other):
+        return "left"
+
+
+class Inheriting(Ordered):
+    def __radd__(self, other):
+        return "right"
+
+    def __gt__(self, other):
+        return "right"
+
+
+@Ordered.register
+class Registered:
+    def __radd__(self, other):
+        return "right"
+
+    def __gt__(self, other):
+        return "right"
+
+
+class Answering(dict):
+    def __missing__(self, key):
+        return f"no {key}"
+
+
+class Computing(dict):
+    def __getitem__(self, key):
+        return f"some {key}"
+
+
+class Unreadable:
+    """An endless iterator of which no attribute can be looked up."""
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return 1
+
+    def __repr__(self):
+        return "<unreadable>"
+
+    def __getattr__(self, name):
+        raise ZeroDivisionError(name)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: bool(FalselyTrue()),
+        lambda: not FalselyTrue(),
+        lambda: 1 if FalselyTrue() else 2,
+        lambda: FalselyTrue() and 3,
+    ],
+    ids=["bool", "not", "if", "and"],
+)
+def test_what_has_no_truth_is_not_asked_for_its_length(program):
+    assert outcome(program)[0] is TypeError
+    assert outcome(interpret(program)) == outcome(program)
+
+
+@pytest.mark.parametrize("other", [Inheriting, Registered])
+def test_only_true_subclasses_go_first_in_reflected_operators(other):
+    def program():
+        return Ordered() + other(), Ordered() < other()
+
+    assert interpret(program)() == program()
+
+
+@pytest.mark.parametrize("source", ["z", "lambda: z", "[z for _ in 'a']", "lambda: len"])
+@pytest.mark.parametrize("namespace", [Answering, Computing])
+def test_globals_that_are_no_plain_dictionary_are_asked_as_cpython_asks_them(source, namespace):
+    def program():
+        made = eval(source, namespace(z=1) if namespace is Computing else namespace())
+        return made() if callable(made) else made
+
+    assert outcome(interpret(program)) == outcome(program)
+
+
+def test_closing_a_generator_reports_and_ignores_that_a_delegate_cannot_be_asked(monkeypatch):
+    def program():
+        seen = []
+        monkeypatch.setattr(
+            sys, "unraisablehook", lambda found: seen.append((str(found.exc_value), found.err_msg, str(found.object)))
+        )
+
+        def delegating():
+            try:
+                yield from Unreadable()
+            finally:
+                seen.append("ended")
+
+        generator = delegating()
+        next(generator)
+        generator.close()
+        return seen
+
+    assert interpret(program)() == program()
+    assert [program()[0][0], program()[-1]] == ["close", "ended"]
+
+
+def test_clearing_the_frame_of_a_suspended_generator_ends_it_or_is_refused():
+    def program():
+        seen = []
+
+        def suspended():
+            try:
+                yield
+            finally:
+                seen.append("ended")
+
+        generator = suspended()
+        next(generator)
+        return outcome(generator.gi_frame.clear), list(seen)
+
+    assert interpret(program)() == program()
+
+
+def test_variables_of_a_frame_are_a_mapping_as_cpython_has_it():
+    def program():
+        x = [1]
+        names = sys._getframe().f_locals
+        names["y"] = names["x"]
+        for change in (lambda: names.update({"z": 3}), lambda: names.update([1])):
+            outcome(change)
+        return {name: names[name] for name in [*names.keys()] if name in "xyz"}, sorted(locals()), len(names), x
+
+    assert interpret(program)() == program()
+
+
+def test_the_namespace_of_a_class_body_is_written_through_where_it_reads_variables_from_outside():
+    def program():
+        given = {"a": 1, "b": 2}
+
+        class Made:
+            vars().update({name: value for name, value in given.items() if name != "b"})
+            seen = [sorted(name for name in vars() if name.islower()) for _ in "x"]
+
+        return Made.a, hasattr(Made, "b"), Made.seen
+
+    assert interpret(program)() == program()

@@ -1,4 +1,4 @@
-"""Callbacks, lookasides, opaque functions, the log and provenance."""
+"""Callbacks, lookasides, opaque functions and the log."""
 
 import collections
 import contextlib
@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from thunder_interpreter import DECLINED, Callbacks, Interpreted, Provenance, interpret, truth_that_raises
+from thunder_interpreter import DECLINED, Callbacks, Interpreted, interpret, truth_that_raises
 
 SCALE = 3
 
@@ -325,79 +325,6 @@ def test_the_log_tells_what_was_interpreted_and_what_was_not():
     kinds = [(kind, what.rpartition(".")[2]) for _, kind, what, _, _ in run.log.entries]
     assert kinds == [("interpreted", "program"), ("interpreted", "inner"), ("opaque", "len")]
     assert "return len(x)" in str(run.log)
-
-
-@pytest.mark.parametrize(
-    ("program", "text"),
-    [
-        (lambda x: x.real * SCALE, "x.real * SCALE"),
-        (lambda x: [x][0], "list(x)[0]"),
-        (lambda x: max(x, 2, key=abs), "max(x, 2, key=abs)"),
-        (lambda x: -x, "-x"),
-    ],
-    ids=["operator", "item", "call", "unary"],
-)
-def test_the_provenance_of_a_result_is_an_expression_of_the_roots(program, text):
-    run = interpret(program, provenance=True)
-    run(4)
-    assert str(run.result_provenance()) == text
-
-
-def test_provenance_goes_through_calls_closures_and_loops():
-    thing = Thing()
-
-    def helper(a, b=2):
-        return a.own + b
-
-    def program(t, xs):
-        total = 0
-        for x in xs:
-            total = total + x
-        first, second = xs
-        return helper(t) * thing.own + second - total
-
-    run = interpret(program, provenance=True)
-    assert run(thing, [1, 2]) == program(thing, [1, 2])
-    assert str(run.result_provenance()) == "(((t.own + b) * thing.own) + xs[1]) - ((0 + xs[0]) + xs[1])"
-
-
-class Method:
-    def chosen(self, first, second=1):
-        return second
-
-    def kept(self, first, second=1):
-        return first
-
-
-@pytest.mark.parametrize(
-    ("program", "text"),
-    [
-        (lambda x, y: Method().chosen(x, second=y), "y"),
-        (lambda x, y: Method().kept(second=x, first=y), "y"),
-        (lambda x, y: Method.chosen(Method(), x, y), "y"),
-        (lambda x, y: (lambda a, c=1: a)(c=x, a=y), "y"),
-        (lambda x, y: (lambda a, c=1: c)(y), "c"),
-        (lambda x, y: (lambda a, /, **more: a)(x, a=y), "x"),
-        (lambda x, y: (lambda a, *rest: a)(y, x, x), "y"),
-    ],
-)
-def test_parameters_come_from_the_arguments_they_are_bound_to_even_if_all_are_equal(program, text):
-    run = interpret(program, provenance=True)
-    run(1, 1)
-    assert str(run.result_provenance()) == text
-
-
-def test_provenance_can_be_asked_for_in_a_lookaside():
-    seen = []
-
-    def look(x):
-        seen.append((run.operands(), run.provenance_of(x)))
-        return x
-
-    run = interpret(lambda t: abs(t.own), lookasides={abs: look}, provenance=True)
-    run(Thing())
-    own = Provenance("attribute", "own", (Provenance("argument", "t"),))
-    assert seen == [((Provenance("global", "abs"), own), own)]
 
 
 def test_items_that_are_not_there_are_reported():

@@ -7,7 +7,7 @@ import torch.nn.functional as F  # noqa: N812
 from thunder_executors import to_callable
 from thunder_executors_torch import executor
 from thunder_ir import OpTags, dtypes, record
-from thunder_torch import TraceState, call, proxy_of, torch_language
+from thunder_torch import call, proxy_of, torch_language
 from thunder_torch.state import Within
 
 
@@ -105,14 +105,3 @@ def test_attention_backends_that_are_chosen_stay_chosen():
     (bound,) = trace.bound_symbols
     assert bound.symbol.origin == Within(F.scaled_dot_product_attention, sdpa=("MATH",))
     torch.testing.assert_close(run(trace, a, a, a), expected)
-
-
-def test_the_state_is_a_value_to_guard_on():
-    before = TraceState.current()
-    assert before == TraceState.current() and hash(before) == hash(TraceState.current())
-    with torch.no_grad():
-        assert TraceState.current() != before
-    with torch.autocast("cpu", torch.bfloat16):
-        assert TraceState.current().autocast[0].dtype is dtypes.bfloat16
-    with torch.inference_mode():
-        assert TraceState.current().inference

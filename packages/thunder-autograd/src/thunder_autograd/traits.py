@@ -47,6 +47,11 @@ class InPlaceOf:
     fails: bool = False
 
 
+def _gathers_again(tags: frozenset[Any], fixed: frozenset[Any]) -> bool:
+    """Whether a call does no more than communicate, and is said to be made again: all processes make it again."""
+    return OpTags.RECOMPUTE in tags and fixed == {OpTags.COLLECTIVE}
+
+
 UNDESCRIBED = InPlaceOf(Trait.UNKNOWN, 1.0)
 
 
@@ -63,8 +68,11 @@ class Traits:
         """Return the trait of a call."""
         tags = bound.symbol.tags | bound.tags if bound.tags else bound.symbol.tags
         if tags:
-            if tags & FIXED_TAGS or OpTags.DONT_RECOMPUTE in bound.tags:
+            fixed = tags & FIXED_TAGS
+            if OpTags.DONT_RECOMPUTE in bound.tags or (fixed and not _gathers_again(tags, fixed)):
                 return Trait.FIXED
+            if fixed:
+                return Trait.HEAVY
             if OpTags.MATMUL in tags:
                 return Trait.HEAVY
             if OpTags.DONT_RECOMPUTE in tags:

@@ -35,22 +35,22 @@ def _fuse_with(trace: Trace, executor: FusionExecutor, others: list[Executor]) -
         if isinstance(part, BoundSymbol):
             kept.append(part)
             continue
-        call = _call_of(part, executor, f"{executor.name}_{number}")
-        if call is not None:
-            number += 1
-            kept.append(call)
-        else:
-            left = True
-            kept += [b.replace(tags=b.tags - {executor.mark}) for b in part.bound_symbols]
+        calls = _calls_of(part, executor, f"{executor.name}_{number}")
+        number += calls is not None
+        for call in part.bound_symbols if calls is None else calls:
+            marked = executor.mark in call.tags
+            left = left or marked
+            kept.append(call.replace(tags=call.tags - {executor.mark}) if marked else call)
     fused = trace.replace(bound_symbols=tuple(kept))
     return claim(fused, others) if left else fused
 
 
-def _call_of(region: Region, executor: FusionExecutor, name: str) -> BoundSymbol | None:
-    """Return the call that runs a region, with no mark; ``None`` where it is too small or not wanted."""
+def _calls_of(region: Region, executor: FusionExecutor, name: str) -> Sequence[BoundSymbol] | None:
+    """Return the calls that run a region; ``None`` where it is too small or not wanted."""
     if len(region.bound_symbols) < executor.smallest_region or not region.outputs:
         return None
-    call = executor.fuse(region, name)
-    if call is not None and any([OpTags.BEFORE_WRITES in bound.tags for bound in region.bound_symbols]):
-        return call.replace(tags=call.tags | {OpTags.BEFORE_WRITES})
-    return call
+    made = executor.fuse(region, name)
+    calls = [made] if isinstance(made, BoundSymbol) else made
+    if calls is not None and any([OpTags.BEFORE_WRITES in bound.tags for bound in region.bound_symbols]):
+        return [call.replace(tags=call.tags | {OpTags.BEFORE_WRITES}) for call in calls]
+    return calls

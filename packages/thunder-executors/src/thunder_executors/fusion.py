@@ -74,8 +74,10 @@ class FusionExecutor(Executor):
         found = self.find(bound)
         return found if isinstance(found, Declined) else True
 
-    def fuse(self, region: Region, name: str) -> BoundSymbol | None:
-        """Return one call that runs ``region``, or ``None`` to leave it to others.
+    def fuse(self, region: Region, name: str) -> BoundSymbol | Sequence[BoundSymbol] | None:
+        """Return one call that runs ``region``, or several, or ``None`` to leave it to others.
+
+        Calls of the region that are among several are left to others.
 
         Args:
             region: what shall run.

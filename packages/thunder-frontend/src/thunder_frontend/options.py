@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-from thunder_frontend.transforms import Transform
+from thunder_frontend._transforms import Transform
 
 
 class CACHE_OPTIONS(StrEnum):  # noqa: N801  (the name that its users know)
     """How calls are told apart; the strings do as well."""
 
+    AUTO = "auto"
     NO_CACHING = "no caching"
     SAME_INPUT = "same input"
     CONSTANT_VALUES = "constant values"
     SYMBOLIC_VALUES = "symbolic values"
+
+
+class FALLBACK_OPTIONS(StrEnum):  # noqa: N801
+    """What becomes of calls that no program can be made of; the strings do as well."""
+
+    SPLIT = "split"
+    WARN = "warn"
+    ERROR = "error"
 
 
 class SHARP_EDGES_OPTIONS(StrEnum):  # noqa: N801
@@ -49,13 +57,16 @@ class DebugOptions:
 
 
 LANGUAGES = (None, "torch", "ltorch")
-CACHES = ("constant values", "symbolic values", "same input", "no caching")
+DEFAULT_FALLBACK = "split"
+FALLBACKS = (DEFAULT_FALLBACK, "warn", "error")
+CACHES = ("auto", "constant values", "symbolic values", "same input", "no caching")
 SHARP_EDGES = (None, "allow", "warn", "error")
 EXTRA = {
     "check": "``'first-call'``: run eager beside the first call of each specialisation and compare",
     "memory_budget": "how much may be saved for the backward program: a fraction, or bytes",
     "partition": "``'min-cut'`` or ``'save-all'``",
     "log": "keep the interpreter's log",
+    "outcomes": "how many programs are made for what Python may see of values that only the run of a program tells",
 }
 """Further options, by name, with what they do."""
 
@@ -73,6 +84,8 @@ class Options:
         differentiate: whether the compiled function takes part in ``torch.autograd``.
         extra: further options.
         debug: what to check, keep and show.
+        fallback: what becomes of calls that no program can be made of: ``"split"`` runs the smallest frame that a
+            program cannot hold in Python, ``"warn"`` the whole callable, and ``"error"`` refuses them.
     """
 
     executors: Sequence[Any] | None = None
@@ -82,6 +95,7 @@ class Options:
     differentiate: bool = True
     extra: Mapping[str, Any] = field(default_factory=dict)
     debug: DebugOptions = field(default_factory=DebugOptions)
+    fallback: str = DEFAULT_FALLBACK
 
     @property
     def keeps_log(self) -> bool:
@@ -92,10 +106,11 @@ class Options:
         if not isinstance(self.debug, DebugOptions):
             raise TypeError(f"debug_options takes a thunder.DebugOptions, and {self.debug!r} is none")
         _one_of("cache", self.cache, CACHES)
+        _one_of("fallback", self.fallback, FALLBACKS)
         _one_of("sharp_edges", self.sharp_edges, SHARP_EDGES)
         for name in self.extra:
             if name not in EXTRA:
-                warnings.warn(f"thunder.jit knows no option {name!r}; it knows {', '.join(EXTRA)}", stacklevel=4)
+                raise TypeError(f"thunder.jit knows no option {name!r}; it knows {', '.join(EXTRA)}")
         for transform in self.transforms:
             if not isinstance(transform, Transform):
                 raise TypeError(f"transforms takes instances of thunder.Transform, and {transform!r} is none")

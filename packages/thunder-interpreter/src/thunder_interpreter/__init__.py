@@ -4,7 +4,6 @@ from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted
 from thunder_interpreter._interpretation import Interpretation, Location, interpret
 from thunder_interpreter._log import Log
 from thunder_interpreter._pristine import replaced_builtins
-from thunder_interpreter._provenance import Provenance
 from thunder_interpreter._raising import truth_that_raises
 from thunder_interpreter._registry import UnsupportedOpcode, UnsupportedPython, opcode
 from thunder_interpreter._version import __version__
@@ -16,7 +15,6 @@ __all__ = [
     "Interpreted",
     "Location",
     "Log",
-    "Provenance",
     "UnsupportedOpcode",
     "UnsupportedPython",
     "__version__",

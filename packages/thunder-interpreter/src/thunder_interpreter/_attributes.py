@@ -1,20 +1,18 @@
 """Attribute access as CPython does it, with the Python code it runs (descriptors, ``__getattr__``) interpreted."""
 
 from types import FunctionType, ModuleType, TracebackType, WrapperDescriptorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from thunder_interpreter._calls import Outcome, call, call_native
+from thunder_interpreter._calls import call, call_native
 from thunder_interpreter._frame import AnyFrame, Frame
 from thunder_interpreter._generators import RESUMABLE_TYPES
 from thunder_interpreter._generators import attribute as generator_attribute
+from thunder_interpreter._machine import Machine, Outcome
 from thunder_interpreter._native_callables import KINDS, tell_of_held
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._traceback import interpreted_frame
 from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
-
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
 
 keep_builtins(globals())
 
@@ -43,7 +41,7 @@ class Access:
 
     __slots__ = ("direct", "fallback", "generic", "get", "getters", "native", "native_set")
 
-    def __init__(self, machine: "Machine", cls: type) -> None:
+    def __init__(self, machine: Machine, cls: type) -> None:
         self.native: set[str] = set()
         self.direct: set[str] = set()
         self.getters: dict[str, Any] = {}
@@ -54,7 +52,7 @@ class Access:
         self.fallback = fallback if python_function(machine, fallback) else None
 
 
-def access(machine: "Machine", cls: type) -> Access:
+def access(machine: Machine, cls: type) -> Access:
     """What is known about ``cls``."""
     found: Access | None = machine.types.get(cls)
     if found is None:
@@ -62,7 +60,7 @@ def access(machine: "Machine", cls: type) -> Access:
     return found
 
 
-def load(frame: AnyFrame, obj: Any, name: str) -> Outcome:
+def load(frame: AnyFrame, obj: object, name: str) -> Outcome:
     """Push the attribute ``name`` of ``obj``."""
     machine = frame.machine
     cls = type(obj)
@@ -84,7 +82,7 @@ def load(frame: AnyFrame, obj: Any, name: str) -> Outcome:
     return load_slowly(frame, obj, name, known)
 
 
-def native_get(machine: "Machine", obj: Any, name: str) -> Any:
+def native_get(machine: Machine, obj: object, name: str) -> Any:
     """``getattr`` that runs no interpretable code, and reports a missing attribute."""
     try:
         return getattr(obj, name)
@@ -129,13 +127,13 @@ def load_slowly(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
     return start(frame, falling_back(Call(fn, *args), known.fallback, obj, name))
 
 
-def runs_python(machine: "Machine", cls: type, name: str) -> bool:
+def runs_python(machine: Machine, cls: type, name: str) -> bool:
     """Whether the class holds a descriptor in Python under ``name``, which an instance's dictionary may hide."""
     found = raw_attribute(cls, name)
     return found is not None and python_function(machine, raw_attribute(type(found), "__get__"))
 
 
-def push_native(frame: AnyFrame, obj: Any, name: str) -> Outcome:
+def push_native(frame: AnyFrame, obj: object, name: str) -> Outcome:
     """Push what native ``getattr`` finds."""
     machine = frame.machine
     value = native_get(machine, obj, name)
@@ -145,7 +143,7 @@ def push_native(frame: AnyFrame, obj: Any, name: str) -> Outcome:
     return None
 
 
-def push_or_fall_back(frame: AnyFrame, obj: Any, name: str, known: Access) -> Outcome:
+def push_or_fall_back(frame: AnyFrame, obj: object, name: str, known: Access) -> Outcome:
     """Push what the class' own lookup finds, or call its ``__getattr__``."""
     machine = frame.machine
     try:
@@ -161,14 +159,14 @@ def push_or_fall_back(frame: AnyFrame, obj: Any, name: str, known: Access) -> Ou
     return looking_up(call(frame, known.fallback, [obj, name], {}), obj, name)
 
 
-def looking_up(outcome: Outcome, obj: Any, name: str) -> Outcome:
+def looking_up(outcome: Outcome, obj: object, name: str) -> Outcome:
     """Let a frame that computes an attribute know which, for the ``AttributeError`` it may raise."""
     if type(outcome) is Frame:
         outcome.looked_up = (obj, name)
     return outcome
 
 
-def falling_back(lookup: Call, fallback: Any, obj: Any, name: str) -> Protocol:
+def falling_back(lookup: Call, fallback: object, obj: object, name: str) -> Protocol:
     """Look an attribute up; if that raises ``AttributeError``, call ``__getattr__``."""
     try:
         return (yield lookup)
@@ -177,7 +175,7 @@ def falling_back(lookup: Call, fallback: Any, obj: Any, name: str) -> Protocol:
     return (yield Call(fallback, obj, name))
 
 
-def find_getter(machine: "Machine", obj: Any, cls: type, name: str, get: Any) -> tuple[Any, list[Any]] | None:
+def find_getter(machine: Machine, obj: object, cls: type, name: str, get: object) -> tuple[Any, list[Any]] | None:
     """As ``instance_getter``, where classes and modules are asked."""
     if get is TYPE_GET:
         return class_getter(machine, obj, cls, name)
@@ -194,7 +192,7 @@ def find_getter(machine: "Machine", obj: Any, cls: type, name: str, get: Any) ->
     return None
 
 
-def instance_getter(machine: "Machine", obj: Any, cls: type, name: str) -> tuple[Any, list[Any]] | None:
+def instance_getter(machine: Machine, obj: object, cls: type, name: str) -> tuple[Any, list[Any]] | None:
     """The Python function (and its arguments) that computes an attribute, or ``None`` if native lookup is right."""
     found = raw_attribute(cls, name)
     if found is None:
@@ -217,7 +215,7 @@ def instance_getter(machine: "Machine", obj: Any, cls: type, name: str) -> tuple
     return hook, [found, obj, cls]
 
 
-def class_getter(machine: "Machine", obj: Any, meta: type, name: str) -> tuple[Any, list[Any]] | None:
+def class_getter(machine: Machine, obj: Any, meta: type, name: str) -> tuple[Any, list[Any]] | None:
     """As ``instance_getter``, for what ``type.__getattribute__`` does: attributes of the class ``obj``."""
     on_meta = raw_attribute(meta, name)
     if on_meta is not None and is_data(type(on_meta)):
@@ -236,7 +234,7 @@ def is_data(kind: type) -> bool:
     return raw_attribute(kind, "__set__") is not None or raw_attribute(kind, "__delete__") is not None
 
 
-def store(frame: AnyFrame, obj: Any, name: str, value: Any) -> Outcome:
+def store(frame: AnyFrame, obj: object, name: str, value: object) -> Outcome:
     """Set an attribute; a call that does it leaves its result on the stack, for the caller to drop."""
     machine = frame.machine
     cls = type(obj)
@@ -257,7 +255,7 @@ def store(frame: AnyFrame, obj: Any, name: str, value: Any) -> Outcome:
     return None
 
 
-def delete(frame: AnyFrame, obj: Any, name: str) -> Outcome:
+def delete(frame: AnyFrame, obj: object, name: str) -> Outcome:
     """Delete an attribute; as ``store`` otherwise."""
     machine = frame.machine
     cls = type(obj)
@@ -275,7 +273,7 @@ def delete(frame: AnyFrame, obj: Any, name: str) -> Outcome:
 
 
 def find_setter(
-    machine: "Machine", cls: type, name: str, special: str, hook_name: str, part: str
+    machine: Machine, cls: type, name: str, special: str, hook_name: str, part: str
 ) -> tuple[Any, tuple[Any, ...] | None] | None:
     """The Python function that sets or deletes ``name``, and the descriptor to call it with.
 
@@ -309,7 +307,7 @@ def special_getattr(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) ->
     return start(frame, getting(*args))
 
 
-def getting(obj: Any, name: str, default: Any) -> Protocol:
+def getting(obj: object, name: str, default: object) -> Protocol:
     """``getattr`` with a default."""
     try:
         return (yield Call(getattr, obj, name))
@@ -324,7 +322,7 @@ def special_hasattr(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) ->
     return start(frame, having(*args))
 
 
-def having(obj: Any, name: str) -> Protocol:
+def having(obj: object, name: str) -> Protocol:
     """``hasattr``."""
     try:
         yield Call(getattr, obj, name)
@@ -353,12 +351,12 @@ def discarding(request: Call) -> Protocol:
     return None
 
 
-def STORE(obj: Any, name: str, value: Any) -> None:  # noqa: N802
+def STORE(obj: object, name: str, value: object) -> None:  # noqa: N802
     """Stands for the storing of an attribute, when a protocol asks for it."""
     setattr(obj, name, value)
 
 
-def DELETE(obj: Any, name: str) -> None:  # noqa: N802
+def DELETE(obj: object, name: str) -> None:  # noqa: N802
     """Stands for the deleting of an attribute, when a protocol asks for it."""
     delattr(obj, name)
 

@@ -16,8 +16,9 @@ from thunder_interpreter import (
     _source,
     _special_methods,
 )
-from thunder_interpreter._calls import TYPE_CALL, Special, call
+from thunder_interpreter._calls import TYPE_CALL, call
 from thunder_interpreter._handing_over import ITER, NEXT
+from thunder_interpreter._machine import Special
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter.opcodes import access, containers
 

@@ -13,10 +13,11 @@ from types import (
     MethodWrapperType,
     ModuleType,
 )
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from thunder_interpreter._decode import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, Program
 from thunder_interpreter._frame import AnyFrame, Frame
+from thunder_interpreter._machine import Machine, Opaque, Outcome
 from thunder_interpreter._native_callables import tell_of_special
 from thunder_interpreter._null import NULL
 from thunder_interpreter._observing import run_natively
@@ -25,28 +26,7 @@ from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
 from thunder_interpreter._waiting import InitFrame
 
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
-
 keep_builtins(globals())
-
-
-Outcome: TypeAlias = Any  # None, a step, a frame or Leave
-Special: TypeAlias = Callable[[AnyFrame, list[Any], dict[str, Any]], Outcome]
-
-
-class Opaque:
-    """Stands where a decoded program would, for Python functions that are called natively."""
-
-    __slots__ = ("code",)
-
-    simple = False
-    exact = -1
-    padding = 0
-    unbound: tuple[Any, ...] = ()
-
-    def __init__(self, code: CodeType) -> None:
-        self.code = code
 
 
 def call(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -95,7 +75,7 @@ def call_function(frame: AnyFrame, fn: FunctionType, args: list[Any], kwargs: di
     return Frame(machine, program, fn, args, frame)
 
 
-def call_native(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+def call_native(frame: AnyFrame, fn: object, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Call something that is not interpreted, and report it."""
     machine = frame.machine
     if machine.key is not None and args and isinstance(owner := getattr(fn, "__self__", None), dict):
@@ -106,7 +86,7 @@ def call_native(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any
     return None
 
 
-def reported(machine: "Machine", fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def reported(machine: "Machine", fn: object, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """The result of something that is not interpreted, which is reported before and after."""
     if machine.opaque_call is not None:
         machine.opaque_call(fn, args, kwargs)
@@ -247,7 +227,7 @@ def construct(frame: AnyFrame, cls: type, args: list[Any], kwargs: dict[str, Any
 ABSTRACT = 1 << 20
 
 
-def constructing(cls: type, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Protocol:
+def constructing(cls: type, new: object, args: list[Any], kwargs: dict[str, Any]) -> Protocol:
     """Make an instance and initialise it."""
     created = object_new(cls, args, kwargs) if new is object.__new__ else (yield Call(new, cls, *args, **kwargs))
     made = type(created)
@@ -277,7 +257,7 @@ def object_new(cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return OBJECT_NEW(cls, *args, **kwargs)
 
 
-def call_object(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+def call_object(frame: AnyFrame, fn: object, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Call an instance through the ``__call__`` of its class."""
     machine = frame.machine
     kind = type(fn)
@@ -304,7 +284,7 @@ def call_attribute_getter(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dic
     return start(frame, getting_attributes(fn.__reduce__()[1], args[0]))
 
 
-def getting_attributes(names: tuple[str, ...], obj: Any) -> Protocol:
+def getting_attributes(names: tuple[str, ...], obj: object) -> Protocol:
     """What an ``operator.attrgetter`` does."""
     found = []
     for name in names:
@@ -325,7 +305,7 @@ def call_method_caller(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[s
     return start(frame, calling_method(args[0], name, rest, named))
 
 
-def calling_method(obj: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Protocol:
+def calling_method(obj: object, name: str, args: list[Any], kwargs: dict[str, Any]) -> Protocol:
     """What an ``operator.methodcaller`` does."""
     return (yield Call((yield Call(getattr, obj, name)), *args, **kwargs))
 

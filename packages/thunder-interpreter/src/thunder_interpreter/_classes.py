@@ -5,8 +5,9 @@ import types
 from types import CodeType, FunctionType
 from typing import Any
 
-from thunder_interpreter._calls import Outcome, call_native
+from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame, Frame
+from thunder_interpreter._machine import Outcome
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
@@ -14,7 +15,7 @@ from thunder_interpreter._protocol import Call, Protocol, start
 keep_builtins(globals())
 
 
-def RUN(function: FunctionType, namespace: Any) -> Any:  # noqa: N802
+def RUN(function: FunctionType, namespace: object) -> Any:  # noqa: N802
     """Stands for running the code of ``function`` with ``namespace`` as its local names, when a protocol asks."""
     raise AssertionError("looked aside")
 
@@ -180,7 +181,7 @@ def code_function(code: CodeType, names: dict[str, Any], closure: Any = None) ->
     return FunctionType(code, names, None, None, closure)
 
 
-def super_attribute(function: Any, args: list[Any], name: str) -> Protocol:
+def super_attribute(function: object, args: list[Any], name: str) -> Protocol:
     """``super(cls, self).name``."""
     found = yield Call(function, *args)
     return (yield Call(getattr, found, name))

@@ -4,7 +4,7 @@ import dis
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, TypeAlias
+from typing import Any
 
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
@@ -54,13 +54,11 @@ class Program:
     """A decoded code object.
 
     Attributes:
-        steps: ``(handler, argument)`` by step index, as they are run: possibly fused, or with provenance.
-        plain: the same with neither.
+        steps: ``(handler, argument)`` by step index, as they are run.
         offsets: byte offset in the code object, by step index.
         cells: ``(index of the argument or -1)`` for each cell variable, in order.
         exact: the number of positional arguments that need no binding, or -1.
         parameters: index of each parameter that callers may name.
-        room: the most values that are ever on the stack.
     """
 
     __slots__ = (
@@ -76,21 +74,17 @@ class Program:
         "free",
         "handlers",
         "hidden",
-        "initial_records",
         "lines",
         "local_names",
         "nlocals",
         "offsets",
         "padding",
         "parameters",
-        "plain",
         "ranges",
         "resumable",
-        "room",
         "simple",
         "steps",
         "unbound",
-        "unbound_records",
     )
 
     def __init__(self, code: CodeType, watched: frozenset[str]) -> None:
@@ -109,9 +103,6 @@ class Program:
         self.padding = len(self.local_names) - total
         named = range(code.co_posonlyargcount, code.co_argcount + code.co_kwonlyargcount)
         self.parameters = {names[index]: index for index in named}
-        self.room = code.co_stacksize + 4
-        self.unbound_records: list[Any] | None = None
-        self.initial_records: list[Any] | None = None
         self.unbound = [NULL] * self.padding
         self.cell_arguments = frozenset(code.co_cellvars) & frozenset(code.co_varnames)
         self.binder: Any = None
@@ -141,14 +132,7 @@ class Program:
             instruction.index = index
             steps.append((entry.handler, entry.decode(instruction)))
         self.offsets = [instruction.offset for instruction in kept]
-        self.plain = steps
         self.steps = steps
-        if PROVENANCE in watched:
-            self.steps = [TRACKERS["step"](instruction, step) for instruction, step in zip(kept, steps, strict=True)]
-        if not watched & UNFUSED:
-            self.steps = fuse(kept, steps, self.steps, PROVENANCE in watched)
-        if PROVENANCE in watched:
-            self.steps[0] = (TRACKERS["first"], self.steps[0])
 
     def _kept_instructions(self) -> tuple[list[Instruction], dict[int, int]]:
         """The instructions that become steps, and the step that each offset leads to."""
@@ -156,9 +140,9 @@ class Program:
         index_of: dict[int, int] = {}
         pending: list[int] = []
         keywords: tuple[str, ...] = ()
-        dropped = registry.dropped
+        dropped, renamed = registry.dropped, registry.renamed
         for instruction in instructions(self.code, self.bytecode):
-            name = instruction.name
+            name = instruction.name = renamed.get((instruction.name, instruction.arg), instruction.name)
             pending.append(instruction.start)
             if name in dropped:
                 if name == "RESUME" and instruction.arg & 3 >= 2 and kept and kept[-1].name == "YIELD_VALUE":
@@ -211,49 +195,6 @@ class Program:
                     by_offset[offset] = line
             self.lines = [by_offset.get(offset) for offset in self.offsets]
         return self.lines[index]
-
-
-Fusion: TypeAlias = "Callable[[list[Instruction], list[tuple[Any, Any]], int], tuple[Any, ...] | None]"
-FUSIONS: dict[str, Fusion] = {}
-TRACKED_FUSIONS: dict[Any, Any] = {}
-PROVENANCE = "provenance"
-TRACKERS: dict[str, Callable[..., Any]] = {}  # "step" makes a step keep provenance, "first" is the handler of the first
-UNFUSED = frozenset({"advanced", "opaque_call", "opaque_result", "constant", "compare"})
-
-
-def fusion(*names: str) -> Callable[[Fusion], Fusion]:
-    """Register what may fuse an instruction of one of ``names`` with those that follow it.
-
-    It is called as ``fuse(instructions, steps, index)`` and returns ``(handler, symbol, *what the handler needs)``, or
-    ``None``. The handler's argument has the original step appended. The steps after it stay, for jumps that lead there.
-    """
-
-    def register(fuse: Fusion) -> Fusion:
-        for name in names:
-            FUSIONS[name] = fuse
-        return fuse
-
-    return register
-
-
-def fuse(
-    kept: list[Instruction], plain: list[tuple[Any, Any]], steps: list[tuple[Any, Any]], provenance: bool
-) -> list[tuple[Any, Any]]:
-    """``steps`` with frequent sequences done by one handler."""
-    fused = list(steps)
-    for index, instruction in enumerate(kept):
-        candidate = FUSIONS.get(instruction.name)
-        found = None if candidate is None else candidate(kept, plain, index)
-        if found is None:
-            continue
-        handler, symbol, *parts = found
-        if not provenance:
-            fused[index] = handler, (*parts, steps[index])
-        elif TRACKED_FUSIONS.get(handler) is handler:
-            fused[index] = handler, (*parts, steps[index])
-        elif handler in TRACKED_FUSIONS:
-            fused[index] = TRACKED_FUSIONS[handler], (*parts, steps[index], symbol)
-    return fused
 
 
 def instructions(code: CodeType, bytecode: bytes) -> Iterator[Instruction]:

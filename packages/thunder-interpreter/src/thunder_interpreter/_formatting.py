@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thunder_interpreter._calls import Outcome, Special, call_native
+from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame
+from thunder_interpreter._machine import Outcome, Special
 from thunder_interpreter._observing import INERT
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
@@ -79,7 +80,7 @@ def text_of(template: str, arguments: Arguments, deeper: int = DEEPEST) -> Proto
     return "".join(parts)
 
 
-def formatting(native: Any, arguments_of: Any) -> Special:
+def formatting(native: object, arguments_of: Any) -> Special:
     """A replacement of ``str.format`` or ``str.format_map``, where it looks into objects.
 
     Args:

@@ -1,8 +1,8 @@
 """Frames: of interpreted functions, and of entries from C."""
 
 import sys
-from collections.abc import Callable, Iterator
-from types import CodeType, FrameType, FunctionType
+from collections.abc import Callable, Iterator, Mapping
+from types import CodeType, FrameType, FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from thunder_interpreter._decode import Program
@@ -22,7 +22,7 @@ class Leave:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
@@ -51,10 +51,6 @@ class Frame:
         reraising: set while an exception is raised again, which leaves the traceback alone: the step it was first
             raised at, or -1.
         finish: what a generator's frame does to its resumer when it returns.
-        shadow: with provenance, a record for each value on the stack; what lies beyond its depth is of no meaning.
-        sources: with provenance, a record for each of ``locals``.
-        operands: with provenance, the records of the operands of the last call or operation.
-        values: with provenance, the operands themselves, of the last call.
     """
 
     __slots__ = (
@@ -70,13 +66,9 @@ class Frame:
         "index",
         "locals",
         "machine",
-        "operands",
         "program",
         "reraising",
-        "shadow",
-        "sources",
         "stack",
-        "values",
     )
 
     namespace: Any = None
@@ -139,16 +131,26 @@ class Frame:
         """The user's frame that called this one."""
         return next(user_frames(self.back), None)
 
+    if sys.version_info >= (3, 14):
+
+        @property
+        def f_generator(self) -> Any:
+            """The generator or coroutine that owns the frame."""
+            found = getattr(self, "generator", None)
+            return None if found is None else found()
+
     @property
     def f_trace(self) -> Any:
         """Trace functions are not called in interpreted frames."""
         return getattr(self, "trace", None)
 
     @f_trace.setter
-    def f_trace(self, value: Any) -> None:
+    def f_trace(self, value: object) -> None:
         self.trace = value
 
     held_by_caller: Any = None  # the generator, which a call of next() may be the last to hold, while it runs
+
+    extra_locals: Mapping[str, Any] = MappingProxyType({})  # set through ``f_locals``, and no variables
 
     finish: Any
     finished: bool | None
@@ -158,10 +160,6 @@ class Frame:
     origin: Any
     registered: int
     trace: Any
-    operands: list[Any]
-    shadow: list[Any]
-    sources: list[Any]
-    values: list[Any]
 
     f_trace_lines = True
     f_trace_opcodes = False
@@ -176,6 +174,10 @@ class Frame:
         if self.program.resumable and not self.finished:
             if self.finished is None:
                 self.machine.run.never_awaited(self)
+            elif sys.version_info >= (3, 13):
+                raise RuntimeError("cannot clear a suspended frame")
+            else:
+                self.machine.run.close(self)
             self.finished = True
         self.locals[:] = [NULL] * len(self.locals)
         self.stack.clear()

@@ -4,6 +4,7 @@ The native object is primed when it is made: it stands at its first ``yield``, s
 interpreted ``finally`` blocks. Interpreted code resumes the interpreted frame directly, without the native object.
 """
 
+import functools
 import sys
 import threading
 import types
@@ -11,21 +12,20 @@ import warnings
 import weakref
 from collections.abc import Callable, Generator
 from types import AsyncGeneratorType, CodeType, CoroutineType, FunctionType, GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE, Program
 from thunder_interpreter._frame import AnyFrame, BaseFrame, Frame, user_frames
-from thunder_interpreter._machine import execute, unwind
+from thunder_interpreter._loop import execute, unwind
+from thunder_interpreter._machine import Machine
 from thunder_interpreter._native_stack import ENTRY_CODES, strip
 from thunder_interpreter._observing import pause, report_again
 from thunder_interpreter._pristine import keep_builtins
 
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
-
 keep_builtins(globals())
 
 
+WORDED = sys.version_info >= (3, 14)  # what is ignored has words, and no object
 RESUMABLE_TYPES = (GeneratorType, CoroutineType, AsyncGeneratorType)
 
 
@@ -37,12 +37,13 @@ def make(frame: Frame) -> Any:
     frame.back = None
     frame.finished = None
     if flags & CO_ASYNC_GENERATOR:
-        return named(FunctionType(driver_code(frame.program, drive_async.__code__), globals())(frame), frame)
+        made = named(FunctionType(driver_code(frame.program, drive_async.__code__), globals())(frame), frame)
+        frame.generator = weakref.ref(made)
+        return made
     made = named(FunctionType(driver_code(frame.program, drive.__code__), globals())(frame), frame)
     made.send(None)
     frame.registered = id(made)
-    if flags & CO_COROUTINE:
-        frame.generator = weakref.ref(made)
+    frame.generator = weakref.ref(made)
     frame.machine.generators[id(made)] = weakref.ref(frame)
     return made
 
@@ -105,7 +106,16 @@ def drive(frame: Frame) -> Generator[Any, Any, Any]:
 def never_awaited(frame: Frame) -> None:
     """Warn if a coroutine that never ran is being collected, as opposed to closed."""
     if frame.program.flags & CO_COROUTINE and frame.generator() is None:
-        warn_never_awaited(frame)
+        try:
+            warn_never_awaited(frame)
+        except BaseException as error:
+            if not WORDED:
+                raise  # to the native coroutine, which reports it
+            name = frame.function.__qualname__
+            report(
+                error,
+                f"Exception ignored while finalizing coroutine <coroutine object {name} at {frame.registered:#x}>",
+            )
 
 
 def warn_never_awaited(frame: Frame) -> None:
@@ -141,12 +151,12 @@ class AsyncYield:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
 @types.coroutine
-def passed_on(value: Any) -> Generator[Any, Any, Any]:
+def passed_on(value: object) -> Generator[Any, Any, Any]:
     """Yield ``value`` to the event loop."""
     return (yield value)
 
@@ -176,7 +186,7 @@ async def drive_async(frame: Frame) -> Any:
         thrown = None
 
 
-def resume(frame: Frame, sent: Any, thrown: BaseException | None) -> Any:
+def resume(frame: Frame, sent: object, thrown: BaseException | None) -> Any:
     """Run a generator's frame from native code until it yields, returns or raises."""
     machine = frame.machine
     if machine.thread != threading.get_ident():
@@ -206,7 +216,7 @@ def resume(frame: Frame, sent: Any, thrown: BaseException | None) -> Any:
 ENTRY_CODES.add(resume.__code__)
 
 
-def attach(frame: Frame, back: AnyFrame, sent: Any, thrown: BaseException | None) -> AnyFrame:
+def attach(frame: Frame, back: AnyFrame, sent: object, thrown: BaseException | None) -> AnyFrame:
     """Make ``frame`` ready to go on for ``back``.
 
     Returns:
@@ -224,7 +234,7 @@ def attach(frame: Frame, back: AnyFrame, sent: Any, thrown: BaseException | None
     if frame.finished is None:
         frame.finished = False
     elif thrown is not None:
-        if frame.program.plain[frame.index][1] is True:
+        if frame.program.steps[frame.index][1] is True:
             return delegate(machine, frame, back, thrown)
     if thrown is None:
         frame.stack.append(sent)
@@ -232,26 +242,24 @@ def attach(frame: Frame, back: AnyFrame, sent: Any, thrown: BaseException | None
     return unwind(machine, frame, thrown)
 
 
-def delegate(machine: "Machine", frame: Frame, back: AnyFrame, thrown: BaseException) -> AnyFrame:
+def delegate(machine: Machine, frame: Frame, back: AnyFrame, thrown: BaseException) -> AnyFrame:
     """Throw into the iterator that a frame suspended in ``yield from`` or ``await`` delegates to."""
     receiver = frame.stack[-1]
+    leaves = isinstance(thrown, GeneratorExit)
     previous, machine.frame = machine.frame, frame
     try:
-        if isinstance(thrown, GeneratorExit):
-            close = getattr(receiver, "close", None)
-            if close is not None:
-                machine.enter(close, [], {})
+        method = closing(receiver) if leaves else getattr(receiver, "throw", None)
+        if method is not None and leaves:
+            machine.enter(method, [], {})
+        if method is None or leaves:
             return unwind(machine, frame, thrown)
-        throw = getattr(receiver, "throw", None)
-        if throw is None:
-            return unwind(machine, frame, thrown)
-        value = machine.enter(throw, [thrown], {})
+        value = machine.enter(method, [thrown], {})
     except StopIteration as stop:
         frame.index -= 1  # the SEND before the yield knows what to do with the value
-        finished: AnyFrame = frame.program.plain[frame.index][1][1](frame, stop.value)
+        finished: AnyFrame = frame.program.steps[frame.index][1][1](frame, stop.value)
         return finished
     except BaseException as error:
-        if error is thrown and isinstance(thrown, GeneratorExit):
+        if error is thrown and leaves:
             raise
         failure: BaseException = error
     else:
@@ -264,6 +272,60 @@ def delegate(machine: "Machine", frame: Frame, back: AnyFrame, thrown: BaseExcep
     return unwind(machine, frame, failure)
 
 
+def closing(receiver: object) -> Any:
+    """The ``close`` of what a frame delegates to, or ``None``; CPython ignores that it cannot be looked up."""
+    try:
+        return getattr(receiver, "close", None)
+    except BaseException as error:
+        unraisable(error, receiver)
+        return None
+
+
+def unraisable(error: BaseException, source: object) -> None:
+    """Report an error in closing ``source`` that there is nobody to get."""
+    if WORDED:
+        report(error, f"Exception ignored while closing generator {source!r}")
+    else:
+        report(error, None, source)
+
+
+def report(error: BaseException, words: str | None, source: object = None) -> None:
+    """Hand an error to ``sys.unraisablehook``."""
+    error.__traceback__ = strip(error.__traceback__)
+    sys.unraisablehook(record_of_unraisable()((type(error), error, error.__traceback__, words, source)))
+
+
+@functools.cache
+def record_of_unraisable() -> Any:
+    """The type of what ``sys.unraisablehook`` gets: it has no name, so that one such error is made to see it."""
+
+    class Raising:
+        def __del__(self) -> None:
+            raise ValueError
+
+    kinds: list[Any] = []
+    before, sys.unraisablehook = sys.unraisablehook, lambda record: kinds.append(type(record))
+    try:
+        Raising()
+    finally:
+        sys.unraisablehook = before
+    return kinds[0]
+
+
+def close(frame: Frame) -> None:
+    """End a suspended generator whose frame is cleared: its ``finally`` blocks run."""
+    try:
+        resume(frame, None, GeneratorExit())
+        ended = frame.finished
+    except (GeneratorExit, StopIteration):
+        return
+    except BaseException as error:
+        unraisable(error, frame)
+        return
+    if not ended:
+        unraisable(RuntimeError(f"{kind_of(frame)} ignored GeneratorExit"), frame)
+
+
 def kind_of(frame: Frame) -> str:
     """The word for what a frame belongs to."""
     flags = frame.program.flags
@@ -272,13 +334,13 @@ def kind_of(frame: Frame) -> str:
     return "coroutine" if flags & CO_COROUTINE else "generator"
 
 
-def frame_of(machine: "Machine", generator: Any) -> Frame | None:
+def frame_of(machine: Machine, generator: object) -> Frame | None:
     """The frame of a generator or coroutine, if it is an interpreted one of this run."""
     found = machine.generators.get(id(generator))
     return None if found is None else found()
 
 
-def interpreted(machine: "Machine", generator: Any) -> Frame | None:
+def interpreted(machine: Machine, generator: Any) -> Frame | None:
     """The frame of a generator or coroutine, if it is an interpreted one that can be resumed directly."""
     reference = machine.generators.get(id(generator))
     if reference is None:
@@ -290,7 +352,7 @@ def interpreted(machine: "Machine", generator: Any) -> Frame | None:
     return None if running else found
 
 
-def attribute(generator: Any, name: str) -> Any:
+def attribute(generator: object, name: str) -> Any:
     """An attribute such as ``gi_frame`` as the user's code shall see it: about the interpreted frame."""
     prefix, what = name[:3], name[3:]
     code = getattr(generator, prefix + "code")
@@ -312,11 +374,11 @@ def attribute(generator: Any, name: str) -> Any:
     if what == "suspended":
         return suspended
     if what in ("yieldfrom", "await"):
-        return frame.stack[-1] if suspended and frame.program.plain[frame.index][1] is True else None
+        return frame.stack[-1] if suspended and frame.program.steps[frame.index][1] is True else None
     return getattr(generator, name)
 
 
-def go_on(resumed: Frame, back: AnyFrame, sent: Any, finish: Callable[[AnyFrame, Any], Any] | None) -> Frame:
+def go_on(resumed: Frame, back: AnyFrame, sent: object, finish: Callable[[AnyFrame, Any], Any] | None) -> Frame:
     """Make the frame of a generator that is suspended at a ``yield`` ready to go on for ``back``."""
     resumed.back = back
     resumed.machine = back.machine
@@ -326,7 +388,7 @@ def go_on(resumed: Frame, back: AnyFrame, sent: Any, finish: Callable[[AnyFrame,
     return resumed
 
 
-def resume_for(frame: AnyFrame, resumed: Frame, sent: Any, finish: Callable[[AnyFrame, Any], Any]) -> AnyFrame:
+def resume_for(frame: AnyFrame, resumed: Frame, sent: object, finish: Callable[[AnyFrame, Any], Any]) -> AnyFrame:
     """Go on with a generator's frame on behalf of the interpreted ``frame``."""
     attach(resumed, frame, sent, None)
     resumed.finish = finish
@@ -339,7 +401,7 @@ def let_go(frame: Frame, back: AnyFrame | None) -> None:
     frame.held_by_caller = None
 
 
-def finish(frame: Frame, value: Any) -> Any:
+def finish(frame: Frame, value: object) -> Any:
     """Return from a generator's frame: to native code as a value, to interpreted code as its opcode wants it."""
     back = frame.back
     frame.back = None

@@ -8,8 +8,9 @@ import operator
 from typing import Any
 
 from thunder_interpreter import _iteration
-from thunder_interpreter._calls import Outcome, Special, call_native
+from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame
+from thunder_interpreter._machine import Outcome, Run, Special
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import HEAP_TYPE
 
@@ -21,7 +22,7 @@ class BridgedIterable:
 
     __slots__ = ("_iterable", "_run")
 
-    def __init__(self, run: Any, iterable: Any) -> None:
+    def __init__(self, run: Run, iterable: object) -> None:
         self._run = run
         self._iterable = iterable
 
@@ -40,7 +41,7 @@ class BridgedIterator:
 
     __slots__ = ("_iterator", "_run")
 
-    def __init__(self, run: Any, iterator: Any) -> None:
+    def __init__(self, run: Run, iterator: object) -> None:
         self._run = run
         self._iterator = iterator
 
@@ -67,7 +68,9 @@ def NEXT(iterator: Any) -> Any:  # noqa: N802
     return next(iterator)
 
 
-def handing_over(native: Any, positions: tuple[int, ...], names: tuple[str, ...], iterables: slice | None) -> Special:
+def handing_over(
+    native: object, positions: tuple[int, ...], names: tuple[str, ...], iterables: slice | None
+) -> Special:
     """A replacement of a C function that calls what it gets.
 
     Args:

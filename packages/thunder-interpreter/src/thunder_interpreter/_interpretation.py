@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, MethodWrapperType
 from typing import Any, TypeAlias
 
-from thunder_interpreter import _generators, _provenance
+from thunder_interpreter import _generators
 from thunder_interpreter._builtins import SPECIALS
 from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted, overridden
-from thunder_interpreter._calls import MethodOfClassType, Special, call, call_native, call_type
-from thunder_interpreter._decode import PROVENANCE
+from thunder_interpreter._calls import MethodOfClassType, call, call_native, call_type
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
 from thunder_interpreter._log import Log
-from thunder_interpreter._machine import BY_NAME, Machine
-from thunder_interpreter._native_callables import Found
+from thunder_interpreter._loop import Loop
+from thunder_interpreter._machine import BY_NAME, Found, Machine, Special
 from thunder_interpreter._native_stack import strip
 from thunder_interpreter._pristine import keep_builtins
-from thunder_interpreter._provenance import Provenance
-from thunder_interpreter._registry import RUNNING, SUPPORTED, UnsupportedPython
+from thunder_interpreter._registry import FREE_THREADED, RUNNING, SUPPORTED, UnsupportedPython
 
 keep_builtins(globals())
 
@@ -69,7 +67,7 @@ class Bridge:
 
     __slots__ = ("__weakref__", "fn", "run")
 
-    def __init__(self, run: "Interpretation", fn: Any) -> None:
+    def __init__(self, run: "Interpretation", fn: object) -> None:
         self.run = run
         self.fn = fn
 
@@ -90,7 +88,7 @@ class Bridge:
         return hash(self.fn)
 
 
-def unwrapped(fn: Any) -> Any:
+def unwrapped(fn: object) -> Any:
     """``fn``: what a pickled bridge becomes."""
     return fn
 
@@ -107,19 +105,23 @@ class Interpretation:
         *,
         lookasides: Lookasides | None = None,
         callbacks: Callbacks | None = None,
-        provenance: bool = False,
         opaque: Callable[[Any], bool] | None = None,
         log: bool = False,
     ) -> None:
         if RUNNING not in SUPPORTED:
             raise UnsupportedPython(f"Python {RUNNING[0]}.{RUNNING[1]} is not among {SUPPORTED}")
+        if FREE_THREADED:
+            version = f"{RUNNING[0]}.{RUNNING[1]}"
+            raise UnsupportedPython(
+                f"this Python {version} is a free-threaded build, and the interpreter relies on the global lock: "
+                f"use the ordinary build, python{version} and not python{version}t"
+            )
         if not callable(fn):
             raise TypeError(f"interpret needs a callable, got {type(fn).__name__}")
         self.fn = fn
         self.opaque = opaque
         self.watchers = overridden(callbacks)
-        self.provenance = provenance
-        self.features = frozenset(self.watchers) | ({PROVENANCE} if provenance else set())
+        self.features = frozenset(self.watchers)
         self.log: Log | None = Log() if log else None
         self.programs: dict[int, Any] = {}
         self.types: dict[Any, Any] = {}
@@ -144,6 +146,7 @@ class Interpretation:
         self._answers: dict[int, tuple[Any, Special | None]] = {}
         self._threads = threading.local()
         self.never_awaited = _generators.warn_never_awaited
+        self.close = _generators.close
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         machine = self.machine()
@@ -160,7 +163,7 @@ class Interpretation:
         try:
             found: Machine = self._threads.machine
         except AttributeError:
-            found = self._threads.machine = Machine(self)
+            found = self._threads.machine = Loop(self)
         return found
 
     def forget_types(self) -> None:
@@ -179,7 +182,7 @@ class Interpretation:
         own = type(module) is str and module.startswith("thunder_interpreter.")
         return own or (self.opaque is not None and self.opaque(function))
 
-    def bridge(self, fn: Any) -> Any:
+    def bridge(self, fn: object) -> Any:
         """``fn`` as C code should get it to call it interpreted, builtins such as ``getattr`` included."""
         if type(fn) is Bridge or not callable(fn):
             return fn
@@ -212,23 +215,6 @@ class Interpretation:
         """The user's frames of this thread, innermost first, native ones below the interpreted ones included."""
         return list(user_frames(self.machine().frame))
 
-    def result_provenance(self) -> Provenance | None:
-        """Where the result of the last run in this thread came from."""
-        record = self.machine().result
-        return None if record is None else _provenance.exposed(record)
-
-    def operands(self) -> tuple[Provenance, ...]:
-        """Where the operands of the instruction that is executing came from: of a call, the callable and arguments."""
-        frame: AnyFrame = self.machine().frame
-        while frame is not None and type(frame) is not Frame:
-            frame = frame.back
-        return tuple(_provenance.exposed(record) for record in getattr(frame, "operands", ()))
-
-    def provenance_of(self, value: Any) -> Provenance | None:
-        """Where ``value`` came from, if a frame that is active in this thread holds it."""
-        record = _provenance.find(self.machine().frame, value)
-        return None if record is None else _provenance.exposed(record)
-
     def _add(self, lookasides: Any) -> None:
         if isinstance(lookasides, Mapping):
             for key, replacement in lookasides.items():
@@ -242,7 +228,7 @@ class Interpretation:
                 else:
                     self._add(part)
 
-    def _replace(self, key: Any, replacement: Any) -> None:
+    def _replace(self, key: object, replacement: object) -> None:
         if isinstance(key, MethodType):
             key = key.__func__
         if not callable(replacement) and not isinstance(replacement, Interpreted):
@@ -277,7 +263,7 @@ class Interpretation:
 MODULE = type(threading)
 
 
-def calling(fn: Any) -> Special:
+def calling(fn: object) -> Special:
     """What is done for a callable by itself."""
     if isinstance(fn, type):
         return lambda frame, args, kwargs: call_type(frame, fn, args, kwargs)
@@ -305,7 +291,6 @@ def interpret(
     *,
     lookasides: Lookasides | None = None,
     callbacks: Callbacks | None = None,
-    provenance: bool = False,
     opaque: Callable[[Any], bool] | None = None,
     log: bool = False,
 ) -> Interpretation:
@@ -318,7 +303,6 @@ def interpret(
             A replacement is called natively with the same arguments; in :class:`Interpreted` it is interpreted. It may
             return ``DECLINED`` to have done what is done without it.
         callbacks: is told what happens, see :class:`Callbacks`.
-        provenance: keep a record of where every value came from.
         opaque: tells which Python functions are called natively; asked once for each code object.
         log: keep a log of what was interpreted, in ``Interpretation.log``.
 
@@ -326,10 +310,10 @@ def interpret(
         a callable with the signature of ``fn``, the same result, the same exceptions and the same side effects.
 
     Raises:
-        UnsupportedPython: this Python is not 3.11, 3.12 or 3.13.
+        UnsupportedPython: this Python is not 3.11 to 3.14, or is a free-threaded build.
 
     Example:
         >>> interpret(lambda n: [i * i for i in range(n)])(4)
         [0, 1, 4, 9]
     """
-    return Interpretation(fn, lookasides=lookasides, callbacks=callbacks, provenance=provenance, opaque=opaque, log=log)
+    return Interpretation(fn, lookasides=lookasides, callbacks=callbacks, opaque=opaque, log=log)

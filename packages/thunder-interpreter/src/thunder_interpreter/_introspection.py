@@ -7,10 +7,11 @@ import warnings
 from typing import Any
 
 from thunder_interpreter import _classes
-from thunder_interpreter._calls import Outcome, Special, call_native, call_type
+from thunder_interpreter._calls import call_native, call_type
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
-from thunder_interpreter._locals import local_mapping
-from thunder_interpreter._machine import BY_NAME, handled_exception
+from thunder_interpreter._locals import FrameLocalsProxy, local_mapping
+from thunder_interpreter._loop import handled_exception
+from thunder_interpreter._machine import BY_NAME, Outcome, Special
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._registry import RUNNING
@@ -41,7 +42,7 @@ def special_locals(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> 
 def snapshot(frame: Frame) -> Any:
     """What ``locals()`` returns."""
     found = local_mapping(frame)
-    return found.copy() if type(found).__name__ == "LocalsView" else found
+    return found.copy() if type(found) is FrameLocalsProxy else found
 
 
 def special_vars(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -54,7 +55,7 @@ def special_vars(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
     return start(frame, reading_dict(args[0]))
 
 
-def reading_dict(obj: Any) -> Protocol:
+def reading_dict(obj: object) -> Protocol:
     """``vars(obj)``."""
     try:
         return (yield Call(getattr, obj, "__dict__"))
@@ -142,10 +143,10 @@ NO_FRAME = ("<sys>", 0) if RUNNING >= (3, 13) else ("sys", 1)  # where a warning
 
 def warning(
     frame: AnyFrame,
-    message: Any,
-    category: Any = None,
+    message: object,
+    category: object = None,
     stacklevel: int = 1,
-    source: Any = None,
+    source: object = None,
     *,
     skip_file_prefixes: tuple[str, ...] = (),
 ) -> Protocol:
@@ -196,7 +197,7 @@ def special_type_new(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -
     return call_native(frame, type.__new__, args, kwargs)
 
 
-def with_module(frame: AnyFrame, names: Any) -> Any:
+def with_module(frame: AnyFrame, names: object) -> Any:
     """The namespace of a new class with the ``__module__`` that CPython would take from the calling frame."""
     caller = _classes.innermost(frame)
     if caller is None or not isinstance(names, dict) or "__module__" in names or "__name__" not in caller.globals:
@@ -206,17 +207,21 @@ def with_module(frame: AnyFrame, names: Any) -> Any:
     return {**names, "__module__": caller.globals["__name__"]}
 
 
-def placed(native: Any) -> Special:
+def placed(native: object) -> Special:
     """A replacement of a class of :mod:`typing` whose instances take ``__module__`` from the calling frame."""
 
     def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
         caller = _classes.innermost(frame)
-        made = native(*args, **kwargs)
-        if caller is not None:
-            made.__module__ = caller.globals.get("__name__")
-        return push(frame, made)
+        if caller is None:
+            return call_native(frame, native, args, kwargs)
+        return push(frame, types.FunctionType(CALLING.__code__, caller.globals)(native, args, kwargs))
 
     return special
+
+
+def CALLING(fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: N802
+    """Calls from a function with other globals than ours."""
+    return fn(*args, **kwargs)
 
 
 def special_traceback(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -244,5 +249,5 @@ BY_NAME["_warnings", "warn"] = special_warn
 if hasattr(sys, "_getframemodulename"):
     SPECIALS[sys._getframemodulename] = special_getframemodulename
 if "typing" in sys.modules and sys.modules["typing"].TypeVar.__flags__ & 1 << 8:  # implemented in C
-    for kind in ("TypeVar", "ParamSpec", "TypeVarTuple"):
+    for kind in ("TypeVar", "ParamSpec", "TypeVarTuple", "TypeAliasType"):
         SPECIALS[getattr(sys.modules["typing"], kind)] = placed(getattr(sys.modules["typing"], kind))

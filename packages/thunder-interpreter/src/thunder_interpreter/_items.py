@@ -1,10 +1,10 @@
 """Subscription and containment of objects whose classes define them in Python."""
 
 import operator
-from typing import TYPE_CHECKING, Any
 
-from thunder_interpreter._calls import Outcome, reported
+from thunder_interpreter._calls import reported
 from thunder_interpreter._frame import AnyFrame
+from thunder_interpreter._machine import Machine, Outcome
 from thunder_interpreter._null import NOTHING
 from thunder_interpreter._observing import run_natively, with_keys
 from thunder_interpreter._operators import native_binary
@@ -12,13 +12,10 @@ from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start, steer
 from thunder_interpreter._types import python_function, raw_attribute
 
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
-
 keep_builtins(globals())
 
 
-def contains(frame: AnyFrame, item: Any, container: Any, invert: bool) -> Outcome:
+def contains(frame: AnyFrame, item: object, container: object, invert: bool) -> Outcome:
     """Push ``item in container`` (or ``not in``)."""
     machine = frame.machine
     if machine.key is not None and isinstance(container, (dict, set, frozenset)):
@@ -37,13 +34,13 @@ def contains(frame: AnyFrame, item: Any, container: Any, invert: bool) -> Outcom
     return None
 
 
-def containing(machine: "Machine", request: Call, invert: bool) -> Protocol:
+def containing(machine: Machine, request: Call, invert: bool) -> Protocol:
     """Call ``__contains__`` and take the truth of its answer."""
     answer = yield Call(bool, (yield request))
     return not answer if invert else answer
 
 
-def searching(machine: "Machine", container: Any, item: Any, invert: bool) -> Protocol:
+def searching(machine: Machine, container: object, item: object, invert: bool) -> Protocol:
     """Look for ``item`` by iterating over ``container``."""
     iterator = yield Call(iter, container)
     while True:
@@ -55,7 +52,7 @@ def searching(machine: "Machine", container: Any, item: Any, invert: bool) -> Pr
             return not invert
 
 
-def subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
+def subscript(frame: AnyFrame, container: object, key: object) -> Outcome:
     """Push ``container[key]`` where a class may define it in Python."""
     machine = frame.machine
     if machine.key is not None and isinstance(container, dict):
@@ -83,7 +80,7 @@ def subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
 CONTAINERS = frozenset({list, tuple, dict, str, bytes, bytearray, range})
 
 
-def native_subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
+def native_subscript(frame: AnyFrame, container: object, key: object) -> Outcome:
     """Push ``container[key]``, and report it as an item of a builtin container or as an opaque call."""
     machine = frame.machine
     if machine.key is not None and isinstance(container, dict):
@@ -102,7 +99,7 @@ def native_subscript(frame: AnyFrame, container: Any, key: Any) -> Outcome:
     return native_binary(frame, operator.getitem, container, key)
 
 
-def store_item(frame: AnyFrame, container: Any, key: Any, value: Any) -> Outcome:
+def store_item(frame: AnyFrame, container: object, key: object, value: object) -> Outcome:
     """Set an item; a call that does it leaves its result on the stack, for the caller to drop."""
     machine = frame.machine
     if machine.key is not None and isinstance(container, dict):
@@ -127,7 +124,7 @@ def store_item(frame: AnyFrame, container: Any, key: Any, value: Any) -> Outcome
 MUTABLE = frozenset({list, dict, bytearray})
 
 
-def delete_item(frame: AnyFrame, container: Any, key: Any) -> Outcome:
+def delete_item(frame: AnyFrame, container: object, key: object) -> Outcome:
     """Delete an item; as ``store_item`` otherwise."""
     machine = frame.machine
     if machine.key is not None and isinstance(container, dict):
@@ -147,12 +144,12 @@ def delete_item(frame: AnyFrame, container: Any, key: Any) -> Outcome:
     return None
 
 
-def store_item_then_drop(frame: AnyFrame, container: Any, key: Any, value: Any) -> Outcome:
+def store_item_then_drop(frame: AnyFrame, container: object, key: object, value: object) -> Outcome:
     """Set an item, and leave nothing on the stack."""
     return steer(frame, storing(frame, container, key, value))
 
 
-def storing(frame: AnyFrame, container: Any, key: Any, value: Any) -> Protocol:
+def storing(frame: AnyFrame, container: object, key: object, value: object) -> Protocol:
     """Set an item for its effect."""
     yield Call(operator.setitem, container, key, value)
     return NOTHING

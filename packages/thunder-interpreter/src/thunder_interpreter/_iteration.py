@@ -2,11 +2,12 @@
 
 import itertools
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from thunder_interpreter import _generators
-from thunder_interpreter._calls import Outcome, Special, call_native
+from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame, Frame
+from thunder_interpreter._machine import Machine, Outcome, Special
 from thunder_interpreter._native_callables import KINDS
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._observing import run_natively
@@ -15,9 +16,6 @@ from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start, steer
 from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
 from thunder_interpreter._waiting import RaiseFrame
-
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
 
 keep_builtins(globals())
 
@@ -32,14 +30,14 @@ class Iteration:
 
     __slots__ = ("container", "index", "iterator", "keys")
 
-    def __init__(self, container: Any, iterator: Any) -> None:
+    def __init__(self, container: object, iterator: object) -> None:
         self.container = container
         self.iterator = iterator
         self.index = 0
         self.keys = None
 
 
-def reported_element(machine: "Machine", iteration: Iteration, value: Any) -> Any:
+def reported_element(machine: Machine, iteration: Iteration, value: object) -> Any:
     """Report an element that an iteration has come to."""
     index = iteration.index
     iteration.index = index + 1
@@ -76,7 +74,7 @@ class IterShim:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
     def __iter__(self) -> Any:
@@ -153,10 +151,10 @@ CALLING_ITERATORS: frozenset[Any] = frozenset({type(iter(Sequence())), itertools
 """Iterators in C that call special methods of what they are made of."""
 
 
-def finish_loop(back: Frame, _: Any) -> Outcome:
+def finish_loop(back: Frame, _: object) -> Outcome:
     """End the loop of ``back`` since its generator has returned."""
     back.stack.pop()
-    back.index = back.program.plain[back.index][1] - 1
+    back.index = back.program.steps[back.index][1] - 1
     return back
 
 
@@ -197,12 +195,12 @@ def special_next(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
     return call_native(frame, next, args, kwargs)
 
 
-def finish_next(back: AnyFrame, value: Any) -> Outcome:
+def finish_next(back: AnyFrame, value: object) -> Outcome:
     """Raise the ``StopIteration`` of a generator that has returned."""
     return RaiseFrame(back, StopIteration() if value is None else StopIteration(value))
 
 
-def resuming(native: Any) -> Special:
+def resuming(native: object) -> Special:
     """A replacement of ``generator.send`` and its like, which resumes an interpreted generator directly."""
 
     def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -219,7 +217,7 @@ def resuming(native: Any) -> Special:
     return special
 
 
-def next_or_default(request: Call, default: Any) -> Protocol:
+def next_or_default(request: Call, default: object) -> Protocol:
     """``next`` with a default."""
     try:
         return (yield request)
@@ -258,7 +256,7 @@ def elements(frame: AnyFrame, iterable: Any) -> Protocol:
             return found
 
 
-def reported_elements(machine: "Machine", container: Any) -> list[Any]:
+def reported_elements(machine: Machine, container: Any) -> list[Any]:
     """All elements of a builtin container, reported."""
     iterator = iter(container)
     if machine.iterate is not None:
@@ -269,7 +267,7 @@ def reported_elements(machine: "Machine", container: Any) -> list[Any]:
     return [reported_element(machine, iteration, value) for value in iterator]
 
 
-def needs_interpreting(machine: "Machine", iterable: Any) -> bool:
+def needs_interpreting(machine: Machine, iterable: object) -> bool:
     """Whether iterating over ``iterable`` runs a Python method that C would run natively."""
     cls = type(iterable)
     if cls in machine.plain:

@@ -16,11 +16,11 @@ class Log:
     def __init__(self) -> None:
         self.entries: list[tuple[int, str, str, str, int]] = []
 
-    def entered(self, frame: Any, fn: FunctionType) -> None:
+    def entered(self, frame: object, fn: FunctionType) -> None:
         """An interpreted function is entered from ``frame``."""
         self._add(frame, "interpreted", f"{fn.__module__}.{fn.__qualname__}")
 
-    def called(self, frame: Any, fn: Any) -> None:
+    def called(self, frame: object, fn: object) -> None:
         """Something is called natively from ``frame``."""
         self._add(frame, "opaque", describe(fn))
 
@@ -43,7 +43,7 @@ class Log:
         return "\n".join(lines)
 
 
-def describe(fn: Any) -> str:
+def describe(fn: object) -> str:
     """A readable name of a callable."""
     name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
     module = getattr(fn, "__module__", None)

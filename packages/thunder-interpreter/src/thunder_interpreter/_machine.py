@@ -1,35 +1,88 @@
-"""The dispatch loop, and what happens when an exception leaves a handler."""
+"""What one thread knows while it runs the code of an interpretation."""
 
 import sys
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import CodeType, FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from thunder_interpreter import _shadow, _traceback
 from thunder_interpreter._callbacks import NAMES
-from thunder_interpreter._calls import Opaque, Special, call, construct
-from thunder_interpreter._decode import CO_ASYNC_GENERATOR, CO_COROUTINE, Program
-from thunder_interpreter._frame import AnyFrame, BaseFrame, Frame, Leave
-from thunder_interpreter._native_stack import ENTRY_CODES, strip
-from thunder_interpreter._observing import pause, report_again
+from thunder_interpreter._decode import Program
 from thunder_interpreter._pristine import keep_builtins
-from thunder_interpreter._protocol import ProtocolFrame, advance
-from thunder_interpreter._waiting import WAITING
 
 if TYPE_CHECKING:
-    from thunder_interpreter._interpretation import Interpretation
+    from thunder_interpreter._frame import AnyFrame, Frame
 
 keep_builtins(globals())
 
 
+Outcome: TypeAlias = Any  # None, a step, a frame or Leave
+Special: TypeAlias = Callable[["AnyFrame", list[Any], dict[str, Any]], Outcome]
+Found: TypeAlias = tuple[type | None, str, Any]  # the class that holds a callable, if any, its name there, the callable
+
 BY_NAME: dict[tuple[str, str], Special] = {}  # for functions of C modules that may be imported afresh
-PROGRAMS: dict[frozenset[str], dict[int, Program]] = {}
-KEPT_PROGRAMS = 20_000
 
 
-class Machine:
+class Opaque:
+    """Stands where a decoded program would, for Python functions that are called natively."""
+
+    __slots__ = ("code",)
+
+    simple = False
+    exact = -1
+    padding = 0
+    unbound: tuple[Any, ...] = ()
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+
+
+class Run(Protocol):
+    """What the threads of an interpretation share: how it was set up, and what it has found out."""
+
+    table: dict[int, Special]
+    names: frozenset[str]
+    watchers: dict[str, Callable[..., Any]]
+    features: frozenset[str]
+    log: Any
+    programs: dict[int, Program | Opaque]
+    types: dict[Any, Any]
+    python_classes: dict[type, bool | None]
+    quiet: set[type]
+    native_callables: dict[type, tuple[list[Found], bool]]
+    plain: set[type]
+    peculiar: set[type]
+    constructors: dict[type, Any]
+    generators: "dict[int, weakref.ref[Frame]]"
+
+    @property
+    def consults(self) -> Callable[[Any], Special | None] | None:
+        """Says what is done when a callable is called, where that takes more than a look into the table."""
+
+    @property
+    def never_awaited(self) -> "Callable[[Frame], None]":
+        """Warns of a coroutine that was never awaited."""
+
+    @property
+    def close(self) -> "Callable[[Frame], None]":
+        """Ends the generator of a suspended frame."""
+
+    def machine(self) -> "Machine":
+        """The state of the calling thread."""
+
+    def forget_types(self) -> None:
+        """Drop what is known about classes."""
+
+    def is_opaque(self, function: FunctionType) -> bool:
+        """Whether a Python function is called natively."""
+
+    def bridge(self, fn: object) -> Any:
+        """``fn`` as C code should get it to call it interpreted."""
+
+
+class Machine(ABC):
     """What one thread needs to run the code of one interpretation.
 
     Attributes:
@@ -38,23 +91,20 @@ class Machine:
         programs: decoded code, by identity of the code object.
     """
 
-    call = staticmethod(call)
-    construct = staticmethod(construct)
-
-    def __init__(self, run: "Interpretation") -> None:
+    def __init__(self, run: Run) -> None:
         self.run = run
         self.frame: AnyFrame = None
         self.limit = sys.getrecursionlimit()
-        self.table: dict[int, Special] = run.table
-        self.names: frozenset[str] = run.names
+        self.table = run.table
+        self.names = run.names
         self.by_name = BY_NAME
-        self.consults: Callable[[Any], Special | None] | None = run.consults
-        self.programs: dict[int, Program | Opaque] = run.programs
-        self.types: dict[Any, Any] = run.types
-        self.generators: dict[int, weakref.ref[Frame]] = run.generators
-        self.plain: set[type] = run.plain
-        self.peculiar: set[type] = run.peculiar
-        self.constructors: dict[type, Any] = run.constructors
+        self.consults = run.consults
+        self.programs = run.programs
+        self.types = run.types
+        self.generators = run.generators
+        self.plain = run.plain
+        self.peculiar = run.peculiar
+        self.constructors = run.constructors
         self.thread = threading.get_ident()
         self.iterations: dict[int, Any] = {}
         for name in NAMES:
@@ -64,10 +114,6 @@ class Machine:
         self.on_return = run.watchers.get("returned")
         self.watches_iteration = self.iterate is not None or self.iterated is not None
         self.log = run.log
-        self.provenance = run.provenance
-        self.roots = False
-        self.cells: dict[int, tuple[Any, Any]] = {}
-        self.result: Any = None
         self.observing = False
         self.quick = self.consults is None and self.on_call is None and self.log is None
 
@@ -103,229 +149,28 @@ class Machine:
     raised: Any
     branch: Any
 
-    def special(self, fn: Any) -> Special | None:
+    def special(self, fn: object) -> Special | None:
         """What is done when ``fn`` is called, if that is not the usual."""
         return self.table.get(id(fn)) if self.consults is None else self.consults(fn)
 
+    @staticmethod
+    @abstractmethod
+    def call(frame: "AnyFrame", fn: object, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+        """Call ``fn`` for ``frame``."""
+
+    @staticmethod
+    @abstractmethod
+    def construct(frame: "AnyFrame", cls: type, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+        """Make an instance of a class for ``frame``."""
+
+    @abstractmethod
     def decode(self, code: CodeType) -> Program:
         """The program of ``code``, whether functions of that code are opaque or not."""
-        return decoded(code, self.run.features)
 
+    @abstractmethod
     def program(self, function: FunctionType) -> Program | Opaque:
         """Decode the code of ``function``, unless it is to be called natively."""
-        code = function.__code__
-        found: Program | Opaque
-        found = Opaque(code) if self.run.is_opaque(function) else decoded(code, self.run.features)
-        self.programs[id(code)] = found
-        return found
 
-    def enter(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    @abstractmethod
+    def enter(self, fn: object, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Call ``fn`` interpreted, from native code."""
-        base = BaseFrame(self)
-        if base.back is None:
-            self.cells.clear()
-            self.roots = self.provenance
-            self.limit = sys.getrecursionlimit()
-        previous, self.frame = self.frame, base
-        trace = pause(self) if self.observing else None
-        try:
-            outcome = call(base, fn, args, kwargs)
-            if outcome is None:
-                return base.stack.pop()
-            return execute(self, outcome)
-        finally:
-            self.frame = previous
-            base.native = None
-            if trace is not None:
-                report_again(self, trace)
-
-
-def decoded(code: CodeType, features: frozenset[str]) -> Program:
-    """The program of ``code``, decoded at most once for each set of watched callbacks."""
-    programs = PROGRAMS.setdefault(features, {})
-    found = programs.get(id(code))
-    if found is None:
-        if len(programs) > KEPT_PROGRAMS:
-            programs.clear()
-        found = programs[id(code)] = Program(code, features)
-    return found
-
-
-def execute(machine: Machine, frame: AnyFrame) -> Any:
-    """Run ``frame`` and what it calls, until a base frame is reached.
-
-    Raises:
-        BaseException: whatever the code raises, with the user's frames in its traceback.
-    """
-    while True:
-        machine.frame = frame
-        steps = frame.program.steps
-        stack = frame.stack
-        index = frame.index + 1
-        try:
-            while True:
-                handler, argument = steps[index]
-                frame.index = index
-                outcome = handler(frame, stack, argument)
-                if outcome is None:
-                    index += 1
-                elif type(outcome) is int:
-                    index = outcome
-                elif type(outcome) is Leave:
-                    return outcome.value
-                else:
-                    frame = machine.frame = outcome
-                    steps = frame.program.steps
-                    stack = frame.stack
-                    index = frame.index + 1
-        except BaseException as error:
-            failure = error
-        frame = unwind(machine, frame, failure)
-        del failure
-
-
-ENTRY_CODES.add(Machine.enter.__code__)
-
-
-def unwind(machine: Machine, frame: AnyFrame, error: BaseException) -> AnyFrame:
-    """Find the frame that handles ``error`` and make it ready to go on.
-
-    Raises:
-        BaseException: the error itself, when no frame above the base frame handles it.
-    """
-    if machine.raised is not None:
-        machine.raised(error)
-    traceback = strip(error.__traceback__)
-    if traceback is None:
-        chain_context(frame, error)
-    while True:
-        kind = type(frame)
-        if kind is Frame:
-            reraising = frame.reraising
-            if reraising is not None:
-                frame.reraising = None
-            elif not frame.program.hidden:
-                traceback = _traceback.entry(frame, traceback, error)
-            found = frame.program.exception_handler(frame.index) if frame.index >= 0 else None
-            if found is not None:
-                error.__traceback__ = traceback
-                handle(frame, found, error, reraising)
-                return frame
-            back = frame.back
-            if reraising is not None and reraising >= 0:
-                frame.index = reraising
-            error, traceback = leave(frame, error, traceback)
-        elif kind in WAITING:
-            back = frame.back
-        elif kind is ProtocolFrame:
-            error.__traceback__ = traceback
-            try:
-                return advance(frame, frame.protocol.throw, error)
-            except BaseException as raised:
-                error = raised
-            traceback = strip(error.__traceback__)
-            back = frame.back
-        else:
-            error.__traceback__ = traceback
-            raise error
-        frame = machine.frame = back
-
-
-def handle(frame: Frame, handler: tuple[int, int, bool], error: BaseException, reraising: int | None) -> None:
-    """Make a frame ready to go on with what handles an exception in it.
-
-    Args:
-        handler: the step that it begins with, how much of the stack is kept, whether the step that raised is pushed.
-        reraising: see :class:`Frame`.
-    """
-    target, depth, push_offset = handler
-    stack = frame.stack
-    del stack[depth:]
-    if frame.machine.provenance:
-        _shadow.unwound(frame, depth)
-    if push_offset:
-        stack.append(frame.index if reraising is None or reraising < 0 else reraising)
-    stack.append(error)
-    frame.index = target - 1
-
-
-def leave(
-    frame: Frame, error: BaseException, traceback: TracebackType | None
-) -> tuple[BaseException, TracebackType | None]:
-    """End a frame that does not handle an exception; return the one that its caller gets, with its traceback."""
-    if frame.program.resumable:
-        error, traceback = no_stop_iteration(frame, error, traceback)
-        frame.finished = True
-        frame.back = None
-        frame.held_by_caller = None
-        frame.stack.clear()
-    if isinstance(error, AttributeError) and error.name is None and error.obj is None:
-        error.obj, error.name = getattr(frame, "looked_up", (None, None))
-    return error, traceback
-
-
-def no_stop_iteration(
-    frame: Frame, error: BaseException, traceback: TracebackType | None
-) -> tuple[BaseException, TracebackType | None]:
-    """``StopIteration`` may not leave a generator: it becomes a ``RuntimeError``."""
-    flags = frame.program.flags
-    if isinstance(error, StopIteration) or (isinstance(error, StopAsyncIteration) and flags & CO_ASYNC_GENERATOR):
-        kind = "async generator" if flags & CO_ASYNC_GENERATOR else "coroutine" if flags & CO_COROUTINE else "generator"
-        error.__traceback__ = traceback
-        name = "StopIteration" if isinstance(error, StopIteration) else "StopAsyncIteration"
-        wrapped = RuntimeError(f"{kind} raised {name}")
-        wrapped.__cause__ = wrapped.__context__ = error
-        return wrapped, None
-    return error, traceback
-
-
-def handled_exception(frame: AnyFrame) -> BaseException | None:
-    """The exception being handled in ``frame`` or, if there is none, in those that called it."""
-    while frame is not None:
-        if frame.handled is not None:
-            found: BaseException = frame.handled
-            return found
-        frame = frame.back
-    return None
-
-
-def chain_context(frame: AnyFrame, error: BaseException) -> None:
-    """Make the exception that was being handled the context of one that native code raised."""
-    handled = handled_exception(frame)
-    if handled is None or handled is error:
-        return
-    last = error
-    seen = set()
-    while True:
-        context = last.__context__
-        if context is handled or last is handled:
-            return
-        if context is None or id(context) in seen:
-            break
-        seen.add(id(context))
-        last = context
-    context = handled
-    seen.clear()
-    while context is not None and id(context) not in seen:
-        if context is error:
-            return
-        seen.add(id(context))
-        context = context.__context__
-    if last.__context__ is None:
-        last.__context__ = handled
-
-
-def set_context(error: BaseException, handled: BaseException | None) -> None:
-    """Chain ``handled`` to ``error`` as ``raise`` does, cutting a cycle that would arise."""
-    if handled is None or handled is error:
-        return
-    context: BaseException | None = handled
-    seen = set()
-    while context is not None and id(context) not in seen:
-        seen.add(id(context))
-        following = context.__context__
-        if following is error:
-            context.__context__ = None
-            break
-        context = following
-    error.__context__ = handled

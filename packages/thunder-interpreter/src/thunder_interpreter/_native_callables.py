@@ -16,19 +16,13 @@ from types import (
     ModuleType,
     NoneType,
 )
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
+from thunder_interpreter._machine import Found, Machine
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import DICT, HEAP_TYPE, MRO, raw_attribute
 
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
-
 keep_builtins(globals())
-
-
-Found: TypeAlias = tuple[type | None, str, Any]
-"""The class that holds a callable, if one does, the name under which it does, and the callable."""
 
 KINDS = frozenset({
     functools.partial, BuiltinFunctionType, MethodType, MethodWrapperType, operator.attrgetter, operator.itemgetter,
@@ -41,9 +35,7 @@ NOTHING_FOUND: tuple[list[Found], bool] = ([], False)
 ATOMS = frozenset({bool, int, float, complex, str, bytes, NoneType})
 
 
-def callables_in(
-    machine: "Machine", value: Any, parts_of: Callable[[Any], Sequence[Any]], depth: int
-) -> Sequence[Found]:
+def callables_in(machine: Machine, value: Any, parts_of: Callable[[Any], Sequence[Any]], depth: int) -> Sequence[Found]:
     """Such callables by means of which an object does what C code may ask of it.
 
     Args:
@@ -72,7 +64,7 @@ def callables_in(
     return found
 
 
-def on_class(machine: "Machine", cls: type) -> tuple[list[Found], bool]:
+def on_class(machine: Machine, cls: type) -> tuple[list[Found], bool]:
     """The special methods of a class that are such callables, and whether it has functions in Python."""
     known = machine.run.native_callables
     if cls not in known:
@@ -82,17 +74,17 @@ def on_class(machine: "Machine", cls: type) -> tuple[list[Found], bool]:
     return known[cls]
 
 
-def is_special(name: str, raw: Any) -> bool:
+def is_special(name: str, raw: object) -> bool:
     """Whether a callable of a class is a special method, and made of something."""
     return name[:2] == "__" == name[-2:] and not is_of_module(raw)
 
 
-def is_of_module(raw: Any) -> bool:
+def is_of_module(raw: object) -> bool:
     """Whether a callable is a function of a module, or a class in C makes its objects by it."""
     return type(raw) is BuiltinFunctionType and isinstance(raw.__self__, (type, ModuleType, NoneType))
 
 
-def tell_of_special(machine: "Machine", obj: Any, name: str, given: Sequence[Any] | None = None) -> None:
+def tell_of_special(machine: Machine, obj: object, name: str, given: Sequence[Any] | None = None) -> None:
     """Tell a tracer of a special method that is such a callable, about to be called for an object.
 
     Args:
@@ -106,7 +98,7 @@ def tell_of_special(machine: "Machine", obj: Any, name: str, given: Sequence[Any
         tell_of_held(machine, type(obj), name, raw, given)
 
 
-def tell_of_held(machine: "Machine", cls: type, name: str, raw: Any, given: Sequence[Any] | None = None) -> None:
+def tell_of_held(machine: Machine, cls: type, name: str, raw: object, given: Sequence[Any] | None = None) -> None:
     """Tell a tracer of what a class holds that is, or gets its value by, such a callable, about to be called."""
     if machine.native_callables is not None:
         machine.native_callables([(cls, name, raw)], given)

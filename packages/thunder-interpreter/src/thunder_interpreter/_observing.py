@@ -26,15 +26,13 @@ from types import (
     NoneType,
     WrapperDescriptorType,
 )
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from thunder_interpreter._machine import Machine
 from thunder_interpreter._native_callables import callables_in
 from thunder_interpreter._native_stack import own
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import DICT, HEAP_TYPE, MRO, raw_attribute
-
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
 
 keep_builtins(globals())
 
@@ -70,7 +68,7 @@ CODECS = frozenset({"encode", "decode"})
 """Methods of strings that may run functions which were registered for them."""
 
 
-def run_natively(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def run_natively(machine: Machine, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """``fn(*args, **kwargs)``; the Python functions that it runs are reported."""
     if machine.native_frame is not None:
         called = called_by(fn, args, kwargs)
@@ -80,7 +78,7 @@ def run_natively(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mappi
     return fn(*args, **kwargs) if kwargs else fn(*args)
 
 
-def called_by(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+def called_by(fn: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
     """What C code may call, or call something of: what it is given, and itself."""
     if type(fn) in KINDS_OF_THOSE and fn in NEVER_CALL:
         return ()
@@ -98,18 +96,18 @@ def called_by(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequen
     return [value for value in (*own, *args, *kwargs.values()) if type(value) not in INERT]
 
 
-def computes_items(container: Any) -> bool:
+def computes_items(container: object) -> bool:
     """Whether a dict makes items that it does not have, by code in C."""
     return isinstance(container, dict) and hasattr(type(container), "__missing__")
 
 
-def runs_codec(fn: Any) -> bool:
+def runs_codec(fn: object) -> bool:
     """Whether a C function is a method of strings that may run functions which were registered for it."""
     return type(fn) is BuiltinFunctionType and fn.__name__ in CODECS and isinstance(fn.__self__, (str, bytes))
 
 
 def tell_of_callables(
-    machine: "Machine", called: Sequence[Any], fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    machine: Machine, called: Sequence[Any], fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> None:
     """Tell a tracer of callables in C that a call may call, or look into."""
     if machine.native_callables is not None and called:
@@ -124,7 +122,7 @@ def tell_of_callables(
             machine.native_callables(found, (*own, *args, *kwargs.values()))
 
 
-def with_keys(machine: "Machine", fn: Any, args: Sequence[Any], keys: Sequence[Any]) -> Any:
+def with_keys(machine: Machine, fn: Any, args: Sequence[Any], keys: Sequence[Any]) -> Any:
     """``fn(*args)``, which hashes and compares keys of its first argument, and calls nothing else.
 
     Args:
@@ -146,13 +144,13 @@ def with_keys(machine: "Machine", fn: Any, args: Sequence[Any], keys: Sequence[A
     return fn(*args)
 
 
-def keys_compared(container: Any, keys: Sequence[Any]) -> Sequence[Any]:
+def keys_compared(container: object, keys: Sequence[Any]) -> Sequence[Any]:
     """What is compared where keys are looked for in a container; its own keys are taken to be alike."""
     first = itertools.islice(container, 1) if isinstance(container, (dict, set)) else ()
     return [key for key in (*keys, *first) if type(key) not in INERT and type(key) not in COMPARED_AS_OBJECTS]
 
 
-def may_run_python(machine: "Machine", value: Any, depth: int = DEPTH) -> bool:
+def may_run_python(machine: Machine, value: Any, depth: int = DEPTH) -> bool:
     """Whether C code may run a Python function that would be interpreted by means of an object.
 
     Args:
@@ -183,7 +181,7 @@ def may_run_python(machine: "Machine", value: Any, depth: int = DEPTH) -> bool:
     return any([may_run_python(machine, part, depth - 1) for part in parts_of(value)])
 
 
-def parts_of(value: Any) -> list[Any]:
+def parts_of(value: object) -> list[Any]:
     """What an object holds that is not of a class in Python."""
     for cls in OF_TIME:  # which do not tell their time zone to the garbage collector
         if issubclass(type(value), cls):
@@ -191,7 +189,7 @@ def parts_of(value: Any) -> list[Any]:
     return gc.get_referents(value)
 
 
-def class_runs_python(machine: "Machine", cls: type) -> bool | None:
+def class_runs_python(machine: Machine, cls: type) -> bool | None:
     """Whether a class, or one that it is derived from, holds Python functions that would be interpreted.
 
     It is ``None`` for a class without any Python function: what its objects hold decides then.
@@ -213,7 +211,7 @@ def class_runs_python(machine: "Machine", cls: type) -> bool | None:
     return found
 
 
-def observed(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def observed(machine: Machine, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """``fn(*args, **kwargs)``, while CPython tells which Python functions are entered, and what in C these call.
 
     Raises:
@@ -221,14 +219,14 @@ def observed(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[s
     """
     errors: list[Exception] = []
 
-    def entered(frame: Any, event: str, _: Any) -> None:
+    def entered(frame: object, event: str, _: object) -> None:
         if event == "call" and not own(frame):
             try:
                 machine.native_frame(frame, (fn, args, kwargs))
             except Exception as error:
                 errors.append(error)
 
-    def calls(frame: Any, event: str, function: Any) -> None:
+    def calls(frame: object, event: str, function: object) -> None:
         if event == "c_call" and not own(frame):
             try:
                 machine.native_call(frame, function)
@@ -250,7 +248,7 @@ def observed(machine: "Machine", fn: Any, args: Sequence[Any], kwargs: Mapping[s
             raise errors[0]
 
 
-def pause(machine: "Machine") -> tuple[Any, Any]:
+def pause(machine: Machine) -> tuple[Any, Any]:
     """Stop reporting, as long as C code runs the interpreter; return what :func:`report_again` takes."""
     before = sys.gettrace(), sys.getprofile()
     sys.settrace(None)
@@ -259,7 +257,7 @@ def pause(machine: "Machine") -> tuple[Any, Any]:
     return before
 
 
-def report_again(machine: "Machine", before: tuple[Any, Any]) -> None:
+def report_again(machine: Machine, before: tuple[Any, Any]) -> None:
     """Report again."""
     machine.observing = True
     sys.settrace(before[0])

@@ -3,18 +3,16 @@
 import operator
 from collections.abc import Callable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from thunder_interpreter._calls import Outcome, reported
+from thunder_interpreter._calls import reported
 from thunder_interpreter._frame import AnyFrame
+from thunder_interpreter._machine import Machine, Outcome
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, method_call, start
-from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
+from thunder_interpreter._types import HEAP_TYPE, derives, python_function, raw_attribute
 from thunder_interpreter._waiting import AnswerFrame
-
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
 
 keep_builtins(globals())
 
@@ -91,7 +89,7 @@ SPECIAL_NAMES = (
 )
 
 
-def is_plain(machine: "Machine", cls: type) -> bool:
+def is_plain(machine: Machine, cls: type) -> bool:
     """Whether no operator on instances of ``cls`` runs Python code that would be interpreted.
 
     The answer is kept, in ``machine.plain`` when it is yes.
@@ -109,13 +107,13 @@ def is_plain(machine: "Machine", cls: type) -> bool:
     return True
 
 
-def native_binary(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: Any, b: Any) -> Outcome:
+def native_binary(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: object, b: object) -> Outcome:
     """Push ``fn(a, b)``, and report the call."""
     frame.stack.append(reported(frame.machine, fn, [a, b], {}))
     return None
 
 
-def native_comparison(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: Any, b: Any) -> Outcome:
+def native_comparison(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: object, b: object) -> Outcome:
     """Push ``fn(a, b)``, or what somebody who watches makes of it."""
     watcher = frame.machine.compare
     if watcher is not None:
@@ -126,7 +124,7 @@ def native_comparison(frame: AnyFrame, fn: Callable[[Any, Any], Any], a: Any, b:
     return native_binary(frame, fn, a, b)
 
 
-def arithmetic(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
+def arithmetic(frame: AnyFrame, symbol: str, a: object, b: object) -> Outcome:
     """Push ``a <symbol> b`` for operands that may define the operator in Python; ``symbol`` may end in ``=``."""
     machine = frame.machine
     plain = symbol.removesuffix("=")
@@ -153,7 +151,7 @@ def arithmetic(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
 SEQUENCE = (list, tuple, str, bytes, bytearray)
 
 
-def binary_candidates(machine: "Machine", a: Any, b: Any, name: str, reflected: str) -> list[tuple[Any, Any, Any]]:
+def binary_candidates(machine: Machine, a: object, b: object, name: str, reflected: str) -> list[tuple[Any, Any, Any]]:
     """``(method, self, other)`` in the order in which CPython tries them."""
     left, right = type(a), type(b)
     method = raw_attribute(left, name, NULL)
@@ -167,14 +165,14 @@ def binary_candidates(machine: "Machine", a: Any, b: Any, name: str, reflected: 
         candidates.append((method, a, b))
     if other is not NULL:
         overrides = other is not raw_attribute(left, reflected)
-        if last or (right is not left and issubclass(right, left) and overrides):
+        if last or (right is not left and derives(right, left) and overrides):
             candidates.insert(0, (other, b, a))
         else:
             candidates.append((other, b, a))
     return candidates
 
 
-def trying(machine: "Machine", candidates: list[tuple[Any, Any, Any]], symbol: str, a: Any, b: Any) -> Protocol:
+def trying(machine: Machine, candidates: list[tuple[Any, Any, Any]], symbol: str, a: object, b: object) -> Protocol:
     """Call the candidates until one answers."""
     for method, receiver, argument in candidates:
         result = yield method_call(method, receiver, argument)
@@ -184,7 +182,7 @@ def trying(machine: "Machine", candidates: list[tuple[Any, Any, Any]], symbol: s
     raise TypeError(f"unsupported operand type(s) for {shown}: '{type(a).__name__}' and '{type(b).__name__}'")
 
 
-def compare(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
+def compare(frame: AnyFrame, symbol: str, a: object, b: object) -> Outcome:
     """Push ``a <symbol> b`` for operands that may define the comparison in Python."""
     machine = frame.machine
     name, reflected = COMPARE_NAMES[symbol]
@@ -200,7 +198,7 @@ def compare(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
         return native_comparison(frame, COMPARE[symbol], a, b)
     if machine.special_methods is not None:
         machine.special_methods(COMPARE[symbol], [a, b])
-    first = right is not left and issubclass(right, left)
+    first = right is not left and derives(right, left)
     candidates = [(other, b, a), (method, a, b)] if first else [(method, a, b), (other, b, a)]
     return start(frame, comparing(candidates, symbol, a, b))
 
@@ -208,7 +206,7 @@ def compare(frame: AnyFrame, symbol: str, a: Any, b: Any) -> Outcome:
 OBJECT_NE = object.__dict__["__ne__"]
 
 
-def comparing(candidates: list[tuple[Any, Any, Any]], symbol: str, a: Any, b: Any) -> Protocol:
+def comparing(candidates: list[tuple[Any, Any, Any]], symbol: str, a: object, b: object) -> Protocol:
     """Call the candidates until one answers; identity decides about equality otherwise."""
     for method, receiver, argument in candidates:
         if method is NULL:
@@ -234,7 +232,7 @@ class Shim:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
     def _result(self, *_: Any) -> Any:
@@ -245,7 +243,7 @@ class Shim:
     __format__ = __dir__ = _result
 
 
-def unary(frame: AnyFrame, symbol: str, value: Any) -> Outcome:
+def unary(frame: AnyFrame, symbol: str, value: object) -> Outcome:
     """Push ``<symbol>value``."""
     machine = frame.machine
     native, name = UNARY[symbol]

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Generator
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from thunder_interpreter._frame import AnyFrame, Steps
+from thunder_interpreter._machine import Machine
 from thunder_interpreter._native_stack import strip
 from thunder_interpreter._null import NOTHING
 from thunder_interpreter._pristine import keep_builtins
-
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
 
 keep_builtins(globals())
 
@@ -20,7 +18,7 @@ class Call:
 
     __slots__ = ("args", "fn", "kwargs")
 
-    def __init__(self, fn: Any, /, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, fn: object, /, *args: Any, **kwargs: Any) -> None:
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
@@ -37,7 +35,7 @@ class ProtocolFrame:
     program = Steps(lambda frame, stack, _: resume_protocol(frame, stack))
     handled: BaseException | None = None
 
-    def __init__(self, machine: "Machine", protocol: Protocol, back: "AnyFrame") -> None:
+    def __init__(self, machine: Machine, protocol: Protocol, back: "AnyFrame") -> None:
         self.machine = machine
         self.protocol = protocol
         self.back = back
@@ -51,7 +49,7 @@ def resume_protocol(frame: ProtocolFrame, stack: list[Any]) -> Any:
     return advance(frame, frame.protocol.send, stack.pop())
 
 
-def advance(frame: ProtocolFrame, step: Callable[[Any], Call], value: Any) -> Any:
+def advance(frame: ProtocolFrame, step: Callable[[Any], Call], value: object) -> Any:
     """Run the protocol until it needs an interpreted call, or is done.
 
     Returns:

@@ -13,8 +13,9 @@ Version: TypeAlias = tuple[int, int]
 Handler: TypeAlias = "Callable[[AnyFrame, list[Any], Any], Any]"
 Decoder: TypeAlias = "Callable[[Instruction], Any]"
 
-SUPPORTED: tuple[Version, ...] = ((3, 11), (3, 12), (3, 13))
+SUPPORTED: tuple[Version, ...] = ((3, 11), (3, 12), (3, 13), (3, 14))
 RUNNING: Version = sys.version_info[:2]
+FREE_THREADED = "free-threading build" in sys.version
 
 
 class UnsupportedPython(RuntimeError):
@@ -51,6 +52,7 @@ class Registry:
         self._watched: dict[str, list[Entry]] = {}
         self._resumable: dict[str, Entry] = {}
         self.dropped: set[str] = set()
+        self.renamed: dict[tuple[str, int], str] = {}
 
     def add(self, name: str, entry: Entry) -> None:
         """Register ``entry`` for the opcode ``name``; a second plain handler is refused."""
@@ -128,3 +130,9 @@ def drop(*names: str, since: Version = (3, 11), until: Version | None = None) ->
     """Say that the opcodes ``names`` do nothing here and need no step at all."""
     if serves(since, until):
         registry.dropped.update(names)
+
+
+def rename(name: str, arg: int, meant: str, *, since: Version) -> None:
+    """Say that the opcode ``name`` with the oparg ``arg`` is what the handler of ``meant`` does."""
+    if serves(since, None):
+        registry.renamed[name, arg] = meant

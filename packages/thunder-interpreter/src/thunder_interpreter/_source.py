@@ -4,9 +4,10 @@ import types
 from typing import Any
 
 from thunder_interpreter import _classes
-from thunder_interpreter._calls import Outcome, Special, call_native
+from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame
 from thunder_interpreter._introspection import snapshot
+from thunder_interpreter._machine import Outcome, Special
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
 
@@ -26,7 +27,7 @@ def special_eval(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
     return run_source(frame, eval, args, kwargs)
 
 
-def run_source(frame: AnyFrame, native: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+def run_source(frame: AnyFrame, native: object, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Compile what ``exec`` or ``eval`` got, and run it interpreted."""
     caller = _classes.innermost(frame)
     keywords = dict(kwargs)
@@ -56,7 +57,7 @@ def run_source(frame: AnyFrame, native: Any, args: list[Any], kwargs: dict[str, 
     return start(frame, running(native, _classes.code_function(code, names, closure), local_names))
 
 
-def running(native: Any, function: types.FunctionType, names: Any) -> Protocol:
+def running(native: object, function: types.FunctionType, names: object) -> Protocol:
     """Run code in a namespace; ``exec`` has no result."""
     if function.__code__.co_flags & 1:  # the code of a function has no namespace
         result = yield Call(function)

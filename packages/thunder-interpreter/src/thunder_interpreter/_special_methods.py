@@ -3,24 +3,22 @@
 import abc
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from thunder_interpreter import _items, _operators, _truth
-from thunder_interpreter._calls import Outcome, Special, call, call_native
+from thunder_interpreter._calls import call, call_native
 from thunder_interpreter._frame import AnyFrame
+from thunder_interpreter._machine import Machine, Outcome, Special
 from thunder_interpreter._native_callables import tell_of_special
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
 
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
-
 keep_builtins(globals())
 
 
-def push(frame: AnyFrame, value: Any) -> None:
+def push(frame: AnyFrame, value: object) -> None:
     """Push a result."""
     frame.stack.append(value)
 
@@ -99,7 +97,7 @@ def special_reduce(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> 
     reduce, state = raw_attribute(cls, "__reduce__"), raw_attribute(cls, "__getstate__")
     if python_function(machine, reduce):
         return call(frame, reduce, args[:1], {})
-    if python_function(machine, state):
+    if python_function(machine, state) and isinstance(args[1], int) and args[1] >= 2:  # else ``copyreg`` does it all
         return start(frame, reducing(state, *args))
     return call_native(frame, OBJECT_REDUCE, args, kwargs)
 
@@ -107,7 +105,7 @@ def special_reduce(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> 
 OBJECT_REDUCE = object.__dict__["__reduce_ex__"]
 
 
-def reducing(getter: Any, obj: Any, protocol: Any) -> Protocol:
+def reducing(getter: object, obj: object, protocol: object) -> Protocol:
     """Say how a copy of an object is made that has a ``__getstate__`` in Python."""
     state = yield Call(getter, obj)
     how, given, _, *rest = OBJECT_REDUCE(obj, protocol)
@@ -131,7 +129,7 @@ def special_issubclass(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any])
     return checking(frame, issubclass, "__subclasscheck__", *args)
 
 
-def checking(frame: AnyFrame, native: Any, name: str, obj: Any, cls: Any) -> Outcome:
+def checking(frame: AnyFrame, native: object, name: str, obj: object, cls: object) -> Outcome:
     """Ask the metaclass' hook if it is Python, and an object whose class says so in Python what its class is."""
     machine = frame.machine
     if native is isinstance and type(obj).__flags__ & HEAP_TYPE and claims_a_class(machine, type(obj)):
@@ -147,13 +145,13 @@ def checking(frame: AnyFrame, native: Any, name: str, obj: Any, cls: Any) -> Out
     return call_native(frame, native, [obj, cls], {})
 
 
-def claims_a_class(machine: "Machine", cls: type) -> bool:
+def claims_a_class(machine: Machine, cls: type) -> bool:
     """Whether instances of a class compute what their ``__class__`` is."""
     found = raw_attribute(cls, "__class__")
     return type(found) is property and python_function(machine, found.fget)
 
 
-def checking_claim(machine: "Machine", obj: Any, cls: Any) -> Protocol:
+def checking_claim(machine: Machine, obj: Any, cls: Any) -> Protocol:
     """Ask an object what its class is, for those to see who watch, before the check does."""
     try:
         yield Call(getattr, obj, "__class__")
@@ -164,7 +162,7 @@ def checking_claim(machine: "Machine", obj: Any, cls: Any) -> Protocol:
     return isinstance(obj, cls)
 
 
-def checking_each(native: Any, obj: Any, classes: tuple[Any, ...]) -> Protocol:
+def checking_each(native: object, obj: object, classes: tuple[Any, ...]) -> Protocol:
     """Check against each class in turn."""
     for cls in classes:
         if (yield Call(native, obj, cls)):
@@ -172,7 +170,7 @@ def checking_each(native: Any, obj: Any, classes: tuple[Any, ...]) -> Protocol:
     return False
 
 
-def checking_by_hook(hook: Any, cls: Any, obj: Any) -> Protocol:
+def checking_by_hook(hook: object, cls: object, obj: object) -> Protocol:
     """Call ``__instancecheck__`` or ``__subclasscheck__``."""
     return (yield Call(bool, (yield Call(hook, cls, obj))))
 
@@ -187,7 +185,7 @@ def special_abc_instancecheck(frame: AnyFrame, args: list[Any], kwargs: dict[str
     return call_native(frame, abc._abc_instancecheck, args, kwargs)  # type: ignore[attr-defined]
 
 
-def is_protocol(cls: Any) -> bool:
+def is_protocol(cls: object) -> bool:
     """Whether ``cls`` is a protocol class of :mod:`typing`, whose check of subclasses looks at its callers."""
     return bool(getattr(cls, "_is_protocol", False))
 
@@ -216,7 +214,7 @@ def checking_subclass(cls: Any, subclass: type) -> Protocol:
     return False
 
 
-def checking_instance(hook: Any, cls: Any, instance: Any) -> Protocol:
+def checking_instance(hook: object, cls: object, instance: object) -> Protocol:
     """Ask whether the class of an instance, or what it says its class is, is a subclass."""
     claimed = yield Call(getattr, instance, "__class__")
     if (yield Call(hook, cls, claimed)):
@@ -224,7 +222,7 @@ def checking_instance(hook: Any, cls: Any, instance: Any) -> Protocol:
     return bool(type(instance) is not claimed and (yield Call(hook, cls, type(instance))))
 
 
-def as_binary(native: Any, symbol: str) -> Special:
+def as_binary(native: object, symbol: str) -> Special:
     """A replacement of a function of :mod:`operator`."""
 
     def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -237,7 +235,7 @@ def as_binary(native: Any, symbol: str) -> Special:
     return special
 
 
-def as_unary(native: Any, symbol: str) -> Special:
+def as_unary(native: object, symbol: str) -> Special:
     """A replacement of a unary function of :mod:`operator`."""
 
     def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -248,7 +246,7 @@ def as_unary(native: Any, symbol: str) -> Special:
     return special
 
 
-def as_operation(native: Any, count: int, operation: Callable[..., Outcome]) -> Special:
+def as_operation(native: object, count: int, operation: Callable[..., Outcome]) -> Special:
     """A replacement of another function of :mod:`operator`."""
 
     def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -259,7 +257,7 @@ def as_operation(native: Any, count: int, operation: Callable[..., Outcome]) -> 
     return special
 
 
-def special_abs(frame: AnyFrame, value: Any) -> Outcome:
+def special_abs(frame: AnyFrame, value: object) -> Outcome:
     """``abs``."""
     method = raw_attribute(type(value), "__abs__")
     if python_function(frame.machine, method):
@@ -270,7 +268,7 @@ def special_abs(frame: AnyFrame, value: Any) -> Outcome:
 NOT_THERE = object()
 
 
-def special_reversed(frame: AnyFrame, value: Any) -> Outcome:
+def special_reversed(frame: AnyFrame, value: object) -> Outcome:
     """``reversed``."""
     if frame.machine.special_methods is not None:
         frame.machine.special_methods(reversed, [value])
@@ -282,7 +280,7 @@ def special_reversed(frame: AnyFrame, value: Any) -> Outcome:
     return call_native(frame, reversed, [value], {})
 
 
-def reversing(sequence: Any) -> Protocol:
+def reversing(sequence: object) -> Protocol:
     """Reverse an object of a length and items written in Python; all items are fetched at once, the last one first."""
     items = []
     for index in range((yield Call(len, sequence)) - 1, -1, -1):

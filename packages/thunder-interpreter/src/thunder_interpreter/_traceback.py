@@ -36,7 +36,7 @@ class Meant:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
 
-    def __call__(self, frame: FrameType, event: str, argument: Any) -> "Meant":
+    def __call__(self, frame: FrameType, event: str, argument: object) -> "Meant":
         return self
 
 

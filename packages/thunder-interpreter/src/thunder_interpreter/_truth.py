@@ -1,32 +1,29 @@
 """The truth of objects whose classes define it in Python, and what goes on by it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from thunder_interpreter._calls import Outcome
 from thunder_interpreter._frame import AnyFrame, Frame
-from thunder_interpreter._null import NOTHING
+from thunder_interpreter._machine import Machine, Outcome
+from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._operators import Shim, is_plain
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start, steer
 from thunder_interpreter._types import python_function, raw_attribute
 
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
-
 keep_builtins(globals())
 
 
-def truth_method(machine: "Machine", value: Any) -> tuple[Any, str] | None:
+def truth_method(machine: Machine, value: object) -> tuple[Any, str] | None:
     """The Python method that decides whether ``value`` is true, if there is one."""
     cls = type(value)
-    method = raw_attribute(cls, "__bool__")
-    if method is None:
+    method = raw_attribute(cls, "__bool__", NULL)
+    if method is NULL:
         method = raw_attribute(cls, "__len__")
         return (method, "__len__") if python_function(machine, method) else None
     return (method, "__bool__") if python_function(machine, method) else None
 
 
-def truth_now(machine: "Machine", value: Any) -> Any:
+def truth_now(machine: Machine, value: object) -> Any:
     """Whether ``value`` is true, or ``NotImplemented`` if a Python method has to be called for that."""
     if machine.truth is not None:
         answer = machine.truth(value)
@@ -41,7 +38,7 @@ def truth_now(machine: "Machine", value: Any) -> Any:
     return NotImplemented
 
 
-def truth_of(machine: "Machine", value: Any) -> Protocol:
+def truth_of(machine: Machine, value: object) -> Protocol:
     """``bool(value)`` where ``truth_now`` could not tell."""
     found = truth_method(machine, value)
     if found is None:
@@ -54,7 +51,7 @@ def truth_of(machine: "Machine", value: Any) -> Protocol:
     return len(Shim(result)) != 0
 
 
-def branching(frame: AnyFrame, value: Any) -> Any:
+def branching(frame: AnyFrame, value: object) -> Any:
     """As ``truth_now``, for a value that the code branches on."""
     if frame.machine.branch is not None and type(frame) is Frame:
         program = frame.program
@@ -64,7 +61,7 @@ def branching(frame: AnyFrame, value: Any) -> Any:
     return truth_now(frame.machine, value)
 
 
-def jump_if(frame: Frame, value: Any, wanted: bool, target: int) -> Outcome:
+def jump_if(frame: Frame, value: object, wanted: bool, target: int) -> Outcome:
     """Jump to ``target`` if the truth of ``value``, which is no ``bool``, is as wanted."""
     answer = branching(frame, value)
     if answer is NotImplemented:
@@ -72,7 +69,7 @@ def jump_if(frame: Frame, value: Any, wanted: bool, target: int) -> Outcome:
     return target if answer is wanted else None
 
 
-def jumping(frame: Frame, value: Any, wanted: bool, target: int) -> Protocol:
+def jumping(frame: Frame, value: object, wanted: bool, target: int) -> Protocol:
     """Ask ``value`` for its truth and set the frame's next step."""
     answer = yield from truth_of(frame.machine, value)
     if answer is wanted:
@@ -80,7 +77,7 @@ def jumping(frame: Frame, value: Any, wanted: bool, target: int) -> Protocol:
     return NOTHING
 
 
-def negate(frame: AnyFrame, value: Any) -> Outcome:
+def negate(frame: AnyFrame, value: object) -> Outcome:
     """Push ``not value``."""
     answer = truth_now(frame.machine, value)
     if answer is NotImplemented:
@@ -89,12 +86,12 @@ def negate(frame: AnyFrame, value: Any) -> Outcome:
     return None
 
 
-def negating(machine: "Machine", value: Any) -> Protocol:
+def negating(machine: Machine, value: object) -> Protocol:
     """``not value`` by way of a Python method."""
     return not (yield from truth_of(machine, value))
 
 
-def to_bool(frame: AnyFrame, value: Any) -> Outcome:
+def to_bool(frame: AnyFrame, value: object) -> Outcome:
     """Push ``bool(value)``."""
     answer = branching(frame, value)
     if answer is NotImplemented:
@@ -115,7 +112,7 @@ def jump_or_pop(frame: Frame, stack: list[Any], wanted: bool, target: int) -> Ou
     return None
 
 
-def jumping_or_popping(frame: Frame, value: Any, wanted: bool, target: int) -> Protocol:
+def jumping_or_popping(frame: Frame, value: object, wanted: bool, target: int) -> Protocol:
     """Ask ``value`` for its truth; jump or pop."""
     answer = yield from truth_of(frame.machine, value)
     if answer is wanted:

@@ -1,12 +1,10 @@
 """What a class holds under a name, without running any code of the user's."""
 
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from thunder_interpreter._machine import Machine
 from thunder_interpreter._pristine import keep_builtins
-
-if TYPE_CHECKING:
-    from thunder_interpreter._machine import Machine
 
 keep_builtins(globals())
 
@@ -17,7 +15,7 @@ HEAP_TYPE = 1 << 9
 """Flag of classes made by a ``class`` statement, and of some made in C."""
 
 
-def raw_attribute(cls: type, name: str, default: Any = None) -> Any:
+def raw_attribute(cls: type, name: str, default: object = None) -> Any:
     """What the classes of ``cls`` hold under ``name``, unbound."""
     for base in MRO(cls) or ():  # C types that were never made ready have none
         namespace = DICT(base)
@@ -26,7 +24,12 @@ def raw_attribute(cls: type, name: str, default: Any = None) -> Any:
     return default
 
 
-def python_function(machine: "Machine", fn: Any) -> bool:
+def derives(cls: type, base: type) -> bool:
+    """Whether ``base`` is among the classes that ``cls`` inherits from; classes registered with an ABC are not."""
+    return any([base is each for each in MRO(cls) or ()])
+
+
+def python_function(machine: Machine, fn: object) -> bool:
     """Whether ``fn`` is a Python function that would be interpreted (or looked aside)."""
     if type(fn) is not FunctionType:
         return False

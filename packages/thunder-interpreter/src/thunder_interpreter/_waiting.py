@@ -9,7 +9,7 @@ from thunder_interpreter._protocol import Protocol, start
 keep_builtins(globals())
 
 
-def raise_pending(frame: "RaiseFrame", stack: list[Any], _: Any) -> None:
+def raise_pending(frame: "RaiseFrame", stack: list[Any], _: object) -> None:
     """Raise what the frame was made for."""
     raise frame.error
 
@@ -31,7 +31,7 @@ class RaiseFrame:
         self.index = -1
 
 
-def initialised(frame: "InitFrame", stack: list[Any], _: Any) -> Any:
+def initialised(frame: "InitFrame", stack: list[Any], _: object) -> Any:
     """Give the new instance to the frame that called the class."""
     result = stack.pop()
     if result is not None:
@@ -49,7 +49,7 @@ class InitFrame:
     program = Steps(initialised)
     handled: BaseException | None = None
 
-    def __init__(self, back: "AnyFrame", created: Any) -> None:
+    def __init__(self, back: "AnyFrame", created: object) -> None:
         self.machine = back.machine
         self.back = back
         self.created = created
@@ -58,7 +58,7 @@ class InitFrame:
         self.index = -1
 
 
-def answered(frame: "AnswerFrame", stack: list[Any], _: Any) -> Any:
+def answered(frame: "AnswerFrame", stack: list[Any], _: object) -> Any:
     """Give the result of an operator's method to the frame that needs it, unless it is ``NotImplemented``."""
     result = stack.pop()
     back = frame.back

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from thunder_ir.errors import OutsideTraceError
 from thunder_ir.languages import Language
@@ -35,6 +35,19 @@ class Constraint:
     holds: bool
 
 
+class Oracle(Protocol):
+    """Who tells, while a program is recorded, what numbers will be that only its run tells."""
+
+    def value(self, proxy: Any) -> Any:
+        """Return what a number will be."""
+
+    def truth(self, proxy: Any) -> bool:
+        """Return whether a number will be true."""
+
+    def compare(self, relation: str, left: Any, right: Any) -> bool:
+        """Return how a comparison will come out."""
+
+
 class Builder:
     """Records bound symbols in order.
 
@@ -45,7 +58,17 @@ class Builder:
         recording: whether calls of symbols are kept. Without it only metadata are computed.
     """
 
-    __slots__ = ("_constrained", "bound_symbols", "constraints", "language", "locate", "names", "recording", "tags")
+    __slots__ = (
+        "_constrained",
+        "bound_symbols",
+        "constraints",
+        "language",
+        "locate",
+        "names",
+        "oracle",
+        "recording",
+        "tags",
+    )
 
     def __init__(
         self,
@@ -62,6 +85,8 @@ class Builder:
         self.constraints: list[Constraint] = []
         self._constrained: set[Any] = set()
         self.tags: frozenset[Any] = frozenset()
+        self.oracle: Oracle | None = None
+        """Tells of numbers that only the run of the program tells, where Python needs them."""
 
     def constrain(self, relation: str, left: Any, right: Any, holds: bool) -> bool:
         """Record, once, that ``left <relation> right`` came out as ``holds``; return ``holds``."""

@@ -7,7 +7,7 @@ import itertools
 import linecache
 import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from thunder_ir.names import Names, is_name
 from thunder_ir.proxies import Proxy
 from thunder_ir.repetition import find_repetition
 from thunder_ir.symbols import BoundSymbol, Symbol
+from thunder_ir.trees import flat_proxies
 
 if TYPE_CHECKING:
     from thunder_ir.trace import Trace
@@ -168,7 +169,38 @@ def print_bound(bound: BoundSymbol, context: Context) -> list[str]:
     proxies = bound.outputs
     if not proxies:
         return [call]
-    return [f"{pattern(output)} = {call}  # {comment(', '.join([p.type_string for p in proxies]))}"]
+    told = comment(", ".join([p.type_string for p in proxies]))
+    if not _is_sequence(output):
+        return _taken_apart(output, call, told, context)
+    return [f"{pattern(output)} = {call}  # {told}"]
+
+
+def _is_sequence(output: Any) -> bool:
+    """Whether all proxies in an output are found by taking tuples and lists apart."""
+    if isinstance(output, (tuple, list)):
+        return all(map(_is_sequence, output))
+    return isinstance(output, Proxy) or not flat_proxies(output)
+
+
+def _taken_apart(output: Any, call: str, told: str, context: Context) -> list[str]:
+    """Return the lines of a call whose output has dicts or dataclasses in it."""
+    whole = context.names.fresh("result")
+    parts = [f"{proxy.name} = {whole}{way}" for proxy, way in _ways(output, "", context)]
+    return [f"{whole} = {call}  # {told}", *parts, f"del {whole}"]
+
+
+def _ways(output: Any, way: str, context: Context) -> Iterator[tuple[Proxy, str]]:
+    if isinstance(output, Proxy):
+        yield output, way
+    elif isinstance(output, dict):
+        for key, item in output.items():
+            yield from _ways(item, f"{way}[{literal(key, context)}]", context)
+    elif isinstance(output, (tuple, list)):
+        for index, item in enumerate(output):
+            yield from _ways(item, f"{way}[{index}]", context)
+    elif flat_proxies(output):
+        for name in output.__dataclass_fields__:
+            yield from _ways(getattr(output, name), f"{way}.{name}", context)
 
 
 def _keywords(kwargs: dict[str, Any], context: Context) -> list[str]:

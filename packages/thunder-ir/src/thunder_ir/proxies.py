@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, Self
 
 from thunder_ir import devices, dtypes
 from thunder_ir.builder import current_builder, find_builder
@@ -34,10 +34,10 @@ class Proxy:
         """What a trace says of it in a comment."""
         return type(self).__name__.removesuffix("Proxy").lower()
 
-    def renamed(self, name: str) -> Proxy:
+    def renamed(self, name: str) -> Self:
         """Return the same proxy under another name."""
         cls: Any = type(self)
-        other: Proxy = cls.__new__(cls)
+        other: Self = cls.__new__(cls)
         for slot in _slots(cls):
             if hasattr(self, slot):
                 object.__setattr__(other, slot, getattr(self, slot))
@@ -205,6 +205,9 @@ class NumberProxy(Proxy):
             UnknownNumberError: it is known only when the program runs.
         """
         if self.unknown is not None:
+            recording = find_builder()
+            if recording is not None and recording.oracle is not None:
+                return recording.oracle.value(self)
             raise UnknownNumberError(f"Python needs the value of {described(self)}, known only when the program runs")
         builder = find_builder()
         if builder is not None:
@@ -340,6 +343,9 @@ class BoolProxy(NumberProxy):
 
     def __bool__(self) -> bool:
         if self.unknown is not None:
+            builder = find_builder()
+            if builder is not None and builder.oracle is not None:
+                return builder.oracle.truth(self)
             raise UnknownNumberError(f"{self.unknown.what} is known only when the program runs")
         return super().__bool__()
 
@@ -458,12 +464,11 @@ class TensorProxy(Proxy):
             self.shape if shape is None else shape, dtype, self.device if device is None else device, requires_grad
         )
 
-    def renamed(self, name: str) -> Proxy:
-        if self.__class__ is not TensorProxy:
+    def renamed(self, name: str) -> Self:
+        cls = self.__class__
+        if cls is not TensorProxy:
             return super().renamed(name)
-        return TensorProxy(
-            self.shape, self.dtype, self.device, self.requires_grad, self.strides, self.base, self.view, name
-        )
+        return cls(self.shape, self.dtype, self.device, self.requires_grad, self.strides, self.base, self.view, name)
 
     @property
     def ndim(self) -> int:

@@ -107,8 +107,11 @@ def rebuild(cls: Any, fields: dict[str, Any]) -> Any:
 
 
 def can_construct(cls: Any) -> bool:
-    """Whether the constructor of a dataclass takes all of its fields."""
-    return cls.__dataclass_params__.init and all([field.init for field in dataclasses.fields(cls)])
+    """Whether the constructor of a dataclass takes all of its fields, and does nothing but to keep them."""
+    own = cls.__dict__.get("__dataclass_params__")
+    if own is None or not own.init or hasattr(cls, "__post_init__"):
+        return False
+    return all([field.init for field in dataclasses.fields(cls)])
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:

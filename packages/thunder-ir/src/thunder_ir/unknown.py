@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from thunder_ir.builder import find_builder
 from thunder_ir.errors import UnknownNumberError
 
 Terms = tuple[tuple[tuple[Any, ...], int], ...]
@@ -130,6 +131,9 @@ def decided(relation: str, left: Any, right: Any) -> bool:
     """
     found = _decided(relation, left, right)
     if found is None:
+        builder = find_builder()
+        if builder is not None and builder.oracle is not None:
+            return builder.oracle.compare(relation, left, right)
         raise UnknownNumberError(
             f"whether {described(left)} {SIGNS[relation]} {described(right)} is known only when the program runs"
         )

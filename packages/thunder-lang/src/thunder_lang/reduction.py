@@ -73,6 +73,8 @@ def sum(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DType
 def prod(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> TensorProxy:
     """Multiply the elements along dimensions; integers and booleans as ``int64``."""
     a = need_tensor("prod", a)
+    if dtype is None and a.dtype.is_floating and a.dtype.bits < 32:  # rounded once, not for each dimension
+        return convert(prod(convert(a, dtypes.float32), dim, keepdim), a.dtype)  # type: ignore[no-any-return]
     dims = canonical_dims("prod", a.ndim, dim)
     return _kept(as_tensor(prims.prod(convert(a, _sum_dtype(a, dtype)), dims)), dims, keepdim)
 
@@ -189,9 +191,10 @@ def mean(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
         raise DTypeError(f"mean needs a floating-point or complex dtype; got {a.type_string} and no other dtype")
     dims = _dims("mean", a, dim)
     count = _count(a, dims)
-    total = prims.sum(convert(a, dtype), dims)
+    half = dtype.is_floating and dtype.bits < 32  # which may not hold the sum
+    total = prims.sum(convert(convert(a, dtype), dtypes.float32 if half else dtype), dims)
     mean = prims.mul(total, math.nan) if count == 0 else prims.div(total, count)
-    return _kept(as_tensor(mean), dims, keepdim)
+    return _kept(convert(as_tensor(mean), dtype), dims, keepdim)
 
 
 def _correction(unbiased: bool | None, correction: Any) -> Any:
@@ -254,6 +257,11 @@ def std_mean(
     a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, correction: Any = None, unbiased: bool | None = None
 ) -> tuple[TensorProxy, TensorProxy]:
     """The standard deviation and the mean along dimensions; arguments as for :func:`var`."""
+    if isinstance(a, TensorProxy) and a.dtype.is_floating and a.dtype.bits < 32:  # which may not hold the variance
+        deviation, average = std_mean(
+            convert(a, dtypes.float32), dim, keepdim, correction=correction, unbiased=unbiased
+        )
+        return convert(deviation, a.dtype), convert(average, a.dtype)
     variance, average = var_mean(a, dim, keepdim, correction=correction, unbiased=unbiased)
     return _root(variance, 2), average
 

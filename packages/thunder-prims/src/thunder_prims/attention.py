@@ -77,14 +77,18 @@ def attention(
     last = (scores.ndim - 1,)
     greatest = _finite(amax(scores, last))
     logarithm = log(sum(exp(scores - restored(greatest, scores.shape, last)), last)) + greatest
-    weights = of_dtype(_weights(scores, logarithm), query.dtype)
-    return matmul(weights, value), logarithm
+    y = matmul(_weights(scores, logarithm), _wide(value))
+    return of_dtype(y, query.dtype), logarithm
+
+
+def _wide(a: Any) -> Any:
+    """Return operands of a product in ``float32`` at least: errors of scores are errors of exponents."""
+    return of_dtype(a, dtypes.float32) if a.dtype.bits < 32 else a
 
 
 def _scores(query: Any, key: Any, mask: Any, is_causal: bool, scale: float) -> Any:
     """Return the scores, with minus infinity where a query does not see a key, in ``float32`` at least."""
-    scores = matmul(query, swapped(key))
-    scores = of_dtype(scores, dtypes.float32 if scores.dtype.bits < 32 else scores.dtype) * scale
+    scores = matmul(_wide(query), swapped(_wide(key))) * scale
     if mask is not None and mask.dtype.is_bool:
         scores = where(mask, scores, float("-inf"))
     elif mask is not None:
@@ -142,14 +146,16 @@ def _gradients(
     """Return the gradients of query, key, value and scores."""
     weights = _weights(_scores(query, key, mask, is_causal, scale), logarithm)
     last = (weights.ndim - 1,)
-    dvalue = matmul(swapped(of_dtype(weights, dy.dtype)), dy)
-    dweights = of_dtype(matmul(dy, swapped(value)), weights.dtype)
-    shared = sum(of_dtype(dy, weights.dtype) * of_dtype(y, weights.dtype), last)
+    wide_dy = _wide(dy)
+    dvalue = of_dtype(matmul(swapped(weights), wide_dy), value.dtype)
+    dweights = matmul(wide_dy, swapped(_wide(value)))
+    shared = sum(weights * dweights, last)  # of the result, which is rounded, it would be less precise
     if dlogarithm is not None:
         shared = shared - dlogarithm
     dscores = weights * (dweights - restored(shared, weights.shape, last))
-    scaled = of_dtype(dscores * scale, query.dtype)
-    return matmul(scaled, key), matmul(swapped(scaled), query), dvalue, dscores
+    scaled = dscores * scale
+    dquery, dkey = matmul(scaled, _wide(key)), matmul(swapped(scaled), _wide(query))
+    return of_dtype(dquery, query.dtype), of_dtype(dkey, key.dtype), dvalue, dscores
 
 
 @vjp_rule(attention)
@@ -184,21 +190,21 @@ def attention_jvp(*both: Any) -> tuple[Any, Any]:
     last = (weights.ndim - 1,)
     parts = []
     if dquery is not None:
-        parts.append(of_dtype(matmul(dquery, swapped(key)), weights.dtype) * scale)
+        parts.append(matmul(_wide(dquery), swapped(_wide(key))) * scale)
     if dkey is not None:
-        parts.append(of_dtype(matmul(query, swapped(dkey)), weights.dtype) * scale)
+        parts.append(matmul(_wide(query), swapped(_wide(dkey))) * scale)
     if dmask is not None:
         parts.append(of_dtype(dmask, weights.dtype))
-    dy = None if dvalue is None else matmul(of_dtype(weights, dvalue.dtype), dvalue)
+    dy = None if dvalue is None else matmul(weights, _wide(dvalue))
     if not parts:
-        return (y, logarithm), (dy, None)
+        return (y, logarithm), (None if dy is None else of_dtype(dy, y.dtype), None)
     dscores = parts[0]
     for part in parts[1:]:
         dscores = dscores + part
     dlogarithm = sum(weights * dscores, last)
     dweights = weights * (dscores - restored(dlogarithm, weights.shape, last))
-    through = matmul(of_dtype(dweights, value.dtype), value)
-    return (y, logarithm), (through if dy is None else dy + through, dlogarithm)
+    through = matmul(dweights, _wide(value))
+    return (y, logarithm), (of_dtype(through if dy is None else dy + through, y.dtype), dlogarithm)
 
 
 def _batches_attention(*symbols: Symbol) -> None:

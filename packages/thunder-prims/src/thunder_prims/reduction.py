@@ -271,13 +271,20 @@ def _over(a: Any, factor: float, divisor: Any) -> Any:
     return a * (factor / divisor if divisor else math.inf)
 
 
+def _wide(a: Any) -> Any:
+    return of_dtype(a, dtypes.float32) if a is not None and a.dtype.bits < 32 else a
+
+
 def _deviations(a: Any, mean: Any, dims: tuple[int, ...]) -> Any:
     return a - restored(mean, a.shape, dims)
 
 
 @vjp_rule(var_mean)
 def var_mean_vjp(a: TensorProxy, dims: tuple[int, ...], correction: float) -> tuple[Any, Pullback]:
-    """``da = dvar * 2 (a - mean) / (n - correction) + dmean / n``."""
+    """``da = dvar * 2 (a - mean) / (n - correction) + dmean / n``; half precisions are computed with in float32."""
+    if a.dtype.bits < 32:
+        pair, pull = var_mean_vjp(_wide(a), dims, correction)
+        return tuple([of_dtype(y, a.dtype) for y in pair]), lambda *dy: of_dtype(pull(*map(_wide, dy)), a.dtype)
     variance, mean = var_mean(a, dims, correction)
 
     def pullback(dvariance: Any, dmean: Any) -> Any:
@@ -303,6 +310,9 @@ def var_vjp(a: TensorProxy, dims: tuple[int, ...], correction: float) -> tuple[A
 @vjp_rule(std)
 def std_vjp(a: TensorProxy, dims: tuple[int, ...], correction: float) -> tuple[Any, Pullback]:
     """``da = dy * (a - mean) / ((n - correction) y)``, and 0 where ``y`` is 0."""
+    if a.dtype.bits < 32:  # the variance may be beyond what a half precision holds where its root is not
+        y, pull = std_vjp(_wide(a), dims, correction)
+        return of_dtype(y, a.dtype), lambda dy: of_dtype(pull(_wide(dy)), a.dtype)
     (variance, _), pullback = var_mean_vjp(a, dims, correction)
 
     def through_root(dy: Any) -> Any:
@@ -332,6 +342,8 @@ def var_jvp(a: Any, dims: Any, correction: float, da: Any, *_: None) -> tuple[An
 @jvp_rule(std)
 def std_jvp(a: Any, dims: Any, correction: float, da: Any, *_: None) -> tuple[Any, Any]:
     """``dy = dvar / (2 y)``, and 0 where ``y`` is 0."""
+    if a.dtype.bits < 32:
+        return tuple([of_dtype(y, a.dtype) for y in std_jvp(_wide(a), dims, correction, _wide(da))])
     (variance, _mean), (dvariance, _dmean) = var_mean_jvp(a, dims, correction, da)
     y = sqrt(variance)
     return y, where(eq(y, 0), 0, dvariance / (2 * y))

@@ -3,6 +3,8 @@
 
 from typing import Any
 
+import torch
+
 from thunder_torch.activation import *
 from thunder_torch.attention import *
 from thunder_torch.comparison import *
@@ -24,6 +26,7 @@ from thunder_torch.scan import *
 from thunder_torch.shape import *
 from thunder_torch.sort import *
 from thunder_torch.truth import *
+from thunder_torch._supported import warn_if_untested
 from thunder_torch._version import __version__
 from thunder_torch.autocast import AutocastState, cast_arguments
 from thunder_torch.convert import (
@@ -41,9 +44,12 @@ from thunder_torch.metadata import metadata_of
 from thunder_torch.names import LTORCH, callable_named
 from thunder_torch.opaque import drawing_call, opaque, opaque_call
 from thunder_torch.sized import sized
-from thunder_torch.state import TraceState, call
+from thunder_torch.state import call
 from thunder_torch.symbol import SYMBOLS, find_symbol, torchsymbol
 from thunder_torch.views import view_argument, viewed
+
+
+warn_if_untested(torch.__version__)
 
 
 def __getattr__(name: str) -> Any:
@@ -55,7 +61,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "LTORCH", "SYMBOLS", "AutocastState", "DataDependentShapeError", "Mutation", "TraceState", "UnknownMetadataError",
+    "LTORCH", "SYMBOLS", "AutocastState", "DataDependentShapeError", "Mutation", "UnknownMetadataError",
     "UnsupportedMutationError", "__version__", "call", "cast_arguments", "drawing_call", "fake_of", "find_symbol",
     "from_torch_device", "from_torch_dtype", "functional_of", "functionalise", "metadata_of", "opaque", "opaque_call",
     "proxy_of", "sized", "symbol_of", "to_torch_device", "to_torch_dtype", "torch_language", "torchsymbol",

@@ -10,31 +10,12 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 import thunder_lang as lang
-from thunder_ir import DTypeError, OpTags, TensorProxy, dtypes
+from thunder_autograd import Pullback, vjp_rule
+from thunder_ir import OpTags, TensorProxy, current_builder
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
+from thunder_torch.rounding import floating, narrow_to, wide
 from thunder_torch.symbol import torchsymbol
-
-
-def wide(a: TensorProxy) -> TensorProxy:
-    """Return ``a`` in the dtype in which PyTorch computes: float32 for the half precisions."""
-    return lang.to(a, dtypes.float32) if a.dtype in (dtypes.float16, dtypes.bfloat16) else a
-
-
-def floating(operation: str, a: TensorProxy) -> TensorProxy:
-    """Return ``a`` in the dtype in which PyTorch computes what it has for floating-point numbers alone.
-
-    Raises:
-        DTypeError: ``a`` has others.
-    """
-    if not a.dtype.is_floating:
-        raise DTypeError(f"{operation} of {a.type_string} needs a floating-point dtype; convert it first")
-    return wide(a)
-
-
-def narrow_to(a: TensorProxy, dtype: Any) -> TensorProxy:
-    """Return ``a`` rounded to ``dtype``."""
-    return a if a.dtype is dtype else lang.to(a, dtype)
 
 
 @torchsymbol(F.relu, tags=POINTWISE)
@@ -90,6 +71,18 @@ def mish(a: TensorProxy, inplace: bool = False) -> TensorProxy:
     return narrow_to(x * lang.tanh(_softplus(x, 1.0, 20.0)), a.dtype)
 
 
+@vjp_rule(mish)
+def mish_vjp(a: TensorProxy, inplace: bool = False) -> Any:
+    """``da = dy * (t + a * sigmoid(a) * (1 - t * t))`` with ``t = tanh(softplus(a))``."""
+
+    def pullback(dy: TensorProxy) -> TensorProxy:
+        x = wide(a)
+        t = lang.tanh(_softplus(x, 1.0, 20.0))
+        return narrow_to(wide(dy) * (t + x * lang.sigmoid(x) * (1 - t * t)), a.dtype)
+
+    return mish(a), pullback
+
+
 def _softplus(a: TensorProxy, beta: Any, threshold: Any) -> TensorProxy:
     scaled = a * beta
     above = scaled > threshold
@@ -104,11 +97,18 @@ def softplus(a: TensorProxy, beta: float = 1, threshold: float = 20) -> TensorPr
     return narrow_to(_softplus(floating("softplus", a), beta, threshold), a.dtype)
 
 
+def _expm1_below_zero(x: TensorProxy) -> TensorProxy:
+    """Return ``exp(x) - 1``; the slope ``exp(x)`` of it cannot be had of a value that has been rounded to -1."""
+    near = x > -1
+    zero = lang.zeros_like(x)
+    return lang.where(near, lang.expm1(lang.where(near, x, zero)), lang.exp(lang.where(near, zero, x)) - 1)
+
+
 def _elu(a: TensorProxy, alpha: Any, scale: Any, input_scale: Any) -> TensorProxy:
     x = wide(a)
     below = x < 0
     kept = lang.where(below, x, lang.zeros_like(x))
-    negative = lang.expm1(kept * input_scale) * (alpha * scale)
+    negative = _expm1_below_zero(kept * input_scale) * (alpha * scale)
     # At 0 the slope is that of the exponential, but the second derivative is 0.
     slope = scale if alpha * input_scale == 1 else lang.where(lang.eq(x, 0), alpha * scale * input_scale, scale)
     return narrow_to(lang.where(below, negative, x * slope), a.dtype)
@@ -211,7 +211,8 @@ def softsign(a: TensorProxy) -> TensorProxy:
 @torchsymbol(F.tanhshrink, tags=POINTWISE)
 def tanhshrink(a: TensorProxy) -> TensorProxy:
     """``a - tanh(a)``."""
-    return a - lang.tanh(a)
+    x = wide(a)
+    return narrow_to(x - lang.tanh(x), a.dtype) if a.dtype.is_inexact else x - lang.tanh(x)
 
 
 @torchsymbol(F.hardshrink, torch.hardshrink, Tensor.hardshrink, tags=POINTWISE)
@@ -250,14 +251,23 @@ def glu(a: TensorProxy, dim: int = -1) -> TensorProxy:
     return narrow_to(wide(first) * lang.sigmoid(wide(second)), a.dtype)
 
 
+def _below_zero(x: TensorProxy, dim: int) -> TensorProxy:
+    """Return ``x`` less its greatest element along ``dim``, on which neither softmax nor its derivatives depend."""
+    if x.shape[dim] == 0:
+        return x
+    with current_builder().tagged(OpTags.CONSTANT_FOR_DERIVATIVE):
+        greatest = lang.amax(x, dim, True)
+    return x - greatest
+
+
 def softmax_of(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
     """Return the softmax along ``dim``, computed in the dtype in which PyTorch does."""
     out = a.dtype if dtype is None else from_torch_dtype(dtype)
     x = floating("softmax", a if dtype is None else lang.to(a, out))
     if x.ndim == 0:
         return narrow_to(lang.exp(x - x), out)
-    shifted = lang.exp(x - lang.amax(x, dim, True)) if x.shape[dim] != 0 else lang.exp(x)
-    return narrow_to(shifted / lang.sum(shifted, dim, True), out)
+    raised = lang.exp(_below_zero(x, dim))
+    return narrow_to(raised / lang.sum(raised, dim, True), out)
 
 
 def log_softmax_of(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
@@ -266,8 +276,19 @@ def log_softmax_of(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
     x = floating("log_softmax", a if dtype is None else lang.to(a, out))
     if x.ndim == 0:
         return narrow_to(x - x, out)
-    shifted = x - lang.amax(x, dim, True) if x.shape[dim] != 0 else x
+    shifted = _below_zero(x, dim)
     return narrow_to(shifted - lang.log(lang.sum(lang.exp(shifted), dim, True)), out)
+
+
+def _softmax_pullback(a: TensorProxy, y: TensorProxy, dim: int, sign: int = 1) -> Pullback:
+    """Return the pullback of a softmax: ``da = y * (dy - sum(y * dy))``."""
+
+    def pullback(dy: TensorProxy) -> TensorProxy:
+        part = wide(y) * wide(dy)
+        da = part - wide(y) * lang.sum(part, dim, True)
+        return narrow_to(da if sign > 0 else -da, a.dtype)
+
+    return pullback
 
 
 def _implicit_dim(ndim: int) -> int:
@@ -280,10 +301,24 @@ def softmax(a: TensorProxy, dim: int | None = None, _stacklevel: int = 3, dtype:
     return softmax_of(a, _implicit_dim(a.ndim) if dim is None else dim, dtype)
 
 
+@vjp_rule(softmax)
+def softmax_vjp(a: TensorProxy, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """From the result alone."""
+    y = softmax(a, dim, _stacklevel, dtype)
+    return y, _softmax_pullback(a, y, _implicit_dim(a.ndim) if dim is None else dim)
+
+
 @torchsymbol(torch.softmax, Tensor.softmax, torch.special.softmax, name="torch_softmax")
 def torch_softmax(a: TensorProxy, dim: Any, dtype: Any = None) -> Any:
     """Exponentials that sum to one along ``dim``."""
     return softmax_of(a, dim, dtype)
+
+
+@vjp_rule(torch_softmax)
+def torch_softmax_vjp(a: TensorProxy, dim: Any, dtype: Any = None) -> Any:
+    """From the result alone."""
+    y = torch_softmax(a, dim, dtype)
+    return y, _softmax_pullback(a, y, dim)
 
 
 @torchsymbol(F.log_softmax)
@@ -302,6 +337,13 @@ def torch_log_softmax(a: TensorProxy, dim: Any, dtype: Any = None) -> Any:
 def softmin(a: TensorProxy, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> TensorProxy:
     """The softmax of ``-a``."""
     return softmax_of(-a, _implicit_dim(a.ndim) if dim is None else dim, dtype)
+
+
+@vjp_rule(softmin)
+def softmin_vjp(a: TensorProxy, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """From the result alone."""
+    y = softmin(a, dim, _stacklevel, dtype)
+    return y, _softmax_pullback(a, y, _implicit_dim(a.ndim) if dim is None else dim, -1)
 
 
 __all__ = [

@@ -13,6 +13,7 @@ import thunder_prims as prims
 from thunder_ir import OpTags, ShapeError, TensorProxy, dtypes
 from thunder_torch.activation import softmax_of
 from thunder_torch.random import drop
+from thunder_torch.rounding import narrow_to, wide
 from thunder_torch.symbol import torchsymbol
 
 
@@ -32,20 +33,23 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> TensorProxy:
-    """``softmax(query @ key.T * scale + mask) @ value``; rows that are masked whole give zero."""
+    """``softmax(query @ key.T * scale + mask) @ value``; rows that are masked whole give zero.
+
+    Half precisions are computed with in float32 until the end: an error of scores is one of exponents.
+    """
+    dtype = query.dtype
+    query, key, value = wide(query), wide(key), wide(value)
     if enable_gqa:
         key = lang.repeat_interleave(key, query.shape[-3] // key.shape[-3], -3)
         value = lang.repeat_interleave(value, query.shape[-3] // value.shape[-3], -3)
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1])
-    # Half of the scale on each side keeps the products in the range of half precisions, as PyTorch does.
-    part = math.sqrt(abs(scale))
-    scores = lang.matmul(query * (math.copysign(part, scale)), lang.matrix_transpose(key * part))
+    scores = lang.matmul(query, lang.matrix_transpose(key)) * scale
     mask = _mask_of(query, key) if is_causal else attn_mask
     if mask is not None:
         scores = _masked(scores, mask)
     weights = softmax_of(scores, -1) if mask is None else _softmax_of_masked(scores)
-    return lang.matmul(drop(weights, dropout_p, dropout_p > 0), value)
+    return narrow_to(lang.matmul(drop(weights, dropout_p, dropout_p > 0), value), dtype)
 
 
 def _softmax_of_masked(scores: TensorProxy) -> TensorProxy:

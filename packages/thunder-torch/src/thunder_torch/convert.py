@@ -114,11 +114,22 @@ def fake_of(proxy: TensorProxy) -> torch.Tensor:
     return fake.requires_grad_() if proxy.requires_grad else fake
 
 
+def unheld_kind(tensor: torch.Tensor) -> tuple[str, str] | None:
+    """Return what kind of tensor this is and what to pass in its place, if it is one that no proxy stands for."""
+    if tensor.layout is not torch.strided:
+        return f"tensor of layout {tensor.layout}", "tensor.to_dense()"
+    if tensor.is_nested:
+        return "nested tensor", "its parts, tensor.unbind()"
+    if getattr(tensor, "has_names", bool)():  # PyTorch before 2.13 names dimensions
+        return "tensor with named dimensions", "tensor.rename(None)"
+    return None
+
+
 def proxy_of(tensor: torch.Tensor, name: str = "") -> TensorProxy:
     """Return a proxy with the metadata of ``tensor``.
 
     Raises:
-        UnknownMetadataError: it is sparse.
+        UnknownMetadataError: it is sparse, nested or named.
 
     Example:
         >>> import torch
@@ -126,8 +137,9 @@ def proxy_of(tensor: torch.Tensor, name: str = "") -> TensorProxy:
         >>> proxy_of(torch.zeros(2, 3, dtype=torch.int8), "x")
         <TensorProxy x: int8[2, 3]>
     """
-    if tensor.layout is not torch.strided:
-        raise UnknownMetadataError(f"a tensor of layout {tensor.layout} cannot enter a program; pass tensor.to_dense()")
+    unheld = unheld_kind(tensor)
+    if unheld is not None:
+        raise UnknownMetadataError(f"a {unheld[0]} cannot enter a program; pass {unheld[1]}")
     return TensorProxy(
         tuple(tensor.shape),
         from_torch_dtype(tensor.dtype),

@@ -26,10 +26,15 @@ def _same_padding(weight: TensorProxy, dilation: tuple[int, ...]) -> list[tuple[
     return [(t // 2, t - t // 2) for t in totals]
 
 
+def _is_empty(weight: Any) -> bool:
+    """Whether there is nothing to convolve with, such as no channels, for which PyTorch has shapes of its own."""
+    return any([d.__class__ is int and d == 0 for d in weight.shape])
+
+
 def _convolve(
     a: TensorProxy, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int, count: int
 ) -> Any:
-    if a.dtype.is_complex:  # PyTorch composes these of real ones, on the way to its kernels
+    if a.dtype.is_complex or _is_empty(weight):  # PyTorch composes these of real ones, on the way to its kernels
         return NotImplemented
     batched = a.ndim == count + 2
     x = a if batched else lang.unsqueeze(a, 0)
@@ -82,7 +87,7 @@ def _transposed(
     dilation: Any,
     count: int,
 ) -> Any:
-    if a.dtype.is_complex:
+    if a.dtype.is_complex or _is_empty(weight):
         return NotImplemented
     batched = a.ndim == count + 2
     y = prims.convolution(
@@ -155,6 +160,8 @@ def convolution(
     groups: int,
 ) -> Any:
     """Convolve over the trailing dimensions."""
+    if _is_empty(weight):
+        return NotImplemented
     count = weight.ndim - 2
     stride, padding, dilation, output_padding = (
         spread_to(p, count) for p in (stride, padding, dilation, output_padding)

@@ -12,6 +12,7 @@ from thunder_ir import Symbol, TensorProxy
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.metadata import metadata_of
+from thunder_torch.rounding import half_of, narrow_to, wide
 from thunder_torch.symbol import composed, requires_gradient, torchsymbol
 
 
@@ -126,13 +127,19 @@ def _of_a_tensor_value(a: TensorProxy, tensor1: TensorProxy, tensor2: TensorProx
 @torchsymbol(torch.addcmul, Tensor.addcmul, tags=POINTWISE, meta=_of_a_tensor_value)
 def addcmul(a: TensorProxy, tensor1: TensorProxy, tensor2: TensorProxy, *, value: Any = 1) -> TensorProxy:
     """``a + value * tensor1 * tensor2``."""
-    return a + (tensor1 * tensor2 if _is_one(value) else value * tensor1 * tensor2)
+    half = half_of(a, tensor1, tensor2, value)
+    a, tensor1, tensor2, value = (wide(v) if half else v for v in (a, tensor1, tensor2, value))
+    total = a + (tensor1 * tensor2 if _is_one(value) else value * tensor1 * tensor2)
+    return narrow_to(total, half) if half else total
 
 
 @torchsymbol(torch.addcdiv, Tensor.addcdiv, tags=POINTWISE, meta=_of_a_tensor_value)
 def addcdiv(a: TensorProxy, tensor1: TensorProxy, tensor2: TensorProxy, *, value: Any = 1) -> TensorProxy:
     """``a + value * tensor1 / tensor2``."""
-    return a + (tensor1 / tensor2 if _is_one(value) else value * (tensor1 / tensor2))
+    half = half_of(a, tensor1, tensor2, value)
+    a, tensor1, tensor2, value = (wide(v) if half else v for v in (a, tensor1, tensor2, value))
+    total = a + (tensor1 / tensor2 if _is_one(value) else value * (tensor1 / tensor2))
+    return narrow_to(total, half) if half else total
 
 
 def _is_one(value: Any) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
 import thunder_lang as lang
+from thunder_autograd import vjp_rule
 from thunder_ir import OpTags, Symbol, TensorProxy, dtypes
+from thunder_torch.rounding import narrow_to, wide
 from thunder_torch.symbol import composed, torchsymbol
 
 POINTWISE = (OpTags.ELEMENTWISE,)
@@ -97,12 +100,29 @@ def polygamma_method(a: TensorProxy, n: int) -> TensorProxy:
 @torchsymbol(torch.logit, Tensor.logit, torch.special.logit, tags=POINTWISE)
 def logit(a: TensorProxy, eps: float | None = None) -> TensorProxy:
     """``log(a / (1 - a))``, with ``a`` kept between ``eps`` and ``1 - eps``."""
+    x = wide(a)
     if eps is not None:
-        a = lang.clamp(a, eps, 1 - eps)
-    inside = lang.logical_and(a > 0, a < 1)
-    kept = lang.where(inside, a, lang.full_like(a, 0.5))
+        x = lang.clamp(x, eps, 1 - eps)
+    inside = lang.logical_and(x > 0, x < 1)
+    kept = lang.where(inside, x, lang.full_like(x, 0.5))
     # At 0 and 1 the slopes of the two logarithms are infinite, not without meaning.
-    return lang.where(inside, lang.log(kept / (1 - kept)), lang.log(a) - lang.log(1 - a))
+    y = lang.where(inside, lang.log(kept / (1 - kept)), lang.log(x) - lang.log(1 - x))
+    return narrow_to(y, a.dtype) if a.dtype.is_inexact else y
+
+
+@vjp_rule(logit)
+def logit_vjp(a: TensorProxy, eps: float | None = None) -> Any:
+    """``da = dy / (a (1 - a))``; outside of the bounds zero, and NaN where none are given."""
+
+    def pullback(dy: TensorProxy) -> TensorProxy:
+        x = wide(a)
+        low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
+        outside = lang.logical_or(x < low, x > high)
+        kept = lang.where(outside, lang.full_like(x, 0.5), x)
+        beyond = lang.full_like(x, math.nan if eps is None else 0.0)
+        return narrow_to(lang.where(outside, beyond, wide(dy) / (kept * (1 - kept))), a.dtype)
+
+    return logit(a, eps), pullback
 
 
 @torchsymbol(torch.sgn, Tensor.sgn, tags=POINTWISE)

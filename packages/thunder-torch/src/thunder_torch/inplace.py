@@ -17,7 +17,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch._ops import OpOverload, OpOverloadPacket
 
 from thunder_torch.errors import UnsupportedMutationError
-from thunder_torch.names import last_name, name_of, path_of, schemas_of, tensors_by_position
+from thunder_torch.names import last_name, name_of, path_of, tensors_by_position
 from thunder_torch.places import setitem
 
 
@@ -325,15 +325,6 @@ def _custom(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mut
     returns_targets = any(r.alias_info is not None and r.alias_info.is_write for r in schema.returns)
     functional = Functionalized(function, names)
     return Mutation(functional, args, kwargs, targets, returns_targets, written=len(targets))
-
-
-def writes_by_schema(function: Any) -> bool:
-    """Whether every operator behind a callable of PyTorch's writes to one of its arguments (``out=`` aside)."""
-    found = [
-        any(a.alias_info is not None and a.alias_info.is_write and not a.is_out for a in schema.arguments)
-        for schema in schemas_of(function)
-    ]
-    return bool(found) and all(found)
 
 
 __all__ = [

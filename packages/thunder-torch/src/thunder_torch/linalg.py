@@ -9,9 +9,11 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 import thunder_lang as lang
-from thunder_ir import IntegerProxy, OpTags, TensorProxy
+from thunder_autograd import vjp_rule
+from thunder_ir import IntegerProxy, OpTags, Symbol, TensorProxy, dtypes
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.elementwise_binary import reflected
+from thunder_torch.rounding import half_of, narrow_to, wide
 from thunder_torch.symbol import composed, torchsymbol
 
 PRODUCT = (OpTags.MATMUL,)
@@ -100,28 +102,33 @@ def einsum(equation: Any, *operands: Any) -> Any:
 @torchsymbol(torch.trace, Tensor.trace)
 def trace(a: TensorProxy) -> TensorProxy:
     """The sum of the diagonal."""
+    if a.dtype is dtypes.float32:  # PyTorch adds up in double precision
+        return lang.to(lang.trace(lang.to(a, dtypes.float64)), a.dtype)
     result = lang.trace(a)
     return lang.sum(result) if a.dtype.is_exact else result
 
 
-def _combined(a: TensorProxy, product: TensorProxy, beta: Any, alpha: Any) -> TensorProxy:
+def _combined(product: Any, a: TensorProxy, left: Any, right: Any, beta: Any, alpha: Any) -> TensorProxy:
+    """Return ``beta * a + alpha * product(left, right)``, half precisions rounded once, at the end."""
+    half = half_of(a, left, right)
+    a, left, right = (wide(v) if half else v for v in (a, left, right))
+    found = product(left, right)
     if alpha != 1:
-        product = product * alpha
-    if beta == 0:
-        return product
-    return (a if beta == 1 else a * beta) + product
+        found = found * alpha
+    total = (a if beta == 1 else a * beta) + found
+    return narrow_to(total, half) if half else total
 
 
 @torchsymbol(torch.addmm, Tensor.addmm, tags=PRODUCT)
 def addmm(a: TensorProxy, mat1: TensorProxy, mat2: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """``beta * a + alpha * mat1 @ mat2``."""
-    return _combined(a, lang.matmul(mat1, mat2), beta, alpha) if beta != 0 else NotImplemented
+    return _combined(lang.matmul, a, mat1, mat2, beta, alpha) if beta != 0 else NotImplemented
 
 
 @torchsymbol(torch.addmv, Tensor.addmv, tags=PRODUCT)
 def addmv(a: TensorProxy, mat: TensorProxy, vec: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """``beta * a + alpha * mat @ vec``."""
-    return _combined(a, lang.matmul(mat, vec), beta, alpha) if beta != 0 else NotImplemented
+    return _combined(lang.matmul, a, mat, vec, beta, alpha) if beta != 0 else NotImplemented
 
 
 @torchsymbol(torch.addr, Tensor.addr, tags=PRODUCT)
@@ -129,13 +136,13 @@ def addr(a: TensorProxy, vec1: TensorProxy, vec2: TensorProxy, *, beta: Any = 1,
     """``beta * a`` plus ``alpha`` times the outer product of two vectors."""
     if beta == 0 or not a.dtype.is_inexact:
         return NotImplemented
-    return _combined(a, lang.outer(vec1, vec2), beta, alpha)
+    return _combined(lang.outer, a, vec1, vec2, beta, alpha)
 
 
 @torchsymbol(torch.baddbmm, Tensor.baddbmm, tags=PRODUCT)
 def baddbmm(a: TensorProxy, batch1: TensorProxy, batch2: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """``beta * a + alpha * batch1 @ batch2``, batch by batch."""
-    return _combined(a, lang.matmul(batch1, batch2), beta, alpha) if beta != 0 else NotImplemented
+    return _combined(lang.matmul, a, batch1, batch2, beta, alpha) if beta != 0 else NotImplemented
 
 
 @torchsymbol(torch.addbmm, Tensor.addbmm, tags=PRODUCT)
@@ -143,7 +150,53 @@ def addbmm(a: TensorProxy, batch1: TensorProxy, batch2: TensorProxy, *, beta: An
     """``beta * a`` plus ``alpha`` times the sum of ``batch1 @ batch2`` over the batch."""
     if beta == 0 or a.dtype.is_exact:
         return NotImplemented
-    return _combined(a, lang.sum(lang.matmul(batch1, batch2), 0), beta, alpha)
+    return _combined(lambda x, y: lang.sum(lang.matmul(x, y), 0), a, batch1, batch2, beta, alpha)
+
+
+def _differentiates_products(*symbols: Symbol) -> None:
+    """Give sums of a tensor and a product of matrices their gradients, in the dtype of the operands as PyTorch's are.
+
+    The call stays whole, so that one kernel adds to what it multiplies.
+    """
+
+    def register(symbol: Symbol) -> None:
+        @vjp_rule(symbol)
+        def rule(a: TensorProxy, left: TensorProxy, right: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
+            """``da = beta * dy``, ``dleft = alpha * dy @ right.mH`` and ``dright = alpha * left.mH @ dy``."""
+            y = symbol(a, left, right, beta=beta, alpha=alpha)
+
+            def pullback(dy: TensorProxy) -> Any:
+                da = dy if beta == 1 else dy * _conjugate(beta)
+                dproduct = dy if alpha == 1 else dy * _conjugate(alpha)
+                dleft, dright = lang.matmul(dproduct, _adjoint(right)), lang.matmul(_adjoint(left), dproduct)
+                return _reduced_to(a, da), dleft, dright
+
+            return y, pullback
+
+    for symbol in symbols:
+        register(symbol)
+
+
+def _adjoint(a: TensorProxy) -> TensorProxy:
+    return lang.matrix_transpose(lang.conj(a) if a.dtype.is_complex else a)
+
+
+def _conjugate(number: Any) -> Any:
+    return number.conjugate() if isinstance(number, complex) else number
+
+
+def _reduced_to(a: TensorProxy, gradient: TensorProxy) -> TensorProxy:
+    """Return the gradient of what was broadcast."""
+    extra = gradient.ndim - a.ndim
+    repeated = [d for d in range(a.ndim) if a.shape[d] != gradient.shape[d + extra]]
+    dims = (*range(extra), *[d + extra for d in repeated])
+    if not dims:
+        return gradient
+    kept = lang.sum(gradient, dims)
+    return lang.unsqueeze(kept, tuple(repeated)) if repeated else kept
+
+
+_differentiates_products(addmm, baddbmm, addbmm)
 
 
 def _linear_meta(a: Any, weight: Any, bias: Any = None) -> Any:

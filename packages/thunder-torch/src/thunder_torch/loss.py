@@ -10,6 +10,7 @@ import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import TensorProxy, dtypes
 from thunder_torch.activation import log_sigmoid_of, log_softmax_of
+from thunder_torch.rounding import half_of, narrow_to, wide
 from thunder_torch.symbol import torchsymbol
 
 
@@ -89,9 +90,12 @@ def huber_loss(
     a: TensorProxy, target: TensorProxy, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> TensorProxy:
     """Half the square of small differences, linear in large ones."""
+    half = half_of(a, target, weight)
+    a, target, weight = (wide(v) if half else v for v in (a, target, weight))
     z, square = _distance(a, target, delta)
     loss = lang.where(z < delta, 0.5 * square, delta * (z - 0.5 * delta))
-    return reduced(loss if weight is None else _with_weight(loss, a, weight), reduction)
+    loss = reduced(loss if weight is None else _with_weight(loss, a, weight), reduction)
+    return narrow_to(loss, half) if half else loss
 
 
 @torchsymbol(F.smooth_l1_loss)
@@ -104,9 +108,12 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Any:
     """The absolute difference, rounded off below ``beta``."""
+    half = half_of(a, target)
+    a, target = (wide(v) if half else v for v in (a, target))
     z, square = _distance(a, target, beta)
     loss = z if beta == 0 else lang.where(z < beta, 0.5 * square / beta, z - 0.5 * beta)
-    return reduced(loss, reduction_of(size_average, reduce, reduction))
+    loss = reduced(loss, reduction_of(size_average, reduce, reduction))
+    return narrow_to(loss, half) if half else loss
 
 
 @torchsymbol(F.binary_cross_entropy_with_logits)

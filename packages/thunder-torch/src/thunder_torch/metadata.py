@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from thunder_ir import IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown, value_of
-from thunder_torch.convert import fake_mode, fake_of
+from thunder_torch.convert import fake_mode, fake_of, from_torch_dtype
 from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
 from thunder_torch.memo import Memo, Renamed, arguments_key
 from thunder_torch.names import last_name, name_of, path_of
@@ -196,6 +196,9 @@ _FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
 
 def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the specification of the result, by running the call on fake tensors."""
+    for value in (*args, *kwargs.values()):
+        if value.__class__ is torch.dtype:
+            from_torch_dtype(value)  # of results of a dtype that programs do not know PyTorch's fakes tell another
     if has_unknown_sizes(tensors_of(args, kwargs)) or any(map(is_unknown, flat_proxies((args, kwargs)))):
         return _run_with_unknown(function, args, kwargs)
     found = _run_with_open(function, args, kwargs)

@@ -9,10 +9,10 @@ import torch.nn.functional as F  # noqa: N812
 
 import thunder_lang as lang
 from thunder_ir import TensorProxy, dtypes
-from thunder_torch.activation import narrow_to, wide
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.inplace import batch_norm_updating, instance_norm_updating
 from thunder_torch.reduction import root
+from thunder_torch.rounding import narrow_to, wide
 from thunder_torch.symbol import torchsymbol
 
 

@@ -79,6 +79,12 @@ class Generators:
         """Return their states."""
         return generator_states(self.devices), tuple([g.get_state() for g in self.given])
 
+    def set_states(self, states: tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]) -> None:
+        """Set them to states that they had."""
+        set_generator_states(self.devices, states[0])
+        for generator, state in zip(self.given, states[1], strict=True):
+            generator.set_state(state)
+
     @contextmanager
     def replaying(self, states: tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]) -> Iterator[None]:
         """Set them to ``states`` within a ``with`` block, and back after it."""

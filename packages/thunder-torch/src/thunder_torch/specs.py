@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
-from thunder_torch.convert import from_torch_device, from_torch_dtype
+from thunder_torch.convert import from_torch_device, from_torch_dtype, unheld_kind
 from thunder_torch.errors import UnknownMetadataError
 from thunder_torch.open_sizes import OpenSizes
 from thunder_torch.unknown_sizes import SYMBOLS, UnknownSizes
@@ -100,8 +100,11 @@ def spec_of_result(
     storages = {storage_key(t): i for i, t in reversed(list(enumerate(inputs)))}
 
     def spec(tensor: torch.Tensor) -> TensorSpec:
-        if tensor.layout is not torch.strided:
-            raise UnknownMetadataError(f"the result is a tensor of layout {tensor.layout}; programs hold strided ones")
+        unheld = unheld_kind(tensor)
+        if unheld is not None:
+            raise UnknownMetadataError(
+                f"the result is a {unheld[0]}; programs hold dense ones of sizes and strides alone"
+            )
         argument = next((i for i, t in enumerate(inputs) if t is tensor), None)
         if unknown is None:
             shape: Any = tuple([int(d) for d in tensor.shape])

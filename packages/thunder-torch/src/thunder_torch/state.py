@@ -35,52 +35,6 @@ DEFAULT_FLOAT = FACTORIES - {"arange", "full", "randint", "randperm", "range", "
 """Names of what creates a tensor of the default dtype whatever its arguments are."""
 
 
-@dataclass(frozen=True)
-class TraceState:
-    """What a program depends on beside its arguments: a guard compares it with :meth:`current`.
-
-    Args:
-        grad: whether gradients are recorded.
-        inference: whether inference mode is on.
-        autocast: for each kind of device for which it is on.
-        default_dtype, default_device: of factory functions.
-        deterministic: whether deterministic algorithms are wanted: ``"off"``, ``"warn"`` or ``"error"``.
-        sdpa: names of the attention backends that are allowed.
-    """
-
-    grad: bool
-    inference: bool
-    autocast: tuple[AutocastState, ...]
-    default_dtype: torch.dtype
-    default_device: str
-    deterministic: str
-    sdpa: tuple[str, ...]
-
-    @classmethod
-    def current(cls) -> TraceState:
-        """Return PyTorch's state now.
-
-        Example:
-            >>> import torch
-            >>> from thunder_torch.state import TraceState
-            >>> with torch.no_grad():
-            ...     TraceState.current().grad
-            False
-        """
-        deterministic = "off"
-        if torch.are_deterministic_algorithms_enabled():
-            deterministic = "warn" if torch.is_deterministic_algorithms_warn_only_enabled() else "error"
-        return cls(
-            torch.is_grad_enabled(),
-            torch.is_inference_mode_enabled(),
-            AutocastState.current(),
-            torch.get_default_dtype(),
-            default_device_name() or "cpu",
-            deterministic,
-            sdpa_backends(),
-        )
-
-
 _SDPA = (
     ("MATH", torch._C._get_math_sdp_enabled),
     ("FLASH_ATTENTION", torch._C._get_flash_sdp_enabled),
@@ -178,7 +132,8 @@ def _under_autocast(
     states = tuple([s for s in AutocastState.current() if s.device_type in kinds])
     for state in states:
         args, kwargs = cast_arguments(what, args, kwargs, state, convert)
-    if isinstance(what, Symbol) and OpTags.MATMUL not in what.tags:  # nothing inside it is on a list
+    if isinstance(what, Symbol) and (what.origin is None or OpTags.MATMUL not in what.tags):
+        # Nothing inside it is on a list, or it is none of PyTorch's, which autocast would not know.
         return what, args, kwargs
     if states and not any(is_listed(what, s) for s in states):
         function = what.origin if isinstance(what, Symbol) else what
@@ -207,4 +162,4 @@ def with_defaults(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return kwargs
 
 
-__all__ = ["DEFAULT_FLOAT", "FACTORIES", "TraceState", "Within", "call", "convert", "sdpa_backends", "with_defaults"]
+__all__ = ["DEFAULT_FLOAT", "FACTORIES", "Within", "call", "convert", "sdpa_backends", "with_defaults"]

@@ -4,9 +4,9 @@ from typing import Any
 
 from thunder_interpreter import _attributes, _items
 from thunder_interpreter._attributes import DELETE, STORE
-from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import name
 from thunder_interpreter._frame import Frame
+from thunder_interpreter._machine import Outcome
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, steer
@@ -55,7 +55,7 @@ def delete_attr(frame: Frame, stack: list[Any], name: str) -> Outcome:
 
 
 @opcode("BINARY_SUBSCR")
-def binary_subscr(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def binary_subscr(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``container, key -> container[key]``."""
     key = stack.pop()
     container = stack.pop()
@@ -65,7 +65,7 @@ def binary_subscr(frame: Frame, stack: list[Any], _: Any) -> Outcome:
 
 
 @opcode("STORE_SUBSCR")
-def store_subscr(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def store_subscr(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``value, container, key ->``."""
     key = stack.pop()
     container = stack.pop()
@@ -74,7 +74,7 @@ def store_subscr(frame: Frame, stack: list[Any], _: Any) -> Outcome:
 
 
 @opcode("DELETE_SUBSCR")
-def delete_subscr(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def delete_subscr(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``container, key ->``."""
     key = stack.pop()
     return steer(frame, dropping(Call(DELETE_ITEM, stack.pop(), key)))

@@ -4,9 +4,10 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from thunder_interpreter import _iteration
-from thunder_interpreter._calls import Opaque, Outcome, call
+from thunder_interpreter._calls import call
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Frame
+from thunder_interpreter._machine import Opaque, Outcome
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
@@ -44,7 +45,7 @@ def call_op(frame: Frame, stack: list[Any], counts: tuple[int, tuple[str, ...]])
 UNKNOWN = Opaque(call_op.__code__)  # of functions that have not been seen yet
 
 
-def call_positional(frame: Frame, fn: Any, args: list[Any]) -> Outcome:
+def call_positional(frame: Frame, fn: object, args: list[Any]) -> Outcome:
     """Call without keywords; what is frequent is done here, the rest in ``call``."""
     if type(fn) is MethodType:
         args.insert(0, fn.__self__)
@@ -59,7 +60,7 @@ def call_positional(frame: Frame, fn: Any, args: list[Any]) -> Outcome:
     return call(frame, fn, args, {})
 
 
-def call_named(frame: Frame, fn: Any, args: list[Any], keywords: tuple[str, ...]) -> Outcome:
+def call_named(frame: Frame, fn: object, args: list[Any], keywords: tuple[str, ...]) -> Outcome:
     """Call with the last arguments named."""
     named = len(args) - len(keywords)
     kwargs = dict(zip(keywords, args[named:], strict=True))
@@ -77,7 +78,7 @@ def call_function_ex(frame: Frame, stack: list[Any], flags: int) -> Outcome:
     return call_spread(frame, fn, args, kwargs)
 
 
-def call_spread(frame: Frame, fn: Any, args: Any, kwargs: Any) -> Outcome:
+def call_spread(frame: Frame, fn: object, args: object, kwargs: object) -> Outcome:
     """``fn(*args, **kwargs)``."""
     if type(args) is tuple and type(kwargs) is dict:
         if frame.machine.watches_iteration and args:
@@ -98,7 +99,7 @@ def spreading(frame: Frame, fn: Any, args: Any, kwargs: Any) -> Protocol:
     return (yield Call(fn, *args, **kwargs))
 
 
-def spread(frame: Frame, fn: Any, args: Any) -> Protocol:
+def spread(frame: Frame, fn: object, args: object) -> Protocol:
     """The elements of ``*args``."""
     if not hasattr(type(args), "__iter__") and not hasattr(type(args), "__getitem__"):
         name = type(args).__name__
@@ -106,7 +107,7 @@ def spread(frame: Frame, fn: Any, args: Any) -> Protocol:
     return (yield from _iteration.elements(frame, args))
 
 
-def callable_name(fn: Any) -> str:
+def callable_name(fn: object) -> str:
     """How CPython names a callable in the errors of a call."""
     qualname = getattr(fn, "__qualname__", None)
     if not isinstance(qualname, str):

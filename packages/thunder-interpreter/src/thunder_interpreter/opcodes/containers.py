@@ -4,14 +4,15 @@ import operator
 from typing import Any
 
 from thunder_interpreter import _iteration
-from thunder_interpreter._calls import Outcome, call
+from thunder_interpreter._calls import call
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Frame
+from thunder_interpreter._machine import Outcome
 from thunder_interpreter._null import NOTHING
 from thunder_interpreter._observing import with_keys
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start, steer
-from thunder_interpreter._registry import opcode
+from thunder_interpreter._registry import RUNNING, opcode
 from thunder_interpreter.opcodes.calls import callable_name
 
 keep_builtins(globals())
@@ -73,7 +74,7 @@ def build_slice(frame: Frame, stack: list[Any], count: int) -> None:
 
 
 @opcode("LIST_TO_TUPLE", until=(3, 12))
-def list_to_tuple(frame: Frame, stack: list[Any], _: Any) -> None:
+def list_to_tuple(frame: Frame, stack: list[Any], _: object) -> None:
     """``list -> tuple``."""
     stack.append(tuple(stack.pop()))
 
@@ -121,7 +122,7 @@ def set_update(frame: Frame, stack: list[Any], depth: int) -> Outcome:
     return steer(frame, extending(frame, set.update, stack[-depth], iterable))
 
 
-def extending(frame: Frame, extend: Any, target: Any, iterable: Any) -> Protocol:
+def extending(frame: Frame, extend: object, target: object, iterable: object) -> Protocol:
     """Extend a container by all elements of ``iterable``."""
     elements = yield from _iteration.elements(frame, iterable)
     with_keys(frame.machine, extend, [target, elements], elements if extend is set.update else ())
@@ -148,7 +149,7 @@ def dict_merge(frame: Frame, stack: list[Any], depth: int) -> Outcome:
     return merge_keywords(frame, stack[-depth], mapping, stack[-depth - 2])
 
 
-def merge_keywords(frame: Frame, target: dict[str, Any], mapping: Any, fn: Any) -> Outcome:
+def merge_keywords(frame: Frame, target: dict[str, Any], mapping: object, fn: object) -> Outcome:
     """Add a mapping to the keyword arguments of ``fn``; a key that is there already is an error."""
     if type(mapping) is dict and target.keys().isdisjoint(mapping):
         target.update(reported_mapping(frame, mapping))
@@ -169,7 +170,7 @@ def reported_mapping(frame: Frame, mapping: dict[Any, Any]) -> dict[Any, Any]:
     return {key: machine.load_item(mapping, key, mapping[key]) for key in keys}
 
 
-def merging(frame: Frame, target: dict[Any, Any], mapping: Any, fn: Any) -> Protocol:
+def merging(frame: Frame, target: dict[Any, Any], mapping: object, fn: object) -> Protocol:
     """Copy a mapping key by key; ``fn`` is the callable when its keyword arguments are merged."""
     keys = yield Call(getattr(mapping, "keys"))  # noqa: B009
     for key in (yield from _iteration.elements(frame, keys)):
@@ -207,6 +208,9 @@ def unpack_ex(frame: Frame, stack: list[Any], counts: tuple[int, int]) -> Outcom
     return steer(frame, unpacking(frame, stack.pop(), *counts))
 
 
+COUNTED = (list, tuple, dict) if RUNNING >= (3, 14) else ()  # of these, errors say how many elements they have
+
+
 def unpacking(frame: Frame, iterable: Any, before: int, after: int | None) -> Protocol:
     """Unpack ``iterable``; without ``after`` there is no starred variable, and no more elements may come."""
     kind = type(iterable)
@@ -215,7 +219,7 @@ def unpacking(frame: Frame, iterable: Any, before: int, after: int | None) -> Pr
     if kind in _iteration.REPORTED and frame.machine.watches_iteration:
         iterable = _iteration.reported_elements(frame.machine, iterable)
     if kind in _iteration.REPORTED:
-        return spread_over(frame, list(iterable), before, after)
+        return spread_over(frame, kind, list(iterable), before, after)
     iterator = yield Call(iter, iterable)
     values: list[Any] = []
     least = before + (after or 0)
@@ -246,14 +250,15 @@ def unpacking(frame: Frame, iterable: Any, before: int, after: int | None) -> Pr
     return NOTHING
 
 
-def spread_over(frame: Frame, values: list[Any], before: int, after: int | None) -> Any:
+def spread_over(frame: Frame, kind: type, values: list[Any], before: int, after: int | None) -> Any:
     """Push the elements of a builtin container, of which there have to be enough."""
     count = len(values)
     if after is None:
         if count < before:
             raise ValueError(f"not enough values to unpack (expected {before}, got {count})")
         if count > before:
-            raise ValueError(f"too many values to unpack (expected {before})")
+            got = f", got {count}" if kind in COUNTED else ""
+            raise ValueError(f"too many values to unpack (expected {before}{got})")
         frame.stack.extend(values[::-1])
         return NOTHING
     if count < before + after:
@@ -278,7 +283,7 @@ def format_value(frame: Frame, stack: list[Any], flags: int) -> Outcome:
 CONVERSIONS = (None, str, repr, ascii)
 
 
-def formatted(frame: Frame, value: Any, spec: Any) -> Outcome:
+def formatted(frame: Frame, value: object, spec: object) -> Outcome:
     """Push ``format(value, spec)``."""
     if type(value) is str and not spec:
         frame.stack.append(value)
@@ -286,7 +291,7 @@ def formatted(frame: Frame, value: Any, spec: Any) -> Outcome:
     return call(frame, format, [value, spec], {})
 
 
-def converting(conversion: Any, value: Any, spec: Any) -> Protocol:
+def converting(conversion: object, value: object, spec: object) -> Protocol:
     """Convert, then format."""
     value = yield Call(conversion, value)
     return (yield Call(format, value, spec)) if spec else value

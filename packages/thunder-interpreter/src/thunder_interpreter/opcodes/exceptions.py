@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from thunder_interpreter._calls import Outcome
 from thunder_interpreter._frame import Frame
-from thunder_interpreter._machine import handled_exception, set_context
+from thunder_interpreter._loop import handled_exception, set_context
+from thunder_interpreter._machine import Outcome
 from thunder_interpreter._native_callables import tell_of_special
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
@@ -15,7 +15,7 @@ keep_builtins(globals())
 
 
 @opcode("PUSH_EXC_INFO")
-def push_exc_info(frame: Frame, stack: list[Any], _: Any) -> None:
+def push_exc_info(frame: Frame, stack: list[Any], _: object) -> None:
     """``error -> previous, error``; ``error`` is being handled from now on."""
     error = stack.pop()
     stack.append(frame.handled)
@@ -24,27 +24,27 @@ def push_exc_info(frame: Frame, stack: list[Any], _: Any) -> None:
 
 
 @opcode("POP_EXCEPT")
-def pop_except(frame: Frame, stack: list[Any], _: Any) -> None:
+def pop_except(frame: Frame, stack: list[Any], _: object) -> None:
     """``previous ->``, which is being handled again."""
     frame.handled = stack.pop()
 
 
 @opcode("CHECK_EXC_MATCH")
-def check_exc_match(frame: Frame, stack: list[Any], _: Any) -> None:
+def check_exc_match(frame: Frame, stack: list[Any], _: object) -> None:
     """``error, classes -> error, matches``."""
     classes = stack.pop()
     check_catchable(classes, "catching classes that do not inherit from BaseException is not allowed")
     stack.append(matches(stack[-1], classes))
 
 
-def check_catchable(classes: Any, message: str) -> None:
+def check_catchable(classes: object, message: str) -> None:
     """Refuse what cannot be caught."""
     for cls in classes if isinstance(classes, tuple) else (classes,):
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
             raise TypeError(message)
 
 
-def matches(error: BaseException, classes: Any) -> bool:
+def matches(error: BaseException, classes: object) -> bool:
     """Whether an ``except`` clause catches ``error``; hooks of metaclasses do not count."""
     mro = type(error).__mro__
     return any(cls in mro for cls in (classes if isinstance(classes, tuple) else (classes,)))
@@ -66,7 +66,7 @@ def raise_varargs(frame: Frame, stack: list[Any], count: int) -> Outcome:
     return start(frame, raising(frame, error, cause))
 
 
-def raising(frame: Frame, error: Any, cause: Any) -> Protocol:
+def raising(frame: Frame, error: object, cause: object) -> Protocol:
     """Make the instances that ``raise`` needs, and raise."""
     if isinstance(error, type) and issubclass(error, BaseException):
         cls = error
@@ -84,7 +84,7 @@ def raising(frame: Frame, error: Any, cause: Any) -> Protocol:
     raise_instance(frame, error, cause)
 
 
-def raise_instance(frame: Frame, error: BaseException, cause: Any) -> None:
+def raise_instance(frame: Frame, error: BaseException, cause: object) -> None:
     """Raise ``error``; the frame itself as ``cause`` stands for none."""
     if cause is not frame:
         if cause is not None and not isinstance(cause, BaseException):
@@ -102,7 +102,7 @@ def reraise(frame: Frame, stack: list[Any], depth: int) -> None:
     raise stack.pop()
 
 
-def special_method(obj: Any, name: str) -> Any:
+def special_method(obj: object, name: str) -> Any:
     """The method ``name`` of the class of ``obj``, bound; ``None`` if there is none."""
     cls = type(obj)
     found = raw_attribute(cls, name)
@@ -112,7 +112,7 @@ def special_method(obj: Any, name: str) -> Any:
     return found if get is None else get(found, obj, cls)
 
 
-def entering(obj: Any, enter_name: str, exit_name: str, kind: str) -> Protocol:
+def entering(obj: object, enter_name: str, exit_name: str, kind: str) -> Protocol:
     """Find the methods of a context manager and call the first; what it returns goes above the second."""
     enter = special_method(obj, enter_name)
     name = type(obj).__name__
@@ -125,13 +125,13 @@ def entering(obj: Any, enter_name: str, exit_name: str, kind: str) -> Protocol:
 
 
 @opcode("BEFORE_WITH")
-def before_with(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def before_with(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``manager -> exit, entered``."""
     return start(frame, entering_below(frame, stack.pop(), "__enter__", "__exit__", "context manager"))
 
 
 @opcode("BEFORE_ASYNC_WITH")
-def before_async_with(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def before_async_with(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``manager -> exit, awaitable``."""
     manager = stack.pop()
     return start(frame, entering_below(frame, manager, "__aenter__", "__aexit__", "asynchronous context manager"))
@@ -146,15 +146,15 @@ def entering_below(frame: Frame, *names: Any) -> Protocol:
     return entered
 
 
-@opcode("WITH_EXCEPT_START")
-def with_except_start(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+@opcode("WITH_EXCEPT_START", until=(3, 14))
+def with_except_start(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``exit, offset, previous, error -> ..., result`` of ``exit(type, error, traceback)``."""
     error = stack[-1]
     return frame.machine.call(frame, stack[-4], [type(error), error, error.__traceback__], {})
 
 
 @opcode("CHECK_EG_MATCH")
-def check_eg_match(frame: Frame, stack: list[Any], _: Any) -> None:
+def check_eg_match(frame: Frame, stack: list[Any], _: object) -> None:
     """``group, classes -> rest, match``, each possibly ``None``."""
     classes = stack.pop()
     error = stack.pop()
@@ -188,7 +188,7 @@ def split(error: Any, classes: Any) -> tuple[Any, Any]:
 
 
 @opcode("PREP_RERAISE_STAR", until=(3, 12))
-def prep_reraise_star(frame: Frame, stack: list[Any], _: Any) -> None:
+def prep_reraise_star(frame: Frame, stack: list[Any], _: object) -> None:
     """``original, errors -> error or None``: what is left of a group after its ``except*`` clauses."""
     errors = stack.pop()
     stack.append(left_to_raise(stack.pop(), errors))

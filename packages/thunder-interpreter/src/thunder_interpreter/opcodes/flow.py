@@ -3,9 +3,9 @@
 from typing import Any
 
 from thunder_interpreter import _generators, _iteration, _truth
-from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import Instruction, jump_backward, jump_forward
 from thunder_interpreter._frame import Frame
+from thunder_interpreter._machine import Outcome
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
 
@@ -75,7 +75,7 @@ def jump_if_true_or_pop(frame: Frame, stack: list[Any], target: int) -> Outcome:
 
 
 @opcode("GET_ITER")
-def get_iter(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def get_iter(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``iterable -> iterator``."""
     return _iteration.iterate(frame, stack.pop())
 
@@ -86,7 +86,7 @@ def after_loop(instruction: Instruction) -> int:
 
 
 def after_loop_before_pop(instruction: Instruction) -> int:
-    """The step after ``END_FOR``; on 3.13 a ``POP_TOP`` there drops the iterator."""
+    """The step after ``END_FOR`` and, since 3.13, what drops the iterator: ``POP_TOP``, or ``POP_ITER``."""
     return instruction.target(instruction.after + 2 * instruction.arg) + 2
 
 
@@ -96,7 +96,7 @@ opcode("FOR_ITER", since=(3, 13), decode=after_loop_before_pop)(_iteration.advan
 
 
 @opcode("RETURN_VALUE")
-def return_value(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def return_value(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``value ->``; goes on in the calling frame."""
     back = frame.back
     back.stack.append(stack.pop())  # type: ignore[union-attr]
@@ -105,12 +105,12 @@ def return_value(frame: Frame, stack: list[Any], _: Any) -> Outcome:
 
 @opcode("RETURN_VALUE", watch=("returned",))
 @opcode("RETURN_VALUE", resumable=True)
-def return_value_watched(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def return_value_watched(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``value ->``; goes on in the calling frame."""
     return leave(frame, stack.pop())
 
 
-def leave(frame: Frame, value: Any) -> Outcome:
+def leave(frame: Frame, value: object) -> Outcome:
     """Give ``value`` to the calling frame."""
     watch = frame.machine.on_return
     if watch is not None:

@@ -5,9 +5,10 @@ import sys
 from types import FunctionType, ModuleType
 from typing import Any
 
-from thunder_interpreter._calls import Outcome, call
+from thunder_interpreter._calls import call
 from thunder_interpreter._decode import name
 from thunder_interpreter._frame import Frame, builtins_of
+from thunder_interpreter._machine import Outcome
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start, steer
@@ -40,7 +41,7 @@ def annotate(function: FunctionType, annotations: Any) -> None:
 
 
 @opcode("LOAD_BUILD_CLASS")
-def load_build_class(frame: Frame, stack: list[Any], _: Any) -> None:
+def load_build_class(frame: Frame, stack: list[Any], _: object) -> None:
     """``-> __build_class__``."""
     found = builtins_of(frame.function).get("__build_class__")
     if found is None:
@@ -72,7 +73,7 @@ def import_from(frame: Frame, stack: list[Any], name: str) -> Outcome:
     return start(frame, importing_from(stack[-1], name))
 
 
-def importing_from(module: Any, name: str) -> Protocol:
+def importing_from(module: object, name: str) -> Protocol:
     """Read an attribute of a module, or find the submodule of that name."""
     try:
         return (yield Call(getattr, module, name))
@@ -86,7 +87,7 @@ def importing_from(module: Any, name: str) -> Protocol:
     raise cannot_import(module, package, name)
 
 
-def cannot_import(module: Any, package: Any, name: str) -> ImportError:
+def cannot_import(module: object, package: object, name: str) -> ImportError:
     """CPython's words for a name that a module does not have."""
     shown = package if isinstance(package, str) else "<unknown module name>"
     path = getattr(module, "__file__", None)
@@ -106,18 +107,18 @@ def cannot_import(module: Any, package: Any, name: str) -> ImportError:
     return error
 
 
-def initialising(module: Any) -> bool:
+def initialising(module: object) -> bool:
     """Whether the import of a module has not finished."""
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 @opcode("IMPORT_STAR", until=(3, 12))
-def import_star(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def import_star(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``module ->``; all its public names come into the namespace."""
     return steer(frame, importing_all(frame, stack.pop()))
 
 
-def importing_all(frame: Frame, module: Any) -> Protocol:
+def importing_all(frame: Frame, module: object) -> Protocol:
     """Copy the public names of a module."""
     target = namespace(frame)
     public = getattr(module, "__all__", None)

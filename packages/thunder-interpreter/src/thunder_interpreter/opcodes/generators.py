@@ -4,23 +4,23 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from thunder_interpreter import _generators, _iteration
-from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import CO_COROUTINE, CO_ITERABLE_COROUTINE, Instruction, jump_forward
 from thunder_interpreter._frame import Frame
 from thunder_interpreter._generators import AsyncYield
+from thunder_interpreter._machine import Outcome
 from thunder_interpreter._native_stack import strip
 from thunder_interpreter._null import NOTHING
 from thunder_interpreter._observing import run_natively
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, method_call, start, steer
-from thunder_interpreter._registry import opcode
+from thunder_interpreter._registry import RUNNING, opcode
 from thunder_interpreter._types import python_function, raw_attribute
 
 keep_builtins(globals())
 
 
 @opcode("RETURN_GENERATOR")
-def return_generator(frame: Frame, stack: list[Any], _: Any) -> Frame:
+def return_generator(frame: Frame, stack: list[Any], _: object) -> Frame:
     """Give the calling frame a generator of this frame."""
     back = frame.back
     back.stack.append(_generators.make(frame))  # type: ignore[union-attr]
@@ -28,7 +28,7 @@ def return_generator(frame: Frame, stack: list[Any], _: Any) -> Frame:
 
 
 @opcode("YIELD_VALUE", decode=lambda instruction: instruction.delegates or None)
-def yield_value(frame: Frame, stack: list[Any], _: Any) -> Any:
+def yield_value(frame: Frame, stack: list[Any], _: object) -> Any:
     """``value ->``; when the generator is resumed, ``-> sent``."""
     back = frame.back
     frame.back = None
@@ -39,26 +39,26 @@ def yield_value(frame: Frame, stack: list[Any], _: Any) -> Any:
 
 
 @opcode("ASYNC_GEN_WRAP", until=(3, 12))
-def async_gen_wrap(frame: Frame, stack: list[Any], _: Any) -> None:
+def async_gen_wrap(frame: Frame, stack: list[Any], _: object) -> None:
     """``value -> wrapped``: tells what is yielded from what is awaited."""
     stack.append(AsyncYield(stack.pop()))
 
 
-def replace_receiver(back: Frame, value: Any) -> Frame:
+def replace_receiver(back: Frame, value: object) -> Frame:
     """End a delegation by putting its value in the place of the receiver."""
     back.stack[-1] = value
-    back.index = back.program.plain[back.index][1][0] - 1
+    back.index = back.program.steps[back.index][1][0] - 1
     return back
 
 
-def value_above_receiver(back: Frame, value: Any) -> Frame:
+def value_above_receiver(back: Frame, value: object) -> Frame:
     """End a delegation by putting its value above the receiver."""
     back.stack.append(value)
-    back.index = back.program.plain[back.index][1][0] - 1
+    back.index = back.program.steps[back.index][1][0] - 1
     return back
 
 
-def delegation(finish: Any) -> Any:
+def delegation(finish: object) -> Any:
     """A decoder of ``SEND``: where to go, and what to do, when the receiver has returned."""
 
     def decode(instruction: Instruction) -> tuple[int, Any]:
@@ -113,7 +113,7 @@ def sending(frame: Frame, request: Call, finish: Any) -> Protocol:
 
 
 @opcode("GET_YIELD_FROM_ITER")
-def get_yield_from_iter(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def get_yield_from_iter(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``iterable -> iterator``, as ``yield from`` needs it."""
     iterable = stack.pop()
     kind = type(iterable)
@@ -132,6 +132,9 @@ def get_yield_from_iter(frame: Frame, stack: list[Any], _: Any) -> Outcome:
 def get_awaitable(frame: Frame, stack: list[Any], source: int) -> Outcome:
     """``awaitable -> iterator``."""
     return start(frame, awaiting(frame, stack.pop(), source))
+
+
+NO_AWAITABLE = "'{}' object can't be awaited" if RUNNING >= (3, 14) else "object {} can't be used in 'await' expression"
 
 
 def awaiting(frame: Frame, awaitable: Any, source: int) -> Protocol:
@@ -153,7 +156,7 @@ def awaiting(frame: Frame, awaitable: Any, source: int) -> Protocol:
             name = ("__aenter__", "__aexit__")[source - 1]
             words = f"'async with' received an object from {name} that does not implement __await__: {cls.__name__}"
             raise TypeError(words)
-        raise TypeError(f"object {cls.__name__} can't be used in 'await' expression")
+        raise TypeError(NO_AWAITABLE.format(cls.__name__))
     iterator = yield method_call(method, awaitable)
     if type(iterator) is CoroutineType:
         raise TypeError("__await__() returned a coroutine")
@@ -168,16 +171,16 @@ def is_delegating(frame: Frame) -> bool:
     """Whether a suspended frame waits for another iterator."""
     if frame.finished is not False or frame.index < 0:
         return False
-    return frame.back is None and frame.program.plain[frame.index][1] is True
+    return frame.back is None and frame.program.steps[frame.index][1] is True
 
 
 @opcode("GET_AITER")
-def get_aiter(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def get_aiter(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``iterable -> asynchronous iterator``."""
     return start(frame, iterating_asynchronously(stack.pop()))
 
 
-def iterating_asynchronously(iterable: Any) -> Protocol:
+def iterating_asynchronously(iterable: object) -> Protocol:
     """Call ``__aiter__`` and check what it returns."""
     cls = type(iterable)
     method = raw_attribute(cls, "__aiter__")
@@ -191,12 +194,12 @@ def iterating_asynchronously(iterable: Any) -> Protocol:
 
 
 @opcode("GET_ANEXT")
-def get_anext(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def get_anext(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``iterator -> iterator, awaitable``."""
     return start(frame, next_asynchronously(frame, stack[-1]))
 
 
-def next_asynchronously(frame: Frame, iterator: Any) -> Protocol:
+def next_asynchronously(frame: Frame, iterator: object) -> Protocol:
     """Call ``__anext__`` and get the iterator behind the awaitable it returns."""
     cls = type(iterator)
     method = raw_attribute(cls, "__anext__")
@@ -214,13 +217,13 @@ def next_asynchronously(frame: Frame, iterator: Any) -> Protocol:
     raise failure
 
 
-def invalid_anext(awaitable: Any) -> TypeError:
+def invalid_anext(awaitable: object) -> TypeError:
     """The error of an ``__anext__`` that returns no awaitable."""
     return TypeError(f"'async for' received an invalid object from __anext__: {type(awaitable).__name__}")
 
 
 @opcode("END_ASYNC_FOR")
-def end_async_for(frame: Frame, stack: list[Any], _: Any) -> None:
+def end_async_for(frame: Frame, stack: list[Any], _: object) -> None:
     """``iterator, error ->`` if the error is ``StopAsyncIteration``; raises it otherwise."""
     error = stack.pop()
     if isinstance(error, StopAsyncIteration):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from thunder_interpreter._calls import Outcome
 from thunder_interpreter._frame import Frame
+from thunder_interpreter._machine import Outcome
 from thunder_interpreter._null import NOTHING
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
@@ -16,30 +16,30 @@ MAPPING_FLAG, SEQUENCE_FLAG, MATCH_SELF_FLAG = 1 << 6, 1 << 5, 1 << 22
 
 
 @opcode("GET_LEN")
-def get_len(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def get_len(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``value -> value, len(value)``."""
     return frame.machine.call(frame, len, [stack[-1]], {})
 
 
 @opcode("MATCH_MAPPING")
-def match_mapping(frame: Frame, stack: list[Any], _: Any) -> None:
+def match_mapping(frame: Frame, stack: list[Any], _: object) -> None:
     """``value -> value, is it a mapping``."""
     stack.append(bool(type(stack[-1]).__flags__ & MAPPING_FLAG))
 
 
 @opcode("MATCH_SEQUENCE")
-def match_sequence(frame: Frame, stack: list[Any], _: Any) -> None:
+def match_sequence(frame: Frame, stack: list[Any], _: object) -> None:
     """``value -> value, is it a sequence``."""
     stack.append(bool(type(stack[-1]).__flags__ & SEQUENCE_FLAG))
 
 
 @opcode("MATCH_KEYS")
-def match_keys(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def match_keys(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``mapping, keys -> mapping, keys, values or None``."""
     return start(frame, matching_keys(stack[-2], stack[-1]))
 
 
-def matching_keys(mapping: Any, keys: tuple[Any, ...]) -> Protocol:
+def matching_keys(mapping: object, keys: tuple[Any, ...]) -> Protocol:
     """Look the keys up with ``mapping.get``."""
     seen = set()
     values = []
@@ -67,7 +67,7 @@ def match_class(frame: Frame, stack: list[Any], count: int) -> Outcome:
     return start(frame, matching_class(subject, cls, count, names))
 
 
-def matching_class(subject: Any, cls: type, count: int, names: tuple[str, ...]) -> Protocol:
+def matching_class(subject: object, cls: type, count: int, names: tuple[str, ...]) -> Protocol:
     """The attributes that a class pattern binds."""
     if not (yield Call(isinstance, subject, cls)):
         return None
@@ -105,7 +105,7 @@ def matching_class(subject: Any, cls: type, count: int, names: tuple[str, ...]) 
     return tuple(values)
 
 
-def matched_attribute(subject: Any, cls: type, name: str, seen: set[str]) -> Protocol:
+def matched_attribute(subject: object, cls: type, name: str, seen: set[str]) -> Protocol:
     """One attribute of a class pattern, or ``NOTHING``."""
     if name in seen:
         raise TypeError(f"{cls.__name__}() got multiple sub-patterns for attribute {name!r}")

@@ -3,9 +3,9 @@
 from typing import Any
 
 from thunder_interpreter import _items, _operators, _truth
-from thunder_interpreter._calls import Outcome
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Frame
+from thunder_interpreter._machine import Outcome
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import opcode
@@ -44,7 +44,7 @@ def binary_slow_watched(frame: Frame, stack: list[Any], operation: tuple[str, An
     return binary_slow(frame, operation, stack.pop(), b)
 
 
-def binary_slow(frame: Frame, operation: tuple[str, Any], a: Any, b: Any) -> Outcome:
+def binary_slow(frame: Frame, operation: tuple[str, Any], a: object, b: object) -> Outcome:
     """A binary operator on objects that have not been seen yet, or define it in Python."""
     machine = frame.machine
     if _operators.is_plain(machine, type(a)) and _operators.is_plain(machine, type(b)):
@@ -89,7 +89,7 @@ def compare_watched(frame: Frame, stack: list[Any], operation: tuple[str, Any]) 
     return compare_slow(frame, operation, stack.pop(), b)
 
 
-def compare_slow(frame: Frame, operation: tuple[str, Any], a: Any, b: Any) -> Outcome:
+def compare_slow(frame: Frame, operation: tuple[str, Any], a: object, b: object) -> Outcome:
     """A comparison of objects that have not been seen yet, or define it in Python."""
     machine = frame.machine
     if _operators.is_plain(machine, type(a)) and _operators.is_plain(machine, type(b)):
@@ -133,7 +133,7 @@ def unary(frame: Frame, stack: list[Any], symbol: str) -> Outcome:
 
 
 @opcode("UNARY_NOT")
-def unary_not(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def unary_not(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``a -> not a``."""
     value = stack.pop()
     if value is True or value is False:

@@ -1,17 +1,18 @@
 """Opcodes that Python 3.12 brought."""
 
-import sys
-import typing
+import dis
+import functools
 from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
 from thunder_interpreter import _attributes, _items, _operators
-from thunder_interpreter._calls import Outcome
 from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction, constant, fast_name, name_and_flag
-from thunder_interpreter._frame import Frame, builtins_of
+from thunder_interpreter._frame import Frame
 from thunder_interpreter._generators import AsyncYield
 from thunder_interpreter._locals import local_mapping
+from thunder_interpreter._machine import Outcome
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import start, steer
@@ -20,12 +21,13 @@ from thunder_interpreter.opcodes.exceptions import left_to_raise
 from thunder_interpreter.opcodes.flow import leave
 from thunder_interpreter.opcodes.functions import importing_all
 from thunder_interpreter.opcodes.stack import printing
-from thunder_interpreter.opcodes.variables import global_value, load_deref_from
+from thunder_interpreter.opcodes.variables import global_value, load_deref_from, looked_up
 
 keep_builtins(globals())
 
 
 V312 = (3, 12)
+OPCODES = dis.opmap
 
 drop("INTERPRETER_EXIT", "RESERVED", since=V312)
 
@@ -62,25 +64,25 @@ def load_super_attr(frame: Frame, stack: list[Any], attribute: tuple[str, bool, 
 
 
 @opcode("RETURN_CONST", since=V312, decode=constant)
-def return_const(frame: Frame, stack: list[Any], value: Any) -> Outcome:
+def return_const(frame: Frame, stack: list[Any], value: object) -> Outcome:
     """Return a constant."""
     return leave(frame, value)
 
 
 @opcode("END_FOR", since=V312, until=(3, 13))
-def end_for(frame: Frame, stack: list[Any], _: Any) -> None:
+def end_for(frame: Frame, stack: list[Any], _: object) -> None:
     """``iterator, value ->``."""
     del stack[-2:]
 
 
 @opcode("END_SEND", since=V312)
-def end_send(frame: Frame, stack: list[Any], _: Any) -> None:
+def end_send(frame: Frame, stack: list[Any], _: object) -> None:
     """``receiver, value -> value``."""
     del stack[-2]
 
 
 @opcode("CLEANUP_THROW", since=V312)
-def cleanup_throw(frame: Frame, stack: list[Any], _: Any) -> None:
+def cleanup_throw(frame: Frame, stack: list[Any], _: object) -> None:
     """``receiver, sent, error -> NULL, value`` of a ``StopIteration``; raises any other error again."""
     error = stack[-1]
     if not isinstance(error, StopIteration):
@@ -97,7 +99,7 @@ def load_fast_and_clear(frame: Frame, stack: list[Any], index: int) -> None:
 
 
 @opcode("LOAD_LOCALS", since=V312)
-def load_locals(frame: Frame, stack: list[Any], _: Any) -> None:
+def load_locals(frame: Frame, stack: list[Any], _: object) -> None:
     """``-> namespace``."""
     stack.append(local_mapping(frame))
 
@@ -111,16 +113,12 @@ def load_from_dict_or_deref(frame: Frame, stack: list[Any], variable: tuple[int,
 @opcode("LOAD_FROM_DICT_OR_GLOBALS", since=V312, decode=lambda i: i.code.co_names[i.arg])
 def load_from_dict_or_globals(frame: Frame, stack: list[Any], name: str) -> None:
     """``namespace -> value``, out of the namespace, the globals or the builtins."""
-    names = stack.pop()
-    try:
-        value = names[name]
-    except KeyError:
-        value = NULL
+    value = looked_up(stack.pop(), name)
     stack.append(global_value(frame, name) if value is NULL else value)
 
 
 @opcode("BINARY_SLICE", since=V312)
-def binary_slice(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def binary_slice(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``container, start, stop -> container[start:stop]``."""
     key = slice(*stack[-2:])
     del stack[-2:]
@@ -128,7 +126,7 @@ def binary_slice(frame: Frame, stack: list[Any], _: Any) -> Outcome:
 
 
 @opcode("STORE_SLICE", since=V312)
-def store_slice(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def store_slice(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``value, container, start, stop ->``."""
     key = slice(*stack[-2:])
     del stack[-2:]
@@ -156,14 +154,14 @@ def call_intrinsic_1(frame: Frame, stack: list[Any], handler: Handler) -> Outcom
 
 
 @intrinsic(1)
-def print_value(frame: Frame, stack: list[Any], value: Any) -> Outcome:
+def print_value(frame: Frame, stack: list[Any], value: object) -> Outcome:
     """Show a value as the interactive prompt does."""
     stack.append(None)
     return steer(frame, printing(value))
 
 
 @intrinsic(2)
-def import_star(frame: Frame, stack: list[Any], module: Any) -> Outcome:
+def import_star(frame: Frame, stack: list[Any], module: object) -> Outcome:
     """Import all public names."""
     stack.append(None)
     return steer(frame, importing_all(frame, module))
@@ -188,13 +186,13 @@ def stopiteration_error(frame: Frame, stack: list[Any], error: Any) -> None:
 
 
 @intrinsic(4)
-def async_gen_wrap(frame: Frame, stack: list[Any], value: Any) -> None:
+def async_gen_wrap(frame: Frame, stack: list[Any], value: object) -> None:
     """Tell what is yielded from what is awaited."""
     stack.append(AsyncYield(value))
 
 
 @intrinsic(5)
-def unary_positive(frame: Frame, stack: list[Any], value: Any) -> Outcome:
+def unary_positive(frame: Frame, stack: list[Any], value: object) -> Outcome:
     """``+value``."""
     return _operators.unary(frame, "+", value)
 
@@ -205,62 +203,36 @@ def list_to_tuple(frame: Frame, stack: list[Any], value: Any) -> None:
     stack.append(tuple(value))
 
 
-def module_of(frame: Frame) -> Any:
-    """The module name that new type parameters get."""
-    return frame.globals.get("__name__")
+@functools.cache
+def native_intrinsic(name: str, number: int) -> CodeType:
+    """Code of a function that does nothing but an intrinsic: Python offers no other way to call one."""
+    count = int(name[-1])
+    template = (lambda a: a) if count == 1 else (lambda a, b: a)  # noqa: ARG005
+    loads = [byte for index in range(count) for byte in (OPCODES["LOAD_FAST"], index)]
+    code = [OPCODES["RESUME"], 0, *loads, OPCODES[name], number, OPCODES["RETURN_VALUE"], 0]
+    return template.__code__.replace(co_code=bytes(code), co_stacksize=count, co_linetable=b"")
 
 
-@intrinsic(7)
-def make_typevar(frame: Frame, stack: list[Any], name: str) -> None:
-    """A type variable."""
-    stack.append(type_parameter(frame, name))
+def in_typing(name: str, number: int) -> Callable[..., Any]:
+    """What does an intrinsic of type parameters and aliases natively, as the frame's function would."""
+
+    def run(frame: Frame, *operands: Any) -> Any:
+        return FunctionType(native_intrinsic(name, number), frame.globals)(*operands)
+
+    return run
 
 
-@intrinsic(8)
-def make_paramspec(frame: Frame, stack: list[Any], name: str) -> None:
-    """A parameter specification."""
-    stack.append(type_parameter(frame, name, "**"))
+def push_of(run: Callable[..., Any]) -> Handler:
+    """A handler that pushes what ``run`` makes of a value."""
+
+    def handler(frame: Frame, stack: list[Any], value: object) -> None:
+        stack.append(run(frame, value))
+
+    return handler
 
 
-@intrinsic(9)
-def make_typevartuple(frame: Frame, stack: list[Any], name: str) -> None:
-    """A type variable tuple."""
-    stack.append(type_parameter(frame, name, "*"))
-
-
-def type_parameter(frame: Frame, name: str, stars: str = "", bound: str = "", value: Any = None) -> Any:
-    """A type parameter as the syntax makes it (variance inferred), which no constructor does alike."""
-    names = {"__name__": module_of(frame), "value": value, "__builtins__": builtins_of(frame.function)}
-    exec(f"def made[{stars}{name}{bound}](): pass", names)  # noqa: S102
-    made: Any = names["made"]
-    return made.__type_params__[0]
-
-
-@intrinsic(10)
-def subscript_generic(frame: Frame, stack: list[Any], parameters: Any) -> None:
-    """``typing.Generic[parameters]``."""
-    generic = getattr(sys.modules.get("typing", typing), "_GenericAlias")  # noqa: B009
-    unpacked = tuple(
-        typing.Unpack[parameter] if isinstance(parameter, typing.TypeVarTuple) else parameter
-        for parameter in parameters
-    )
-    stack.append(generic(typing.Generic, unpacked))
-
-
-@intrinsic(11)
-def make_typealias(frame: Frame, stack: list[Any], parts: Any) -> None:
-    """``type name[parameters] = value``, evaluated when it is asked for."""
-    name, parameters, value = parts
-    stack.append(type_alias(frame, name, parameters, value))
-
-
-def type_alias(frame: Frame, name: str, parameters: Any, value: Any) -> Any:
-    """A lazily evaluated alias: the statement is the only way to make one."""
-    names = {"__name__": module_of(frame), "value": value, "__builtins__": builtins_of(frame.function)}
-    if not parameters:
-        exec(f"type {name} = value()", names)  # noqa: S102
-        return names[name]
-    return sys.modules["typing"].TypeAliasType(name, value(), type_params=parameters)
+TYPING = {7: "TypeVar", 8: "ParamSpec", 9: "TypeVarTuple", 10: "Generic[...]", 11: "type alias"}
+INTRINSICS.update({number: push_of(in_typing("CALL_INTRINSIC_1", number)) for number in TYPING})
 
 
 BINARY_INTRINSICS: dict[int, Any] = {}
@@ -292,20 +264,5 @@ def prep_reraise_star(frame: Frame, original: Any, errors: Any) -> Any:
     return left_to_raise(original, errors)
 
 
-@binary_intrinsic(2)
-def typevar_with_bound(frame: Frame, name: str, evaluate: Any) -> Any:
-    """A type variable whose bound is evaluated when it is asked for."""
-    return type_parameter(frame, name, "", ": value()", evaluate)
-
-
-@binary_intrinsic(3)
-def typevar_with_constraints(frame: Frame, name: str, evaluate: Any) -> Any:
-    """A type variable whose constraints are evaluated when they are asked for."""
-    return type_parameter(frame, name, "", ": (*value(),)", evaluate)
-
-
-@binary_intrinsic(4)
-def set_function_type_params(frame: Frame, function: Any, parameters: Any) -> Any:
-    """Give a function its type parameters."""
-    function.__type_params__ = parameters
-    return function
+TYPING_BINARY = {2: "a bound", 3: "constraints", 4: "type parameters of a function"}
+BINARY_INTRINSICS.update({number: in_typing("CALL_INTRINSIC_2", number) for number in TYPING_BINARY})

@@ -4,10 +4,11 @@ from types import FunctionType
 from typing import Any
 
 from thunder_interpreter import _attributes, _truth
-from thunder_interpreter._calls import Outcome, call
+from thunder_interpreter._calls import call
 from thunder_interpreter._classes import super_attribute
 from thunder_interpreter._decode import Instruction, name_and_flag
 from thunder_interpreter._frame import Frame
+from thunder_interpreter._machine import Outcome
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
@@ -15,7 +16,7 @@ from thunder_interpreter._registry import drop, opcode
 from thunder_interpreter.opcodes.calls import call_named, call_positional, call_spread
 from thunder_interpreter.opcodes.containers import CONVERSIONS, formatted, merge_keywords
 from thunder_interpreter.opcodes.functions import annotate
-from thunder_interpreter.opcodes.python312 import BINARY_INTRINSICS, super_name, super_operands
+from thunder_interpreter.opcodes.python312 import BINARY_INTRINSICS, in_typing, super_name, super_operands
 from thunder_interpreter.opcodes.variables import find_global, global_value, undefined
 
 keep_builtins(globals())
@@ -30,7 +31,8 @@ drop("ENTER_EXECUTOR", "EXIT_INIT_CHECK", since=V313)
 def load_global(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> None:
     """``-> value`` or ``-> value, NULL``."""
     name, null = variable
-    value = frame.globals.get(name, NULL)
+    names = frame.globals
+    value = names.get(name, NULL) if type(names) is dict else NULL
     if value is NULL:
         value = find_global(frame, name)
         if value is NULL:
@@ -48,7 +50,7 @@ def load_global_watched(frame: Frame, stack: list[Any], variable: tuple[str, boo
         stack.append(NULL)
 
 
-@opcode("CALL_FUNCTION_EX", since=V313)
+@opcode("CALL_FUNCTION_EX", since=V313, until=(3, 14))
 def call_function_ex(frame: Frame, stack: list[Any], flags: int) -> Outcome:
     """``fn, NULL, args -> result``, or ``fn, NULL, args, kwargs -> result``."""
     kwargs = stack.pop() if flags & 1 else {}
@@ -126,7 +128,7 @@ def above_null_of(lookup: Protocol, frame: Frame) -> Protocol:
 
 
 @opcode("TO_BOOL", since=V313)
-def to_bool(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def to_bool(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``value -> bool(value)``."""
     value = stack[-1]
     if value is True or value is False:
@@ -135,7 +137,7 @@ def to_bool(frame: Frame, stack: list[Any], _: Any) -> Outcome:
 
 
 @opcode("END_FOR", since=V313)
-def end_for(frame: Frame, stack: list[Any], _: Any) -> None:
+def end_for(frame: Frame, stack: list[Any], _: object) -> None:
     """``value ->``."""
     stack.pop()
 
@@ -171,7 +173,7 @@ def call_kw(frame: Frame, stack: list[Any], argc: int) -> Outcome:
 
 
 @opcode("MAKE_FUNCTION", since=V313)
-def make_function(frame: Frame, stack: list[Any], _: Any) -> None:
+def make_function(frame: Frame, stack: list[Any], _: object) -> None:
     """``code -> function``."""
     code = stack.pop()
     closure = None
@@ -182,7 +184,7 @@ def make_function(frame: Frame, stack: list[Any], _: Any) -> None:
     stack.append(FunctionType(code, frame.globals, None, None, closure))
 
 
-ATTRIBUTES = {1: "__defaults__", 2: "__kwdefaults__", 4: "__annotations__", 8: "__closure__"}
+ATTRIBUTES = {1: "__defaults__", 2: "__kwdefaults__", 4: "__annotations__", 8: "__closure__", 16: "__annotate__"}
 
 
 @opcode("SET_FUNCTION_ATTRIBUTE", since=V313)
@@ -207,35 +209,16 @@ def convert_value(frame: Frame, stack: list[Any], conversion: int) -> Outcome:
 
 
 @opcode("FORMAT_SIMPLE", since=V313)
-def format_simple(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def format_simple(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``value -> format(value)``."""
     return formatted(frame, stack.pop(), "")
 
 
 @opcode("FORMAT_WITH_SPEC", since=V313)
-def format_with_spec(frame: Frame, stack: list[Any], _: Any) -> Outcome:
+def format_with_spec(frame: Frame, stack: list[Any], _: object) -> Outcome:
     """``value, spec -> format(value, spec)``."""
     spec = stack.pop()
     return formatted(frame, stack.pop(), spec)
 
 
-def set_typeparam_default(frame: Frame, parameter: Any, evaluate: Any) -> Any:
-    """Give a type parameter a default that is evaluated when it is asked for."""
-    return with_default(frame, parameter, evaluate)
-
-
-def with_default(frame: Frame, parameter: Any, evaluate: Any) -> Any:
-    """A copy of a type parameter with a default; the syntax is the only way to make a lazy one."""
-    stars = {"TypeVar": "", "ParamSpec": "**", "TypeVarTuple": "*"}[type(parameter).__name__]
-    names: dict[str, Any] = {"__name__": frame.globals.get("__name__"), "value": evaluate, "parameter": parameter}
-    bound = ""
-    if not stars:
-        if parameter.__constraints__:
-            bound = ": (*parameter.__constraints__,)"
-        elif parameter.__bound__ is not None:
-            bound = ": parameter.__bound__"
-    exec(f"def made[{stars}{parameter.__name__}{bound} = value()](): pass", names)  # noqa: S102
-    return names["made"].__type_params__[0]
-
-
-BINARY_INTRINSICS[5] = set_typeparam_default
+BINARY_INTRINSICS[5] = in_typing("CALL_INTRINSIC_2", 5)  # the default of a type parameter

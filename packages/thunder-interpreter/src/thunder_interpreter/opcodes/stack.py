@@ -18,13 +18,13 @@ drop("PRECALL", until=(3, 12))
 
 
 @opcode("POP_TOP")
-def pop_top(frame: Frame, stack: list[Any], _: Any) -> None:
+def pop_top(frame: Frame, stack: list[Any], _: object) -> None:
     """``value ->``."""
     stack.pop()
 
 
 @opcode("PUSH_NULL")
-def push_null(frame: Frame, stack: list[Any], _: Any) -> None:
+def push_null(frame: Frame, stack: list[Any], _: object) -> None:
     """``-> NULL``."""
     stack.append(NULL)
 
@@ -42,30 +42,30 @@ def swap(frame: Frame, stack: list[Any], depth: int) -> None:
 
 
 @opcode("LOAD_CONST", decode=constant)
-def load_const(frame: Frame, stack: list[Any], value: Any) -> None:
+def load_const(frame: Frame, stack: list[Any], value: object) -> None:
     """``-> value``."""
     stack.append(value)
 
 
 @opcode("LOAD_CONST", decode=constant, watch=("constant",))
-def load_const_watched(frame: Frame, stack: list[Any], value: Any) -> None:
+def load_const_watched(frame: Frame, stack: list[Any], value: object) -> None:
     """``-> value``."""
     stack.append(frame.machine.constant(value))
 
 
 @opcode("LOAD_ASSERTION_ERROR")
-def load_assertion_error(frame: Frame, stack: list[Any], _: Any) -> None:
+def load_assertion_error(frame: Frame, stack: list[Any], _: object) -> None:
     """``-> AssertionError``."""
     stack.append(AssertionError)
 
 
 @opcode("PRINT_EXPR", until=(3, 12))
-def print_expr(frame: Frame, stack: list[Any], _: Any) -> Any:
+def print_expr(frame: Frame, stack: list[Any], _: object) -> Any:
     """``value ->``; shows it as the interactive prompt does."""
     return steer(frame, printing(stack.pop()))
 
 
-def printing(value: Any) -> Protocol:
+def printing(value: object) -> Protocol:
     """Call ``sys.displayhook``."""
     try:
         hook = sys.displayhook

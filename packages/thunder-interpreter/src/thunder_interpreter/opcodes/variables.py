@@ -65,18 +65,20 @@ def undefined(name: str) -> NameError:
     return NameError(f"name '{name}' is not defined", name=name)
 
 
+def looked_up(names: Any, name: str) -> Any:
+    """What a mapping of names holds, or ``NULL``."""
+    if type(names) is dict:
+        return names.get(name, NULL)
+    try:
+        return names[name]
+    except KeyError:
+        return NULL
+
+
 def find_global(frame: Frame, name: str) -> Any:
-    """A global or builtin, or ``NULL``."""
-    value = frame.globals.get(name, NULL) if type(frame.globals) is dict else dict.get(frame.globals, name, NULL)
-    if value is NULL:
-        builtins = builtins_of(frame.function)
-        if type(builtins) is dict:
-            return builtins.get(name, NULL)
-        try:
-            return builtins[name]
-        except KeyError:
-            return NULL
-    return value
+    """A global or builtin, or ``NULL``, where the globals as a plain dictionary do not hold the name."""
+    value = NULL if type(frame.globals) is dict else looked_up(frame.globals, name)
+    return looked_up(builtins_of(frame.function), name) if value is NULL else value
 
 
 @opcode("LOAD_GLOBAL", until=(3, 13), decode=name_and_flag)
@@ -85,7 +87,8 @@ def load_global(frame: Frame, stack: list[Any], variable: tuple[str, bool]) -> N
     name, null = variable
     if null:
         stack.append(NULL)
-    value = frame.globals.get(name, NULL)
+    names = frame.globals
+    value = names.get(name, NULL) if type(names) is dict else NULL
     if value is NULL:
         value = find_global(frame, name)
         if value is NULL:
@@ -104,19 +107,21 @@ def load_global_watched(frame: Frame, stack: list[Any], variable: tuple[str, boo
 
 def global_value(frame: Frame, name: str) -> Any:
     """A global or builtin, reported."""
+    return reported(frame, name, looked_up(frame.globals, name))
+
+
+def reported(frame: Frame, name: str, value: object) -> Any:
+    """A global or, where ``value`` is ``NULL``, a builtin, as the callbacks have it."""
     machine = frame.machine
-    value = frame.globals.get(name, NULL)
+    names: Any = frame.globals
     if value is NULL:
-        value = find_global(frame, name)
+        names = builtins_of(frame.function)
+        value = looked_up(names, name)
         if value is NULL:
             if machine.missing_global is not None:
                 machine.missing_global(frame.globals, name)
             raise undefined(name)
-        if machine.load_global is not None:
-            return machine.load_global(builtins_of(frame.function), name, value)
-    elif machine.load_global is not None:
-        return machine.load_global(frame.globals, name, value)
-    return value
+    return value if machine.load_global is None else machine.load_global(names, name, value)
 
 
 @opcode("STORE_GLOBAL", decode=name)
@@ -148,14 +153,12 @@ def namespace(frame: Frame) -> Any:
 def load_name(frame: Frame, stack: list[Any], name: str) -> None:
     """``-> value``, out of the namespace, the globals or the builtins."""
     names = namespace(frame)
-    if type(names) is dict:
-        value = names.get(name, NULL)
-    else:
-        try:
-            value = names[name]
-        except KeyError:
-            value = NULL
-    stack.append(global_value(frame, name) if value is NULL or names is frame.globals else value)
+    value = looked_up(names, name)
+    if names is frame.globals:
+        value = reported(frame, name, value)
+    elif value is NULL:
+        value = reported(frame, name, dict.get(frame.globals, name, NULL))
+    stack.append(value)
 
 
 @opcode("STORE_NAME", decode=name)
@@ -284,7 +287,7 @@ def delete_deref(frame: Frame, stack: list[Any], variable: tuple[int, str]) -> N
 
 
 @opcode("SETUP_ANNOTATIONS")
-def setup_annotations(frame: Frame, stack: list[Any], _: Any) -> None:
+def setup_annotations(frame: Frame, stack: list[Any], _: object) -> None:
     """Make sure that the namespace has ``__annotations__``."""
     names = namespace(frame)
     try:

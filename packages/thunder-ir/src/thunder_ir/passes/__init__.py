@@ -7,9 +7,7 @@ from thunder_ir.passes.decorator import trace_pass, verifying
 from thunder_ir.passes.difference import difference
 from thunder_ir.passes.evaluation import evaluate
 from thunder_ir.passes.expansion import expand
-from thunder_ir.passes.folding import constant_folding
 from thunder_ir.passes.pairing import pair_outputs
-from thunder_ir.passes.patterns import Call, Hole, Match, match, matches, replace_patterns
 from thunder_ir.passes.renaming import renamed
 from thunder_ir.passes.rewriting import KEEP, rewrite
 from thunder_ir.passes.traits import has_effect, is_random, is_repeatable, may_fail, stays, writes
@@ -17,8 +15,8 @@ from thunder_ir.passes.traits import has_effect, is_random, is_repeatable, may_f
 flatten_composites = expand
 
 __all__ = [
-    "KEEP", "Call", "Hole", "Match", "common_subexpressions", "constant_folding", "consumers", "dead_code_elimination",
+    "KEEP", "common_subexpressions", "consumers", "dead_code_elimination",
     "dependencies", "difference", "evaluate", "expand", "flatten_composites", "has_effect", "is_random",
-    "is_repeatable", "keep_failures", "match", "matches", "may_fail", "memory_behind", "pair_outputs", "producers",
-    "renamed", "replace_patterns", "rewrite", "stays", "topological_order", "trace_pass", "verifying", "writes",
+    "is_repeatable", "keep_failures", "may_fail", "memory_behind", "pair_outputs", "producers",
+    "renamed", "rewrite", "stays", "topological_order", "trace_pass", "verifying", "writes",
 ]  # fmt: skip

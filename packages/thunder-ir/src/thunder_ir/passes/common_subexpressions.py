@@ -48,6 +48,8 @@ def common_subexpressions(trace: Trace) -> Trace:
             kept.append(bound)
         else:
             replaced.update({new.name: old for new, old in zip(bound.outputs, first.outputs, strict=True)})
+            if not escaping.isdisjoint([p.name for p in bound.outputs]):  # so does now what takes their place
+                escaping |= memory_behind(sharing, [p.name for p in first.outputs])
     if not replaced:
         return trace
     merged = trace.replace(bound_symbols=tuple(kept), output=substitute(trace.output, replaced))

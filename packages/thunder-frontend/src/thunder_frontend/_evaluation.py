@@ -1,0 +1,99 @@
+"""What a program computes for the call at hand, while it is acquired: for Python to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+from thunder_executors import transform_for_execution
+from thunder_frontend._draws import DrawnFrom
+from thunder_frontend._outcomes import Look
+from thunder_guards.errors import DataDependentError
+from thunder_guards.program import Input
+from thunder_guards.symbolic import NumberInput
+from thunder_ir import BoundSymbol, NumberProxy, TensorProxy, Trace
+from thunder_torch.randomness import Generators
+from thunder_tracing.one_way import Check
+
+
+class Evaluation:
+    """Computes what was recorded so far, piece by piece, on the tensors at hand.
+
+    Random numbers are drawn as the program will draw them; afterwards the generators are as they were.
+
+    Args:
+        recorded: returns the calls recorded so far.
+        inputs: returns the tensors that the program reads.
+        numbers: returns the open numbers that it reads.
+    """
+
+    def __init__(
+        self,
+        recorded: Callable[[], Sequence[BoundSymbol]],
+        inputs: Callable[[], Sequence[Input]],
+        numbers: Callable[[], Sequence[NumberInput]],
+    ) -> None:
+        self._recorded, self._inputs, self._numbers = recorded, inputs, numbers
+        self._values: dict[str, Any] = {}
+        self._done: list[BoundSymbol] = []
+        self._states: dict[Any, Any] = {}
+
+    def __call__(self, proxy: Any) -> Any:
+        """Return the value of a proxy.
+
+        Raises:
+            DataDependentError: it cannot be computed yet.
+        """
+        if proxy.name not in self._values:
+            self._go_on()
+        if proxy.name not in self._values:
+            raise DataDependentError(f"Python needs the value of {proxy.name}, which cannot be computed before the run")
+        return self._values[proxy.name]
+
+    def _go_on(self) -> None:
+        """Compute what was recorded since the last time."""
+        recorded = self._recorded()
+        count = len(self._done)
+        if len(recorded) < count or any([a is not b for a, b in zip(recorded, self._done, strict=False)]):
+            raise DataDependentError("Python needs a value after a part of the program was rewritten")
+        new = list(recorded[count:])
+        self._done += new
+        for given in self._inputs():
+            if given.example is not None:
+                self._values.setdefault(given.proxy.name, given.example)
+        self._values.update({n.proxy.name: n.proxy.value for n in self._numbers()})
+        pieces = [b for b in new if not (b.args and isinstance(b.args[0], (Look, Check)))]
+        made = {p.name: p for b in pieces for p in b.outputs if isinstance(p, (TensorProxy, NumberProxy)) and p.name}
+        read = {p.name: p for b in pieces for p in b.inputs if p.name in self._values and p.name not in made}
+        try:
+            self._run(Trace("piece", tuple(read.values()), tuple(pieces), tuple(made.values())))
+        except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError) as error:
+            raise DataDependentError(f"Python needs a value that cannot be computed before the run: {error}") from error
+
+    def _run(self, piece: Trace) -> None:
+        generators, drawn = Generators.of(piece), DrawnFrom(piece)
+        places = (*generators.devices, *map(id, generators.given))
+        devices, given = generators.states()
+        states = [self._states.get(p, state) for p, state in zip(places, (*devices, *given), strict=True)]
+        with ExitStack() as stack:
+            stack.enter_context(torch._C.DisableTorchFunction())
+            stack.enter_context(torch.no_grad())
+            for kind in ("cpu", "cuda"):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+            run = transform_for_execution(piece, ()).python_callable()
+            stack.enter_context(generators.replaying((tuple(states[: len(devices)]), tuple(states[len(devices) :]))))
+            stack.callback(drawn.set_states, drawn.states())
+            drawn.set_states(
+                [self._states.get(id(g), s) for g, s in zip(drawn.generators, drawn.states(), strict=True)]
+            )
+            results = run(*[self._values[p.name] for p in piece.inputs])
+            devices, given = generators.states()
+            self._states.update(zip(places, (*devices, *given), strict=True))
+            self._states.update(zip(map(id, drawn.generators), drawn.states(), strict=True))
+        self._values.update({p.name: value for p, value in zip(piece.output, results, strict=True)})
+
+
+__all__ = ["Evaluation"]

@@ -1,0 +1,155 @@
+"""What functions of PyTorch, written in Python, call by name: ``F.layer_norm`` the ``layer_norm`` of ``torch``.
+
+Such a function is called as it is, and recorded as a whole. That stands for what it does as long as nobody replaces
+what it calls, which is guarded; where somebody did, the function is interpreted like any other.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+from collections.abc import Callable, Iterator
+from operator import is_
+from typing import Any
+
+import torch
+
+from thunder_guards.kinds import is_of_library
+from thunder_guards.own_code import name_in, package_of
+
+FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+CONTINUES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+PROTOCOL = "torch_function"
+"""Part of the names of what asks for overrides, which acquisition itself answers."""
+
+
+@functools.lru_cache(maxsize=1024)
+def _ways_named(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
+    """Return the globals that code names, each with the attributes that it asks for on the way from there."""
+    ways: dict[tuple[str, ...], None] = {}
+    way: tuple[str, ...] = ()
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_GLOBAL":
+            way = (instruction.argval,)
+        elif way and instruction.opname in CONTINUES:
+            way = (*way, instruction.argval)
+        elif way and instruction.opname not in ("CACHE", "PUSH_NULL"):
+            ways[way] = None
+            way = ()
+    return tuple(ways)
+
+
+def called_by_name(function: types.FunctionType) -> Iterator[tuple[Any, str, Any]]:
+    """Give the functions of PyTorch that one of its functions calls by name, itself or by others beside it.
+
+    Returns:
+        for each: the globals or the module that have it, its name, and what is there now.
+    """
+    return (found for found in looked_up(function) if _is_called(*found))
+
+
+def _is_called(place: Any, name: str, value: Any) -> bool:
+    if PROTOCOL in name or not callable(value) or isinstance(value, type):
+        return False
+    return package_of(name_in(place if place.__class__ is dict else vars(place))) == "torch"
+
+
+def looked_up(function: types.FunctionType) -> Iterator[tuple[Any, str, Any]]:
+    """Give all that a function and others beside it ask for by name: the globals or the module, the name, the value."""
+    scope, seen, ahead = function.__globals__, set(), [function]
+    while ahead:
+        here = ahead.pop()
+        if here.__code__ in seen:
+            continue
+        seen.add(here.__code__)
+        for way in _ways_named(here.__code__):
+            for place, name, value in _along(scope, way):
+                yield place, name, value
+                if type(value) is types.FunctionType and value.__globals__ is scope and _is_called(place, name, value):
+                    ahead.append(value)
+
+
+def _along(scope: dict[str, Any], way: tuple[str, ...]) -> Iterator[tuple[Any, str, Any]]:
+    place: Any = scope
+    for name in way:
+        value = scope.get(name) if place is scope else getattr(place, name, None)
+        yield place, name, value
+        if not isinstance(value, types.ModuleType):
+            return
+        place = value
+
+
+class _Found:
+    """All that a function of PyTorch looks up, found to be PyTorch's own; whether it still is, is soon asked.
+
+    Args:
+        function: of PyTorch's.
+        looked_up: the places, names and values.
+    """
+
+    __slots__ = ("_codes", "_keys", "_tables", "_values")
+
+    def __init__(self, function: types.FunctionType, looked_up: list[tuple[Any, str, Any]]) -> None:
+        self._tables = [place if place.__class__ is dict else place.__dict__ for place, _, _ in looked_up]
+        self._keys = [name for _, name, _ in looked_up]
+        self._values = [value for _, _, value in looked_up]
+        functions = [v for v in self._values if type(v) is types.FunctionType and v is not function]
+        self._codes = [(f, f.__code__) for f in functions if f.__globals__ is function.__globals__]
+
+    def holds(self) -> bool:
+        """Whether each place has what it had, and each function the code that it had."""
+        now = map(dict.get, self._tables, self._keys)
+        return all(map(is_, now, self._values)) and all([f.__code__ is code for f, code in self._codes])
+
+
+class Beneath:
+    """Tells which functions of PyTorch call something that somebody replaced, while one program is acquired.
+
+    Args:
+        version: returns another number than before if the program may have written anything since.
+    """
+
+    def __init__(self, version: Callable[[], int]) -> None:
+        self._version = version
+        self._found: dict[tuple[types.FunctionType, types.CodeType], tuple[_Found, int]] = {}
+
+    def was_replaced(self, function: types.FunctionType) -> bool:
+        """Whether a function of PyTorch calls something by name that is not PyTorch's own of that name any more."""
+        place, version = (function, function.__code__), self._version()
+        found, asked = self._found.get(place, (None, version))
+        if found is not None and (asked == version or found.holds()):
+            self._found[place] = found, version
+            return False
+        if any([not _is_own(value, name) for _, name, value in called_by_name(function)]):
+            return True
+        self._found[place] = _Found(function, list(looked_up(function))), version
+        return False
+
+
+def is_replaced(function: Any) -> bool:
+    """Whether somebody put something else where a function or method of PyTorch's, written in C, is found.
+
+    Called with tensors that override functions, it hands over what is found there, and not itself.
+    """
+    if type(function) is types.BuiltinFunctionType:
+        place: Any = function.__self__
+        if type(place) is not types.ModuleType or not place.__name__.startswith("torch._C."):
+            return False
+    elif type(function) is types.MethodDescriptorType and function.__objclass__ is torch._C.TensorBase:
+        place = torch.Tensor
+    else:
+        return False
+    found = getattr(place, function.__name__, function)
+    return found is not function and not _is_own(found, function.__name__)
+
+
+def _is_own(value: Any, name: str) -> bool:
+    if not isinstance(value, FUNCTIONS):
+        return is_of_library(type(value).__module__)
+    if type(value) is types.FunctionType and not is_of_library(name_in(value.__globals__)):
+        return False
+    return name.replace("_", "") in value.__name__.replace("_", "")
+
+
+__all__ = ["PROTOCOL", "Beneath", "called_by_name", "is_replaced", "looked_up"]

@@ -1,0 +1,161 @@
+"""Functions with a cache: what they answer from it is asked of them again before each call, as in eager.
+
+What a program computes is new to the cache on each call, so that then the function becomes part of the program.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from thunder_frontend._lookasides.open_numbers import fixed
+from thunder_guards import TypeGuard
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.journal import MISSING, contents_of
+from thunder_guards.kinds import NOTHING_INSIDE, as_fact, is_value
+from thunder_guards.sources import Source, held
+from thunder_ir import Proxy, flat_proxies, is_unknown
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+LOOKED_INTO = 20_000
+"""How many objects are looked at for tensors of the program."""
+
+LEAD_NOWHERE = (type, types.ModuleType, types.CodeType)
+
+
+def with_cache(acquisition: Any, function: Any) -> Callable[..., Any] | None:
+    """Return what a call of a function with a cache does; ``None`` for others.
+
+    It must not answer by tensors that are of this program, nor keep any: then the function itself is run.
+    """
+    if type(function) is not functools._lru_cache_wrapper:
+        return None
+    keys = Keys(acquisition.world)
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if not any(map(is_unknown, flat_proxies((args, kwargs)))):
+            args, kwargs = fixed(args), {name: fixed(value) for name, value in kwargs.items()}
+        given = (*args, *kwargs.values())
+        if acquisition.levels.stack or not all(map(keys.is_key, given)) or keys.lead_to_tensors(given):
+            return _as_part_of_program(acquisition, function, args, kwargs)
+        for value in given:
+            _refuse_written(function, value)
+        return _asked(keys, function, given, tuple(kwargs))
+
+    return called
+
+
+class Keys:
+    """Tells of arguments whether a cache finds equal ones on the next call.
+
+    Args:
+        world: knows which objects are outside.
+    """
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
+
+    def is_there(self, value: Any) -> bool:
+        """Whether the next call gets at the value before it computes anything."""
+        if isinstance(value, TracedTensor):
+            return value.source is not None and value.given is not None
+        return is_value(value) or self.world.source_of(value) is not None
+
+    def is_key(self, value: Any) -> bool:
+        """Whether the next call gets at the value, or makes one that is equal to it."""
+        if self.is_there(value):
+            return True
+        if isinstance(value, TracedTensor):
+            return False
+        if type(value) in (tuple, frozenset):
+            return all(map(self.is_key, value))
+        return type(value).__hash__ not in (None, object.__hash__)  # type: ignore[comparison-overlap]
+
+    def lead_to_tensors(self, values: Iterable[Any]) -> bool:
+        """Whether objects that the program makes hold tensors of its own, or what stands for numbers."""
+        todo = [v for v in values if not self.is_there(v)]
+        seen: dict[int, Any] = {}
+        while todo:
+            value = todo.pop()
+            if isinstance(value, (TracedTensor, Proxy)) or len(seen) > LOOKED_INTO:
+                return True
+            if id(value) in seen or type(value) in NOTHING_INSIDE or isinstance(value, LEAD_NOWHERE):
+                continue
+            seen[id(value)] = value
+            if self.world.source_of(value) is None:
+                todo += _inside(value)
+        return False
+
+    def source(self, value: Any) -> Any:
+        """Return the value itself if it never changes, or how the next call gets at it, or at one that is equal."""
+        if isinstance(value, TracedTensor):
+            return value.source
+        if is_value(value):
+            return value
+        source = self.world.source_of(value)
+        return held(value, "key") if source is None else source
+
+
+def _inside(value: Any) -> list[Any]:
+    """Return what an object refers to; of a function, the variables that it shares, but not its module's globals."""
+    if isinstance(value, types.FunctionType):
+        shared = [contents_of(cell) for cell in value.__closure__ or ()]
+        return [*[v for v in shared if v is not MISSING], *(value.__defaults__ or ())]
+    return gc.get_referents(value)
+
+
+def _refuse_written(function: Any, value: Any) -> None:
+    if isinstance(value, TracedTensor) and value._memory.version:
+        raise AcquisitionError(
+            f"the program passes a tensor that it has written to {_name_of(function)}(), which has a cache: what that "
+            "keeps is asked before the program runs; call it before the tensor is written, or pass it a copy"
+        )
+
+
+def _asked(keys: Keys, function: Any, given: tuple[Any, ...], names: tuple[str, ...]) -> Any:
+    """Call the function now, and let each call of the program do so; return what the program shall see."""
+    world = keys.world
+    by_name = functools.partial(_call_by_name, function, names) if names else function
+    source = world.source_of(by_name)
+    if source is None:
+        source = held(by_name, _name_of(function))
+        world.know(by_name, source)
+    with torch._C.DisableTorchFunction():
+        answer = by_name(*[a.given if isinstance(a, TracedTensor) else a for a in given])
+    sources = tuple(map(keys.source, given))
+    if isinstance(answer, torch.Tensor):  # inputs are taken after all guards, some of which rely on what the call did
+        world.require(TypeGuard(Source(source, "call", sources), type(answer)), source, sources)
+    return world.read(source, "call", sources, answer)
+
+
+def _name_of(function: Any) -> str:
+    return getattr(function, "__name__", "a function")  # of a partial there is none
+
+
+def _call_by_name(function: Any, names: tuple[str, ...], *values: Any) -> Any:
+    """Call a function with its last arguments given by these names."""
+    count = len(values) - len(names)
+    return function(*values[:count], **dict(zip(names, values[count:], strict=True)))
+
+
+def _as_part_of_program(acquisition: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Do what the function does, once for each combination of arguments."""
+    world, cache = acquisition.world, acquisition.answered_by_cache
+    if world.source_of(function) is not None:
+        world.hold(function.__wrapped__, _name_of(function))
+    key = (function, tuple(map(_fact, args)), tuple([(name, _fact(a)) for name, a in kwargs.items()]))
+    if key not in cache or function.cache_parameters()["maxsize"] == 0:
+        cache[key] = acquisition.interpreted(function.__wrapped__)(*args, **kwargs), (args, kwargs)
+    return cache[key][0]
+
+
+def _fact(value: Any) -> Any:
+    return as_fact(value) if is_value(value) else id(value)
+
+
+__all__ = ["with_cache"]

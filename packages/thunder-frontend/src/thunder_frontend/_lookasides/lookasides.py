@@ -1,0 +1,236 @@
+"""What is run in place of which callables while a program is acquired."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import types
+import warnings
+from typing import Any
+
+import torch
+import torch.utils.checkpoint
+from torch.optim.optimizer import _get_value
+from torch.utils._python_dispatch import _push_mode
+
+from thunder_frontend._lookasides import in_python, module_calls, transformer_encoders
+from thunder_frontend._lookasides.beneath_torch import is_replaced
+from thunder_frontend._lookasides.branches import Branches
+from thunder_frontend._lookasides.cached_functions import with_cache
+from thunder_frontend._lookasides.checks import checks
+from thunder_frontend._lookasides.control_flow import OPERATORS, WHILE_LOOP, choose
+from thunder_frontend._lookasides.distributed_calls import REFUSED_COLLECTIVES
+from thunder_frontend._lookasides.draws import Draws
+from thunder_frontend._lookasides.identities import identities
+from thunder_frontend._lookasides.module_lookasides import ModuleLookasides
+from thunder_frontend._lookasides.old_constructors import of_old_constructors
+from thunder_frontend._lookasides.open_numbers import OpenNumbers
+from thunder_frontend._lookasides.other_transforms import compiled_by_torch, leave_uncompiled, transforms
+from thunder_frontend._lookasides.own_operations import in_place_of, own_operation
+from thunder_frontend._lookasides.seeds import Seeds
+from thunder_frontend._torch_versions import FUNCTION_APPLY
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.kinds import held_by_class
+from thunder_guards.own_code import package_of
+from thunder_interpreter import Interpreted
+from thunder_tracing.tensors.constants import variable
+from thunder_tracing.tensors.foreach import of_lists
+from thunder_tracing.tensors.metadata_calls import reduced
+
+CHECKPOINT, SAVED_TENSORS_HOOKS = torch.utils.checkpoint.checkpoint, torch.autograd.graph.saved_tensors_hooks
+RECORD_FUNCTION = torch.autograd.profiler.record_function
+PROFILERS = (
+    torch.profiler.profile.__enter__, torch.profiler.profile.start, torch.profiler._KinetoProfile.start,  # type: ignore[attr-defined]
+    torch.autograd.profiler.profile.__enter__, torch.autograd.profiler.emit_nvtx.__enter__,
+    torch.autograd.profiler.emit_itt.__enter__,
+)  # fmt: skip
+ASK_FOR_OVERRIDES = (
+    torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic,
+)  # fmt: skip
+AUTOGRAD_GRAD, AUTOGRAD_BACKWARD = torch.autograd.grad, torch.autograd.backward
+L1_LOSS = torch.nn.functional.l1_loss
+TORCH_COMPILE = torch.compile
+
+
+def lookasides(acquisition: Any) -> list[Any]:
+    """Return what is run in place of which callables.
+
+    Args:
+        acquisition: does what they do in a program.
+
+    Returns:
+        a table of replacements, and functions that return the replacement of a callable that is not in it, or ``None``.
+    """
+    table = {
+        **(_of_open_numbers(acquisition) if acquisition.opens else {}),
+        **ModuleLookasides(acquisition).lookasides(),
+        **_of_autograd(acquisition),
+        **_of_capture(acquisition),
+        **_of_overrides(acquisition),
+        **checks(acquisition),
+        **_of_single_functions(acquisition),
+        **of_old_constructors(acquisition),
+        **transforms(acquisition),
+        **Seeds(acquisition).lookasides(),
+        **Draws(acquisition).lookasides(),
+        **acquisition.inference_modes.lookasides(),
+        **identities(acquisition),
+        **_of_control_flow(acquisition),
+        **_of_executors(acquisition),
+        **REFUSED_COLLECTIVES,
+    }
+    return [
+        table,
+        *[
+            functools.partial(p, acquisition)
+            for p in (own_operation, _compiled_before, with_cache, of_lists, _handed_on)
+        ],
+    ]
+
+
+def _of_open_numbers(acquisition: Any) -> dict[Any, Any]:
+    table = OpenNumbers(acquisition).lookasides()
+    return table | {function: _with_all_arguments(acquisition, function) for function in table if is_replaced(function)}
+
+
+def _of_autograd(acquisition: Any) -> dict[Any, Any]:
+    def backward(
+        tensors: Any,
+        grad_tensors: Any = None,
+        retain_graph: Any = None,
+        create_graph: bool = False,
+        *rest: Any,
+        **kwargs: Any,
+    ) -> None:
+        acquisition.inner_backward(tensors, grad_tensors, retain_graph, create_graph, kwargs.get("inputs"))
+
+    return {
+        AUTOGRAD_GRAD: acquisition.autograd_grad,
+        AUTOGRAD_BACKWARD: backward,
+        FUNCTION_APPLY: acquisition.custom_functions.apply,
+        SAVED_TENSORS_HOOKS.__enter__: _no_saved_tensors_hooks,
+        SAVED_TENSORS_HOOKS.__exit__: _no_saved_tensors_hooks,
+        CHECKPOINT: Interpreted(module_calls.checkpoint),
+        module_calls.enter_checkpoint: acquisition.enter_checkpoint,
+        module_calls.leave_checkpoint: acquisition.leave_checkpoint,
+    }
+
+
+def _no_saved_tensors_hooks(hooks: Any, *exception: Any) -> None:
+    if not isinstance(hooks, torch.autograd.graph.save_on_cpu):  # which changes where values are kept, and no value
+        raise AcquisitionError(
+            "saved_tensors_hooks inside of a compiled program are not called, for the program itself decides what to "
+            "save; enter them around the call of the compiled function"
+        )
+
+
+def _of_capture(acquisition: Any) -> dict[Any, Any]:
+    """What libraries ask, and ask for, where something captures or compiles their program as a whole."""
+
+    def compiling() -> bool:
+        acquisition.asked_about_capture = True
+        return acquisition.tells  # type: ignore[no-any-return]
+
+    return {
+        torch.compiler.is_compiling: compiling,
+        torch.compiler.is_dynamo_compiling: compiling,
+        module_calls.is_acquired: lambda: True,
+        TORCH_COMPILE: leave_uncompiled,
+        _push_mode: _no_dispatch_modes,
+        RECORD_FUNCTION.__enter__: lambda self: self,  # what happens when a program is acquired is not its profile
+        RECORD_FUNCTION.__exit__: lambda self, *exception: None,
+        **dict.fromkeys(PROFILERS, _no_profilers),
+    }
+
+
+def _of_overrides(acquisition: Any) -> dict[Any, Any]:
+    """Whether operations are somebody else's: code of PyTorch's that is interpreted is to go its way on plain tensors.
+
+    It is interpreted where somebody replaced what it calls.
+    """
+
+    def answer(original: Any) -> Any:
+        return lambda *args: not acquisition.goes_beneath and original(*args)
+
+    return {f: answer(f) for f in ASK_FOR_OVERRIDES}
+
+
+def _no_profilers(profiler: Any) -> None:
+    raise AcquisitionError(
+        f"{type(profiler).__name__}, started inside of a compiled program, would profile how it is acquired; start it "
+        "around the call of the compiled function"
+    )
+
+
+def _no_dispatch_modes(mode: Any) -> None:
+    raise AcquisitionError(
+        f"{type(mode).__name__}, a TorchDispatchMode, inside of a compiled program would not see the "
+        "operations that its calls run; enter it around the call of the compiled function"
+    )
+
+
+def _of_single_functions(acquisition: Any) -> dict[Any, Any]:
+    def number_of_steps(step: Any) -> Any:
+        """Return the number of steps of an optimizer in the precision of Python's numbers, which eager makes of it."""
+        if not isinstance(step, torch.Tensor):
+            return step
+        with torch._C.DisableTorchFunction():
+            return acquisition(torch.Tensor.to, (step, torch.float64), {})
+
+    return {
+        _get_value: number_of_steps,
+        torch.Tensor._make_subclass: acquisition.as_class,
+        torch.nn.Parameter.__reduce_ex__: lambda self, protocol: reduced(acquisition, self, protocol),
+        transformer_encoders.ORIGINAL_QUESTION: transformer_encoders.is_causal_mask,
+        transformer_encoders.ORIGINAL_FORWARD: Interpreted(transformer_encoders.encode),
+        logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
+        functools.reduce: Interpreted(in_python.reduce),
+        print: acquisition.prints,
+        warnings.warn_explicit: acquisition.prints.warn,
+        torch.autograd.Variable: functools.partial(variable, acquisition),
+    }
+
+
+def _of_control_flow(acquisition: Any) -> dict[Any, Any]:
+    branches = Branches(acquisition)
+    return {**OPERATORS, choose: branches.cond, WHILE_LOOP: branches.while_loop}
+
+
+def _of_executors(acquisition: Any) -> dict[Any, Any]:
+    """What executors replace of functions written in Python."""
+    replaced = acquisition.replacements.items()
+    return {f: in_place_of(acquisition, symbol) for f, symbol in replaced if isinstance(f, types.FunctionType)}
+
+
+def _handed_on(acquisition: Any, function: Any) -> Any:
+    """Return what a call of PyTorch's own function does where what is handed on to tensors is not that call.
+
+    Somebody replaced it, and it is found no more, as somebody else kept it; or PyTorch hands on only a part.
+    """
+    loses = function is L1_LOSS and function not in acquisition.interprets  # of which PyTorch hands on no weights
+    return _with_all_arguments(acquisition, function) if loses or is_replaced(function) else None
+
+
+def _with_all_arguments(acquisition: Any, function: Any) -> Any:
+    """Return what a call of one of PyTorch's functions does, whatever of it PyTorch would hand on to tensors."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            return acquisition(function, args, kwargs)
+
+    return called
+
+
+def _compiled_before(acquisition: Any, function: Any) -> Any:
+    """Return what a function was compiled from, by Thunder or by PyTorch: it becomes part of this program."""
+    compiles = held_by_class(type(function), "compiles")
+    ours = type(compiles) is types.FunctionType and package_of(compiles.__module__) == "thunder_frontend"
+    inner = compiles(function) if ours else compiled_by_torch(function)
+    if inner is None:
+        return None
+    if acquisition.world.source_of(function) is not None:
+        acquisition.world.hold(inner, getattr(function, "__name__", "compiled"))
+    return Interpreted(inner)
+
+
+__all__ = ["lookasides"]

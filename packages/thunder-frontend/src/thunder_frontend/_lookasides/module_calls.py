@@ -1,0 +1,117 @@
+"""What is interpreted in place of ``nn.Module.__call__`` and of ``torch.utils.checkpoint.checkpoint``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
+GLOBAL_HOOKS = (
+    "_global_backward_pre_hooks",
+    "_global_backward_hooks",
+    "_global_forward_hooks",
+    "_global_forward_pre_hooks",
+)
+IMPLEMENTATIONS = ("_call_impl", "_compiled_call_impl")
+"""What a call of a module runs: the second, if it is set, which ``Module.compile`` does."""
+MODULES = torch.nn.modules.module
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A call of a module that was answered without running it."""
+
+    result: Any
+
+
+def has_hooks(module: torch.nn.Module) -> bool:
+    """Whether calling a module means calling hooks, of its own or of all modules."""
+    own = module.__dict__
+    return any([own[h] for h in HOOKS]) or any([getattr(MODULES, h) for h in GLOBAL_HOOKS])
+
+
+def may_matter(hooks: str) -> bool:
+    """Whether hooks of a kind, if there are any, do something: those of the backward need gradients for that."""
+    return "backward" not in hooks or torch.is_grad_enabled()
+
+
+def runs_forward_alone(module: torch.nn.Module) -> bool:
+    """Whether calling a module means calling its ``forward`` and nothing else; the acquisition answers."""
+    raise RuntimeError(f"{type(module).__name__} is called outside of an acquisition")
+
+
+def begin_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Begin a call of a module, or answer it; the acquisition answers."""
+    raise RuntimeError(f"{type(module).__name__} is called outside of an acquisition")
+
+
+def end_module(run: Any, result: Any) -> Any:
+    """End a call of a module that :func:`begin_module` began; the acquisition answers."""
+    raise RuntimeError(f"a module is left outside of an acquisition ({run})")
+
+
+def call_module(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """Call a module as ``nn.Module.__call__`` does."""
+    run = begin_module(self, args, kwargs)
+    if run.__class__ is Again:
+        return run.result
+    if runs_forward_alone(self):
+        result = self.forward(*args, **kwargs)
+    else:
+        before = enter_hooks(self)
+        try:
+            implementation: Any = self._compiled_call_impl
+            if implementation is None:
+                implementation = self._call_impl
+            result = implementation(*args, **kwargs)
+        finally:
+            leave_hooks(before)
+    if run is not None:
+        end_module(run, result)
+    return result
+
+
+def is_acquired() -> bool:
+    """Return whether the call of this function is part of a program that is being acquired; an acquisition says yes."""
+    return False
+
+
+def enter_hooks(module: torch.nn.Module) -> Any:
+    """Begin a call of a module with its hooks; the acquisition answers."""
+    raise RuntimeError(f"the hooks of {type(module).__name__} are called outside of an acquisition")
+
+
+def leave_hooks(before: Any) -> None:
+    """End what :func:`enter_hooks` began; the acquisition answers."""
+    raise RuntimeError(f"the hooks of a module are left outside of an acquisition ({before})")
+
+
+def enter_checkpoint() -> Any:
+    """Begin a region that is computed again in the backward program; the acquisition answers."""
+    raise RuntimeError("a checkpoint is entered outside of an acquisition")
+
+
+def leave_checkpoint(before: Any) -> None:
+    """End the region that :func:`enter_checkpoint` began; the acquisition answers."""
+    raise RuntimeError(f"a checkpoint is left outside of an acquisition ({before})")
+
+
+def checkpoint(
+    function: Any,
+    *args: Any,
+    use_reentrant: Any = None,
+    preserve_rng_state: bool = True,
+    context_fn: Any = None,
+    determinism_check: Any = None,
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Call ``function`` as ``torch.utils.checkpoint.checkpoint`` does: what it computes is not saved."""
+    before = enter_checkpoint()
+    try:
+        return function(*args, **kwargs)
+    finally:
+        leave_checkpoint(before)

@@ -1,0 +1,118 @@
+"""What is run in place of the methods of ``nn.Module``: shortcuts past what they do in Python, which guard the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from thunder_frontend._lookasides import module_calls
+from thunder_frontend._lookasides.lazy_modules import INFER, infer_parameters
+from thunder_frontend._lookasides.module_calls import (
+    GLOBAL_HOOKS,
+    HOOKS,
+    IMPLEMENTATIONS,
+    MODULES,
+    call_module,
+    has_hooks,
+    may_matter,
+    runs_forward_alone,
+)
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.sources import held
+from thunder_interpreter import Interpreted
+
+OF_ALL_MODULES = held(MODULES.__dict__, MODULES.__name__)
+MODULE_GETATTR, MODULE_CALL = torch.nn.Module.__getattr__, torch.nn.Module._wrapped_call_impl
+MODULE_CALL_IMPL = torch.nn.Module._call_impl
+BACKWARD_HOOK = torch.utils.hooks.BackwardHook
+TABLES = ("_parameters", "_buffers", "_modules")
+
+
+class ModuleLookasides:
+    """Stands in for the methods of modules.
+
+    Args:
+        calls: the acquisition.
+    """
+
+    def __init__(self, calls: Any) -> None:
+        self._calls = calls
+        self._world = calls.world
+
+    def lookasides(self) -> dict[Any, Any]:
+        """Return what is run in place of which functions."""
+        return {
+            MODULE_GETATTR: self._getattr,
+            MODULE_CALL: Interpreted(call_module),
+            runs_forward_alone: self._runs_forward_alone,
+            module_calls.begin_module: self._calls.begin_module,
+            module_calls.end_module: self._calls.end_module,
+            module_calls.enter_hooks: self._enter_hooks,
+            module_calls.leave_hooks: self._leave_hooks,
+            BACKWARD_HOOK: self._calls.module_hooks,
+            INFER: infer_parameters(self._calls),
+        }
+
+    def _getattr(self, module: torch.nn.Module, name: str) -> Any:
+        own = module.__dict__
+        for table in TABLES:
+            held_in = own.get(table)
+            if held_in is not None and name in held_in:
+                return self._table_item(module, table, held_in, name)
+        if self._world.source_of(module) is not None:
+            containers = self._world.containers
+            for table in TABLES:
+                if table in own:
+                    containers.membership(containers.table(module, table), name, False)
+        raise AttributeError(f"'{type(module).__name__}' object has no attribute '{name}'")
+
+    def _table_item(self, module: torch.nn.Module, table: str, held_in: dict[str, Any], name: str) -> Any:
+        world = self._world
+        source = world.source_of(module)
+        if source is None or world.journal.written_at(held_in, "item", name) or world.journal.wrote(held_in):
+            return world.stand_ins.of(held_in[name])
+        world.containers.table(module, table)
+        return world.read(source, "attribute", name, held_in[name], (held_in, name))
+
+    def _runs_forward_alone(self, module: torch.nn.Module) -> bool:
+        own, world = module.__dict__, self._world
+        not_full = own["_backward_hooks"] and not own["_is_full_backward_hook"]
+        not_full = not_full or MODULES._global_backward_hooks and not MODULES._global_is_full_backward_hook
+        if not_full and torch.is_grad_enabled():
+            raise AcquisitionError(
+                f"{type(module).__name__} has backward hooks of the old kind, which have no place in a compiled "
+                "program; use register_full_backward_hook"
+            )
+        if has_hooks(module):
+            return False
+        if any([name in own for name in IMPLEMENTATIONS]):
+            return False
+        if world.classes.lookup(type(module), "_call_impl") is not MODULE_CALL_IMPL:
+            return False
+        if world.classes.lookup(type(module), "_compiled_call_impl") is not None:
+            return False
+        source = world.source_of(module)
+        if source is not None:
+            here = held(own, f"{source}.__dict__")
+            world.own_dict(module, source)
+            for name in IMPLEMENTATIONS:
+                world.attributes.not_shadowed(module, name)
+            for name in filter(may_matter, HOOKS):
+                world.containers.empty_at(here, own, name)
+            for name in filter(may_matter, GLOBAL_HOOKS):
+                world.containers.empty_at(OF_ALL_MODULES, OF_ALL_MODULES.held, name)
+        return True
+
+    def _enter_hooks(self, module: torch.nn.Module) -> bool:
+        """PyTorch leaves out hooks that run whatever happens if it is told that something captures the program."""
+        before: bool = self._calls.tells
+        if module._forward_hooks_always_called or MODULES._global_forward_hooks_always_called:
+            self._calls.tells = False
+        return before
+
+    def _leave_hooks(self, before: bool) -> None:
+        self._calls.tells = before
+
+
+__all__ = ["ModuleLookasides"]

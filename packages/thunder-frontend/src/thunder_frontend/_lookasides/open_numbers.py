@@ -1,0 +1,179 @@
+"""Numbers that a program leaves open, in the hands of user code: what Python and PyTorch's C code would take apart."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.kinds import CONTAINERS
+from thunder_interpreter import DECLINED
+from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies, is_unknown, value_of
+from thunder_tracing.tensors.foreach import OF_LISTS
+from thunder_tracing.tensors.metadata_calls import SymbolicSize
+from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
+
+
+@functools.cache
+def functions_in_c() -> tuple[Any, ...]:
+    """Return PyTorch's functions and methods that are written in C, but for those of lists of tensors."""
+    places = (torch.Tensor, torch, torch.nn.functional, torch._C._nn, torch.special, torch.linalg, torch.fft)
+    found = {
+        id(f): f
+        for place in places
+        for f in map(place.__dict__.get, dir(place))
+        if isinstance(f, types.BuiltinFunctionType) and not f.__name__.startswith(OF_LISTS)
+    }
+    methods = [m for m in vars(torch._C.TensorBase).values() if isinstance(m, types.MethodDescriptorType)]
+    return (*found.values(), *methods)
+
+
+def fixed(key: Any) -> Any:
+    """Return a key with the values at hand of the open numbers in it, which the program gets fixed to."""
+    if isinstance(key, NumberProxy):
+        return key.fixed()
+    if type(key) in (tuple, SymbolicSize) and any([isinstance(item, (NumberProxy, tuple)) for item in key]):
+        return (tuple if type(key) is tuple else torch.Size)(map(fixed, key))
+    return key
+
+
+SMALL_INTEGERS = range(-5, 257)
+"""Integers of which Python has one object each."""
+
+
+def identical(a: Any, b: Any) -> bool:
+    """Return whether two values are one object in eager, which fixes open numbers where that depends on them."""
+    if a is b or not (isinstance(a, NumberProxy) or isinstance(b, NumberProxy)):
+        return a is b
+    kinds = [v.python_type if isinstance(v, NumberProxy) else type(v) for v in (a, b)]
+    return kinds == [int, int] and fixed(a) == fixed(b) and fixed(a) in SMALL_INTEGERS
+
+
+DIVISIONS = frozenset({
+    divmod, operator.truediv, operator.floordiv, operator.mod, operator.itruediv, operator.ifloordiv, operator.imod,
+})  # fmt: skip
+POWERS = frozenset({pow, operator.pow, operator.ipow})
+
+
+def compare_with_zero(fn: Any, args: Sequence[Any]) -> None:
+    """Let the program hold for open numbers that are all zero, or all not, where Python raises for zero.
+
+    Args:
+        fn: what is called; can be looked up.
+        args: with which operands.
+    """
+    if len(args) != 2:
+        return
+    left, right = args
+    if fn in DIVISIONS:
+        number = right
+    elif fn in POWERS and isinstance(right, (int, float, NumberProxy)) and not is_unknown(right):
+        number = left if value_of(right) < 0 else None
+    else:
+        return
+    if isinstance(number, NumberProxy) and not is_unknown(number):
+        _ = number != 0
+
+
+def refuse_open_numbers(shown: Iterable[Any]) -> None:
+    """Refuse to make text of containers with open numbers, which code in C would write as what stands for them.
+
+    Raises:
+        AcquisitionError: there is one; a program that does not leave the numbers open makes the text.
+    """
+    for value in shown:
+        if isinstance(value, (tuple, list, dict)) and any([isinstance(p, NumberProxy) for p in flat_proxies(value)]):
+            raise AcquisitionError(
+                f"the program makes text of a {type(value).__name__} with a number that is left open; make text of "
+                "the number itself, or do not mark the dimension as dynamic"
+            )
+
+
+class OpenNumbers:
+    """Stands in for callables that would take open numbers apart.
+
+    Args:
+        calls: the acquisition.
+    """
+
+    def __init__(self, calls: Any) -> None:
+        self._calls = calls
+
+    def lookasides(self) -> dict[Any, Any]:
+        """Return what is run in place of which callables in a program that leaves numbers open."""
+        table: dict[Any, Any] = {
+            isinstance: _is_instance,
+            float: self._to_float,
+            int: self._to_int,
+            len: self._length,
+            repr: _shown,
+            operator.is_: identical,
+            operator.is_not: lambda a, b: not identical(a, b),
+        }
+        table.update({function: self._with_open_numbers(function) for function in functions_in_c()})
+        return table
+
+    def _with_open_numbers(self, function: Any) -> Any:
+        """PyTorch's functions written in C fix open numbers when they take their arguments apart: go round that."""
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if any(isinstance(p, NumberProxy) for p in flat_proxies((args, kwargs))):
+                for given in (*args, *kwargs.values()):
+                    if isinstance(given, CONTAINERS):
+                        self._calls.world.unwatched.escapes(given)
+                with torch._C.DisableTorchFunction():
+                    return self._calls(function, args, kwargs)
+            return DECLINED
+
+        return called
+
+    def _is_tensors_own(self, function: Any, name: str, args: tuple[Any, ...]) -> bool:
+        """Whether PyTorch's own method does what a builtin asks of its one argument, a tensor; guard that."""
+        if len(args) != 1 or not isinstance(args[0], TracedTensor):
+            return False
+        self._calls.world.classes.operands(function, args)
+        return not is_replaced(name)
+
+    def _item(self, tensor: TracedTensor) -> Any:
+        with torch._C.DisableTorchFunction():
+            return self._calls(torch.Tensor.item, (tensor,), {})
+
+    def _to_float(self, *args: Any) -> Any:
+        number = self._item(args[0]) if self._is_tensors_own(float, "__float__", args) else None
+        if number is not None and not isinstance(number, NumberProxy):
+            return float(number)
+        if number is None:
+            number = args[0] if len(args) == 1 and isinstance(args[0], (IntegerProxy, FloatProxy)) else None
+        if number is None:
+            return DECLINED
+        return number / 1 if isinstance(number, (IntegerProxy, BoolProxy)) else number
+
+    def _to_int(self, *args: Any, **kwargs: Any) -> Any:
+        if self._is_tensors_own(int, "__int__", args) and args[0].numel() == 1:
+            with torch._C.DisableTorchFunction():
+                known = self._calls.known_value(args[0])
+                if known is not None:
+                    return int(known)
+                return self._calls.on_values(torch.Tensor.__int__, (self._calls.value(args[0]),), {})
+        if len(args) == 1 and isinstance(args[0], IntegerProxy):
+            return args[0]
+        return DECLINED
+
+    def _length(self, value: Any) -> Any:
+        own = self._is_tensors_own(len, "__len__", (value,))
+        if own and value._proxy.shape and isinstance(value._proxy.shape[0], NumberProxy):
+            return value._proxy.shape[0]
+        return DECLINED
+
+
+def _is_instance(value: Any, classes: Any) -> Any:
+    return isinstance(value.value, classes) if isinstance(value, NumberProxy) else DECLINED
+
+
+def _shown(value: Any) -> Any:
+    return repr(value.fixed()) if isinstance(value, NumberProxy) else DECLINED

@@ -1,0 +1,204 @@
+"""What a program reads of attributes: what is found on objects, classes, modules and tensors, and what is not."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from thunder_frontend._outside.class_reads import GIVEN_AS_THEY_ARE, class_of, is_mutable
+from thunder_guards import AttributeAbsentGuard, MembershipGuard
+from thunder_guards.journal import MISSING, is_slot
+from thunder_guards.kinds import CODE, is_of_library
+from thunder_guards.own_code import name_in
+from thunder_guards.sources import Source, held
+from thunder_ir import NumberProxy
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+if TYPE_CHECKING:
+    from thunder_frontend._outside.world import World
+
+OF_TYPES = frozenset({"__name__", "__qualname__"})
+"""What classes say of themselves, wherever it is kept."""
+
+
+class AttributeReads:
+    """Guards what attributes of outside objects are.
+
+    Args:
+        world: takes the guards.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._class_dicts: dict[int, type] = {}
+
+    def class_of_dict(self, container: Any) -> type | None:
+        """Return the class whose ``__dict__`` the program read as ``container``; ``None`` if it is no such thing."""
+        return self._class_dicts.get(id(container))
+
+    def found(self, obj: Any, name: str, value: Any) -> Any:
+        """Take in ``obj.name``, found without running Python code."""
+        if isinstance(obj, super):
+            self._world.classes.after(obj.__thisclass__, obj.__self_class__, name)  # type: ignore[attr-defined]
+            return value
+        if isinstance(obj, type):
+            return self._attribute_of_class(obj, name, value)
+        if isinstance(obj, types.ModuleType) and self._world.source_of(obj) is None:
+            self._world.know(obj, held(obj, name_in(vars(obj)) or "module"))
+        source = self._world.source_of(obj)
+        if source is None:
+            return self._class_of_own(obj, name, value)
+        if self._world.journal.written_at(obj, "attribute", name):
+            return value
+        if isinstance(obj, types.ModuleType):
+            self.class_of_module(obj)
+        if type(obj) is types.ModuleType or isinstance(obj, types.ModuleType) and is_of_library(name_in(vars(obj))):
+            if name not in obj.__dict__:
+                return self._world.read(source, "attribute", name, value)
+            return self._world.read(source, "attribute", name, value, (obj.__dict__, name))
+        self._world.classes.finds_attributes(type(obj))
+        own = getattr(obj, "__dict__", None)
+        if source.is_held and isinstance(own, dict):
+            self._world.own_dict(obj, source)
+        if name == "__dict__":
+            inside = held(value, f"{source}.__dict__") if source.is_held else Source(source, "attribute", name)
+            self._world.know(value, inside)
+            return value
+        if isinstance(own, dict) and name in own and not is_slot(obj, name):
+            self._world.classes.no_data_descriptor(type(obj), name)
+            slot = (own, name) if source.is_held and type(own) is dict else None
+            return self._world.read(source, "attribute", name, value, slot)
+        return self._found_on_class(obj, source, own, name, value)
+
+    def _attribute_of_class(self, cls: type, name: str, value: Any = None) -> Any:
+        if self._world.journal.written_at(cls, "attribute", name) or not is_mutable(cls):
+            return value
+        if name == "__dict__" and self._world.classes.is_outside(cls):
+            self._world.know(value, held(value, f"{cls.__qualname__}.__dict__"))
+            self._class_dicts[id(value)] = cls
+            return value
+        if name in OF_TYPES and isinstance(value, str) and self._world.classes.is_outside(cls):
+            return self._world.read(held(cls, cls.__qualname__), "attribute", name, value)
+        found = self._world.classes.lookup(cls, name)
+        if type(cls) is not type:
+            self._world.classes.finds_attributes(type(cls))
+            self._world.classes.lookup(type(cls), name)
+        return self._left_open(cls, name, found, value)
+
+    def _left_open(self, cls: type, name: str, found: Any, value: Any) -> Any:
+        """Return what stands for a number on a class, if it is left open and still what it was."""
+        return found if isinstance(found, NumberProxy) and not self._world.classes.wrote(cls, name) else value
+
+    def _class_of_own(self, obj: Any, name: str, value: Any = None) -> Any:
+        """Take in that an object of the program's own finds an attribute on its class."""
+        if is_mutable(type(obj)) and name not in getattr(obj, "__dict__", ()):
+            self._world.classes.finds_attributes(type(obj))
+            found = self._world.classes.lookup(type(obj), name)
+            return self._left_open(type(obj), name, found, value)
+        return value
+
+    def _found_on_class(self, obj: Any, source: Source, own: Any, name: str, value: Any) -> Any:
+        raw = self._world.classes.lookup(type(obj), name)
+        if raw is MISSING:
+            getter = self._world.classes.lookup(type(obj), "__getattr__")
+            if getter is MISSING and _computes_attributes(type(obj)):
+                return self._world.read(source, "attribute", name, value)
+            if getter is MISSING or isinstance(getter, types.FunctionType) and not isinstance(obj, types.ModuleType):
+                return value
+            if getter is dict.__getitem__:
+                return self._world.containers.item(obj, name, value)
+            return self._world.read(source, "attribute", name, value)
+        if isinstance(own, dict) and not isinstance(raw, types.MemberDescriptorType):
+            self._not_shadowed(obj, source, own, name)
+        if isinstance(raw, NumberProxy) or self._world.classes.wrote(type(obj), name):
+            return self._left_open(type(obj), name, raw, value)
+        if isinstance(value, types.MethodType):
+            self._world.know(value, Source(source, "attribute", name))
+        elif raw is not value and (not isinstance(raw, CODE) or isinstance(raw, types.GetSetDescriptorType)):
+            # a slot, or another descriptor written in C, computed the value
+            return self._world.read(source, "attribute", name, value)
+        return value
+
+    def missing(self, obj: Any, name: str) -> None:
+        """Take in that ``obj`` has no attribute ``name``."""
+        if isinstance(obj, type):
+            self._attribute_of_class(obj, name)
+            if type(obj) is not type:
+                self._world.classes.lookup(type(obj), "__getattr__")
+            return
+        source = self._world.source_of(obj)
+        if source is None and is_mutable(type(obj)):
+            self._class_of_own(obj, name)
+            self._world.classes.lookup(type(obj), "__getattr__")
+        if source is None or self._world.journal.written_at(obj, "attribute", name):
+            return
+        if isinstance(obj, types.ModuleType):
+            self.class_of_module(obj)
+        self._world.classes.finds_attributes(type(obj))
+        on_class = self._world.classes.lookup(type(obj), name)
+        self._world.classes.lookup(type(obj), "__getattr__")
+        own = getattr(obj, "__dict__", None)
+        if isinstance(own, dict) and not isinstance(on_class, types.MemberDescriptorType):
+            self._not_shadowed(obj, source, own, name)
+        elif isinstance(obj, types.ModuleType) or not hasattr(type(obj), "__getattr__"):
+            self._world.require(AttributeAbsentGuard(source, name), id(source), name, "absent")
+
+    def not_shadowed(self, obj: Any, name: str) -> None:
+        """Take in that an outside object has no attribute of its own of that name."""
+        source, own = self._world.source_of(obj), getattr(obj, "__dict__", None)
+        if source is not None and isinstance(own, dict) and name not in own and not isinstance(obj, type):
+            self._not_shadowed(obj, source, own, name)
+
+    def _not_shadowed(self, obj: Any, source: Source, own: dict[str, Any], name: str) -> None:
+        if source.is_held:
+            self._world.own_dict(obj, source)
+            self._world.require_absent(source, own, (name,))
+        else:
+            inside = Source(source, "attribute", "__dict__")
+            self._world.require(MembershipGuard(inside, name, False), id(source), name, "absent")
+
+    def class_of_module(self, module: types.ModuleType) -> None:
+        """Guard the class of a module of the user's, which may be given another one."""
+        name = name_in(vars(module))
+        if not is_of_library(name):
+            self._world.part(module, name or "module", "type")
+
+    def found_on_tensor(self, tensor: TracedTensor, name: str, value: Any) -> Any:
+        """Take in an attribute that somebody gave to a tensor."""
+        source = tensor.source
+        if source is None or self._world.journal.written_at(tensor, "attribute", name) or name in tensor.OWN:
+            return value
+        return self._world.read(source, "attribute", name, value)
+
+    def given_by_class_of_tensor(self, tensor: TracedTensor, name: str, value: Any) -> Any:
+        """Take in an attribute that the class of a tensor has; return what the program shall see."""
+        if name in tensor.OWN:
+            return value
+        cls = class_of(tensor)
+        raw = self._world.classes.lookup(cls, name)
+        if type(raw) not in GIVEN_AS_THEY_ARE:
+            self.missing_on_tensor(tensor, name)
+        if cls is torch.Tensor or raw is self._world.classes.lookup(torch.Tensor, name):
+            return value
+        return raw.__get__(tensor, cls) if hasattr(type(raw), "__get__") else raw
+
+    def missing_on_tensor(self, tensor: TracedTensor, name: str) -> None:
+        """Take in that nobody gave an attribute of that name to a tensor."""
+        source = tensor.source
+        self._world.classes.lookup(class_of(tensor), name)
+        if source is not None and not self._world.journal.written_at(tensor, "attribute", name):
+            own = Source(source, "attribute", "__dict__")
+            self._world.require(MembershipGuard(own, name, False), str(source), name, "absent")
+
+
+def _computes_attributes(cls: type) -> bool:
+    """Whether code in C finds attributes of objects of a class that neither they nor their class have."""
+    return type(cls.__getattribute__) is types.WrapperDescriptorType and cls.__getattribute__ not in PLAIN
+
+
+PLAIN = (object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__, super.__getattribute__)
+"""What finds attributes of objects, classes, modules and of what comes after a class."""
+
+__all__ = ["AttributeReads"]

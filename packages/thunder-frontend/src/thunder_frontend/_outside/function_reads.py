@@ -1,0 +1,153 @@
+"""What a program reads of functions: code, what parameters are by default, their globals and their closures."""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Any
+
+from thunder_frontend._lookasides import module_calls
+from thunder_frontend._lookasides.beneath_torch import called_by_name
+from thunder_frontend._lookasides.native_code import is_of_torch, runs_natively
+from thunder_frontend._outside.class_reads import is_ours
+from thunder_guards import MembershipGuard
+from thunder_guards.journal import is_empty
+from thunder_guards.sources import Source, held
+
+if TYPE_CHECKING:
+    from thunder_frontend._outside.world import World
+
+BUILTINS = builtins.__dict__
+OWN = module_calls.__dict__
+
+
+class FunctionReads:
+    """Guards what functions are made of.
+
+    Args:
+        world: takes the guards.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._cells: set[int] = set()  # of outside functions: functions that the program makes may read them, too
+        self._codes: dict[int, Any] = {}
+        self._native: set[Any] = set()
+        self._found_in: dict[int, Source] = {}
+        """The way to each cell that was read, by its ``id``: what is found by one way is guarded once."""
+
+    def entered(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Take in what a function that is about to run is made of; pass it the tensors among its defaults."""
+        code = function.__code__
+        if id(code) not in self._codes:
+            self._codes[id(code)] = code
+            self._unshadowed_builtins(function)
+        if args:
+            self._world.classes.entered(function, args)
+        if self._world.source_of(function) is None:
+            return
+        self._cells.update([id(cell) for cell in function.__closure__ or ()])
+        if not is_ours(function):
+            self.made_of(function, len(args) + len(kwargs) < code.co_argcount + code.co_kwonlyargcount)
+            if function.__defaults__ is not None or function.__kwdefaults__ is not None:
+                self._defaults(function, args, kwargs)
+
+    def made_of(self, function: Any, needs_defaults: bool = False) -> None:
+        """Guard the code of a function, and what its parameters are by default; that nothing is, if they need it."""
+        self._world.part(function, function.__qualname__, "__code__")
+        if needs_defaults or function.__defaults__ is not None or function.__kwdefaults__ is not None:
+            self._world.part(function, function.__qualname__, "__defaults__")
+            self._world.part(function, function.__qualname__, "__kwdefaults__")
+
+    def called_as_it_is(self, function: Any) -> None:
+        """Guard what a function is made of that is not interpreted; of PyTorch's, what they call by name, too."""
+        self.made_of(function)
+        if function.__code__ in self._native or not is_of_torch(function) or not runs_natively(function):
+            return
+        self._native.add(function.__code__)
+        for place, name, value in called_by_name(function):
+            if place is function.__globals__:
+                self.global_(place, name, value)
+            elif name in place.__dict__:
+                self._world.attributes.found(place, name, value)
+            else:
+                self._world.know(place, held(place, place.__name__))
+                self._world.attributes.not_shadowed(place, name)
+
+    def cell(self, function: Any, name: str, value: Any) -> Any:
+        """Take in what a closure of an outside function holds."""
+        cell = _cell(function, name)
+        if not self._is_read(function, cell):
+            return value
+        source = self._found_in.get(id(cell))
+        if source is None:
+            source = self._found_in[id(cell)] = held(cell, name)
+        return self._world.read(source, "cell", name, value)
+
+    def missing(self, function: Any, name: str) -> None:
+        """Take in that a variable of a closure of an outside function has no value."""
+        cell = _cell(function, name)
+        if self._is_read(function, cell):
+            self._world.know(cell, held(cell, name))
+            self._world.answers.result_of(is_empty, (cell,), True)
+
+    def is_outside(self, cell: Any) -> bool:
+        """Whether a cell is in the closure of an outside function."""
+        return id(cell) in self._cells
+
+    def global_(self, scope: dict[str, Any], name: str, value: Any) -> Any:
+        """Take in a global of an interpreted function."""
+        if scope is OWN or self._world.journal.written_at(scope, "item", name):
+            return value
+        if scope is BUILTINS:
+            return self._world.read(held(BUILTINS, "builtins"), "item", name, value, (BUILTINS, name))
+        source = self._world.source_of(scope)
+        if source is None:
+            source = held(scope, f"globals of {scope.get('__name__', '?')}")
+            self._world.know(scope, source)
+        if name not in scope:
+            self._world.require(MembershipGuard(source, name, False), id(scope), name, "absent")
+            return value
+        return self._world.read(source, "item", name, value, (scope, name))
+
+    def missing_global(self, scope: dict[str, Any], name: str) -> None:
+        """Take in that neither the globals of an interpreted function nor the builtins have a name."""
+        for names, what in ((scope, f"globals of {scope.get('__name__', '?')}"), (BUILTINS, "builtins")):
+            if names is not OWN and not self._world.journal.written_at(names, "item", name):
+                self._world.require(MembershipGuard(held(names, what), name, False), id(names), name, "absent")
+
+    def _is_read(self, function: Any, cell: Any) -> bool:
+        """Whether a cell is outside, and not what the program wrote to it."""
+        outside = self._world.source_of(function) is not None or self.is_outside(cell)
+        return outside and not self._world.journal.written_at(cell, "cell", None)
+
+    def _unshadowed_builtins(self, function: Any) -> None:
+        scope = function.__globals__
+        if scope is OWN or is_ours(function):
+            return
+        source = held(scope, f"globals of {scope.get('__name__', '?')}")
+        for name in function.__code__.co_names:
+            if name in BUILTINS and name not in scope:
+                self._world.require(MembershipGuard(source, name, False), id(scope), name, "absent")
+
+    def _defaults(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        world = self._world
+        code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__ or {}
+        world.know(defaults, held(defaults, f"{function.__qualname__}.__defaults__"))
+        world.know(named, held(named, f"{function.__qualname__}.__kwdefaults__"))
+        first = code.co_argcount - len(defaults)
+        for index in range(max(len(args), first), code.co_argcount):
+            name = code.co_varnames[index]
+            if index < code.co_posonlyargcount:
+                args.append(world.containers.item(defaults, index - first, defaults[index - first]))
+            elif name not in kwargs:
+                kwargs[name] = world.containers.item(defaults, index - first, defaults[index - first])
+        for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
+            if name in named and name not in kwargs:
+                kwargs[name] = world.containers.item(named, name, named[name])
+
+
+def _cell(function: Any, name: str) -> Any:
+    return function.__closure__[function.__code__.co_freevars.index(name)]
+
+
+__all__ = ["BUILTINS", "OWN", "FunctionReads"]

@@ -1,0 +1,135 @@
+"""What programs leave open: sizes and numbers that are marked, or differed from an earlier call's; what they replace.
+
+Sizes and the numbers among the arguments are left open with ``cache="symbolic values"``, and with ``cache="auto"`` once
+they were seen to change. A number that the
+program itself sets to another one, such as a counter of calls, is left open in any case, from the second program on, as
+is which object it finds where it puts another: a program that fixed them would serve no other call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from thunder_guards import same_value
+from thunder_guards.sources import Place, Source
+
+
+def mark_dynamic(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tensor:
+    """Mark dimensions of a tensor as ones that will change from call to call; return the tensor.
+
+    With ``cache="symbolic values"`` one program serves all sizes of them that meet the constraints it recorded. The
+    mark that ``torch._dynamo.mark_dynamic`` leaves counts as well. What is not marked is left open from the second size
+    on that a program is compiled for.
+
+    Args:
+        tensor: an argument of a compiled function.
+        dims: which, counted from the front or, if negative, from the back.
+
+    Returns:
+        the tensor itself.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import cache_misses, jit, mark_dynamic
+        >>> compiled = jit(lambda x: x.sum() / x.shape[0], cache="symbolic values")
+        >>> [compiled(mark_dynamic(torch.ones(n), 0)).item() for n in (2, 3, 4)], cache_misses(compiled)
+        ([1.0, 1.0, 1.0], 1)
+    """
+    marked = {d % tensor.dim() for d in ([dims] if isinstance(dims, int) else dims)}
+    tensor._dynamo_dynamic_indices = getattr(tensor, "_dynamo_dynamic_indices", set()) | marked  # type: ignore[attr-defined]
+    return tensor
+
+
+def dynamic_dims(tensor: torch.Tensor) -> frozenset[int]:
+    """Return the dimensions of a tensor that are marked as changing; sizes 0 and 1 are never left open."""
+    marked = getattr(tensor, "_dynamo_dynamic_indices", ())
+    return frozenset(d for d in marked if d < tensor.dim() and tensor.shape[d] > 1)  # it may have lost some since
+
+
+NUMBERS = (int, float)
+
+
+class LeftOpen:
+    """Tells what a program is to leave open.
+
+    Args:
+        symbolic: whether sizes, and numbers among the arguments, are: ``cache="symbolic values"``.
+        follows: whether calls are compared; parameters of modules never are.
+        waits: whether nothing is left open until a program was made, and then what changed alone: ``cache="auto"``.
+    """
+
+    def __init__(self, symbolic: bool, follows: bool = True, waits: bool = False) -> None:
+        self.symbolic = symbolic
+        self._waits = waits
+        self._follows = follows
+        self._seen: dict[Any, Any] = {}
+        self._changing: dict[str, set[int]] = {}
+        self._exchanged: dict[Place, type] = {}
+
+    def __bool__(self) -> bool:
+        """Whether anything may be left open at all."""
+        return self.symbolic or self._waits or bool(self._exchanged)
+
+    def is_made(self) -> None:
+        """Take in that there is a program: from the next one on, what changed is left open."""
+        self.symbolic = self.symbolic or self._waits
+
+    def any_numbers(self) -> bool:
+        """Whether sizes or numbers may be left open."""
+        return self.symbolic or any([kind in NUMBERS for kind in self._exchanged.values()])
+
+    def any_changed(self) -> bool:
+        """Whether something is left open since it differed from an earlier call's, be it marked or not."""
+        return bool(self._exchanged) or any(self._changing.values())
+
+    def without_changing(self) -> LeftOpen | None:
+        """Return what leaves open no more than what is marked, for programs that cannot be had otherwise."""
+        return LeftOpen(symbolic=True, follows=False) if self.symbolic and not self._waits else None
+
+    def exchanged(self, places: Mapping[Place, type]) -> None:
+        """Take in where a program puts other numbers and objects than it finds."""
+        self._exchanged.update(places)
+
+    def dims(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
+        """Return the dimensions of a tensor that is found at ``source`` which are to be left open."""
+        if not self:
+            return frozenset()
+        if not self._follows or isinstance(tensor, torch.nn.Parameter) or not source.is_of_the_call():
+            return dynamic_dims(tensor)
+        place, shape = f"{source} {tensor.dim()}", tuple(tensor.shape)
+        changing = self._changing.setdefault(place, set())
+        changing.update([d for d, before in enumerate(self._seen.get(place, shape)) if before != shape[d]])
+        self._seen[place] = shape
+        if not self.symbolic:
+            return frozenset()
+        return dynamic_dims(tensor) | frozenset([d for d in changing if shape[d] > 1])
+
+    def argument(self, value: float, source: Source) -> bool:
+        """Whether to leave open a number among the arguments of the call."""
+        if not self._waits:
+            return self.symbolic
+        place = str(source)
+        before = self._seen.setdefault(place, value)
+        if type(before) is not type(value) or not same_value(before, value):
+            self._changing.setdefault(place, set()).add(0)
+        return self.symbolic and bool(self._changing.get(place)) and value not in (0, 1)
+
+    def number(self, value: float, source: Source) -> bool:
+        """Whether to leave open a number that is found at ``source``, beside the arguments of the call."""
+        place = source.place
+        if place is None or self._exchanged.get(place) in NUMBERS:
+            return place is not None
+        if bool(self) and self._follows and not same_value(self._seen.setdefault(place, value), value):
+            if not self.symbolic:
+                return False
+            self._exchanged[place] = type(value)
+            return True
+        return False
+
+    def is_exchanged(self, value: Any, source: Source) -> bool:
+        """Whether an object that is found at ``source`` is one of many that programs find and put there."""
+        place = source.place if self._exchanged and type(value) not in NUMBERS else None
+        return place is not None and self._exchanged.get(place) is type(value)

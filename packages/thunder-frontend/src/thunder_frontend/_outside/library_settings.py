@@ -1,0 +1,176 @@
+"""Settings of NumPy and PyTorch by which arithmetic raises and arrays are shown as text.
+
+What such a computation does is guarded by the settings as they are before the program changes them, if it does: within
+``np.errstate`` they are what they were outside, and what the program says.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from thunder_frontend._outside.class_reads import ARITHMETIC, BINARY
+from thunder_frontend._outside.queries import hashable_in
+from thunder_guards.kinds import NumPyScalar, is_array
+
+if TYPE_CHECKING:
+    from thunder_frontend._outside.world import World
+
+SETS_ERRORS = frozenset({"errstate", "seterr", "seterrcall"})
+SETS_TEXT = frozenset({"printoptions", "set_printoptions"})
+SHOWS = frozenset(
+    "array2string array_repr array_str savetxt __repr__ __str__ __format__ format_float_positional".split()
+)
+"""Functions and methods of NumPy that make text."""
+
+COMPUTES_NOTHING = SHOWS | frozenset(
+    "array asarray asanyarray ascontiguousarray zeros ones empty full arange eye zeros_like ones_like empty_like "
+    "full_like frombuffer fromiter copy copyto reshape ravel squeeze transpose swapaxes moveaxis expand_dims "
+    "broadcast_to broadcast_arrays atleast_1d atleast_2d concatenate stack vstack hstack split array_split item tolist "
+    "tobytes view fill take put sort argsort searchsorted where nonzero flatten repeat tile ndim shape size dtype "
+    "iinfo finfo result_type promote_types can_cast issubdtype isscalar isinf isnan isfinite array_equal __array__ "
+    "__reduce__ __reduce_ex__ __copy__ __deepcopy__ __len__ __iter__ __getitem__ __setitem__ geterr geterrcall "
+    "getbufsize get_printoptions".split()
+)
+"""Those of its functions and methods that cause no errors of arithmetic."""
+
+
+def errors_of_arithmetic() -> str:
+    """Return what NumPy does about each kind of error of arithmetic."""
+    return " ".join(sys.modules["numpy"].geterr().values())
+
+
+def called_on_errors() -> Any:
+    """Return what NumPy calls, or writes to, about errors of arithmetic."""
+    return sys.modules["numpy"].geterrcall()
+
+
+def text_of_arrays() -> str:
+    """Return how NumPy shows arrays."""
+    return str(sys.modules["numpy"].get_printoptions())
+
+
+def text_of_tensors() -> str:
+    """Return how PyTorch shows tensors."""
+    return str(vars(torch._tensor_str.PRINT_OPTS))
+
+
+class LibrarySettings:
+    """Guards settings of libraries.
+
+    Args:
+        world: takes the guards.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._known: set[Any] = set()
+
+    def called(self, fn: Any, owner: Any, args: Sequence[Any], kwargs: Mapping[str, Any], shows: bool = False) -> None:
+        """Take in what a call of C code, or of a function of NumPy, depends on, which is about to be made.
+
+        Args:
+            fn: what is called.
+            owner: the object that it is a method of, if it is one.
+            args, kwargs: its arguments.
+            shows: whether it makes text of them.
+        """
+        if "numpy" not in sys.modules:
+            return
+        name, ours = getattr(fn, "__name__", ""), _is_of_package(fn) or _is_of_numpy(owner)
+        if shows or ours and name in SHOWS | SETS_TEXT:
+            if ours or any(map(_holds_of_numpy, args)):
+                self._take(text_of_arrays)
+        elif ours and name in SETS_ERRORS:
+            self._errors()
+        elif ours and name not in COMPUTES_NOTHING or _computes(fn) and any(map(_holds_of_numpy, args)):
+            if errors_of_arithmetic not in self._known and _may_go_wrong(fn, args, kwargs):
+                self._errors()
+
+    def reached(self, value: Any) -> None:
+        """Take in what code that nobody watches may depend on, if it gets at NumPy, or at something of NumPy's."""
+        if "numpy" in sys.modules and (value is sys.modules["numpy"] or _is_of_numpy(value)):
+            self._errors()
+            self._take(text_of_arrays)
+
+    def shows_tensor(self) -> None:
+        """Take in how PyTorch shows tensors, which is about to be done."""
+        self._take(text_of_tensors)
+
+    def _errors(self) -> None:
+        self._take(errors_of_arithmetic)
+        if called_on_errors() is not None:
+            self._take(called_on_errors)
+        self._world.answers.warns()
+
+    def _take(self, query: Any) -> None:
+        if query not in self._known:  # what comes later is what the program makes of it
+            self._known.add(query)
+            if self._world.process.answers(query, (), query()):
+                self._world.answers.result_of(query, (), query())
+
+
+def _is_of_numpy(value: Any) -> bool:
+    return is_array(value) or isinstance(value, NumPyScalar)
+
+
+def _holds_of_numpy(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return any([_is_of_numpy(item) for item in value])
+    return _is_of_numpy(value)
+
+
+def _is_of_package(fn: Any) -> bool:
+    """Whether something that is called is one of NumPy's functions, written in C or in Python, or of their classes."""
+    module = fn.__globals__.get("__name__") if type(fn) is types.FunctionType else getattr(fn, "__module__", None)
+    return any([isinstance(m, str) and m.partition(".")[0] == "numpy" for m in (module, type(fn).__module__)])
+
+
+def _computes(fn: Any) -> bool:
+    """Whether a builtin or an operator computes with what it gets, or with what containers hold that it gets."""
+    return hashable_in(fn, OPERATORS) or getattr(fn, "__module__", None) in ("itertools", "_functools")
+
+
+def _may_go_wrong(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether arithmetic causes an error of arithmetic, or may, where it cannot be tried without any effect."""
+    if any([isinstance(a, torch.Tensor) for a in args]):
+        return False
+    numpy: Any = sys.modules["numpy"]
+    alone = hashable_in(fn, WITHOUT_EFFECTS) or getattr(fn, "__name__", "") in WITHOUT_EFFECTS_BY_NAME
+    alone = alone or type(fn) is numpy.ufunc and "O" not in "".join(fn.types[:1])
+    alone = alone or isinstance(fn, type) and issubclass(fn, numpy.generic)
+    if not alone or "out" in kwargs or not all(map(_is_plain, (*args, *kwargs.values()))):
+        return True
+    try:
+        with numpy.errstate(all="raise"):
+            fn(*args, **kwargs)
+    except FloatingPointError:
+        return True
+    except Exception:  # which the call raises, too
+        return False
+    return False
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether computations with a value run no code of the user's."""
+    if type(value) in (list, tuple):
+        return all(map(_is_plain, value))
+    cls = type(value)
+    return cls in PLAIN or cls.__module__ == "numpy"
+
+
+PLAIN = frozenset({bool, int, float, complex, str, type, type(None), torch.Size})
+OPERATORS = ARITHMETIC | {abs, round, divmod, pow, sum, math.prod}
+WITHOUT_EFFECTS = OPERATORS - {getattr(operator, f"i{n.strip('_')}") for n in BINARY}
+WITHOUT_EFFECTS_BY_NAME = frozenset(
+    "sum prod mean std var dot max min cumsum cumprod round astype clip linspace".split()
+)
+"""Functions and methods of NumPy that compute, and change nothing but what is given as ``out``."""
+
+__all__ = ["LibrarySettings"]

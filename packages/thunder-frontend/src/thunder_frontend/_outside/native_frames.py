@@ -1,0 +1,322 @@
+"""Python functions that code in C runs, which nobody interprets: all that they name is taken in.
+
+What such a function does is not seen, but what it can get at is told by its code: the globals, the variables of
+closures and the attributes that it names. Each of these that leads to something is guarded before the function runs,
+and where it may write is remembered.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import decimal
+import dis
+import functools
+import gc
+import sys
+import types
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from thunder_frontend._outside.class_reads import is_mutable
+from thunder_frontend._outside.native_callables import is_made_of_others
+from thunder_frontend._outside.queries import (
+    hashable,
+    is_asked_again,
+    is_question,
+    is_unwatchable,
+    reads_stream,
+    refuse,
+    varies,
+)
+from thunder_guards.journal import MISSING, contents_of
+from thunder_guards.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, is_value, items_of, pairs_of
+from thunder_guards.sources import held
+
+if TYPE_CHECKING:
+    from thunder_frontend._outside.world import World
+
+HOW_FAR = 5
+"""How many steps a function is looked for from what C code was given."""
+ADDED_TO = frozenset("append extend insert pop remove clear sort reverse update setdefault popitem add discard".split())
+FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+MANY = (None,) * 9
+"""Arguments of a function that may get any."""
+LOOKING = frozenset({"getattr", "hasattr", "vars", "setattr"})
+"""Builtins that take names of attributes as strings."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the code of a function names.
+
+    Args:
+        globals: that it reads.
+        attributes: that it reads.
+        written_globals: that it sets or deletes.
+        written_attributes, written_variables: likewise; of the variables, those that functions share.
+        changes_containers: whether it may change a container.
+    """
+
+    globals: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    written_globals: frozenset[str] = frozenset()
+    written_attributes: frozenset[str] = frozenset()
+    written_variables: frozenset[str] = frozenset()
+    changes_containers: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether the code may write anything."""
+        written = self.written_globals | self.written_attributes | self.written_variables
+        return bool(written) or self.changes_containers
+
+
+@functools.lru_cache(maxsize=1024)
+def names_of(code: types.CodeType) -> Names:
+    """Return what code names, that of the functions within it included."""
+    found: dict[str, set[str]] = {kind: set() for kind in KINDS.values()}
+    stores = False
+    for inner in _codes(code):
+        for instruction in dis.get_instructions(inner):
+            kind = KINDS.get(instruction.opname)
+            if kind is not None:
+                found[kind].add(instruction.argval)
+            stores |= instruction.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+        if LOOKING & found["globals"]:
+            found["attributes"] |= {c for c in inner.co_consts if isinstance(c, str)}
+    named = {kind: frozenset(names) for kind, names in found.items()}
+    return Names(**named, changes_containers=stores or bool(ADDED_TO & found["attributes"]))
+
+
+KINDS = {
+    **dict.fromkeys(("LOAD_GLOBAL", "LOAD_NAME"), "globals"),
+    **dict.fromkeys(("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"), "attributes"),
+    **dict.fromkeys(("STORE_GLOBAL", "DELETE_GLOBAL"), "written_globals"),
+    **dict.fromkeys(("STORE_ATTR", "DELETE_ATTR"), "written_attributes"),
+    **dict.fromkeys(("STORE_DEREF", "DELETE_DEREF"), "written_variables"),
+}
+"""Which names instructions give, by field of :class:`Names`."""
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+class NativeFrames:
+    """Guards what functions that C code runs may read.
+
+    Args:
+        world: takes the guards.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._entered: dict[tuple[Any, ...], list[Any]] = {}
+        self._functions: dict[types.CodeType, list[types.FunctionType]] = {}
+        self._called: dict[tuple[Any, int], Any] = {}
+
+    def entered(self, frame: types.FrameType, given: Sequence[Any]) -> list[str]:
+        """Take in what a function may read that C code is about to run.
+
+        Args:
+            frame: of the function.
+            given: what the C code was called with, and itself: it leads to the function.
+
+        Returns:
+            names of what it may call whose answer is another one each time.
+        """
+        world, code, scope = self._world, frame.f_code, frame.f_globals
+        names = names_of(code)
+        local = [frame.f_locals[n] for n in code.co_varnames[: _parameters(code)] if n in frame.f_locals]
+        world.journal.settle(is_over=False)
+        place = (code, *map(id, local))
+        if place in self._entered:
+            return []
+        if not names.writes:  # what was not written the first time may be the next time
+            self._entered[place] = local
+        reached = list(local)
+        for function in self._of(frame, [*local, *given]):
+            if world.source_of(function) is None:
+                world.know(function, held(function, function.__qualname__))
+            world.functions.entered(function, [*local] or [None], dict.fromkeys(code.co_varnames))
+            reached += self._closure(function, names)
+        for name in names.globals:
+            if name in scope:
+                reached.append(scope[name])
+                world.functions.global_(scope, name, scope[name])
+        for name in names.written_globals:
+            world.journal.expect("item", scope, name, scope.get(name, MISSING))
+        return self._follow(reached, names)
+
+    def called(self, callables: Sequence[Any], given: Sequence[Any], attributes: frozenset[str]) -> list[str]:
+        """Take in what callables in C may read, about to be called by code in C.
+
+        Args:
+            callables: with what they are made of.
+            given: what the code in C gets.
+            attributes: names that they may ask for.
+
+        Returns:
+            names of those whose answer is another one each time.
+        """
+        names = Names(attributes=attributes)
+        of_c = [fn for fn in callables if type(fn) is types.BuiltinFunctionType]
+        varying = [name for fn in of_c for name in self.calls(fn, names)]
+        return varying + self._follow([*given, *callables], names)
+
+    def calls(self, fn: Any, names: Names) -> list[str]:
+        """Take in what code in C answers such a function, about to be called with arguments that are not known.
+
+        Args:
+            fn: what is called.
+            names: what its caller may ask the answer for.
+
+        Returns:
+            its name, if its answer is another one each time.
+        """
+        owner = getattr(fn, "__self__", None)
+        owner, name = None if isinstance(owner, types.ModuleType) else owner, getattr(fn, "__name__", "")
+        if not hashable(fn) or (fn, id(owner)) in self._called:
+            return []
+        self._called[fn, id(owner)] = owner
+        if is_unwatchable(fn, owner) or reads_stream(name, owner) and self._world.source_of(owner) is not None:
+            refuse(name)
+        if varies(fn, owner, MANY):
+            return [name]
+        self._world.states.called(fn, owner, (), {})
+        asks_state = self._world.states.answers(fn, owner)
+        if asks_state or isinstance(owner, contextvars.ContextVar) or is_asked_again(fn, MANY) or is_question(fn, name):
+            return self._follow(self._answer_of(fn, owner, name, asks_state), names)
+        return []
+
+    def _answer_of(self, fn: Any, owner: Any, name: str, asks_state: bool) -> list[Any]:
+        """Ask a question without arguments, and guard the answer, if there is one; refuse one that takes arguments."""
+        try:
+            answer = fn()
+        except LookupError:  # a context variable without a value
+            self._world.answers.unset(owner)
+            return []
+        except TypeError:
+            refuse(name)
+        if asks_state:
+            self._world.states.answered(owner, name, (), answer)
+        else:
+            self._world.answers.result_of(fn, (), answer)
+        return [answer]
+
+    def _of(self, frame: types.FrameType, given: Sequence[Any]) -> list[types.FunctionType]:
+        """Return the functions that the frame may be of: those of its code that can be found."""
+        code = frame.f_code
+        if code.co_name.startswith("<") and code.co_name != "<lambda>":
+            return []  # of a comprehension or an expression: what it names, the function around it does
+        found = self._functions.get(code)
+        if found is None:
+            found = _leading_to(code, given)
+            if not found:
+                found = [f for f in gc.get_referrers(code) if type(f) is types.FunctionType]
+            self._functions[code] = found
+        return found
+
+    def _closure(self, function: types.FunctionType, names: Names) -> Iterator[Any]:
+        world = self._world
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            contents = contents_of(cell)
+            if name in names.written_variables:
+                world.journal.expect("cell", cell, None, contents)
+            if contents is not MISSING:
+                yield contents
+                world.functions.cell(function, name, contents)
+
+    def _follow(self, reached: list[Any], names: Names) -> list[str]:
+        """Take in the attributes of those names, of what the function gets at, and of what these are."""
+        seen: dict[int, Any] = {}
+        varying = []
+        while reached:
+            value = reached.pop()
+            if id(value) in seen or type(value) in NOTHING_INSIDE or isinstance(value, torch.Tensor):
+                continue
+            seen[id(value)] = value
+            self._world.settings.reached(value)
+            if value is decimal.Decimal or isinstance(value, (decimal.Decimal, decimal.Context)):
+                self._world.answers.computes_decimals((value,))
+            if isinstance(value, CONTAINERS):
+                reached += self._within(value, names)
+            elif not is_value(value) or self._world.source_of(value) is not None:
+                reached += self._attributes(value, names)
+            if isinstance(value, weakref.ref):
+                self._world.answers.result_of(value, (), value())
+            elif is_made_of_others(value):
+                varying += self._world.native_callables.found([(None, "", value)], ())
+            elif isinstance(value, FUNCTIONS) and varies(value, getattr(value, "__self__", None), MANY):
+                varying.append(value.__name__)
+        return varying
+
+    def _within(self, container: Any, names: Names) -> list[Any]:
+        if container is sys.modules:  # each import changes it, and hardly ever what a function looks up there
+            return []
+        if self._world.source_of(container) is not None:
+            self._world.containers.contents(container)
+            if names.changes_containers and not isinstance(container, (tuple, frozenset, types.MappingProxyType)):
+                self._world.journal.expect("container", container, None, None)
+        return [v for _, v in pairs_of(container)] if isinstance(container, DICTS) else items_of(container)
+
+    def _attributes(self, value: Any, names: Names) -> Iterator[Any]:
+        world = self._world
+        for name in names.attributes:
+            found = _found(value, name)
+            if found is not MISSING and not isinstance(found, property):
+                world.attributes.found(value, name, found)
+                yield found
+        own = getattr(value, "__dict__", None)
+        if world.source_of(value) is not None and isinstance(own, dict) and not isinstance(value, CODE):
+            for name in names.written_attributes:
+                world.journal.expect("attribute", value, name, own.get(name, MISSING))
+
+
+def _parameters(code: types.CodeType) -> int:
+    flags = code.co_flags
+    return code.co_argcount + code.co_kwonlyargcount + bool(flags & 4) + bool(flags & 8)
+
+
+def _leading_to(code: types.CodeType, given: Sequence[Any]) -> list[types.FunctionType]:
+    """Return the functions of some code that are among objects, their classes, or what these hold."""
+    found: dict[int, types.FunctionType] = {}
+    seen: set[int] = set()
+    here: list[Any] = [*given, *map(type, given)]
+    for _ in range(HOW_FAR):
+        further: list[Any] = []
+        for value in here:
+            if type(value) is types.FunctionType:
+                if value.__code__ is code:
+                    found[id(value)] = value
+                further += [contents_of(cell) for cell in value.__closure__ or ()]
+            elif isinstance(value, type):
+                further += [raw for cls in value.__mro__ if is_mutable(cls) for raw in vars(cls).values()]
+            elif type(value) not in NOTHING_INSIDE and not isinstance(value, (types.ModuleType, types.CodeType)):
+                further += gc.get_referents(value)
+        here = [value for value in further if id(value) not in seen]
+        seen.update(map(id, here))
+        if found:
+            break
+    return list(found.values())
+
+
+def _found(value: Any, name: str) -> Any:
+    """Return an attribute that is found without running any code of the user's; a property or the like as it is."""
+    own = getattr(value, "__dict__", None)
+    if isinstance(own, (dict, types.MappingProxyType)) and name in own:
+        return own[name]
+    owners: tuple[Any, ...] = type(value).__mro__
+    if isinstance(value, type):
+        owners = (*type.__dict__["__mro__"].__get__(value), *owners)
+    raw = next((cls.__dict__[name] for cls in owners if name in cls.__dict__), MISSING)
+    if isinstance(raw, (types.MemberDescriptorType, types.FunctionType, classmethod, staticmethod)):
+        return getattr(value, name, MISSING)
+    return raw

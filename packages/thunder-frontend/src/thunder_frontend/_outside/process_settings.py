@@ -1,0 +1,119 @@
+"""PyTorch's settings that a program changes: it has them while it is acquired, and each call leaves them as it does."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from thunder_frontend._outside.queries import refuse
+from thunder_guards import AUTOCAST_DEVICES
+from thunder_guards.own_code import name_in, package_of
+from thunder_guards.settings import SETTINGS, Setting, settings_as_text, settings_now, text_of
+
+if TYPE_CHECKING:
+    from thunder_frontend._outside.world import World
+
+Values = list[tuple[Setting, Any]]
+SETS = re.compile("_?(set|use|enable|disable|allow|detect)_.*|.*flags|detect_anomaly|__set__|__setattr__")
+"""How functions and classes of PyTorch are called that change settings."""
+OF_GRAD_MODE = frozenset({"set_grad_enabled", "enable_grad", "_set_grad_enabled"})
+"""Those of them that change what every program is compiled for."""
+
+OF_AUTOCAST = {
+    "set_autocast_dtype": (torch.get_autocast_dtype, tuple([(kind,) for kind in AUTOCAST_DEVICES])),
+    "set_autocast_cache_enabled": (torch.is_autocast_cache_enabled, ((),)),
+    "set_autocast_enabled": (torch.is_autocast_enabled, ()),
+}
+"""Those that autocast calls when it is entered, with what tells what they set, and of what."""
+
+UNTOLD = frozenset(
+    "set_flush_denormal set_num_interop_threads _set_cached_tensors_enabled _set_throw_on_mutable_data_ptr "
+    "_set_default_mobile_cpu_allocator _set_print_stack_traces_on_fatal_signal".split()
+)
+"""Functions in C that set what none tells, or what can be set once only."""
+
+
+class ProcessSettings:
+    """Knows what PyTorch was set to when the program began.
+
+    Args:
+        world: takes the guards.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._before = settings_now()
+        self._asked: set[Any] = set()
+        self.calls = 0
+        """How many calls were seen that may change a setting."""
+
+    def called(self, fn: Any) -> None:
+        """Take in a call, about to be made, of code that is not interpreted.
+
+        Raises:
+            AcquisitionError: it sets what PyTorch does not tell, so that no call could be left with it.
+        """
+        name = getattr(fn, "__name__", "")
+        if not isinstance(name, str) or not SETS.fullmatch(name) or name in OF_GRAD_MODE or not _is_of_torch(fn):
+            return
+        if name in OF_AUTOCAST:
+            self._autocast(*OF_AUTOCAST[name])
+            return
+        self.calls += 1
+        if isinstance(fn, types.BuiltinFunctionType) and fn.__self__ is torch._C and name in UNTOLD:
+            refuse(name)
+
+    def _autocast(self, query: Any, arguments: Sequence[tuple[Any, ...]]) -> None:
+        """Take in what autocast was set to before the program sets it, which it may to the very same."""
+        for args in arguments:
+            if (query, args) not in self._asked:
+                self._asked.add((query, args))
+                self._world.answers.result_of(query, args, query(*args))
+
+    def changed(self) -> Values:
+        """Return the settings that are not what they were when the program began, and what they are."""
+        now = settings_now()
+        pairs = zip(SETTINGS, self._before, now, strict=True)
+        return [(setting, value) for setting, before, value in pairs if value != before]
+
+    def of_kernels(self) -> tuple[tuple[Setting, Any], ...]:
+        """Return those of them that say how operations compute."""
+        return tuple([each for each in self.changed() if each[0].of_kernels]) if self.calls else ()
+
+    def restore(self) -> None:
+        """Put all settings back."""
+        for setting, value in zip(SETTINGS, self._before, strict=True):
+            if setting.now() != value:
+                setting.set(value)
+
+    def answers(self, query: Any, args: Sequence[Any], result: Any) -> bool:
+        """Whether the answer of a query is that of the world outside, and not what the program set."""
+        changed = self.changed() if _is_of_torch(getattr(query, "func", query)) else []
+        if not changed:
+            return True
+        self.restore()
+        try:
+            return bool(query(*args) == result)
+        finally:
+            for setting, value in changed:
+                setting.set(value)
+
+    def left(self) -> Values:
+        """Return what the program leaves other than it was, put that back, and guard what it was."""
+        changed = self.changed()
+        self.restore()
+        if self.calls or any([not setting.guarded for setting, _ in changed]):
+            self._world.answers.result_of(settings_as_text, (), text_of(self._before))
+        return changed
+
+
+def _is_of_torch(fn: Any) -> bool:
+    module = name_in(fn.__globals__) if type(fn) is types.FunctionType else getattr(fn, "__module__", None)
+    return package_of(module) == "torch" or isinstance(fn, types.BuiltinFunctionType) and fn.__self__ is torch._C
+
+
+__all__ = ["ProcessSettings"]

@@ -1,0 +1,156 @@
+"""Objects of the outside world that go to code which cannot be watched: all that it may read of them is taken in."""
+
+from __future__ import annotations
+
+import copyreg
+import itertools
+import types
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from thunder_frontend._outside.class_reads import is_mutable
+from thunder_guards import SnapshotGuard
+from thunder_guards.kinds import (
+    CODE,
+    CONTAINERS,
+    DICTS,
+    NOTHING_INSIDE,
+    VALUES,
+    is_buffer,
+    items_of,
+    length_of,
+    pairs_of,
+    refuse_large,
+    refuse_objects,
+)
+from thunder_guards.sources import Source
+
+if TYPE_CHECKING:
+    from thunder_frontend._outside.world import World
+
+
+SHOWN_BY_C = (types.SimpleNamespace, BaseException)
+"""Objects with attributes whose own methods in C look at these."""
+KEPT_BY_C = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+WRITTEN_BY_C = (types.WrapperDescriptorType, types.MethodDescriptorType)
+
+
+class Unwatched:
+    """Guards what code that cannot be watched may read.
+
+    Args:
+        world: takes the guards.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._taken: dict[int, Any] = {}
+
+    def escapes(self, value: Any, watched: bool = True) -> None:
+        """Take in an object that goes to code that cannot be watched.
+
+        Args:
+            value: an argument of a call of such code, or what its method belongs to.
+            watched: whether what that code does with objects of the user's classes is seen all the same, since it can
+                only call their methods.
+        """
+        source = self._world.source_of(value)
+        if source is None:
+            if type(value) is list or type(value) is tuple:
+                for item in value:
+                    self._world.containers.contents(item)
+        elif isinstance(value, CONTAINERS):
+            self._world.containers.contents(value)
+        elif is_buffer(value):
+            self._world.log.append(("touch", value))
+            if id(value) not in self._taken:
+                self._taken[id(value)] = value
+                refuse_large(source, value)
+                refuse_objects(source, value)
+                self._world.require(SnapshotGuard(source, value), id(value), "snapshot")
+                self._world.journal.watch_buffer(value)
+                for name, item in getattr(value, "__dict__", {}).items():  # the mask of a masked array
+                    self.escapes(self._world.attributes.found(value, name, item))
+        elif not isinstance(value, (*CODE, torch.nn.Module)):
+            self._object(value, source, watched)
+
+    def looked_into(self, value: Any, methods: Sequence[str] = (), depth: int = 2) -> None:
+        """Take in an object, and those in a container, at which code in C looks.
+
+        Args:
+            value: what that code gets.
+            methods: special methods that it calls, of such objects as well whose classes do not have them.
+            depth: how many containers within others are looked into.
+        """
+        if type(value) in NOTHING_INSIDE:
+            return
+        if isinstance(value, CONTAINERS):
+            if depth and length_of(value):
+                self._world.containers.contents(value)
+                for part in itertools.chain(*pairs_of(value)) if isinstance(value, DICTS) else items_of(value):
+                    self.looked_into(part, methods, depth - 1)
+            return
+        if "__repr__" in methods and _is_written_by_c(value):
+            self._world.answers.result_of(repr, (value,), repr(value))
+        if isinstance(value, (torch.Tensor, *VALUES, *CODE)):
+            return
+        if "__eq__" in methods:
+            self._world.told_apart(value)
+        if is_mutable(type(value)):
+            for name in methods:
+                self._world.classes.lookup(type(value), name)
+        if self._world.source_of(value) is not None and isinstance(value, SHOWN_BY_C):
+            self._kept_by_c(value, methods, depth)
+            self.copied(value)
+            self.looked_into(value.__dict__, methods, depth)
+
+    def _kept_by_c(self, value: Any, methods: Sequence[str], depth: int) -> None:
+        """Take in what an object keeps where code in C finds it, such as the arguments of an exception."""
+        for cls in value.__class__.__mro__:
+            for name, raw in () if is_mutable(cls) else cls.__dict__.items():
+                if isinstance(raw, KEPT_BY_C) and not name.startswith("__") and hasattr(value, name):
+                    kept = self._world.attributes.found(value, name, getattr(value, name))
+                    self._world.containers.contents(kept)
+                    if depth:
+                        self.looked_into(kept, methods, depth - 1)
+
+    def copied(self, value: Any) -> None:
+        """Take in the attributes of an object of which a copy is made."""
+        source = self._world.source_of(value)
+        if source is None or isinstance(value, (torch.Tensor, *VALUES, *CODE)):
+            return
+        own = getattr(value, "__dict__", None)
+        if isinstance(own, dict):
+            self._world.attributes.found(value, "__dict__", own)
+            self._world.containers.keys(own)
+        for name in copyreg._slotnames(type(value)):  # type: ignore[attr-defined]
+            if hasattr(value, name):
+                self._world.attributes.found(value, name, getattr(value, name))
+            else:
+                self._world.attributes.missing(value, name)
+
+    def _object(self, value: Any, source: Source, watched: bool) -> None:
+        self._world.log.append(("touch", value))
+        own = getattr(value, "__dict__", None)
+        if own is not None and watched or id(value) in self._taken:
+            return
+        self._taken[id(value)] = value
+        if not source.is_held:
+            self._world.require(self._world.mortal.guard(source, value), id(value), "identity")
+        for name, item in list((own or {}).items()):
+            self._world.attributes.found(value, name, item)
+            self._world.containers.contents(item)
+
+
+def _is_written_by_c(value: Any) -> bool:
+    """Whether code in C makes the text of an object of what it is called, or of what it keeps otherwise."""
+    if isinstance(value, (torch.Tensor, *VALUES, *SHOWN_BY_C)) or is_buffer(value):
+        return False  # of these is taken in what they keep
+    return isinstance(type(value).__repr__, WRITTEN_BY_C)
+
+
+__all__ = ["Unwatched"]

@@ -1,0 +1,267 @@
+"""What the interpreter reports while a program is acquired, handed on to the world."""
+
+from __future__ import annotations
+
+import operator
+import re
+import types
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, FrameType, GetSetDescriptorType
+from typing import Any
+
+import torch
+
+from thunder_frontend._lookasides.native_code import is_of_no_concern
+from thunder_frontend._lookasides.open_numbers import compare_with_zero, fixed, identical
+from thunder_frontend._outside.builtin_reads import found_in_dict
+from thunder_frontend._outside.class_reads import type_of
+from thunder_frontend._outside.native_frames import names_of
+from thunder_frontend._outside.opaque_calls import OpaqueCalls, makes_class
+from thunder_frontend._outside.queries import hashable
+from thunder_frontend._outside.world import World
+from thunder_guards import IdentityGuard
+from thunder_guards.journal import MISSING, contents_of, is_slot
+from thunder_guards.kinds import DICTS, LISTS, NOTHING_INSIDE, held_by_class, is_container, item_of
+from thunder_interpreter import Callbacks
+from thunder_ir import (
+    DeviceError,
+    DimensionError,
+    DTypeError,
+    NumberProxy,
+    ShapeError,
+    ThunderError,
+    UnknownNumberError,
+)
+from thunder_tracing.tensors.comparisons import compared
+from thunder_tracing.tensors.constants import Arrays
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+NUMBERS = re.compile(r"\b(Integer|Float|Complex|Bool)Proxy\b")
+"""How code in C calls a number that is open, where it refuses it."""
+
+UNNAMED = frozenset({"__hash__ method should return an integer", "* wants int"})
+"""What code in C says of a number that is open, without a name for it: as a hash, and as the width of a format."""
+
+EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
+
+
+class Watch(Callbacks):
+    """Reports reads and writes of outside objects to the world.
+
+    Args:
+        world: what is outside.
+        sharp: called with a sentence about an effect that the compiled program will not repeat.
+        branches: takes a traced tensor or number that code branches on, the code, and the place in it; returns the
+            truth to go by, or ``NotImplemented``.
+        arrays: what tensors are made of.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        sharp: Callable[[str], None],
+        branches: Callable[[Any, CodeType, int], Any],
+        arrays: Arrays,
+    ) -> None:
+        self.world = world
+        self.sharp = sharp
+        self.branches = branches
+        self._calls = OpaqueCalls(world, sharp, arrays)
+        self.opaque_call = self._calls.begin  # type: ignore[method-assign]
+        self.opaque_result = self._calls.end  # type: ignore[method-assign]
+        self.refusal: ThunderError | None = None
+
+    def branch(self, value: Any, code: CodeType, offset: int) -> Any:
+        if isinstance(value, (TracedTensor, NumberProxy)):
+            return self.branches(value, code, offset)
+        return NotImplemented
+
+    def raised(self, error: BaseException) -> None:
+        """Keep what says that there is no program: a handler of the user's is not meant for it."""
+        if self.refusal is None and isinstance(error, ThunderError) and not isinstance(error, EAGER_RAISES_TOO):
+            self.refusal = error
+        if isinstance(error, TypeError) and self.refusal is None and NUMBERS.search(str(error)):
+            self.refusal = UnknownNumberError(f"Python needs the value of a number that is open: {error}")
+        if isinstance(error, ImportError) and isinstance(error.name, str):
+            self.world.answers.not_imported(error.name)
+
+    # --- loads -----------------------------------------------------------------------------------------------------
+
+    def load_global(self, globals_dict: dict[str, Any], name: str, value: Any) -> Any:
+        return self.world.loaded(self.world.functions.global_, globals_dict, name, value)
+
+    def load_closure(self, function: Any, name: str, value: Any) -> Any:
+        return self.world.loaded(self.world.functions.cell, function, name, value)
+
+    def missing_global(self, globals_dict: dict[str, Any], name: str) -> None:
+        self.world.functions.missing_global(globals_dict, name)
+
+    def missing_closure(self, function: Any, name: str) -> None:
+        self.world.functions.missing(function, name)
+
+    def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
+        if isinstance(obj, TracedTensor):
+            if name in obj.__dict__:
+                return self.world.attributes.found_on_tensor(obj, name, value)
+            return self.world.attributes.given_by_class_of_tensor(obj, name, value)
+        if name == "__class__" and isinstance(obj, NumberProxy):
+            return type_of(obj, value)
+        return self.world.stand_ins.of(self.world.loaded(self.world.attributes.found, obj, name, value))
+
+    def missing_attribute(self, obj: Any, name: str) -> None:
+        if isinstance(obj, TracedTensor):
+            self.world.attributes.missing_on_tensor(obj, name)
+        else:
+            self.world.attributes.missing(obj, name)
+
+    def key(self, container: Any, key: Any) -> Any:
+        """Ask dicts of the outside world, such as the state of an optimizer, for the tensors that are their keys.
+
+        Numbers that are open get fixed by that.
+        """
+        if type(key) in NOTHING_INSIDE:
+            return key
+        self.world.told_apart(key)
+        if self.world.source_of(container) is None:
+            return key
+        if isinstance(key, (NumberProxy, tuple)):
+            return fixed(key)
+        if isinstance(key, TracedTensor) and "_input" in key.__dict__:
+            found = key._input
+            self.world.require(IdentityGuard(found.source, found.example, found.slot), id(found.example), "identity")
+            return found.example
+        return key
+
+    def load_item(self, container: Any, key: Any, value: Any) -> Any:
+        return self.world.loaded(self.world.containers.item, container, key, value)
+
+    def missing_item(self, container: Any, key: Any) -> None:
+        if isinstance(container, DICTS):
+            self.world.containers.membership(container, key, False)
+        elif isinstance(container, LISTS):
+            self.world.containers.length(container)
+
+    def iterate(self, container: Any, iterator: Any) -> None:
+        if is_container(container):
+            self.world.containers.structure(container)
+
+    def iterated(self, container: Any, key_or_index: Any, value: Any) -> Any:
+        if isinstance(container, LISTS):
+            return self.world.loaded(self.world.containers.item, container, key_or_index, value)
+        return self.world.stand_ins.of(value)
+
+    def advanced(self, iterator: Any, value: Any) -> Any:
+        return self.world.stand_ins.of(value)
+
+    # --- stores ----------------------------------------------------------------------------------------------------
+
+    def store_attribute(self, obj: Any, name: str, value: Any) -> None:
+        if isinstance(obj, TracedTensor):
+            if not isinstance(getattr(torch.Tensor, name, None), GetSetDescriptorType):
+                self.world.journal.note("attribute", obj, name, obj.__dict__.get(name, MISSING))
+            return
+        if not isinstance(obj, type):
+            self.world.classes.stored(type(obj), name)
+        cls: Any = type(obj)
+        if cls.__setattr__ is dict.__setitem__:
+            self.store_item(obj, name, value)
+        elif self.world.source_of(obj) is not None:
+            own: Any = getattr(obj, "__dict__", None)
+            plain = isinstance(own, (dict, types.MappingProxyType)) and not is_slot(obj, name)
+            plain = plain and not hasattr(type(held_by_class(type(obj), name)), "__set__")
+            before = own.get(name, MISSING) if plain else getattr(obj, name, MISSING)
+            self.world.journal.note("attribute", obj, name, before)
+
+    def delete_attribute(self, obj: Any, name: str) -> None:
+        self.store_attribute(obj, name, None)
+
+    def store_item(self, container: Any, key: Any, value: Any) -> None:
+        if isinstance(container, TracedTensor) or self.world.source_of(container) is None:
+            return
+        if isinstance(key, slice) or isinstance(container, deque):
+            self.world.containers.contents(container)
+            self.world.journal.note_container(container)
+        elif isinstance(container, dict):
+            self.world.containers.membership(container, key, key in container)
+            self.world.journal.note("item", container, key, dict.get(container, key, MISSING))
+        else:
+            self.world.containers.length(container)
+            self.world.journal.note("item", container, key, item_of(container, key))
+
+    def delete_item(self, container: Any, key: Any) -> None:
+        journal = self.world.journal
+        if isinstance(container, TracedTensor) or isinstance(container, dict) and journal.added(container, key):
+            return
+        if self.world.source_of(container) is not None:
+            self.world.containers.contents(container)
+            self.world.journal.note_container(container)
+
+    def store_global(self, globals_dict: dict[str, Any], name: str, value: Any) -> None:
+        self.sharp(f"it writes the global {name!r}, which each call does when it has computed everything")
+        self.world.journal.note("item", globals_dict, name, globals_dict.get(name, MISSING))
+
+    def delete_global(self, globals_dict: dict[str, Any], name: str) -> None:
+        self.store_global(globals_dict, name, None)
+
+    def store_closure(self, cell: Any, name: str, value: Any) -> None:
+        if self.world.functions.is_outside(cell):
+            self.world.journal.note("cell", cell, None, contents_of(cell))
+
+    # --- calls -----------------------------------------------------------------------------------------------------
+
+    def call(self, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.world.functions.entered(fn, args, kwargs)
+        if fn.__name__ == "__missing__" and len(args) == 2:
+            self.missing_item(*args)
+
+    def special_methods(self, fn: Any, operands: list[Any]) -> None:
+        self.world.classes.operands(fn, operands)
+        if fn is operator.getitem:
+            found_in_dict(self.world, *operands)
+
+    def native_frame(self, frame: FrameType, call: tuple[Any, Sequence[Any], Mapping[str, Any]]) -> None:
+        if not is_of_no_concern(frame):
+            fn, args, kwargs = call
+            if makes_class(fn, args):
+                for made in frame.f_locals.values():
+                    if isinstance(made, type) and made.__name__ in args and self.world.source_of(made) is None:
+                        self.world.classes.made(made)
+            for name in self.world.native_frames.entered(frame, [fn, *args, *kwargs.values()]):
+                self._calls.varies(name)
+
+    def native_callables(self, found: list[tuple[type | None, str, Any]], given: Sequence[Any] | None) -> None:
+        for name in self.world.native_callables.found(found, given):
+            self._calls.varies(name)
+
+    def native_call(self, frame: FrameType, fn: Any) -> None:
+        if not is_of_no_concern(frame):
+            for name in self.world.native_frames.calls(fn, names_of(frame.f_code)):
+                self._calls.varies(name)
+
+
+class WatchOpen(Watch):
+    """The same for programs that leave numbers open, of which Python has other objects than there are."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.opaque_call = self._begin  # type: ignore[method-assign]
+
+    def _begin(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        if hashable(fn):
+            compare_with_zero(fn, args)
+        self._calls.begin(fn, args, kwargs)
+
+    def raised(self, error: BaseException) -> None:
+        if self.world.any_open and isinstance(error, TypeError) and self.refusal is None and str(error) in UNNAMED:
+            self.refusal = UnknownNumberError(f"Python needs the value of a number that is open: {error}")
+        super().raised(error)
+
+    def identical(self, a: Any, b: Any) -> bool:
+        return identical(a, b)
+
+    def compare(self, fn: Any, a: Any, b: Any) -> Any:
+        return compared(fn, a, b)
+
+
+__all__ = ["Watch", "WatchOpen"]

@@ -1,0 +1,439 @@
+"""The outside world as a program sees it: what it reads becomes guards, what it writes is noted and undone.
+
+The world knows, by identity, the objects that the program reached from its roots and how. Whatever is loaded from one
+of them is outside too. Tensors are replaced by traced tensors at that moment; everything else is the real object.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from thunder_frontend._outside.answers import Answers
+from thunder_frontend._outside.attribute_reads import AttributeReads
+from thunder_frontend._outside.class_reads import ClassReads
+from thunder_frontend._outside.container_reads import ContainerReads
+from thunder_frontend._outside.function_reads import FunctionReads
+from thunder_frontend._outside.left_open import NUMBERS, LeftOpen
+from thunder_frontend._outside.library_settings import LibrarySettings
+from thunder_frontend._outside.mortal import Mortal
+from thunder_frontend._outside.native_callables import NativeCallables
+from thunder_frontend._outside.native_frames import NativeFrames
+from thunder_frontend._outside.native_state import NativeState
+from thunder_frontend._outside.process_settings import ProcessSettings
+from thunder_frontend._outside.stand_ins import StandIns
+from thunder_frontend._outside.unwatched import Unwatched
+from thunder_guards import (
+    DistinctObjectsGuard,
+    EmptyGuard,
+    Guard,
+    HeldPartGuard,
+    IdentityGuard,
+    LacksGuard,
+    SameAsBeforeGuard,
+    SameObjectGuard,
+    TypeGuard,
+    ValueGuard,
+)
+from thunder_guards.journal import Journal, Write
+from thunder_guards.kinds import (
+    CODE,
+    HEAP_TYPE,
+    IMMUTABLE,
+    MAY_DIE,
+    NOTHING_INSIDE,
+    VALUES,
+    as_fact,
+    has_attributes,
+    is_value,
+    refuse_iterators,
+)
+from thunder_guards.sources import Place, Source, held
+from thunder_ir import NumberProxy
+
+
+class World:
+    """Everything outside of the program.
+
+    Args:
+        tensor: makes a traced tensor of a real one that was read from a source.
+        number: makes a number proxy of a number.
+        known_tensor: returns the traced tensor of a real one that was read before; ``None`` for any other.
+        left_open: tells which numbers are made such, and where objects may be others; ``None`` where all are fixed.
+        mortal: objects that the program is not to keep alive.
+    """
+
+    def __init__(
+        self,
+        tensor: Callable[[torch.Tensor, Source, tuple[Any, Any] | None], Any],
+        number: Callable[[Any, Source], Any],
+        known_tensor: Callable[[torch.Tensor], Any],
+        left_open: LeftOpen | None = None,
+        mortal: Iterable[Any] = (),
+    ) -> None:
+        self._tensor = tensor
+        self._number = number
+        self.left_open = left_open
+        self._loads = False
+        self._numbers: dict[Any, Any] = {}
+        self.any_open = False
+        self._sources: dict[int, Source] = {}
+        self._alive: list[Any] = []
+        self.mortal = Mortal(mortal)
+        self.attributes = AttributeReads(self)
+        self.containers = ContainerReads(self)
+        self.stand_ins = StandIns(self, known_tensor)
+        self.classes = ClassReads(self)
+        self.functions = FunctionReads(self)
+        self.unwatched = Unwatched(self)
+        self.native_frames = NativeFrames(self)
+        self.native_callables = NativeCallables(self)
+        self.answers = Answers(self)
+        self.states = NativeState(self)
+        self.settings = LibrarySettings(self)
+        self.process = ProcessSettings(self)
+        self._facts: set[Any] = set()
+        self.guards: list[Guard] = []
+        self.log: list[tuple[Any, ...]] = []
+        self.journal = Journal()
+        self.templates: dict[int, tuple[Any, Any]] = {}
+
+    # --- what is known -------------------------------------------------------------------------------------------
+
+    def source_of(self, value: Any) -> Source | None:
+        """Return how the program got at an outside object; ``None`` for its own objects and for scalars."""
+        return self._sources.get(id(value))
+
+    def is_held(self, value: Any) -> bool:
+        """Whether an object is guarded to be the very same on every call."""
+        source = self._sources.get(id(value))
+        return source is not None and source.is_held
+
+    def know(self, value: Any, source: Source) -> None:
+        """Note that ``value`` is an outside object, reached by ``source``."""
+        self.log.append(("know", value, source))
+        if id(value) not in self._sources:
+            self._sources[id(value)] = source
+            self._alive.append(value)
+
+    def keeps_none_alive(self) -> None:
+        """Check that guards keep nothing alive that weak references led to. Raises :class:`KeptAlive` if they do."""
+        self.mortal.check(self.guards, self._sources)
+
+    def told_apart(self, value: Any) -> None:
+        """Note that the program depends on which object this is: by its ``id``, its hash, or as a key."""
+        if type(value) is tuple:
+            for part in value:
+                self.told_apart(part)
+        elif isinstance(value, weakref.ref):
+            self.told_apart(value())
+        elif type(value) not in NOTHING_INSIDE:
+            self.log.append(("touch", value))
+
+    def let_go(self) -> None:
+        """Keep no object alive any more: what nobody else needs dies now, and not when the collector comes by."""
+        self.log.clear()
+        self.guards.clear()
+        self.mortal.let_go()
+        self._alive.clear()
+        self._sources.clear()
+
+    def hold(self, value: Any, name: str) -> None:
+        """Note an object that the compiled function itself holds, such as the function's own or its module.
+
+        What a bound method or a ``functools.partial`` is made of is held with it.
+        """
+        known = self._sources.get(id(value))
+        self.know(value, known if known is not None and known.is_held else self.mortal.found(held(value, name), value))
+        if isinstance(value, types.MethodType):
+            self.hold(value.__self__, f"{name}.__self__")
+            self.hold(value.__func__, name)
+        elif isinstance(value, functools.partial):
+            for part in ("func", "args", "keywords"):  # which __setstate__ sets
+                self.part(value, name, part)
+            self.hold(value.func, name)
+            for given, what in ((value.args, "args"), (value.keywords, "keywords")):
+                self.know(given, held(given, f"{name}.{what}"))
+                self.containers.contents(given)
+        elif _is_bound(value):
+            refuse_iterators(f"{name}.__self__", value.__self__)
+            self.hold(value.__self__, f"{name}.__self__")
+        elif type(value).__flags__ & HEAP_TYPE and not isinstance(value, type):
+            self.part(value, name, "type")
+
+    def part(self, value: Any, name: str, part: str) -> None:
+        """Guard that a part of an object that the compiled function holds stays the very same."""
+        if (id(value), part) not in self._facts:
+            source = self._sources.get(id(value))
+            known = source if source is not None and source.is_held else None
+            self.require(HeldPartGuard(value, name, part, known), id(value), part)
+
+    def own_dict(self, obj: Any, source: Source) -> None:
+        """Guard that what a held object keeps its attributes in stays the very same dict."""
+        if (id(obj), "__dict__") not in self._facts:
+            self.part(obj, str(source), "__dict__")
+
+    def require(self, guard: Guard, *fact: Any) -> None:
+        """Add a guard, unless the same fact is guarded already."""
+        self.log.append(("guard", guard, fact))
+        if fact not in self._facts:
+            self._facts.add(fact)
+            self.guards.append(guard)
+
+    def require_absent(self, source: Source, own: dict[str, Any], names: Iterable[str]) -> None:
+        """Guard that what a held object, which ``source`` leads to, keeps its attributes in has none of these names."""
+        self.log.append(("lacks", source, own, names))
+        new = [name for name in names if (id(own), name, "absent") not in self._facts]
+        if new:
+            self._facts.update([(id(own), name, "absent") for name in new])
+            self.guards.append(LacksGuard(Source(source, "attribute", "__dict__", own, True), tuple(new)))
+
+    def require_empty(self, source: Source, own: dict[str, Any], key: str) -> None:
+        """Guard that what a dict which the compiled function holds has at a key is an empty container."""
+        self.log.append(("empty", source, own, key))
+        there = own[key]
+        if id(there) not in self._sources:
+            self._sources[id(there)] = Source(source, "item", key, there, True)
+            self._alive.append(there)
+        if (id(own), key, "empty") not in self._facts:
+            self._facts.add((id(own), key, "empty"))
+            self.guards.append(EmptyGuard(Source(source, "item", key)))
+
+    # --- reads ---------------------------------------------------------------------------------------------------
+
+    def read(self, base: Source, kind: str, key: Any, value: Any, slot: tuple[Any, Any] | None = None) -> Any:
+        """Take in ``value``, found at ``key`` of an outside object; return what the program shall see.
+
+        Args:
+            base: source of the object.
+            kind: ``"attribute"``, ``"item"``, ``"kept item"`` or ``"cell"``.
+            key: name, key or index.
+            value: what is there.
+            slot: the container and key where it is kept, if the compiled function holds the container.
+        """
+        if slot is not None and self._is_exchanged(value, base, kind, key):
+            slot = None
+        self.log.append(("read", base, kind, key, value, slot))
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value, Source(base, kind, key), slot)
+        place = (id(slot[0]), slot[1]) if slot is not None else (id(base), kind, as_fact(key))
+        container = None if slot is None else slot[0]
+        if self._loads and type(value) in NUMBERS and self.leaves_open(value, Source(base, kind, key), container):
+            return self._open_number(value, Source(base, kind, key), place)
+        if place in self._facts:
+            return value
+        self._facts.add(place)
+        if slot is not None and type(slot[0]) is tuple:  # held and immutable: it needs no guard
+            if not is_value(value) or has_attributes(value):
+                self.hold(value, str(Source(base, kind, key)))
+            return value
+        logged = len(self.log)
+        self._take(Source(base, kind, key), value, slot)
+        del self.log[logged:]  # who reads it again notes what follows from it again
+        return value
+
+    def _is_exchanged(self, value: Any, base: Source, kind: str, key: Any) -> bool:
+        """Whether an object is one of many that programs find and put there."""
+        return self.left_open is not None and self.left_open.is_exchanged(value, Source(base, kind, key))
+
+    def leaves_open(self, value: float, source: Source, container: Any = None) -> bool:
+        """Whether a number that is not itself an argument is left open, where interpreted code loads it.
+
+        Args:
+            value: the number.
+            source: how the program gets at it.
+            container: where it is kept, if the compiled function holds that.
+        """
+        if self.left_open is None:
+            return False
+        if container is None and source.is_of_the_call() and self.left_open.argument(value, source):
+            return True
+        is_variable = container is None or type(container) in VARIABLE
+        return is_variable and self.left_open.number(value, source)
+
+    def _open_number(self, value: float, source: Source, place: Any) -> Any:
+        if place not in self._numbers:
+            self.guards.append(TypeGuard(source, type(value)))
+            self._numbers[place] = self._number(value, source)
+            self.any_open = True
+        return self._numbers[place]
+
+    def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
+        if is_value(value):
+            self.guards.append(ValueGuard(source, value, slot))
+            if isinstance(value, enum.Enum):  # the very same, then
+                self.hold_from(source, value)
+            elif has_attributes(value):
+                self.know(value, source)
+            return
+        refuse_iterators(source, value)
+        known = self._sources.get(id(value))
+        if isinstance(value, CODE) or slot is not None or isinstance(value, torch.nn.Module):
+            if slot is None and isinstance(value, MAY_DIE) and source.is_of_the_call():
+                self._same_as_before(source, value, known)
+            else:
+                self.guards.append(self.mortal.guard(source, value, slot))
+                self.hold_from(source, value)
+            return
+        if known is not None:
+            held_on_to = known.is_held and not known.is_weak
+            self.guards.append(IdentityGuard(source, value) if held_on_to else SameObjectGuard(source, known))
+            return
+        self.guards.append(TypeGuard(source, type(value)))
+        self.know(value, source)
+        if isinstance(value, types.MethodType):
+            self.read(source, "attribute", "__func__", value.__func__)
+            self.read(source, "attribute", "__self__", value.__self__)
+        elif isinstance(value, functools.partial):
+            for name in ("func", "args", "keywords"):
+                self.read(source, "attribute", name, getattr(value, name))
+            self.containers.contents(value.args)
+            self.containers.contents(value.keywords)
+
+    def _same_as_before(self, source: Source, value: Any, known: Source | None) -> None:
+        """Guard that a module or a function among the arguments is the very same, without keeping it alive."""
+        if known is not None:
+            self.guards.append(SameObjectGuard(source, known))
+            return
+        guard = SameAsBeforeGuard(source, value)
+        self.guards.append(guard)
+        self._sources[id(value)] = Source(source.base, source.kind, source.key, guard.reference, True, True)
+        self._alive.append(value)
+        if not isinstance(value, CODE):
+            self.hold(value, str(source))
+
+    def hold_from(self, source: Source, value: Any) -> None:
+        """Note that a guard makes sure that the very same object is found there."""
+        known = self._sources.get(id(value))
+        if known is not None and not known.is_held:
+            self.require(self.mortal.guard(known, value), id(value), "identity")
+        self._sources[id(value)] = self.mortal.found(source, value)
+        self._alive.append(value)
+        if isinstance(value, type):
+            self.classes.metaclass(value)
+        if isinstance(value, types.ModuleType) and type(value) is not types.ModuleType:
+            self.attributes.class_of_module(value)
+        if isinstance(value, property):
+            for function in (value.fget, value.fset, value.fdel):
+                if function is not None:
+                    self.hold(function, str(source))
+        elif isinstance(value, (classmethod, staticmethod)):
+            self.hold(value.__func__, str(source))
+        elif not isinstance(value, CODE) or _is_bound(value):
+            self.hold(value.__self__ if _is_bound(value) else value, str(source))
+
+    def is_fixed(self, kind: str, target: Any, key: Any) -> bool:
+        """Whether what is found at a place of an object that is held is guarded to be the very same on every call."""
+        container = getattr(target, "__dict__", None) if kind == "attribute" else target
+        return (id(container), key) in self._facts
+
+    def exchanges(self) -> dict[Place, type]:
+        """Return where the program puts another number, or another object of the type, than it found; with the type.
+
+        Each call would find another one than the last, such as the count of calls or the new state of a model.
+        """
+        found = {}
+        for write in self.journal.writes():
+            before, now = write.before, self.journal.now(write)
+            kind = now.python_type if isinstance(now, NumberProxy) else type(now)
+            are_numbers = kind in NUMBERS and type(before) in NUMBERS
+            are_objects = kind is type(before) and not isinstance(before, (*VALUES, *CODE, torch.nn.Module))
+            place = Source(self.source_of(write.target) or held(write.target, ""), write.kind, write.key).place
+            if (are_numbers or are_objects) and now is not before and place is not None:
+                found[place] = type(before)
+        return found
+
+    def argument(self, value: Any, source: Source) -> Any:
+        """Take in an argument of the call; return what the program shall see."""
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value, source, None)
+        if type(value) in NUMBERS and self.left_open is not None and self.left_open.argument(value, source):
+            self.any_open = True
+            return self._number(value, source)
+        self._take(source, value, None)
+        return value
+
+    def know_classes(self, classes: Iterable[type]) -> None:
+        """Note classes as outside objects: the types of what is guarded, and what these are derived from."""
+        for cls in classes:
+            self.know(cls, held(cls, cls.__qualname__))
+
+    # --- what tracers ask ----------------------------------------------------------------------------------------
+
+    def contents(self, container: Any) -> None:
+        """Guard all that an outside container holds."""
+        self.containers.contents(container)
+
+    def keys(self, container: Any) -> None:
+        """Guard the keys of an outside dict and their order."""
+        self.containers.keys(container)
+
+    def item(self, container: Any, key: Any, value: Any) -> Any:
+        """Guard ``container[key]``; return what the program shall see."""
+        return self.containers.item(container, key, value)
+
+    def deleted(self, write: Write) -> None:
+        """Guard whether something was there that the program deleted in the end."""
+        self.containers.deleted(write)
+
+    def lookup(self, cls: type, name: str) -> Any:
+        """Guard and return what a class or its bases hold under a name."""
+        return self.classes.lookup(cls, name)
+
+    def result_of(self, function: Any, args: tuple[Any, ...], result: Any) -> Any:
+        """Guard what a question without effects was answered; return what the program shall see."""
+        return self.answers.result_of(function, args, result)
+
+    def shows_tensor(self) -> None:
+        """Guard how PyTorch makes text of tensors."""
+        self.settings.shows_tensor()
+
+    # --- what the interpreter loads --------------------------------------------------------------------------------
+
+    def loaded(self, read: Callable[..., Any], *where: Any) -> Any:
+        """Take in what interpreted code loads: only there is a number left open.
+
+        Args:
+            read: takes in what is found.
+            where: its arguments, the value last.
+        """
+        if self.left_open is None or type(where[-1]) not in NUMBERS:
+            return read(*where)
+        self._loads = True
+        try:
+            return read(*where)
+        finally:
+            self._loads = False
+
+    def objects_apart(self) -> None:
+        """Guard that mutable objects which are not held, and reached by different ways, stay different objects."""
+        kinds: dict[type, list[Source]] = {}
+        for value in {id(value): value for value in self._alive}.values():  # an object may be kept alive twice
+            source = self._sources.get(id(value))
+            if (
+                source is not None
+                and source.base is not None
+                and not source.is_held
+                and not isinstance(value, IMMUTABLE)
+            ):
+                kinds.setdefault(type(value), []).append(source)
+        for sources in kinds.values():
+            if len(sources) > 1:
+                self.guards.append(DistinctObjectsGuard(tuple(sources)))
+
+
+VARIABLE = (dict, list, types.MappingProxyType)
+"""Containers in which numbers may be left open: the last has the attributes of a class."""
+
+
+def _is_bound(value: Any) -> bool:
+    """Whether something is a method, written in C, of an object."""
+    if not isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
+        return False
+    return value.__self__ is not None and not isinstance(value.__self__, (types.ModuleType, type))

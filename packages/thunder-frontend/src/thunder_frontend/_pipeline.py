@@ -1,0 +1,252 @@
+"""From a program to what runs: transforms, derivative, executors, code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from thunder_autograd import Split, gradients, written_out
+from thunder_executors import execution_traces, grad_rule, resolve_executors
+from thunder_frontend._draws import DrawnFrom
+from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
+from thunder_frontend._outcomes import Look
+from thunder_frontend._stats import Timer
+from thunder_frontend._transforms import Transform
+from thunder_frontend.options import Options
+from thunder_guards import AUTOCAST_DEVICES, Specialisation, around, ordered, specialise
+from thunder_guards.program import Program
+from thunder_guards.templates import is_plain
+from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording, substitute
+from thunder_ir.passes import dead_code_elimination
+from thunder_prims import tidy
+from thunder_torch import symbol_of
+from thunder_torch.differentiated import Writes, differentiated
+from thunder_torch.randomness import Generators
+from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
+from thunder_tracing.one_way import Check, OtherWay
+from thunder_tracing.tensors.overwrites import RULES_AGAIN
+from thunder_tracing.tensors.unseen_writes import check_saved
+
+
+@dataclass(slots=True, eq=False)
+class Compiled:
+    """A program made ready to run, with the traces of every stage.
+
+    Args:
+        specialisation: what is called.
+        traces: stages of the computation, or of its forward part, first to last.
+        backward_traces: stages of its backward part.
+        split: the forward and backward program before executors, with what is saved and why; ``None`` where there are
+            no gradients.
+    """
+
+    specialisation: Specialisation
+    traces: list[Trace] = field(default_factory=list)
+    backward_traces: list[Trace] = field(default_factory=list)
+    split: Split | None = None
+
+    @property
+    def program(self) -> Program:
+        return self.specialisation.program
+
+
+def compile_program(program: Program, options: Options, timer: Timer) -> Compiled:
+    """Transform, differentiate, give to executors and generate code for a program.
+
+    What is decided on the way by comparing open sizes becomes constraints of the program too.
+    """
+    builder = Builder(program.computation.names())
+    with recording(builder):
+        return _compile_program(program, options, timer, builder)
+
+
+def _compile_program(program: Program, options: Options, timer: Timer, builder: Builder) -> Compiled:
+    computation = program.computation.replace(
+        inputs=tuple(i.proxy for i in (*ordered(program.inputs), *program.numbers))
+    )
+    traces, result = [computation], program.result
+    backward_traces: list[Trace] = []
+    if any([e.kind == "tensor" for e in program.effects]):
+        computation = failures_before_writes(computation)
+    if any([bound.symbol is gradients for bound in computation.bound_symbols]):
+        with timer("autograd"):
+            computation, result = _with_inner_gradients(program, computation, options)
+        traces.append(computation)
+    trace = _transformed(program, computation, options, timer, traces)
+    split, returns_result = None, False
+    if options.differentiate and any(isinstance(p, TensorProxy) and p.requires_grad for p in trace.outputs):
+        run, split = _differentiated(program, trace, options, timer, traces, backward_traces)
+        if not program.environment.environment.grad_enabled:  # the program switches gradients on for a part of it
+            run = with_gradients(run)
+    else:
+        returns_result = not program.effects and is_plain(program.result)
+        trace = trace.replace(output=result) if returns_result else without_detaching(trace)
+        run = _undifferentiated(program, trace, options, timer, traces, returns_result)
+    if _may_begin_anew(computation):
+        run = rewinding(run, Generators.of(computation), DrawnFrom(computation))
+    autocast = [
+        kind for kind, (on, _) in zip(AUTOCAST_DEVICES, program.environment.environment.autocast, strict=True) if on
+    ]
+    if autocast:
+        run = without_autocast(run, autocast)
+    if builder.constraints:
+        computation = program.computation
+        program = replace(
+            program, computation=computation.replace(constraints=(*computation.constraints, *builder.constraints))
+        )
+    with timer("code generation"):
+        specialisation = specialise(program, run, returns_result, guarded=options.cache != "same input")
+    return Compiled(specialisation, traces, backward_traces, split)
+
+
+def _transformed(program: Program, computation: Trace, options: Options, timer: Timer, traces: list[Trace]) -> Trace:
+    """Apply the user's transforms; what each makes is added to the traces."""
+    with timer("transforms"):
+        trace = dead_code_elimination(computation)
+        prologue, epilogue = around(program) if options.transforms else (None, None)
+        for transform in options.transforms:
+            _, trace, _ = transform.transform_traces_pre_prologue(prologue, trace, epilogue, compile_data=options)
+            _check_interface(transform, computation, trace)
+            traces.append(trace)
+    return trace
+
+
+def _undifferentiated(
+    program: Program, trace: Trace, options: Options, timer: Timer, traces: list[Trace], returns_result: bool
+) -> Callable[..., Any]:
+    """Return what runs a computation that autograd is to record nothing of; its stages are added to the traces."""
+    with timer("executors"):
+        traces += execution_traces(trace, options.executors)
+        if not returns_result:
+            traces.append(written_in_place(program, traces[-1]))
+        _after_optimisation(traces, options)
+    with timer("code generation"):
+        run = traces[-1].python_callable()
+    leaves = [i for i in program.inputs if i.metadata.requires_grad or i.becomes_leaf]
+    return without_gradients(run) if program.environment.environment.grad_enabled and leaves else run
+
+
+def _with_inner_gradients(program: Program, computation: Trace, options: Options) -> tuple[Trace, Any]:
+    """Write out the gradients that the program computes itself; return it, and its result in the names that it has."""
+    executors = resolve_executors(options.executors)
+
+    def rule_of(bound: BoundSymbol) -> Any:  # what stands before one call may be differentiated by the next one again
+        own = RULES_AGAIN.get(bound.symbol) or rule_for_higher_derivatives(program.rules, bound)
+        return own or grad_rule(bound, executors)
+
+    made, renamed = written_out(computation, rule_of, symbol_of(torch.clone))
+    return tidy(made), program.result if not renamed else substitute(program.result, renamed)
+
+
+def _check_interface(transform: Transform, before: Trace, after: Trace) -> None:
+    names = [p.name for p in before.inputs]
+    if [p.name for p in after.inputs] != names:
+        raise ValueError(
+            f"{type(transform).__name__} changed the inputs of the computation to {[p.name for p in after.inputs]}; "
+            f"they must stay {names}"
+        )
+
+
+def _after_optimisation(traces: list[Trace], options: Options) -> None:
+    """Apply the transforms of execution traces to the last stage."""
+    for transform in options.transforms:
+        trace = transform.transform_trace_post_optimization(traces[-1], compile_data=options)
+        if trace is not traces[-1]:
+            traces.append(trace)
+
+
+def written_inputs(program: Program) -> dict[str, TensorProxy]:
+    """Return the inputs that the epilogue writes to, by their names."""
+    targets = [e.target for e in program.effects if e.kind in ("tensor", "memory")]
+    if any([e.kind == "metadata" for e in program.effects]):  # autograd takes it for a write to all that share memory
+        targets += [i.proxy for i in program.inputs]
+    names = {t.name for t in targets if isinstance(t, TensorProxy)}
+    targets += [i.proxy for i in program.inputs if i.memory is not None and i.memory.name in names]
+    return {t.name: t for t in targets if isinstance(t, TensorProxy)}
+
+
+def _new_values(program: Program) -> dict[str, str]:
+    """Return the names of tensors that are copied into inputs as a whole, by the names of these."""
+    effects = [e for e in program.effects if e.kind == "tensor"]
+    pairs = [(e.target, e.value) for e in effects]
+    return {t.name: v.name for t, v in pairs if isinstance(t, TensorProxy) and isinstance(v, TensorProxy)}
+
+
+def without_autocast(run: Callable[..., Any], kinds: Sequence[str]) -> Callable[..., Any]:
+    """Return ``run`` such that autocast casts nothing in it: the casts are part of the program."""
+
+    def uncast(*inputs: Any) -> Any:
+        with ExitStack() as stack:
+            for kind in kinds:
+                stack.enter_context(torch.autocast(kind, enabled=False))
+            return run(*inputs)
+
+    return uncast
+
+
+def _may_begin_anew(trace: Trace) -> bool:
+    """Whether a program may end after it drew random numbers, and the call begin anew."""
+    bounds = trace.bound_symbols
+    looks = any([b.args and isinstance(b.args[0], (Check, Look)) for b in bounds])
+    return looks and any([b.has_tag(OpTags.RANDOM) for b in bounds])
+
+
+def rewinding(run: Callable[..., Any], generators: Generators, drawn: DrawnFrom) -> Callable[..., Any]:
+    """Return ``run`` such that random numbers which it drew are drawn again where the call begins anew."""
+
+    def rewound(*inputs: Any) -> Any:
+        before, drawn_before = generators.states(), drawn.states()
+        try:
+            return run(*inputs)
+        except OtherWay:
+            generators.set_states(before)
+            drawn.set_states(drawn_before)
+            raise
+
+    return rewound
+
+
+def with_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``run`` such that autograd records it."""
+
+    def recorded(*inputs: Any) -> Any:
+        with torch.enable_grad():
+            return run(*inputs)
+
+    return recorded
+
+
+def without_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``run`` such that autograd records nothing of it, for programs whose results are constants to it."""
+
+    def quiet(*inputs: Any) -> Any:
+        with torch.no_grad():
+            return run(*inputs)
+
+    return quiet
+
+
+def _differentiated(
+    program: Program, trace: Trace, options: Options, timer: Timer, traces: list[Trace], backward_traces: list[Trace]
+) -> tuple[Callable[..., Any], Split]:
+    """Return what runs a computation and lets autograd run its derivative; the stages are added to the traces."""
+    rules = program.rules  # what runs must not hold the program, which knows the tensors of this call
+    made = differentiated(
+        trace,
+        options.executors,
+        rules=rules,
+        higher_rule_of=lambda bound: rule_for_higher_derivatives(rules, bound),
+        writes=Writes(written_inputs(program), _new_values(program)),
+        partition=options.extra.get("partition", "min-cut"),
+        memory_budget=options.extra.get("memory_budget"),
+        check=lambda split: check_saved(program.unseen, split),
+        improve=lambda stages: _after_optimisation(stages, options),
+        phase=timer,
+    )
+    traces += made.traces
+    backward_traces += made.backward_traces
+    return made.run, made.split

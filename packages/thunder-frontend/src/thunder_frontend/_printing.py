@@ -1,0 +1,108 @@
+"""``print`` and warnings in a program: each call gives them, when it has computed what it computes."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from typing import Any
+
+import torch
+
+from thunder_guards.program import Effect
+from thunder_guards.sources import held
+from thunder_guards.templates import Built, Outside
+from thunder_ir import Proxy
+
+T = torch.Tensor
+WARN = warnings.warn_explicit
+STATE_OF_WARNINGS = ("filters", "showwarning", "_showwarnmsg_impl")
+
+
+class Text(str):
+    """What an object was printed as, also inside of a container."""
+
+    def __repr__(self) -> str:
+        return self
+
+
+class Prints:
+    """What a program prints, in order.
+
+    Args:
+        calls: the acquisition.
+    """
+
+    def __init__(self, calls: Any) -> None:
+        self._calls = calls
+
+    def __call__(
+        self, *values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False
+    ) -> None:
+        """Do what ``print`` does, later. A tensor is printed as it is now, without what autograd knows of it."""
+        source = None if file is None else self._calls.world.source_of(file)
+        if file is not None and source is None:  # made by the program, which may read what it prints there
+            print(*values, sep=sep, end=end, file=file, flush=flush)
+            return
+        self._calls.sharp("it calls print(), which prints when all of a call is computed")
+        target = None if source is None else Outside(source)
+        self._calls.later.append(Effect("print", target, (sep, end, flush), [self._part(v) for v in values]))
+
+    def warn(
+        self,
+        message: Any,
+        category: Any,
+        filename: str,
+        lineno: int,
+        module: str | None = None,
+        registry: Any = None,
+        module_globals: Any = None,
+        source: Any = None,
+    ) -> None:
+        """Do what ``warnings.warn_explicit`` does, later; now, if that is an error or the program records warnings."""
+        give = functools.partial(WARN, message, category, filename, lineno, module, registry, module_globals, source)
+        self._calls.world.answers.warns()
+        if self._records_warnings() or _action(message, category, lineno, module or filename) == "error":
+            give()
+        else:
+            self._calls.later.append(Effect("warning", Outside(held(give, "warning")), None, None))
+
+    def _records_warnings(self) -> bool:
+        """Whether the program itself says what becomes of warnings."""
+        journal = self._calls.world.journal
+        return any(journal.written_at(warnings, "attribute", n) for n in STATE_OF_WARNINGS) or bool(
+            journal.wrote(warnings.filters)
+        )
+
+    def _part(self, value: Any) -> Any:
+        if isinstance(value, T):
+            with torch._C.DisableTorchFunction():
+                return self._contents(self._calls.value(self._calls.traced(value)))
+        if isinstance(value, (str, int, float, complex, type(None), Proxy)):
+            return value
+        if value.__class__ in (tuple, list):
+            return value.__class__([self._part(v) for v in value])
+        if value.__class__ is dict:
+            return {k: self._part(v) for k, v in value.items()}
+        source = self._calls.world.source_of(value)
+        return Outside(source) if source is not None else Built(Text, (str(value),))
+
+    def _contents(self, proxy: Any) -> Any:
+        """A tensor's values, which nothing is written to later."""
+        if any(i.proxy is proxy for i in self._calls.inputs):
+            proxy = self._calls.on_values(torch.clone, (proxy,), {})
+        return self._calls.on_values(T.detach, (proxy,), {}) if proxy.requires_grad else proxy
+
+
+def _action(message: Any, category: type, line: int, module: str) -> str:
+    """Return what the filters say becomes of a warning."""
+    text = str(message)
+    for action, words, kind, where, number in warnings.filters:
+        if (
+            issubclass(category, kind)
+            and (words is None or re.compile(words).match(text))
+            and (where is None or re.compile(where).match(module))
+            and number in (0, line)
+        ):
+            return action
+    return str(warnings.defaultaction)  # type: ignore[attr-defined]

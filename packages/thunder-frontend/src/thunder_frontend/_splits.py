@@ -1,0 +1,187 @@
+"""Runs a frame in Python, and the calls that it makes as programs of their own.
+
+The frame of a function of which no program can be made is run by the interpreter, on real values, as Python runs it.
+Each call that it makes of a module, or of a function that is given tensors, is a call of a compiled callable; if no
+program can be made of that one either, its frame is run in the same way. So what is lost are the frames on the way to
+what a program cannot hold, and every effect happens where eager has it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from thunder_frontend._lookasides.module_calls import has_hooks
+from thunder_frontend._lookasides.module_lookasides import MODULE_CALL, MODULE_CALL_IMPL
+from thunder_frontend._lookasides.native_code import module_runs_natively
+from thunder_frontend._lookasides.own_operations import is_own_operation
+from thunder_frontend._report import Report
+from thunder_guards.own_code import name_in, package_of
+from thunder_interpreter import interpret
+
+Made = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+UNLIKELY = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+DEPTH = 2
+"""How deep containers among the arguments are searched for tensors."""
+
+
+class Splits:
+    """The compiled callables that frames run in Python call.
+
+    Args:
+        function: what was to be compiled as a whole.
+        make: makes a compiled callable of one.
+    """
+
+    def __init__(self, function: Any, make: Made) -> None:
+        self.report = Report()
+        self._make = make
+        self._root = function
+        self._modules: dict[int, Callable[..., Any]] = {}
+        self._functions: dict[Any, Callable[..., Any]] = {}
+        self._met: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def parts(self) -> list[Any]:
+        """Return what is compiled."""
+        return [*self._modules.values(), *self._functions.values()]
+
+    def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the frame of a callable in Python."""
+        entry = _entry(function)
+        if entry is None:
+            return function(*args, **kwargs)
+        codes = frozenset(_codes(entry))
+        run = interpret(
+            entry, lookasides=lambda called: self._replacement(called, codes), opaque=lambda f: f.__code__ not in codes
+        )
+        return run(*args, **kwargs)
+
+    def _replacement(self, called: Any, codes: frozenset[types.CodeType]) -> Callable[..., Any] | None:
+        if called is MODULE_CALL:
+            return self._call_module
+        if is_own_operation(called):
+            return self._call_operation(called)
+        if type(called) is not types.FunctionType or called.__code__ in codes or not _may_compile(called):
+            return None
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._call_function(called, args, kwargs)
+
+        return call
+
+    def _call_operation(self, operation: Any) -> Callable[..., Any]:
+        """Return what runs a call of one of Thunder's own operations: a program of that alone."""
+        made = self._functions.get(operation)
+        if made is None:
+            made = self._functions[operation] = self._make(operation)
+        return made
+
+    def _call_module(self, module: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return self._of_module(module)(*args, **kwargs)
+
+    def _of_module(self, module: torch.nn.Module) -> Callable[..., Any]:
+        """Return what runs a call of a module."""
+        made = self._modules.get(id(module))
+        if made is not None:
+            return made
+        if package_of(type(module).__module__) == "torch" and not module._modules and not has_hooks(module):
+            return module  # one operation: a program of its own would not pay
+        if not self._stays(module):
+            return module
+        made = self._modules[id(module)] = self._make(module)  # which holds the module, so that its id stays its own
+        return made
+
+    def _stays(self, module: torch.nn.Module) -> bool:
+        """Whether a module is one that later calls will meet again, too: a part of the root, or met before."""
+        if isinstance(self._root, torch.nn.Module) and any(m is module for m in self._root.modules()):
+            return True
+        met = module in self._met
+        self._met.add(module)
+        return met
+
+    def _call_function(self, function: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        made = self._functions.get(function)
+        if made is None:
+            given = (*args, *kwargs.values())
+            if not any(_holds_tensors(value, DEPTH) for value in given) or any(map(_is_special_container, given)):
+                return function(*args, **kwargs)
+            if not _is_found_by_name(function):
+                return self.run(function, args, kwargs)
+            made = self._functions[function] = self._make(function)
+        return made(*args, **kwargs)
+
+
+def _entry(function: Any) -> Any:
+    """Return the Python function or method whose frame a call runs; ``None`` if there is none to run."""
+    if isinstance(function, torch.nn.Module):
+        plain = type(function).__call__ is MODULE_CALL and function._compiled_call_impl is None
+        if not plain or type(function)._call_impl is not MODULE_CALL_IMPL:
+            return None
+        return function._call_impl if has_hooks(function) else function.forward
+    if isinstance(function, types.MethodType):
+        return function if isinstance(function.__func__, types.FunctionType) else None
+    if isinstance(function, types.FunctionType):
+        return None if function.__code__.co_flags & UNLIKELY else function
+    call = getattr(type(function), "__call__", None)  # noqa: B004
+    return types.MethodType(call, function) if isinstance(call, types.FunctionType) else None
+
+
+def _codes(entry: Any) -> Iterator[types.CodeType]:
+    """Yield the code of a frame, and that of functions that are written within it."""
+    function = entry.__func__ if isinstance(entry, types.MethodType) else entry
+    if isinstance(entry, types.MethodType) and function is MODULE_CALL_IMPL:
+        forward = entry.__self__.forward  # type: ignore[attr-defined]
+        yield from _codes(forward)
+    if isinstance(function, types.FunctionType):
+        yield from _within(function.__code__)
+
+
+def _within(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _within(constant)
+
+
+def _may_compile(function: types.FunctionType) -> bool:
+    """Whether a program may be made of a function: the user's own, and those of libraries but for the usual ones."""
+    module = name_in(function.__globals__)
+    if function.__code__.co_flags & UNLIKELY:
+        return False
+    if function.__name__.startswith("__") and function.__name__ != "__call__":
+        return False  # makes an object, or reads or writes one
+    package = package_of(module)
+    return package != "torch" and package not in sys.stdlib_module_names and not module_runs_natively(module)
+
+
+def _is_found_by_name(function: types.FunctionType) -> bool:
+    """Whether a function is what its name says, and so no closure that is made for one call."""
+    found: Any = sys.modules.get(function.__module__)
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is function
+
+
+def _is_special_container(value: Any) -> bool:
+    """Whether a value is a container of a class of its own, whose methods do little but keep what they are given."""
+    return isinstance(value, (dict, list, tuple, set)) and type(value) not in (dict, list, tuple, set, torch.Size)
+
+
+def _holds_tensors(value: Any, depth: int) -> bool:
+    if isinstance(value, (torch.Tensor, torch.nn.Module)):
+        return True
+    if depth and isinstance(value, (tuple, list)):
+        return any([_holds_tensors(item, depth - 1) for item in value])
+    if depth and isinstance(value, dict):
+        return any([_holds_tensors(item, depth - 1) for item in value.values()])
+    return False
+
+
+__all__ = ["Splits"]

@@ -1,0 +1,13 @@
+"""What differs between versions of PyTorch, found by feature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_APPLY: Any = torch.autograd.Function.__dict__["apply"]
+FUNCTION_APPLY: Any = getattr(_APPLY, "__func__", _APPLY)
+"""What ``Function.apply`` of every class calls with that class: a function, since PyTorch 2.15 a builtin."""
+
+__all__ = ["FUNCTION_APPLY"]

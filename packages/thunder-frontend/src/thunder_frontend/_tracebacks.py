@@ -1,0 +1,134 @@
+"""Errors as the user meets them: the frames of the user's own code, and where in it a failing operation came from."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from collections.abc import Iterable
+from types import FrameType, TracebackType
+
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.own_code import PACKAGES, name_in, package_of
+from thunder_interpreter import replaced_builtins
+from thunder_ir import Trace
+
+GENERATED = "<thunder "
+LIBRARIES = frozenset({"torch", "contextlib"})
+EVERY_FRAME = "THUNDER_FULL_TRACEBACKS"
+"""Environment variable under which tracebacks keep the frames of Thunder."""
+
+
+def tell_the_user(error: Exception, programs: Iterable[Trace]) -> None:
+    """Take Thunder's frames out of an error's traceback, and note the user's line that a program failed at.
+
+    Args:
+        error: raised by a call of a compiled function.
+        programs: the programs that may have been running.
+    """
+    if os.environ.get(EVERY_FRAME):
+        return
+    for note in _places(error.__traceback__, programs):
+        error.add_note(note)
+    _drop_own_frames(error, set())
+
+
+def _drop_own_frames(error: BaseException, seen: set[int]) -> None:
+    """Leave, here and in what led to the error, only the user's frames; forget what only Thunder had to do with."""
+    seen.add(id(error))
+    error.__traceback__ = _users_frames(error.__traceback__)
+    for name in ("__context__", "__cause__"):
+        earlier = getattr(error, name)
+        if earlier is not None and id(earlier) not in seen:
+            suppressed = error.__suppress_context__
+            _drop_own_frames(earlier, seen)
+            if earlier.__traceback__ is None:
+                setattr(error, name, None)
+            error.__suppress_context__ = suppressed
+
+
+def _users_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without Thunder's frames, and without a library's frames where Thunder called that."""
+    frames: list[TracebackType] = []
+    called_by_us = True
+    while traceback is not None:
+        owner = package_of(name_in(traceback.tb_frame.f_globals))
+        if _is_ours(owner) and not traceback.tb_frame.f_code.co_filename.startswith(GENERATED):
+            called_by_us = True
+            while frames and _dispatches(frames[-1]):
+                frames.pop()
+        elif not (called_by_us and owner in LIBRARIES):
+            called_by_us = False
+            frames.append(traceback)
+        traceback = traceback.tb_next
+    kept: TracebackType | None = None
+    for frame in reversed(frames):
+        kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return kept
+
+
+def users_stacklevel() -> int:
+    """Return the ``stacklevel`` with which a warning that the caller gives shows the user's line."""
+    level, frame = 0, sys._getframe(1)
+    while frame.f_back is not None and _of_thunder(frame):
+        level, frame = level + 1, frame.f_back
+    return level + 1
+
+
+def _of_thunder(frame: FrameType) -> bool:
+    owner = package_of(name_in(frame.f_globals))
+    return _is_ours(owner) or owner in LIBRARIES or frame.f_code.co_filename.startswith(GENERATED)
+
+
+def _is_ours(package: str) -> bool:
+    return package == "thunder" or package in PACKAGES
+
+
+def _dispatches(traceback: TracebackType) -> bool:
+    """Whether a frame of PyTorch only hands a call on to whoever overrides it."""
+    return traceback.tb_frame.f_globals.get("__name__") == "torch.overrides"
+
+
+def _places(traceback: TracebackType | None, programs: Iterable[Trace]) -> list[str]:
+    """Say for each line of a running program in the traceback which of the user's lines it came from."""
+    notes = []
+    while traceback is not None:
+        filename, within = traceback.tb_frame.f_code.co_filename, traceback.tb_next
+        calls_part = within is not None and within.tb_frame.f_code.co_filename == filename
+        if filename.startswith(GENERATED) and not calls_part:
+            line = linecache.getline(filename, traceback.tb_lineno).strip()
+            place = _place_of(line, "".join(linecache.getlines(filename)), programs)
+            if place is not None:
+                notes.append(f"raised by {line.partition('  # ')[0]}\n  from {place}")
+        traceback = traceback.tb_next
+    return notes
+
+
+def _place_of(line: str, text: str, programs: Iterable[Trace]) -> str | None:
+    output = line.partition(" = ")[0]
+    for program in programs:
+        for bound in program.bound_symbols:
+            if bound.location is not None and any(p.name == output for p in bound.outputs):
+                if program.executable().text.strip() == text.strip():
+                    where = bound.location
+                    return f"{where}:  {linecache.getline(where.filename, where.line).strip()}"
+                break
+    return None
+
+
+def because_of_builtins(error: Exception) -> AcquisitionError | None:
+    """Return what to raise for an error of Thunder's own code where somebody replaced builtins that it relies on."""
+    replaced = sorted(set(replaced_builtins()) - _FOR_PEOPLE)
+    if not replaced:
+        return None
+    names = ", ".join([f"builtins.{name}" for name in replaced])
+    found = AcquisitionError(
+        f"{names} is replaced, which the code of Thunder and PyTorch runs, too, while a program is acquired "
+        f"({error!r}); put it back, and give the name another meaning in your own module alone"
+    )
+    found.__cause__ = error
+    return found
+
+
+_FOR_PEOPLE = frozenset({"print", "input", "open", "help", "breakpoint", "exit", "quit", "__import__"})
+"""Builtins on which no computation relies."""

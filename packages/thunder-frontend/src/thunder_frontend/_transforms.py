@@ -1,0 +1,66 @@
+"""User transforms: what may be done to a module and to the stages of its program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from thunder_ir import Trace
+
+if TYPE_CHECKING:
+    from thunder_frontend._module import ThunderModule
+
+
+class Transform:
+    """Override what is wanted and pass an instance in ``thunder.jit(..., transforms=[...])``.
+
+    Transforms are applied in the order given; those of state dicts in reverse when going back.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import Transform, jit
+        >>> class Count(Transform):
+        ...     def transform_traces_pre_prologue(self, prologue, computation, epilogue, **kwargs):
+        ...         print(len(computation.bound_symbols), "operations")
+        ...         return prologue, computation, epilogue
+        >>> jit(lambda x: x * 2 + 1, transforms=[Count()])(torch.ones(2))
+        2 operations
+        tensor([3., 3.])
+    """
+
+    def transform_module(self, model: ThunderModule) -> None:
+        """Change the module, once, when it is compiled: replace parameters, say."""
+
+    def transform_traces_pre_prologue(
+        self, prologue_trace: Any, computation_trace: Trace, epilogue_trace: Any, **kwargs: Any
+    ) -> tuple[Any, Trace, Any]:
+        """Return the program as acquired, changed: before it is differentiated and given to executors.
+
+        Args:
+            prologue_trace, epilogue_trace: readable; they are returned as they are.
+            computation_trace: from input tensors to results; the inputs must stay, and outputs keep their order and
+                meaning.
+            kwargs: ``compile_data``, the options.
+        """
+        return prologue_trace, computation_trace, epilogue_trace
+
+    def transform_trace_post_optimization(self, computation_trace: Trace, **kwargs: Any) -> Trace:
+        """Return an execution trace, changed: the forward program's first and then, if there is one, the backward's.
+
+        Args:
+            computation_trace: with every call given to an executor; its name ends in ``_forward`` or ``_backward``
+                where there are both.
+            kwargs: ``compile_data``, the options.
+        """
+        return computation_trace
+
+    def transform_state_dict_for_submodule(
+        self, model: ThunderModule, submodule_name: str, state_dict: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return entries of a state dict of the original as they fit the changed module."""
+        return state_dict
+
+    def reverse_transform_state_dict_for_submodule(
+        self, model: ThunderModule, submodule_name: str, state_dict: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return entries of the changed module's state dict as they fit the original."""
+        return state_dict

@@ -1,0 +1,92 @@
+"""``cache="auto"``: the first program is for the sizes at hand, and what later calls show to change is left open."""
+
+import pytest
+import torch
+from torch import nn
+
+from thunder_frontend import cache_misses, compiled_function, jit, last_traces
+
+
+def convolution():
+    return nn.Sequential(nn.Conv1d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv1d(4, 2, 1))
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(6, 18)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = self.project(x).view(batch, length, 3, 2, 3).permute(2, 0, 3, 1, 4).unbind(0)
+        mask = torch.ones(length, length, dtype=torch.bool).tril()
+        scores = (q @ k.transpose(-1, -2) / 3**0.5).masked_fill(~mask, float("-inf"))
+        return (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, length, width)
+
+
+MODELS = {
+    "conv1d": (convolution, lambda n: torch.randn(2, 3, n)),
+    "attention": (Attention, lambda n: torch.randn(2, n, 6)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_three_programs_serve_all_lengths(name):
+    make, inputs = MODELS[name]
+    model = make()
+    compiled = jit(model, cache="auto")
+    for n in (7, 12, 1, *range(4, 65, 3)):
+        x = inputs(n).requires_grad_()
+        ours, eagers = compiled(x), model(x)
+        torch.testing.assert_close(ours, eagers)
+        pair = [torch.autograd.grad(t.square().sum(), [x, *model.parameters()]) for t in (ours, eagers)]
+        torch.testing.assert_close(*pair)
+    assert cache_misses(compiled) <= 3
+
+
+def test_the_first_program_is_for_the_sizes_at_hand():
+    compiled = jit(lambda x: x * 2, cache="auto")
+    compiled(torch.ones(5))
+    assert "float32[5]" in str(last_traces(compiled)[0])
+    compiled(torch.ones(6))
+    assert "float32[5]" not in str(last_traces(compiled)[0])
+    compiled(torch.ones(5))
+    compiled(torch.ones(7))
+    assert cache_misses(compiled) == 2
+
+
+def test_only_what_changed_is_left_open():
+    compiled = jit(lambda x, y, n: x.sum() * n + y, cache="auto")
+    for size, n in ((3, 5), (4, 5), (6, 5), (6, 7), (6, 9), (8, 11)):
+        x, y = torch.ones(size, 2), torch.ones(3)
+        torch.testing.assert_close(compiled(x, y, n), x.sum() * n + y)
+    assert cache_misses(compiled) == 3
+    assert "float32[3]" in str(last_traces(compiled)[0]) and ", 2]" in str(last_traces(compiled)[0])
+
+
+def test_numbers_that_python_looks_at_stay_special():
+    def program(x, n):
+        return x + 1 if n == 3 else x * n
+
+    compiled = jit(program, cache="auto")
+    for n in (2, 3, 4, 5, 3, 2, 1, 0, 6, 2.5, True):
+        torch.testing.assert_close(compiled(torch.ones(2), n), program(torch.ones(2), n))
+
+
+def test_other_kinds_of_calls_open_nothing():
+    compiled = jit(lambda x: x.sin(), cache="auto")
+    for dtype in (torch.float32, torch.float64, torch.float32):
+        compiled(torch.ones(3, dtype=dtype))
+    assert cache_misses(compiled) == 2
+    assert not any(c.program.numbers for c in compiled_function(compiled).compiled)
+
+
+def test_what_cannot_be_open_has_a_program_for_each_size():
+    def program(x):
+        return x.reshape(int(str(x.shape[0])), -1) * 2
+
+    compiled = jit(program, cache="auto")
+    for n in (2, 3, 4, 3, 2):
+        x = torch.randn(n, 2)
+        assert torch.equal(compiled(x), program(x))
+    assert cache_misses(compiled) == 3

@@ -1,0 +1,176 @@
+"""What Python sees of values that a program computes: a program for each outcome, and a check where it was seen."""
+
+import random
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+from thunder_frontend import DataDependentError, FallbackWarning, cache_misses, jit, last_traces
+
+
+def doubled_or_less(x):
+    h = x.sin()
+    if h.sum() > 0:
+        return h * 2
+    return h - 1
+
+
+def halved(x):
+    count = 0
+    while x.abs().max() > 1:
+        x, count = x / 2, count + 1
+    return x, count
+
+
+def looked_up(x, table):
+    i = int(x.argmax())
+    return x[i] * 2, table[i], f"{i}", list(range(i)), "abc"[i], x[:i]
+
+
+def in_conditions(x):
+    n = x.sum().item()
+    kind = "big" if n > 3 else "small" if n else "none"
+    return kind, x * (n > 3 and 2), not x.any(), bool(x[0] > x[1]) or None, [x for _ in range(2) if x.sum() > 3]
+
+
+def listed(x):
+    a, b, c = (x > 1).tolist()
+    return {a: x, (b, c): -x}
+
+
+PROGRAMS = {
+    "branch": (doubled_or_less, ()),
+    "loop": (halved, ()),
+    "values": (looked_up, ({0: "a", 1: "b", 2: "c"},)),
+    "conditions": (in_conditions, ()),
+    "lists": (listed, ()),
+}
+INPUTS = ([1.0, 2.0, 3.0], [4.0, 2.0, 1.0], [0.0, 0.0, 0.0], [-1.0, -2.0, -0.5], [1.0, 2.0, 3.0], [0.0, 4.0, 2.0])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_every_call_is_eagers_whatever_came_before(name, requires_grad):
+    program, rest = PROGRAMS[name]
+    compiled = jit(program)
+    order = random.Random(0)
+    for values in order.choices(INPUTS, k=20):
+        x = torch.tensor(values, requires_grad=requires_grad)
+        ours, eagers = (torch.utils._pytree.tree_leaves(f(x, *rest)) for f in (compiled, program))
+        for our, eager in zip(ours, eagers, strict=True):
+            assert type(our) is type(eager)
+            if isinstance(eager, torch.Tensor):
+                torch.testing.assert_close(our, eager, rtol=0, atol=0)
+                if eager.requires_grad:
+                    pair = [torch.autograd.grad(t.sum(), x)[0] for t in (our, eager)]
+                    torch.testing.assert_close(*pair, rtol=0, atol=0)
+            else:
+                assert our == eager
+    assert cache_misses(compiled) <= len(INPUTS)
+
+
+def test_programs_show_what_they_check():
+    compiled = jit(doubled_or_less)
+    compiled(torch.ones(2))
+    assert "Look(expected=True, as_truth=True" in str(last_traces(compiled)[-1])
+
+
+def test_a_call_of_another_outcome_leaves_no_trace_of_the_first_try():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(()))
+            self.seen = None
+
+        def forward(self, x):
+            self.total += 1
+            x = nn.functional.dropout(x, 0.5)
+            x.mul_(2)
+            self.seen = x.shape
+            if x.sum() > 4:
+                self.total += 10
+                x = nn.functional.dropout(x, 0.1)
+            return x + torch.rand(3)
+
+    ours, eager = Counts(), Counts()
+    compiled = jit(ours)
+    for seed in range(16):
+        results = []
+        for run in (compiled, eager):
+            torch.manual_seed(seed)
+            x = torch.ones(3)
+            results.append((run(x), x, torch.get_rng_state()))
+        torch.testing.assert_close(*results, rtol=0, atol=0)
+        assert torch.equal(ours.total, eager.total) and ours.seen == eager.seen
+    assert cache_misses(compiled) <= 3
+
+
+def test_outcomes_are_bounded_and_then_the_frame_is_split_off():
+    def text(x):
+        return f"{int(x.sum())}"
+
+    compiled = jit(text, fallback="split", outcomes=3)
+    with pytest.warns(FallbackWarning, match=r"saw more than 3 different things(.|\n)*test_outcomes.py"):
+        assert [compiled(torch.full((2,), float(i))) for i in range(6)] == [f"{i * 2}" for i in range(6)]
+    assert cache_misses(compiled) == 3
+    refusing = jit(text, outcomes=3)
+    with pytest.raises(DataDependentError, match="saw more than 3 different things"):
+        for i in range(6):
+            refusing(torch.full((2,), float(i)))
+
+
+def test_each_size_has_outcomes_of_its_own():
+    compiled = jit(doubled_or_less)
+    for sign in (1, -1, 1):
+        for size in (2, 3):
+            x = torch.full((size,), 1.0 * sign)
+            torch.testing.assert_close(compiled(x), doubled_or_less(x))
+    assert cache_misses(compiled) == 4
+
+
+def test_what_is_read_on_one_way_only_is_guarded_on_that_way():
+    settings = {"scale": 2.0}
+
+    def program(x):
+        return x * settings["scale"] if x.sum() > 0 else x
+
+    compiled = jit(program)
+    for scale in (2.0, 3.0):
+        settings["scale"] = scale
+        for sign in (1, -1, -1, 1):
+            x = torch.full((2,), 1.0 * sign)
+            assert torch.equal(compiled(x), program(x))
+    assert cache_misses(compiled) == 3
+
+
+def test_outcomes_that_alternate_under_threads_are_eagers():
+    compiled, wrong = jit(doubled_or_less), []
+
+    def work(seed):
+        generator = torch.Generator().manual_seed(seed)
+        for _ in range(30):
+            x = torch.randn(4, generator=generator)
+            if not torch.equal(compiled(x), doubled_or_less(x)):
+                wrong.append(x)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_the_outcome_of_most_calls_is_tried_first():
+    compiled = jit(doubled_or_less)
+    for sign in (1, -1, *[1] * 20):
+        compiled(torch.full((2,), 1.0 * sign))
+    first = compiled._dispatcher.proposed((torch.ones(2),), {})[0]
+    assert first.program.path == (True,)
+
+
+def test_branches_within_functions_that_are_transformed_stay_refused():
+    with pytest.raises(DataDependentError, match="vmap|torch.func"):
+        jit(lambda x: torch.vmap(lambda row: row if row.sum() > 0 else -row)(x))(torch.ones(2, 2))

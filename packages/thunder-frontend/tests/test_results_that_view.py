@@ -1,0 +1,186 @@
+"""Results that view what a program computes, and inputs that keep their gradients: autograd knows them as eager's."""
+
+import pytest
+import torch
+
+from thunder_frontend import AcquisitionError, jit
+
+
+def base_and_view(x):
+    y = x * 3
+    return y, y.view(2, 2)
+
+
+def written_inside(x):
+    y = x * 3
+    y.view(2, 2)[0].mul_(2)
+    return y, y.view(2, 2)
+
+
+def view_alone(x):
+    return (x * 3).view(2, 2)
+
+
+def overlapping(x):
+    y = x * 3
+    a = y[:2]
+    a.mul_(2)
+    return a, y[1:]
+
+
+def detached(x):
+    y = x * 3
+    return y, y.detach()
+
+
+def view_without_gradients(x):
+    y = x * 3
+    with torch.no_grad():
+        v = y.view(2, 2)
+    return y, v
+
+
+def several_at_once(x):
+    return (x * 3).split(2)
+
+
+def transposed(x):
+    y = x * 3
+    return y.view(2, 2).t(), y
+
+
+def view_of_what_is_replaced(x):
+    y = x * 3
+    v = y.view(2, 2)
+    y = y + 1
+    return v, y
+
+
+def sum_of_the_base(x):
+    y = x * 3
+    return y[1:], y, y.sum()
+
+
+def sum_of_the_view(x):
+    y = x * 3
+    return y[1:], y[1:].sum()
+
+
+ACTIONS = {
+    "nothing": lambda results: None,
+    "write to the last": lambda results: results[-1].mul_(2) is None,
+    "write to the first": lambda results: results[0].mul_(2) is None,
+    "detach the first": lambda results: results[0].detach_() is None,
+    "detach the last": lambda results: results[-1].detach_() is None,
+}
+PROGRAMS = (
+    base_and_view, written_inside, view_alone, overlapping, detached, view_without_gradients, several_at_once, transposed,
+    view_of_what_is_replaced, sum_of_the_base, sum_of_the_view,
+)  # fmt: skip
+
+
+def outcome(act):
+    try:
+        return act()
+    except Exception as error:
+        return type(error).__name__
+
+
+def session(program, action):
+    """Return what comes of doing something with the results of a program, and of differentiating them then."""
+    x = torch.arange(4.0, requires_grad=True)
+    results = program(x)
+    results = results if isinstance(results, tuple) else (results,)
+    found = [outcome(lambda: action(results))]
+    for t in results:
+        base = [i for i, other in enumerate(results) if t._base is other]
+        found.append(outcome(lambda t=t, base=base: (t._is_view(), base, t._version, t.requires_grad, t.is_leaf)))
+    total = sum([(t * t).sum() for t in results if t.requires_grad]) if found[0] in (None, False) else None
+    found.append(outcome(lambda: torch.autograd.grad(total, x)[0].tolist()))
+    return found, [outcome(t.tolist) for t in results]
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_results_are_views_where_eagers_are(program, action):
+    results = []
+    for function in (program, jit(program)):
+        try:
+            results.append(session(function, ACTIONS[action]))
+        except RuntimeError as error:  # autograd forbids it afterwards
+            results.append(str(error)[:40])
+    assert results[1] == results[0]
+
+
+def test_results_that_others_are_computed_of_get_their_gradients():
+    found = []
+    for function in (sum_of_the_view, jit(sum_of_the_view)):
+        x = torch.arange(4.0, requires_grad=True)
+        part, total = function(x)
+        part.retain_grad()
+        (part.sum() + total).backward()
+        found.append((part.grad, x.grad))
+    torch.testing.assert_close(found[1], found[0])
+
+
+def written(x):
+    x.mul_(2)
+    return x.sum()
+
+
+def test_an_input_that_keeps_its_gradient_is_written_in_python_or_refused():
+    found = []
+    for function in (written, jit(written, fallback="split")):
+        leaf = torch.arange(4.0, requires_grad=True)
+        x = leaf * 1
+        x.retain_grad()
+        function(x).backward()
+        found.append((x.grad, leaf.grad))
+    torch.testing.assert_close(found[1], found[0])
+    refusing = jit(written, fallback="error")
+    refusing(torch.arange(4.0, requires_grad=True) * 1)
+    x = torch.arange(4.0, requires_grad=True) * 1
+    x.retain_grad()
+    with pytest.raises(AcquisitionError, match="keeps its gradient"):
+        refusing(x)
+
+
+def hooked_view(x):
+    v = (x * 3).view(2, 2)
+    v.register_hook(lambda gradient: gradient * 10)
+    return v
+
+
+def base_of_hooked_view(x):
+    y = x * 3
+    v = y.view(2, 2)
+    v.register_hook(lambda gradient: gradient * 10)
+    return y, v[0]
+
+
+def view_of_hooked(x):
+    y = x * 3
+    y.register_hook(lambda gradient: gradient * 10)
+    return y.view(2, 2)
+
+
+@pytest.mark.parametrize("program", [hooked_view, base_of_hooked_view, view_of_hooked], ids=lambda p: p.__name__)
+def test_hooks_on_views_are_called(program):
+    found = []
+    for function in (program, jit(program)):
+        x = torch.arange(4.0, requires_grad=True)
+        results = function(x)
+        results = results if isinstance(results, tuple) else (results,)
+        sum([(t * (i + 1)).sum() for i, t in enumerate(results)]).backward()
+        found.append(x.grad)
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_hooks_on_views_of_inputs_that_leave_the_program_are_refused():
+    def program(x):
+        v = x.view(2, 2)
+        v.register_hook(lambda gradient: gradient * 10)
+        return v
+
+    with pytest.raises(AcquisitionError, match="a hook on a view of an input"):
+        jit(program, fallback="error")(torch.arange(4.0, requires_grad=True) * 1)

@@ -1,0 +1,244 @@
+"""What no program can be made of runs in Python, and what it calls is compiled."""
+
+import gc
+import warnings
+import weakref
+from collections import OrderedDict
+
+import pytest
+import torch
+from torch import nn
+
+from thunder_frontend import AcquisitionError, FallbackWarning, compiled_function, explain, jit
+
+pytestmark = pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+
+
+class Gate(nn.Module):
+    """Looks into a tensor's bytes, which no program holds."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        h = self.linear(x)
+        self.last = h.detach().numpy().tobytes()
+        return h * len(self.last)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mlp = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 4))
+        self.gate = Gate()
+
+    def forward(self, x):
+        return x + self.gate(x + self.mlp(x))
+
+
+class Model(nn.Module):
+    def __init__(self, depth=3):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(depth)])
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+
+def twins(make):
+    torch.manual_seed(0)
+    one = make()
+    torch.manual_seed(0)
+    return one, make()
+
+
+def trained(model, run, x):
+    result = run(x)
+    result.square().sum().backward()
+    return result, [p.grad for p in model.parameters()], dict(model.named_buffers())
+
+
+@pytest.mark.parametrize("fallback", ["split", "warn"])
+def test_results_gradients_and_state_are_those_of_eager(fallback):
+    ours, eager = twins(Model)
+    compiled = jit(ours, fallback=fallback)
+    for seed in range(3):
+        x = torch.randn(5, 4, generator=torch.Generator().manual_seed(seed))
+        torch.testing.assert_close(trained(ours, compiled, x), trained(eager, eager, x))
+    assert [b.gate.calls for b in ours.blocks] == [3, 3, 3]
+    assert [b.gate.last for b in ours.blocks] == [b.gate.last for b in eager.blocks]
+
+
+def test_what_is_around_the_frame_is_compiled():
+    model = Model()
+    compiled = jit(model, fallback="split")
+    compiled(torch.randn(5, 4))
+    found = explain(compiled).programs
+    assert [name for name, _ in found] == ["Sequential"] * 3
+
+
+def test_each_place_is_warned_of_once_with_reason_and_way_out():
+    compiled = jit(Model(), fallback="split")
+    with pytest.warns(FallbackWarning, match=r"(?s)Gate runs in Python: .*numpy.*\n  at .*tobytes") as seen:
+        compiled(torch.randn(5, 4))
+    assert len(seen) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled(torch.randn(5, 4))
+        compiled(torch.randn(6, 4))
+
+
+def test_refusals_stay_errors_where_that_is_asked_for():
+    for options in ({"fallback": "error"}, {"fullgraph": True}):
+        with pytest.raises(AcquisitionError, match="NumPy would get the values"):
+            jit(Model(), **options)(torch.randn(5, 4))
+    with pytest.raises(ValueError, match="fullgraph=True means"):
+        jit(Model(), fullgraph=True, fallback="warn")
+    with pytest.raises(ValueError, match="fallback='never' is not one of"):
+        jit(Model(), fallback="never")
+
+
+def odd(x):
+    return float(x.numpy().max())
+
+
+def halves(x):
+    return x.cos() * 0.5
+
+
+def mixed(x, log):
+    log.append(-1.0)
+    y = halves(x)
+    log.append(odd(y.detach()))
+    z = [halves(part) for part in y.unbind()]
+    with torch.no_grad():
+        log.append(float(halves(y).requires_grad))
+    x.add_(1)
+    return torch.stack(z), log
+
+
+def test_effects_of_a_frame_happen_where_eager_has_them():
+    ours, eager = torch.arange(4.0), torch.arange(4.0)
+    expected = mixed(eager, [])
+    torch.testing.assert_close(jit(mixed, fallback="split")(ours, []), expected)
+    torch.testing.assert_close(ours, eager)
+
+
+def test_an_error_of_the_frame_is_eagers_and_nobody_is_warned():
+    def wrong(x):
+        return x.numpy() @ torch.ones(3).numpy()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="matmul"):
+            jit(wrong, fallback="split")(torch.ones(2, 2))
+
+
+def test_a_handler_in_the_frame_gets_the_errors_of_what_is_compiled():
+    def inner(x):
+        if x.shape[0] == 2:
+            raise KeyError("two")
+        return x * 2
+
+    def outer(x):
+        try:
+            y = inner(x)
+        except KeyError as error:
+            return str(error), odd(x)
+        return y, odd(x)
+
+    compiled = jit(outer, fallback="split")
+    assert compiled(torch.ones(2)) == ("'two'", 1.0)
+    assert compiled(torch.ones(1)) == (torch.full((1,), 2.0), 1.0)
+
+
+def test_kinds_of_calls_that_compile_stay_compiled():
+    def sometimes(x, look):
+        return x * odd(x) if look else x * 2
+
+    compiled = jit(sometimes, fallback="split")
+    for _ in range(2):
+        torch.testing.assert_close(compiled(torch.full((2,), 3.0), True), torch.full((2,), 9.0))
+        torch.testing.assert_close(compiled(torch.full((2,), 3.0), False), torch.full((2,), 6.0))
+    assert len(compiled_function(compiled).compiled) == 1
+
+
+def test_hooks_are_called_in_order():
+    def seen(run, model):
+        log = []
+        handles = [
+            model.register_forward_pre_hook(lambda m, args: log.append("before")),
+            model.register_forward_hook(lambda m, args, result: log.append("after") or result * 2),
+            model.blocks[0].mlp.register_forward_hook(lambda m, args, result: log.append("mlp")),
+        ]
+        result = run(torch.ones(2, 4))
+        for handle in handles:
+            handle.remove()
+        return result, log
+
+    ours, eager = twins(Model)
+    (result, log), (expected, eager_log) = seen(jit(ours, fallback="split"), ours), seen(eager, eager)
+    torch.testing.assert_close(result, expected)
+    assert log == eager_log == ["before", "mlp", "after"]
+
+
+def test_modules_made_for_one_call_do_not_stay_alive():
+    made = []
+
+    def temporary(x):
+        layer = Block()
+        made.append(weakref.ref(layer))
+        return layer(x).sum() * 0, odd(x)
+
+    compiled = jit(temporary, fallback="split")
+    for _ in range(3):
+        compiled(torch.ones(2, 4))
+    gc.collect()
+    assert [r() for r in made] == [None] * 3
+
+
+def test_explanations_name_what_runs_in_python_and_what_is_compiled():
+    text = str(explain(Model())(torch.randn(5, 4)))
+    assert "Gate runs in Python" in text and "Sequential" in text
+    assert "nothing runs in Python" in str(explain(halves)(torch.ones(2)))
+
+
+class Guarded(OrderedDict):
+    """As the outputs of models in libraries are: what changes it runs code of its own, or is forbidden."""
+
+    def __init__(self, first):
+        super().__init__(first=first)
+
+    def update(self, *args, **kwargs):
+        raise TypeError("not this way")
+
+    pop = update
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+
+def test_a_refusal_leaves_containers_with_methods_of_their_own_as_they_were():
+    def fill(made, x):
+        made["second"] = x
+        made.third = x
+        made["first"] = x * 2
+        return odd(x)
+
+    for fallback in ("error", "split"):
+        made, first = Guarded(torch.zeros(1)), torch.zeros(1)
+        made["first"] = first
+        if fallback == "error":
+            with pytest.raises(AcquisitionError):
+                jit(fill, fallback=fallback)(made, torch.ones(2))
+            assert list(made) == ["first"] and made["first"] is first and vars(made) == {"first": first}
+        else:
+            assert jit(fill, fallback=fallback)(made, torch.ones(2)) == 1.0
+            assert list(made) == ["first", "second"] and torch.equal(made.third, torch.ones(2))

@@ -1,0 +1,54 @@
+"""Guards: where values come from, what a program relies on of them, and the code that finds and checks a program."""
+
+from thunder_guards._codegen.dispatch import MISSED, Dispatcher, missed
+from thunder_guards._codegen.prologue import ordered
+from thunder_guards._codegen.specialise import Specialisation, around, specialise
+from thunder_guards._guards import (
+    AUTOCAST_DEVICES,
+    ArgumentsGuard,
+    AttributeAbsentGuard,
+    ComputedValuesGuard,
+    DistinctObjectsGuard,
+    DistinctTensorsGuard,
+    EmptyGuard,
+    Environment,
+    EnvironmentGuard,
+    Guard,
+    HeldPartGuard,
+    IdentityGuard,
+    KeysGuard,
+    LacksGuard,
+    LengthGuard,
+    MembershipGuard,
+    PlaceInStorageGuard,
+    SameAsBeforeGuard,
+    SameObjectGuard,
+    SameTensorGuard,
+    SetGuard,
+    SharedStorageGuard,
+    SnapshotGuard,
+    Step,
+    TensorGuard,
+    TensorMetadata,
+    TypeGuard,
+    ValueGuard,
+    environment,
+    metadata_of,
+    nth_key,
+    same_value,
+)
+from thunder_guards._version import __version__
+from thunder_guards.journal import Journal
+from thunder_guards.program import Effect, Input, Program
+from thunder_guards.sources import Source, held
+from thunder_guards.templates import Built, Outside
+
+__all__ = [
+    "AUTOCAST_DEVICES", "ArgumentsGuard", "AttributeAbsentGuard", "Built", "ComputedValuesGuard", "Dispatcher",
+    "DistinctObjectsGuard", "DistinctTensorsGuard", "Effect", "EmptyGuard", "Environment", "EnvironmentGuard",
+    "Guard", "HeldPartGuard", "IdentityGuard", "Input", "Journal", "KeysGuard", "LacksGuard", "LengthGuard", "MISSED",
+    "MembershipGuard", "Outside", "PlaceInStorageGuard", "Program", "SameAsBeforeGuard", "SameObjectGuard",
+    "SameTensorGuard", "SetGuard", "SharedStorageGuard", "SnapshotGuard", "Source", "Specialisation", "Step",
+    "TensorGuard", "TensorMetadata", "TypeGuard", "ValueGuard", "__version__", "around", "environment", "held",
+    "metadata_of", "missed", "nth_key", "ordered", "same_value", "specialise",
+]  # fmt: skip

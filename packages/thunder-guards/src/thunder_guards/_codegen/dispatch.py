@@ -1,0 +1,230 @@
+"""Finding the specialisation for a call without trying them in turn.
+
+Where there is one specialisation, its guards are asked. Where there are more, a call is first sorted by how it is
+written and by the types of its arguments. For each combination, a function is generated that takes a key from the
+arguments: what tells the specialisations apart, of shapes, dtypes, numbers and strings. What they differ in besides is
+looked at as :mod:`thunder_guards._codegen.choice` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from thunder_guards._codegen.choice import Node, added, candidates
+from thunder_guards._codegen.specialise import Specialisation
+from thunder_guards._guards import ArgumentsGuard
+from thunder_ir import Context
+
+Call = Callable[[tuple[Any, ...], dict[str, Any], Callable[..., Any]], Any]
+_BY_VALUE = (bool, int, str, bytes, type(None), torch.dtype, torch.device)
+
+
+class Family:
+    """The specialisations for calls that are written alike, with arguments of one combination of types.
+
+    Args:
+        args, kwargs: examples of the arguments.
+        symbolic: whether shapes and numbers do not tell specialisations apart, because programs may leave them open.
+    """
+
+    __slots__ = (
+        "_all_aspects",
+        "_arguments",
+        "_aspects",
+        "_members",
+        "_open",
+        "_symbolic",
+        "_table",
+        "_telling",
+        "serve",
+    )
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> None:
+        self._arguments = ArgumentsGuard(args, kwargs)
+        self._aspects = aspects(args, kwargs, symbolic)
+        self._all_aspects = self._key_function(range(len(self._aspects)))
+        self._members: list[tuple[Sequence[Any], Specialisation]] = []
+        self._symbolic = symbolic
+        self._open: tuple[Specialisation, ...] = ()
+        """Those that leave sizes or numbers open, where others do not: asked where no other one is found."""
+        self._telling: tuple[int, ...] = ()
+        self._table: tuple[Callable[..., Any], dict[Any, Node]] | None = None  # which one alone does without
+        self.serve: Call = self._find
+        """Calls the specialisation for a call."""
+
+    @property
+    def specialisations(self) -> list[Specialisation]:
+        """All of them, the oldest first."""
+        return [*[specialisation for _, specialisation in self._members], *reversed(self._open)]
+
+    def add(self, specialisation: Specialisation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Add a specialisation for calls like this one."""
+        if not self._symbolic and specialisation.leaves_open():
+            self._open = (specialisation, *self._open)
+            self._settle()
+            return
+        self._members.append((self._all_aspects(args, kwargs), specialisation))
+        columns = enumerate(zip(self._members[0][0], self._members[-1][0], strict=True))
+        telling = tuple([i for i, (first, last) in columns if i in self._telling or first != last])
+        if self._table is not None and telling == self._telling:
+            self._file(self._table[1], *self._members[-1])
+        elif len(self._members) > 1:
+            self._telling = telling
+            self._file_all()
+        self._settle()
+
+    def drop(self, specialisation: Specialisation) -> None:
+        """Take out a specialisation. Others may be looking for one meanwhile: they find the tables before or after."""
+        self._members = [m for m in self._members if m[1] is not specialisation]
+        self._open = tuple([s for s in self._open if s is not specialisation])
+        self._file_all()
+        self._settle()
+
+    def prefer(self, specialisation: Specialisation) -> None:
+        """Let a specialisation be tried first where nothing tells it from others."""
+        first = [m for m in self._members if m[1] is specialisation]
+        self._members = [*[m for m in self._members if m[1] is not specialisation], *first]
+        if specialisation in self._open:
+            self._open = (specialisation, *[s for s in self._open if s is not specialisation])
+        self._file_all()
+
+    def proposed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Specialisation, ...]:
+        """Return the specialisations that may serve a call: one, unless nothing tells them apart."""
+        if self._table is None:
+            return (*[specialisation for _, specialisation in self._members], *self._open)
+        key, entries = self._table
+        try:
+            found = entries.get(key(args, kwargs))
+        except RuntimeError:  # a tensor that has no shape
+            return ()
+        closed = (found,) if found.__class__ is Specialisation else candidates(found, args, kwargs)
+        return (*closed, *self._open) if self._open else closed
+
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], miss: Callable[..., Any]) -> Any:
+        for specialisation in self.proposed(args, kwargs):
+            result = specialisation.call(args, kwargs, missed)
+            if result is not MISSED:
+                return result
+        return miss(args, kwargs)
+
+    def _file_all(self) -> None:
+        entries: dict[Any, Node] = {}
+        for member in self._members:
+            self._file(entries, *member)
+        self._table = (self._key_function(self._telling), entries)
+
+    def _file(self, entries: dict[Any, Node], values: Sequence[Any], specialisation: Specialisation) -> None:
+        key = tuple([values[i] for i in self._telling])
+        entries[key] = added(entries.get(key), specialisation)
+
+    def _settle(self) -> None:
+        self.serve = self._members[0][1].call if len(self._members) == 1 and not self._open else self._find
+
+    def _key_function(self, telling: Sequence[int]) -> Callable[..., Any]:
+        """Return a function from arguments to these of their aspects; to ``None`` for calls of another kind."""
+        context = Context()
+        context.names.reserve(["args", "kwargs"])
+        context.globals["grad"] = torch.is_grad_enabled
+        key = f"({''.join([self._aspects[i] + ', ' for i in telling])})"
+        alike = " and ".join(self._arguments.conditions(context))
+        return eval(f"lambda args, kwargs: {key} if {alike} else None", context.globals)  # type: ignore[no-any-return]
+
+
+def aspects(args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> list[str]:
+    """Return Python expressions for what may tell specialisations for arguments of these types apart."""
+    found = ["grad()"]
+    for place, value in [(f"args[{i}]", a) for i, a in enumerate(args)] + [
+        (f"kwargs[{k!r}]", v) for k, v in kwargs.items()
+    ]:
+        if isinstance(value, torch.Tensor):
+            found += [f"{place}.dim()" if symbolic else f"{place}.shape", f"{place}.dtype", f"{place}.requires_grad"]
+        elif symbolic and type(value) in (int, float):
+            continue
+        elif type(value) in _BY_VALUE:
+            found.append(place)
+        elif type(value) is float:
+            found.append(f"({place} if {place} == {place} else 'nan')")
+    return found
+
+
+class Dispatcher:
+    """The specialisations of a compiled function.
+
+    Args:
+        miss: ``(args, kwargs) -> result``: compiles a specialisation, adds it, and calls it.
+        symbolic: whether programs leave shapes and numbers open.
+    """
+
+    __slots__ = ("_families", "_miss", "_serve", "_symbolic", "calls")
+
+    def __init__(self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any], symbolic: bool = False) -> None:
+        self._symbolic = symbolic
+        self._families: dict[Any, Family] = {}
+        self._miss = miss
+        self._serve: Call | None = None
+        """That of the family, where there is one only."""
+        self.calls = 0
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the specialisation for these arguments; without one, compile it."""
+        self.calls += 1
+        serve = self._serve
+        if serve is None:
+            family = self._families.get(_kind_of(args, kwargs))
+            if family is None:
+                return self._miss(args, kwargs)
+            serve = family.serve
+        return serve(args, kwargs, self._miss)
+
+    @property
+    def specialisations(self) -> list[Specialisation]:
+        """All of them."""
+        return [specialisation for family in self._families.values() for specialisation in family.specialisations]
+
+    def proposed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Specialisation, ...]:
+        """Return the specialisations that may serve a call: one, unless nothing tells them apart."""
+        family = self._families.get(_kind_of(args, kwargs))
+        return () if family is None else family.proposed(args, kwargs)
+
+    def add(self, specialisation: Specialisation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Add a specialisation for calls like this one."""
+        kind = _kind_of(args, kwargs)
+        if kind not in self._families:
+            self._families[kind] = Family(args, kwargs, self._symbolic)
+        self._families[kind].add(specialisation, args, kwargs)
+        self._settle()
+
+    def prefer(self, specialisation: Specialisation) -> None:
+        """Let a specialisation be tried first where nothing tells it from others."""
+        for family in list(self._families.values()):
+            if specialisation in family.specialisations:
+                family.prefer(specialisation)
+
+    def drop(self, specialisation: Specialisation) -> None:
+        """Take out a specialisation."""
+        for kind, family in list(self._families.items()):
+            if specialisation in family.specialisations:
+                family.drop(specialisation)
+                if not family.specialisations:
+                    del self._families[kind]
+        self._settle()
+
+    def _settle(self) -> None:
+        families = list(self._families.values())
+        self._serve = families[0].serve if len(families) == 1 else None
+
+
+def _kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    types = tuple(map(type, args))
+    return (types, tuple(kwargs), *map(type, kwargs.values())) if kwargs else types
+
+
+MISSED = object()
+
+
+def missed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Say that a specialisation does not serve a call."""
+    return MISSED

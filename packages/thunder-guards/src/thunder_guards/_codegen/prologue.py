@@ -1,0 +1,231 @@
+"""The code of a prologue: conditions that guards hold, and the names of what the computation gets.
+
+Facts about objects that the compiled function holds are checked together, by ``map`` over ``operator.getitem`` and
+``operator.is_``, unless they are few and each is written out; the metadata of all tensors in one call into PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from operator import call, contains, getitem, is_
+from typing import Any
+
+import torch
+
+from thunder_guards._codegen.generated import Lines
+from thunder_guards._codegen.tensor_checks import tensor_checks
+from thunder_guards._guards import (
+    FEW,
+    GATHERED,
+    GONE,
+    EmptyGuard,
+    Guard,
+    HeldPartGuard,
+    IdentityGuard,
+    LacksGuard,
+    MembershipGuard,
+    ValueGuard,
+    gathered,
+)
+from thunder_guards.program import Input, Program
+from thunder_guards.symbolic import ConstraintsGuard
+from thunder_ir import Context, literal
+
+MANY = 4
+"""How many names that must be absent from one dict make a check of their own for it worth while."""
+
+
+class SlotCheck:
+    """Checks, in one pass, that containers which the compiled function holds still have what was found in them.
+
+    Args:
+        guards: of kind :class:`ValueGuard` or :class:`IdentityGuard`, each with a slot.
+    """
+
+    __slots__ = ("containers", "expected", "guards", "keys")
+
+    def __init__(self, guards: Sequence[Guard]) -> None:
+        self.guards = list(guards)
+        self.containers = [g.slot[0] for g in guards]  # type: ignore[index]
+        self.keys = [g.slot[1] for g in guards]  # type: ignore[index]
+        self.expected = [g.value for g in guards]  # type: ignore[attr-defined]
+
+    def recheck(self) -> bool:
+        """Check by value where identity failed; what is equal becomes what is expected."""
+        for index, guard in enumerate(self.guards):
+            now = self.containers[index][self.keys[index]]
+            if now is self.expected[index]:
+                continue
+            if guard.problem(now) is not None:
+                return False
+            self.expected[index] = now
+        return True
+
+
+def prologue_lines(program: Program, guarded: bool) -> Lines:
+    """Return the lines that check a call and name the inputs of the computation.
+
+    Args:
+        program: with guards and inputs.
+        guarded: whether the guards are checked.
+    """
+    made = Lines(program)
+    context = made.context
+    conditions = _conditions(program, context) if guarded else []
+    if conditions or program.inputs or program.numbers:
+        made.add("try:")
+        made.add(f"holds = ({conditions[0] if conditions else True}", 2)
+        for condition in conditions[1:]:
+            made.add(f"and {condition}", 3)
+        made.lines[-1] += ")"
+        unpacking = _unpacking(program, guarded, context)
+        if unpacking:
+            made.add("if holds:", 2)
+        for line in unpacking:
+            made.add(line, 3)
+        numbers = _numbers(program, guarded, context)
+        if numbers:
+            made.add("if holds:", 2)
+        for line in numbers:
+            made.add(line, 3)
+        made.add(f"except ({', '.join([error.__name__ for error in GONE])}):")
+        made.add("holds = False", 2)
+        made.add("if not holds:")  # outside of the try: errors of the user's program are none of guards
+        made.add("return miss(args, kwargs)", 2)
+    return made
+
+
+def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
+    """Return the lines that name the inputs, and check what can only be checked then."""
+    single, together = unpacked(program.inputs)
+    lines = []
+    for i in single:
+        found = i.source.expression(context) if i.slot is None else _in_slot(i.slot, context)
+        lines.append(f"{i.proxy.name} = {found}")
+    if together:
+        containers = context.object([i.slot[0] for i in together], "tables")  # type: ignore[index]
+        keys = context.object([i.slot[1] for i in together], "names")  # type: ignore[index]
+        lines.append(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))")
+    if program.inputs and guarded:
+        named = [(i, i.proxy.name) for i in single] + [(i, f"held[{k}]") for k, i in enumerate(together)]
+        lines += tensor_checks(named, passed(program.inputs), context)
+    return lines
+
+
+def _numbers(program: Program, guarded: bool, context: Context) -> list[str]:
+    """Return the lines that name the open numbers, among them sizes of tensors that are as expected."""
+    lines = [f"{n.proxy.name} = {n.source.expression(context)}" for n in program.numbers]
+    if program.numbers and guarded and (constraints := constraints_of(program)).check is not None:
+        numbers = ", ".join([n.proxy.name for n in program.numbers])
+        broken = context.object(constraints.check, "broken_constraint")
+        lines.append(f"holds = {broken}({numbers}) is None")
+    return lines
+
+
+def passed(inputs: Sequence[Input], numbers: Sequence[Any] = ()) -> str:
+    """Return the arguments of the computation: tensors unpacked one by one, those unpacked together, open numbers."""
+    single, together = unpacked(inputs)
+    held = ["*held"] if together else []
+    return ", ".join([*[i.proxy.name for i in single], *held, *(n.proxy.name for n in numbers)])
+
+
+def ordered(inputs: Sequence[Input]) -> list[Input]:
+    """Return the inputs in the order in which a specialisation passes them."""
+    return [i for i in inputs if i.slot is None] + [i for i in inputs if i.slot is not None]
+
+
+def unpacked(inputs: Sequence[Input]) -> tuple[list[Input], list[Input]]:
+    """Return, in the order of both, the inputs that are unpacked one by one and those that are unpacked together."""
+    in_order = ordered(inputs)
+    slotted = sum([i.slot is not None for i in inputs])
+    alone = len(in_order) - slotted if slotted > FEW else len(in_order)
+    return in_order[:alone], in_order[alone:]
+
+
+def _conditions(program: Program, context: Context) -> list[str]:
+    """The guards as expressions, those of one kind about held objects gathered into one."""
+    guards: defaultdict[type[Guard], list[Any]] = defaultdict(list)
+    for g in program.guards:
+        guards[g.__class__].append(g)
+    slots = [g for g in (*guards[ValueGuard], *guards[IdentityGuard]) if g.slot is not None]
+    absent = {id(g): those for g in (*guards[MembershipGuard], *guards[LacksGuard]) if (those := g.absent_slots)}
+    empty = {id(g): (g, slot) for g in guards[EmptyGuard] if (slot := g.slotted) is not None}
+    held = [g for g in guards[HeldPartGuard] if g.part in GATHERED and not g.source.is_weak]
+    together = {*absent, *empty, *[id(g) for g in (*slots, *held)]}
+    attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
+    conditions = [f"{context.object(program.environment.checker(attends), 'same_environment')}()"]
+    modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
+    conditions.append(f"{modes}() == {program.environment.modes}" if program.environment.modes else f"not {modes}()")
+    conditions.append(f"not {context.object(torch._C._are_functorch_transforms_active, 'functorch_active')}()")
+    conditions += program.arguments.conditions(context)
+    if slots:
+        conditions.append(_as_found(slots, context))
+    conditions += _absent([slot for those in absent.values() for slot in those], context)
+    if len(empty) <= FEW:
+        conditions += [g.condition(context) for g, _ in empty.values()]
+    else:
+        slotted = [slot for _, slot in empty.values()]
+        tables = context.object([table for table, _ in slotted], "tables")
+        keys = context.object([key for _, key in slotted], "names")
+        conditions.append(f"not any(map({context.object(getitem, 'getitem')}, {tables}, {keys}))")
+    conditions += gathered(held, context)
+    return conditions + [g.condition(context) for g in program.guards if id(g) not in together]
+
+
+def _as_found(guards: Sequence[Guard], context: Context) -> str:
+    """A condition that containers have what was found in them, checked by identity first."""
+    check = SlotCheck(guards)
+    expected, recheck = context.object(check.expected, "expected"), context.object(check.recheck, "recheck")
+    if len(guards) <= FEW:
+        slots = zip(check.containers, check.keys, strict=True)
+        same = " and ".join([f"{_in_slot(slot, context)} is {expected}[{k}]" for k, slot in enumerate(slots)])
+    else:
+        tables, keys = context.object(check.containers, "tables"), context.object(check.keys, "names")
+        found = f"map({context.object(getitem, 'getitem')}, {tables}, {keys})"
+        same = f"all(map({context.object(is_, 'is_')}, {found}, {expected}))"
+    return f"({same} or {recheck}())"
+
+
+def _absent(slots: Sequence[tuple[Any, Any]], context: Context) -> list[str]:
+    """Conditions that no container has what is beside it: one for those with many names, one for the others.
+
+    They are written out where they are few.
+    """
+    if len(slots) <= FEW:
+        return [f"{literal(n, context)} not in {context.object(c, type(c).__name__)}" for c, n in slots]
+    names: dict[int, tuple[Any, list[Any]]] = {}
+    for container, name in slots:
+        names.setdefault(id(container), (container, []))[1].append(name)
+    conditions, rest = [], []
+    lacks, sets = [], []
+    for container, those in names.values():
+        if len(those) >= MANY and isinstance(container, Mapping):
+            lacks.append(container.keys().isdisjoint)
+            sets.append(frozenset(those))
+        else:
+            rest += [(container, name) for name in those]
+    if len(lacks) <= FEW:
+        each = zip(lacks, sets, strict=True)
+        conditions = [f"{context.object(check, 'lacks')}({context.object(those, 'names')})" for check, those in each]
+    else:
+        tables, keys = context.object(lacks, "each_lacks"), context.object(sets, "names")
+        conditions.append(f"all(map({context.object(call, 'call')}, {tables}, {keys}))")
+    if rest:
+        tables, keys = context.object([c for c, _ in rest], "tables"), context.object([n for _, n in rest], "names")
+        conditions.append(f"not any(map({context.object(contains, 'contains')}, {tables}, {keys}))")
+    return conditions
+
+
+def _in_slot(slot: tuple[Any, Any], context: Context) -> str:
+    """Return the expression for what a container that the compiled function holds has at a key."""
+    container, key = slot
+    return f"{context.object(container, type(container).__name__)}[{literal(key, context)}]"
+
+
+def constraints_of(program: Program) -> ConstraintsGuard:
+    """Return what the open numbers of a program must meet."""
+    return ConstraintsGuard(program.numbers, program.computation.constraints)
+
+
+__all__ = ["constraints_of", "ordered", "passed", "prologue_lines", "unpacked"]

@@ -1,0 +1,150 @@
+"""The part of a prologue that checks the metadata of all tensors, in as few calls as possible.
+
+PyTorch's check of tensors ends the process at nested tensors of the old kind. Where tensors are few, each is asked
+before whether it is one. Many are checked by PyTorch's manager of guards, where such a tensor is an exception: it takes
+as long as the check alone. No sign of Python's tells of them, as ``torch.utils.swap_tensors`` changes tensors in place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import torch
+
+from thunder_guards._guards import TensorMetadata, checker, python_checker
+from thunder_guards.program import Input
+from thunder_guards.sources import Source
+from thunder_ir import Context
+
+try:
+    from torch._C._dynamo.guards import RootGuardManager, install_no_tensor_aliasing_guard
+    from torch._dynamo.guards import GuardManagerType
+except ImportError:  # a PyTorch without it: all are checked in Python
+    RootGuardManager = None  # type: ignore[assignment, misc]
+
+FEW_TENSORS = 5
+"""How many tensors are asked one by one whether they are nested."""
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+class ManyTensors:
+    """Checks in one call that tensors are of the kinds that a program was compiled for.
+
+    The manager of guards takes longer to be made than the tensors to be looked at, so that it is made when a program is
+    called for the second time.
+
+    Args:
+        examples: the tensors that the program is compiled for.
+        metadata: what is expected of each.
+        distinct: whether no two may be one.
+    """
+
+    __slots__ = ("check", "distinct", "functions", "metadata", "one_by_one")
+
+    def __init__(self, examples: Sequence[Any], metadata: Sequence[TensorMetadata], distinct: bool) -> None:
+        self.metadata = metadata
+        self.distinct = distinct
+        self.one_by_one = checker(examples, metadata) if distinct else python_checker(metadata)
+        self.check: Callable[[tuple[Any, ...]], bool] = self._first
+        """Takes the tensors; may raise ``RuntimeError`` if one is nested, and then :meth:`failed` is to be called."""
+        self.functions: Any = None
+        """How ``__torch_function__`` is dispatched to, which the manager changes meanwhile; guarded before."""
+
+    def failed(self) -> bool:
+        """Clean up what the manager left behind when an exception left it."""
+        if self.functions is not None:
+            torch._C._set_torch_function_state(self.functions)  # type: ignore[attr-defined]
+        self.check = self._first
+        return False
+
+    def _first(self, tensors: tuple[Any, ...]) -> bool:
+        if not self._one_by_one(tensors):
+            return False
+        self.check = self._second
+        return True
+
+    def _second(self, tensors: tuple[Any, ...]) -> bool:
+        if not self._one_by_one(tensors):
+            return False
+        if RootGuardManager is not None:
+            self.functions = torch._C._get_torch_function_state()  # type: ignore[attr-defined]
+            self.check = _manager(tensors, self.metadata, self.distinct).check
+        return True
+
+    def _one_by_one(self, tensors: tuple[Any, ...]) -> bool:
+        return _all_plain(tensors) and self.one_by_one(*tensors)
+
+
+def _all_plain(tensors: tuple[Any, ...]) -> bool:
+    return not any(map(attrgetter("is_nested"), tensors))
+
+
+def _manager(tensors: Sequence[torch.Tensor], metadata: Sequence[TensorMetadata], distinct: bool) -> Any:
+    """Return a manager of guards for a tuple of tensors of these kinds."""
+    root = RootGuardManager()
+    place, told = "tensors", ["as compiled for"]
+    managers = []
+    for index, (tensor, m) in enumerate(zip(tensors, metadata, strict=True)):
+        manager: Any = root.tuple_getitem_manager(index, place, None, GuardManagerType.GUARD_MANAGER)
+        sizes, strides, keys = list(m.shape), list(m.strides), torch._C._dispatch_keys(tensor)
+        manager.add_tensor_match_guard(tensor, sizes, strides, place, told, *_user_stack(), m.type, keys)
+        managers.append(manager)
+    if distinct and len(managers) > 1:
+        install_no_tensor_aliasing_guard(managers, [place] * len(managers), told, *_user_stack())
+    return root
+
+
+@functools.cache
+def _user_stack() -> tuple[None, ...]:
+    """What guards are given before the type in versions of PyTorch in which they keep a stack for messages."""
+    tensor = torch.empty(0, device="cpu")
+    try:
+        keys = torch._C._dispatch_keys(tensor)
+        RootGuardManager().add_tensor_match_guard(tensor, [0], [1], "", [], None, torch.Tensor, keys)
+    except TypeError:
+        return ()
+    return (None,)
+
+
+def tensor_checks(named: Sequence[tuple[Input, str]], passed: str, context: Context) -> list[str]:
+    """Return lines that set ``holds`` to whether tensors are of the kinds that a program was compiled for.
+
+    Args:
+        named: the inputs in the order in which they are passed, each with an expression for it.
+        passed: the expressions as arguments of a call.
+        context: takes the names that the lines use.
+    """
+    inputs = [given for given, _ in named]
+    metadata = [i.metadata for i in inputs]
+    distinct = not any([i.becomes_leaf for i in inputs])  # such a one may be given twice
+    if len(inputs) <= FEW_TENSORS and distinct and all([m.type in _PLAIN for m in metadata]):
+        check = context.object(checker([i.example for i in inputs], metadata), "check_tensors")
+        return [f"holds = {' and '.join([*_looks(named, context), f'{check}({passed})'])}"]
+    tensors = context.object(ManyTensors([i.example for i in inputs], metadata, distinct), "tensors")
+    return [
+        "try:",
+        f"    holds = {tensors}.check({'held' if passed == '*held' else f'({passed},)'})",
+        "except RuntimeError:  # one is nested",
+        f"    holds = {tensors}.failed()",
+    ]
+
+
+def _looks(named: Sequence[tuple[Input, str]], context: Context) -> list[str]:
+    """Return conditions that no input is nested; the classes of arguments are known before."""
+    conditions = []
+    for given, name in named:
+        if not _is_argument(given.source):
+            kind = given.metadata.type
+            conditions.append(f"type({name}) is {context.object(kind, kind.__name__)}")
+        conditions.append(f"not {name}.is_nested")
+    return conditions
+
+
+def _is_argument(source: Source) -> bool:
+    return source.base is not None and source.base.base is None and not source.base.is_held
+
+
+__all__ = ["tensor_checks"]

@@ -1,0 +1,51 @@
+"""Guards: facts about the outside world that a program relies on, a module per kind of value."""
+
+from thunder_guards._guards.arguments import ArgumentsGuard
+from thunder_guards._guards.base import GONE, Guard
+from thunder_guards._guards.computed import ComputedValuesGuard, Step
+from thunder_guards._guards.containers import (
+    EmptyGuard,
+    KeysGuard,
+    LacksGuard,
+    LengthGuard,
+    MembershipGuard,
+    SetGuard,
+    nth_key,
+)
+from thunder_guards._guards.environment import AUTOCAST_DEVICES, Environment, EnvironmentGuard, environment
+from thunder_guards._guards.held import (
+    FEW,
+    GATHERED,
+    DistinctObjectsGuard,
+    HeldPartGuard,
+    SameObjectGuard,
+    SnapshotGuard,
+    gathered,
+)
+from thunder_guards._guards.storages import PlaceInStorageGuard, SharedStorageGuard
+from thunder_guards._guards.tensors import (
+    DistinctTensorsGuard,
+    SameTensorGuard,
+    TensorGuard,
+    TensorMetadata,
+    checker,
+    metadata_of,
+    python_checker,
+)
+from thunder_guards._guards.values import (
+    AttributeAbsentGuard,
+    IdentityGuard,
+    SameAsBeforeGuard,
+    TypeGuard,
+    ValueGuard,
+    same_value,
+)
+
+__all__ = [
+    "AUTOCAST_DEVICES", "FEW", "GATHERED", "GONE", "ArgumentsGuard", "AttributeAbsentGuard", "ComputedValuesGuard",
+    "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard",
+    "HeldPartGuard", "IdentityGuard", "KeysGuard", "LacksGuard", "LengthGuard", "MembershipGuard",
+    "PlaceInStorageGuard", "SameAsBeforeGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard",
+    "SharedStorageGuard", "SnapshotGuard", "Step", "TensorGuard", "TensorMetadata", "TypeGuard", "ValueGuard",
+    "checker", "environment", "gathered", "metadata_of", "nth_key", "python_checker", "same_value",
+]  # fmt: skip

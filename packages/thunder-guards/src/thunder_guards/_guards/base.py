@@ -1,0 +1,106 @@
+"""What a guard is: one fact about the outside world that a program relies on."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from thunder_guards.sources import Source
+from thunder_ir import Context
+
+GONE = (LookupError, AttributeError, TypeError, ValueError, ZeroDivisionError, OSError, ReferenceError, RuntimeError)
+"""What is raised on the way to a value that is not there any more, or by a tensor that has no shape."""
+
+
+class Guard:
+    """A fact about the outside world that must hold for a program to be valid.
+
+    Args:
+        source: what it is about.
+        slot: where that is kept, as a container that the compiled function holds and the key in it; then the
+            prologue checks it together with all others of its kind in one call.
+    """
+
+    __slots__ = ("slot", "source")
+
+    def __init__(self, source: Source, slot: tuple[Any, Any] | None = None) -> None:
+        self.source = source
+        self.slot = slot
+
+    def condition(self, context: Context) -> str:
+        """Return a Python expression that is true while the fact holds."""
+        raise NotImplementedError(f"{type(self).__qualname__} has no condition")
+
+    def problem(self, value: Any) -> str | None:
+        """Say what is wrong with ``value``, the one that ``source`` leads to now; ``None`` if nothing is."""
+        raise NotImplementedError(f"{type(self).__qualname__} does not say what is wrong")
+
+    def moved(self, source: Source) -> Self:
+        """Return a guard that says the same of another source."""
+        made = object.__new__(self.__class__)
+        for name in _fields(self.__class__):  # type: ignore[arg-type]
+            setattr(made, name, getattr(self, name))
+        made.source = source
+        return made
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        """Return what can be looked up in a dict: templates of Python source about the value, and what they give."""
+        return ()
+
+    def failure(self, roots: Mapping[str, Any]) -> str | None:
+        """Say how the fact fails to hold now, with old and new value; ``None`` if it holds."""
+        try:
+            value = self.slot[0][self.slot[1]] if self.slot is not None else self.source.evaluate(dict(roots))
+        except GONE as error:
+            return f"{self.source} is gone ({type(error).__name__}: {error})"
+        try:
+            problem = self.problem(value)
+        except GONE:  # what is asked of it, it does not have
+            problem = f"is of type {type(value).__qualname__}, which it was not"
+        return None if problem is None else f"{self.source} {problem}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.source}>"
+
+
+class PairGuard(Guard):
+    """A fact about what two ways lead to.
+
+    Args:
+        source, other: the ways.
+    """
+
+    __slots__ = ("other",)
+
+    OTHERWISE: str
+    """What is the matter where the fact does not hold, with places for both ways."""
+
+    def __init__(self, source: Source, other: Source) -> None:
+        super().__init__(source)
+        self.other = other
+
+    def holds(self, first: Any, second: Any) -> bool:
+        """Whether the fact is true of what the ways lead to."""
+        raise NotImplementedError(f"{type(self).__qualname__} does not say when it holds")
+
+    def failure(self, roots: Mapping[str, Any]) -> str | None:
+        try:
+            holds = self.holds(self.source.evaluate(dict(roots)), self.other.evaluate(dict(roots)))
+        except GONE as error:
+            return f"{self.source} is gone ({type(error).__name__}: {error})"
+        return None if holds else self.OTHERWISE.format(self.source, self.other)
+
+    def problem(self, value: Any) -> str | None:
+        return None
+
+
+@functools.cache
+def _fields(cls: type) -> tuple[str, ...]:
+    return tuple([name for base in cls.__mro__ for name in getattr(base, "__slots__", ())])
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """Return a short text for a value in a message."""
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,206 @@
+"""Guards of containers: how many items, which keys, which not."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from operator import is_
+from typing import Any
+
+import torch
+
+from thunder_guards._guards.base import Guard, shown
+from thunder_guards._guards.values import same_value
+from thunder_guards.kinds import counts_natively, length_of
+from thunder_guards.sources import Source
+from thunder_ir import Context, literal
+
+
+class LengthGuard(Guard):
+    """A container has that many items.
+
+    Args:
+        source: of the container.
+        container: the one at hand.
+    """
+
+    __slots__ = ("counts", "length")
+
+    def __init__(self, source: Source, container: Any) -> None:
+        super().__init__(source)
+        self.length = length_of(container)
+        self.counts = counts_natively(type(container))
+
+    def condition(self, context: Context) -> str:
+        count = "len" if self.counts else context.object(length_of, "length_of")
+        return f"{count}({self.source.expression(context)}) == {self.length}"
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        if self.counts:
+            yield "len({})", self.length
+
+    def problem(self, value: Any) -> str | None:
+        found = length_of(value)
+        return None if found == self.length else f"has {found} items, compiled for {self.length}"
+
+
+class KeysGuard(Guard):
+    """A dict has these keys in this order."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, source: Source, keys: tuple[Any, ...]) -> None:
+        super().__init__(source)
+        self.keys = keys
+
+    def condition(self, context: Context) -> str:
+        here, same = self.source.expression(context), context.object(same_keys, "same_keys")
+        if not all(type(k) is str for k in self.keys):  # of 1, True and 1.0, a dict has one
+            return f"{same}({here}, {context.object(self.keys, 'keys')})"
+        keys, is_same = context.object(self.keys, "keys"), context.object(is_, "is_")
+        identical = f"len({here}) == {len(self.keys)} and all(map({is_same}, {here}, {keys}))"
+        return f"({identical} or {same}({here}, {keys}))"
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        if all(type(k) is str for k in self.keys):
+            yield "tuple({})", self.keys
+
+    def problem(self, value: Any) -> str | None:
+        return (
+            None
+            if same_keys(value, self.keys)
+            else f"has keys {shown(list(value))}, compiled for {shown(list(self.keys))}"
+        )
+
+
+def same_keys(mapping: Any, keys: tuple[Any, ...]) -> bool:
+    """Whether the keys of ``mapping`` are ``keys``, in order, each of the same type."""
+    return len(mapping) == len(keys) and all(map(_same_key, mapping, keys))
+
+
+def _same_key(key: Any, before: Any) -> bool:
+    return key is before or not isinstance(before, torch.nn.Module) and same_value(key, before)
+
+
+def same_members(members: Any, before: tuple[Any, ...]) -> bool:
+    """Whether a set has the members that it had, each of the same type, and shows them in the same order.
+
+    The order in which equal sets show their members depends on how each was made.
+    """
+    return len(members) == len(before) and all(map(_same_member, members, before))
+
+
+def _same_member(member: Any, before: Any) -> bool:
+    return member is before or bool(_typed(member) == _typed(before))
+
+
+def nth_key(container: Any, index: int) -> Any:
+    """Return a key of a dict, or a member of a set, by its place."""
+    return next(itertools.islice(container, index, None))
+
+
+def _typed(member: Any) -> tuple[Any, ...]:
+    """Return what tells a member from others that are equal to it."""
+    cls = type(member)
+    if cls is tuple or cls is frozenset:
+        return cls, cls(map(_typed, member))
+    return (cls, member, math.copysign(1.0, member)) if cls is float else (cls, member)
+
+
+class MembershipGuard(Guard):
+    """A key is in a dict or set, or is not.
+
+    Where the container is held by the compiled function and the key must be absent, ``absent_slots`` lets the prologue
+    check it together with all others.
+    """
+
+    __slots__ = ("key", "present")
+
+    def __init__(self, source: Source, key: Any, present: bool) -> None:
+        super().__init__(source)
+        self.key = key
+        self.present = present
+
+    @property
+    def absent_slots(self) -> list[tuple[Any, Any]]:
+        return [] if self.present or not self.source.is_held else [(self.source.held, self.key)]
+
+    def condition(self, context: Context) -> str:
+        word = "in" if self.present else "not in"
+        return f"{literal(self.key, context)} {word} {self.source.expression(context)}"
+
+    def problem(self, value: Any) -> str | None:
+        if (self.key in value) == self.present:
+            return None
+        return f"{'lacks' if self.present else 'has'} the key {shown(self.key)} now"
+
+
+class LacksGuard(Guard):
+    """A dict that the compiled function holds has none of some names; the prologue checks it together with others.
+
+    Args:
+        source: of the dict.
+        names: what it lacks.
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(self, source: Source, names: tuple[str, ...]) -> None:
+        super().__init__(source)
+        self.names = names
+
+    @property
+    def absent_slots(self) -> list[tuple[Any, Any]]:
+        return [(self.source.held, name) for name in self.names]
+
+    def condition(self, context: Context) -> str:
+        return f"{self.source.expression(context)}.keys().isdisjoint({literal(self.names, context)})"
+
+    def problem(self, value: Any) -> str | None:
+        found = [name for name in self.names if name in value]
+        return f"has the key {shown(found[0])} now" if found else None
+
+
+class EmptyGuard(Guard):
+    """A container is empty, as a module's dict of hooks is most of the time.
+
+    Where it is kept in a dict that the compiled function holds, ``slotted`` says in which, and at which key, so that
+    the prologue can check it together with all others.
+    """
+
+    __slots__ = ()
+
+    @property
+    def slotted(self) -> tuple[Any, Any] | None:
+        base = self.source.base
+        if self.source.is_held or self.source.kind != "item" or base is None or not base.is_held:
+            return None
+        return base.held, self.source.key
+
+    def condition(self, context: Context) -> str:
+        return f"not {self.source.expression(context)}"
+
+    def problem(self, value: Any) -> str | None:
+        return f"has {len(value)} items, compiled for none" if value else None
+
+
+class SetGuard(Guard):
+    """A set has the same members, in the same order."""
+
+    __slots__ = ("members",)
+
+    def __init__(self, source: Source, members: tuple[Any, ...]) -> None:
+        super().__init__(source)
+        self.members = members
+
+    def condition(self, context: Context) -> str:
+        same, members = context.object(same_members, "same_members"), context.object(self.members, "members")
+        return f"{same}({self.source.expression(context)}, {members})"
+
+    def problem(self, value: Any) -> str | None:
+        return (
+            None
+            if same_members(value, self.members)
+            else f"is {shown(list(value))}, compiled for {shown(list(self.members))}"
+        )

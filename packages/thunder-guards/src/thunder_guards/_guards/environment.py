@@ -1,0 +1,119 @@
+"""The guard of PyTorch's state: grad mode, autocast, default dtype and device, deterministic flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+
+try:
+    from torch._C._dynamo.guards import GlobalStateGuard
+except ImportError:  # a PyTorch without it: the comparison in Python serves
+    GlobalStateGuard = None  # type: ignore[assignment, misc]
+
+
+AUTOCAST_DEVICES = ("cpu", "cuda")
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """PyTorch's state, as far as a program's meaning depends on it."""
+
+    grad_enabled: bool
+    inference_mode: bool
+    default_dtype: torch.dtype
+    default_device: str
+    autocast: tuple[Any, ...]
+    deterministic: tuple[bool, bool]
+    sdpa: tuple[bool, ...]
+    matmul_precision: str
+
+    def difference(self, now: Environment) -> str | None:
+        """Say in what ``now`` differs; ``None`` if it does not."""
+        for f in fields(self):
+            old, new = getattr(self, f.name), getattr(now, f.name)
+            if old != new:
+                return f"torch's {f.name} is {new}, compiled for {old}"
+        return None
+
+
+def environment() -> Environment:
+    """Return PyTorch's state now."""
+    return Environment(
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.get_default_dtype(),
+        str(torch.get_default_device()),
+        autocast_state(),
+        (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
+        attention_kernels(),
+        matmul_precision(),
+    )
+
+
+def attention_kernels() -> tuple[bool, ...]:
+    """Return which kinds of kernels of attention are allowed: by matmuls, flash, memory-efficient, cuDNN's."""
+    return (
+        torch._C._get_math_sdp_enabled(),
+        torch._C._get_flash_sdp_enabled(),
+        torch._C._get_mem_efficient_sdp_enabled(),
+        torch._C._get_cudnn_sdp_enabled(),
+    )
+
+
+def matmul_precision() -> str:
+    """Return how precise products of ``float32`` matrices are, in whichever way it was set."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:  # by fp32_precision of some backend, after which PyTorch does not sum it up any more
+        return str([(b.matmul.fp32_precision) for b in (torch.backends.cuda, torch.backends.mkldnn)])
+
+
+def native_check() -> Callable[[], bool] | None:
+    """Return PyTorch's check that most of its state is as it is now; ``None`` if it has none, or cannot make one."""
+    try:
+        return None if GlobalStateGuard is None else GlobalStateGuard().check
+    except RuntimeError:  # it asks for the precision of products in a way that is not the one it was set in
+        return None
+
+
+def autocast_state() -> tuple[Any, ...]:
+    """Return, for the CPU and for CUDA, whether autocast is on and to which dtype."""
+    return tuple(
+        (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
+        for kind in AUTOCAST_DEVICES
+    )
+
+
+class EnvironmentGuard:
+    """PyTorch's state is what it was.
+
+    The check on the hit path is one call into PyTorch, with what that leaves out beside it.
+    """
+
+    __slots__ = ("_native", "environment", "modes")
+
+    def __init__(self) -> None:
+        self.environment = environment()
+        self.modes = torch._C._len_torch_function_stack()
+        self._native = native_check()
+
+    def checker(self, attends: bool) -> Callable[[], bool]:
+        """Return a function that says whether the state is what it was when this guard was made.
+
+        Args:
+            attends: whether the program has attention, whose kernels PyTorch's own check does not look at.
+        """
+        now, native = self.environment, self._native
+        if native is None or self.modes or now.inference_mode or now.sdpa != _SDPA_DEFAULT:
+            return lambda: now == environment()
+        return (lambda: native() and attention_kernels() == _SDPA_DEFAULT) if attends else native
+
+    def failure(self, roots: Mapping[str, Any]) -> str | None:
+        """Say in what the state differs; ``None`` if it does not."""
+        return self.environment.difference(environment())
+
+
+_SDPA_DEFAULT = (True, True, True, True)

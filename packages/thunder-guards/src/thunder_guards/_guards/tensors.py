@@ -1,0 +1,194 @@
+"""Guards of tensors: one call into PyTorch's own checks for all of a program's inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from thunder_guards._guards.base import Guard, PairGuard
+from thunder_guards.sources import Source
+from thunder_ir import quickly_made
+from thunder_torch.specs import storage_key
+
+try:
+    from torch._C._dynamo.guards import TensorGuards
+except ImportError:  # a PyTorch without it: the Python check below serves
+    TensorGuards = None  # type: ignore[assignment, misc]
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class TensorMetadata:
+    """What a program relies on of an input tensor.
+
+    Args:
+        type: the Python type.
+        shape, strides: in elements; ``None`` in place of a size or stride that may vary.
+        dtype, device, layout: as PyTorch's.
+        requires_grad: whether autograd records what is done with it.
+        dispatch_keys: what else steers its operations: conjugate and negative views, functorch levels, inference.
+    """
+
+    type: type
+    shape: tuple[int | None, ...]
+    strides: tuple[int | None, ...]
+    dtype: torch.dtype
+    device: torch.device
+    layout: torch.layout
+    requires_grad: bool
+    dispatch_keys: int
+
+    def problem(self, value: Any) -> str | None:
+        """Say in which way ``value`` is another kind of tensor; ``None`` if it is not."""
+        kind = type(value)
+        if kind is not self.type:
+            return f"is of type {kind.__qualname__}, compiled for {self.type.__qualname__}"
+        if value.is_nested:
+            return "is a nested tensor, compiled for another kind"
+        if value.layout != self.layout:
+            return f"has layout {value.layout}, compiled for {self.layout}"
+        for name, now, then in (
+            ("dtype", value.dtype, self.dtype),
+            ("device", value.device, self.device),
+            ("requires_grad", value.requires_grad, self.requires_grad),
+        ):
+            if now != then:
+                return f"has {name} {now}, compiled for {then}"
+        if not _agree(value.shape, self.shape):
+            return f"has shape {tuple(value.shape)}, compiled for {self.shape}"
+        if not _agree(value.stride(), self.strides):
+            return f"has strides {value.stride()}, compiled for {self.strides}"
+        if dispatch_keys(value) != self.dispatch_keys:
+            return "differs in its dispatch keys (a conjugate, negative, batched or inference tensor?)"
+        return None
+
+
+def _agree(now: Sequence[int], then: tuple[int | None, ...]) -> bool:
+    return len(now) == len(then) and all(t is None or n == t for n, t in zip(now, then, strict=True))
+
+
+def dispatch_keys(tensor: torch.Tensor) -> int:
+    """Return the raw set of dispatch keys of a tensor."""
+    return torch._C._dispatch_keys(tensor).raw_repr()
+
+
+def metadata_of(tensor: torch.Tensor, dynamic: frozenset[int] = frozenset()) -> TensorMetadata:
+    """Return what programs rely on of ``tensor``; sizes of ``dynamic`` dimensions are left open, and so all strides."""
+    shape: tuple[int | None, ...] = tuple(tensor.shape)
+    strides: tuple[int | None, ...] = tensor.stride()
+    if dynamic:
+        shape = tuple([None if d in dynamic else s for d, s in enumerate(shape)])
+        strides = (None,) * len(strides)
+    return TensorMetadata(
+        type(tensor),
+        shape,
+        strides,
+        tensor.dtype,
+        tensor.device,
+        tensor.layout,
+        tensor.requires_grad,
+        dispatch_keys(tensor),
+    )
+
+
+class TensorGuard(Guard):
+    """A tensor is of the kind that the program was compiled for."""
+
+    __slots__ = ("metadata",)
+
+    def __init__(self, source: Source, metadata: TensorMetadata, slot: tuple[Any, Any] | None = None) -> None:
+        super().__init__(source, slot)
+        self.metadata = metadata
+
+    def condition(self, context: Any) -> str:
+        return f"{context.object(self.metadata, 'metadata')}.problem({self.source.expression(context)}) is None"
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        yield "type({})", self.metadata.type
+        yield "{}.dtype", self.metadata.dtype
+        yield "{}.requires_grad", self.metadata.requires_grad
+        if None not in self.metadata.shape:
+            yield "{}.shape", self.metadata.shape
+
+    def problem(self, value: Any) -> str | None:
+        return self.metadata.problem(value)
+
+
+def checker(examples: Sequence[torch.Tensor], metadata: Sequence[TensorMetadata]) -> Callable[..., bool]:
+    """Return a function of that many tensors that says whether each is of its kind, in one call."""
+    if TensorGuards is None:
+        return python_checker(metadata)
+    sizes: Any = [list(m.shape) for m in metadata]
+    strides: Any = [list(m.strides) for m in metadata]
+    return TensorGuards(*examples, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
+
+
+def python_checker(metadata: Sequence[TensorMetadata]) -> Callable[..., bool]:
+    """Return what :func:`checker` returns, in Python alone."""
+
+    def check(*tensors: Any) -> bool:
+        return all(m.problem(t) is None for m, t in zip(metadata, tensors, strict=True))
+
+    return check
+
+
+class SameTensorGuard(PairGuard):
+    """Two ways lead to one tensor, as with tied parameters."""
+
+    __slots__ = ()
+    OTHERWISE = "{} and {} are two tensors now, compiled for one"
+
+    def condition(self, context: Any) -> str:
+        return f"{self.source.expression(context)} is {self.other.expression(context)}"
+
+    def holds(self, first: Any, second: Any) -> bool:
+        return first is second
+
+
+class DistinctTensorsGuard(Guard):
+    """Tensors among the arguments are different objects where they were, and do not share memory where that matters.
+
+    Args:
+        source: the first of them.
+        others: the rest.
+        storages: whether their memory must be apart too: for programs that write to one of them.
+    """
+
+    __slots__ = ("others", "storages")
+
+    def __init__(self, source: Source, others: tuple[Source, ...], storages: bool) -> None:
+        super().__init__(source)
+        self.others = others
+        self.storages = storages
+
+    def condition(self, context: Any) -> str:
+        tensors = ", ".join([s.expression(context) for s in (self.source, *self.others)])
+        check = apart_in_memory if self.storages else distinct
+        return f"{context.object(check, check.__name__)}({tensors})"
+
+    def failure(self, roots: Any) -> str | None:
+        try:
+            tensors = [s.evaluate(dict(roots)) for s in (self.source, *self.others)]
+        except (LookupError, AttributeError) as error:
+            return f"an argument is gone ({error})"
+        if not all(isinstance(t, torch.Tensor) for t in tensors):
+            return f"one of {', '.join(map(str, (self.source, *self.others)))} is no tensor any more"
+        if (apart_in_memory if self.storages else distinct)(*tensors):
+            return None
+        return f"{', '.join(map(str, (self.source, *self.others)))} share memory now; compiled for tensors apart"
+
+    def problem(self, value: Any) -> str | None:
+        return None
+
+
+def distinct(*tensors: torch.Tensor) -> bool:
+    """Whether no tensor is given twice."""
+    return len(set(map(id, tensors))) == len(tensors)
+
+
+def apart_in_memory(*tensors: torch.Tensor) -> bool:
+    """Whether no two tensors share a storage."""
+    return len({storage_key(t) for t in tensors}) == len(tensors)

@@ -1,0 +1,176 @@
+"""Guards of single values: equal, identical, of a type."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import math
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from thunder_guards._guards.base import Guard, shown
+from thunder_guards.kinds import is_value
+from thunder_guards.sources import Source
+from thunder_ir import Context, literal
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two scalars are the same for a program: of one type, equal, zeros of one sign, NaN like NaN.
+
+    What ``==`` takes for the same although it can be told apart, such as times of two zones or ``range(0, 3, 2)`` and
+    ``range(0, 4, 2)``, is compared by what copies are made of.
+    """
+    if a is b:
+        return True
+    cls = type(a)
+    if cls is not type(b) or isinstance(a, enum.Enum):  # of these there is one each
+        return False
+    if cls in _TOLD_APART_BY_EQ:
+        return bool(a == b)
+    if isinstance(a, float):
+        return (a == b or a != a and b != b) and math.copysign(1.0, a) == math.copysign(1.0, b)
+    if isinstance(a, complex):
+        return same_value(a.real, b.real) and same_value(a.imag, b.imag)
+    bases: tuple[Any, ...] = (int, str, bytes)
+    for base in bases:
+        if isinstance(a, base):
+            return bool(base.__eq__(a, b))  # whatever a derived class says
+    return _same_part(a.__reduce_ex__(4), b.__reduce_ex__(4))
+
+
+def _same_part(a: Any, b: Any) -> bool:
+    """Whether two parts of what copies are made of are the same."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) in (tuple, list):
+        return len(a) == len(b) and all(map(_same_part, a, b))
+    if type(a) is dict:
+        return len(a) == len(b) and all(map(_same_part, a.items(), b.items()))
+    if isinstance(a, (torch.Tensor, torch.nn.Module)):  # which say nothing of themselves by ==
+        return False
+    return same_value(a, b) if is_value(a) else bool(a == b)
+
+
+_TOLD_APART_BY_EQ = frozenset({
+    int, str, bytes, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, datetime.timedelta,
+})  # fmt: skip
+
+
+_LOOKED_UP = (bool, int, float, str, bytes, type(None), torch.dtype, torch.device)
+
+
+class ValueGuard(Guard):
+    """A number, string, ``None`` or another scalar is what it was."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, source: Source, value: Any, slot: tuple[Any, Any] | None = None) -> None:
+        super().__init__(source, slot)
+        self.value = value
+
+    def condition(self, context: Context) -> str:
+        here = self.source.expression(context)
+        value = self.value
+        if value is None or value is True or value is False or value is ...:
+            return f"{here} is {value if value is not ... else '...'}"
+        if type(value) in (int, str, bytes) and self.source.kind != "call":  # which is asked once
+            return f"{here}.__class__ is {type(value).__name__} and {here} == {literal(value, context)}"
+        return f"{context.object(same_value, 'same_value')}({here}, {context.object(value, type(value).__name__)})"
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        yield "type({})", type(self.value)
+        if isinstance(self.value, _LOOKED_UP) and self.value == self.value:
+            yield "{}", self.value
+
+    def problem(self, value: Any) -> str | None:
+        if same_value(value, self.value):
+            return None
+        return f"is {shown(value)}, compiled for {shown(self.value)}"
+
+
+class IdentityGuard(Guard):
+    """An object is the very same one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, source: Source, value: Any, slot: tuple[Any, Any] | None = None) -> None:
+        super().__init__(source, slot)
+        self.value = value
+
+    def condition(self, context: Context) -> str:
+        return f"{self.source.expression(context)} is {context.object(self.value, type(self.value).__name__)}"
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        yield "type({})", type(self.value)
+        yield "id({})", id(self.value)
+
+    def problem(self, value: Any) -> str | None:
+        if value is self.value:
+            return None
+        return f"is another object, {shown(value)}; compiled for {shown(self.value)}"
+
+
+class SameAsBeforeGuard(Guard):
+    """An object that is not kept alive is the very same one."""
+
+    __slots__ = ("reference",)
+
+    def __init__(self, source: Source, value: Any) -> None:
+        super().__init__(source)
+        self.reference = weakref.ref(value)
+
+    def condition(self, context: Context) -> str:
+        return f"{context.object(self.reference, 'alive')}() is {self.source.expression(context)} is not None"
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        value = self.reference()
+        yield "type({})", type(value)
+        yield "id({})", id(value)
+
+    def problem(self, value: Any) -> str | None:
+        before = self.reference()
+        if before is None:
+            return f"is {shown(value)}, compiled for an object that is gone"
+        return None if value is before else f"is another object, {shown(value)}; compiled for {shown(before)}"
+
+
+class TypeGuard(Guard):
+    """An object is of the very same type."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, source: Source, type_: type) -> None:
+        super().__init__(source)
+        self.type = type_
+
+    def condition(self, context: Context) -> str:
+        return f"type({self.source.expression(context)}) is {context.object(self.type, self.type.__name__)}"
+
+    def facts(self) -> Iterable[tuple[str, Any]]:
+        yield "type({})", self.type
+
+    def problem(self, value: Any) -> str | None:
+        if type(value) is self.type:
+            return None
+        return f"is of type {type(value).__qualname__}, compiled for {self.type.__qualname__}"
+
+
+class AttributeAbsentGuard(Guard):
+    """An object has no attribute of that name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, source: Source, name: str) -> None:
+        super().__init__(source)
+        self.name = name
+
+    def condition(self, context: Context) -> str:
+        return f"not hasattr({self.source.expression(context)}, {self.name!r})"
+
+    def problem(self, value: Any) -> str | None:
+        return f"has an attribute {self.name!r} now" if hasattr(value, self.name) else None

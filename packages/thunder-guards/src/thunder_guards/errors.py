@@ -1,0 +1,121 @@
+"""Errors of acquisition: what cannot be traced, with the way out."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections.abc import Iterator
+from traceback import walk_tb
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from thunder_guards.own_code import PACKAGES, name_in, package_of
+from thunder_ir import NumberProxy, ThunderError
+
+
+class AcquisitionError(ThunderError, RuntimeError):
+    """The program does something that a trace cannot hold.
+
+    The message says what, in which operation, and where in the user's code; the traceback has the user's frames only.
+    """
+
+    operation: str | None = None
+    where: str | None = None
+
+    def __str__(self) -> str:
+        parts = [super().__str__()]
+        if self.operation is not None:
+            parts.append(f"  operation: {self.operation}")
+        if self.where is not None:
+            parts.append(f"  at {self.where}")
+        return "\n".join(parts)
+
+
+class HandedOverError(AcquisitionError):
+    """The program gives one of Thunder's own operations what that cannot take; it runs nowhere but in a program."""
+
+
+def in_users_code(error: AcquisitionError) -> AcquisitionError:
+    """Return the error with the place in the user's code, and without the frames of Thunder and PyTorch below it.
+
+    Where a module of PyTorch's is all that there is, the place is in that one.
+    """
+    frames, library = [], []
+    traceback = error.__traceback__
+    while traceback is not None:
+        module = name_in(traceback.tb_frame.f_globals)
+        if package_of(module) not in _NOT_THE_USERS:
+            frames.append(traceback)
+        elif module.startswith(_LIBRARY):
+            library.append(traceback)
+        traceback = traceback.tb_next
+    frames = frames or library
+    if not frames:
+        return error
+    code, line = frames[-1].tb_frame.f_code, frames[-1].tb_lineno
+    text = linecache.getline(code.co_filename, line).strip()
+    error.where = f"{code.co_filename}:{line}, in {code.co_name}" + (f": {text}" if text else "")
+    kept: TracebackType | None = None
+    for found in reversed(frames):
+        kept = TracebackType(kept, found.tb_frame, found.tb_lasti, found.tb_lineno)
+    return error.with_traceback(kept)
+
+
+_LIBRARY = ("torch.nn.modules", "torch.nn.utils", "torch.optim", "torch.distributions")
+_NOT_THE_USERS = PACKAGES | {"torch", "thunder"}
+
+
+def is_of_our_code(error: Exception) -> bool:
+    """Whether an error was raised by code that user code had called Thunder for, and not by user code."""
+    within = itertools.dropwhile(lambda name: name.startswith("thunder_"), _modules(error))
+    return any(name.startswith("thunder_") for name in within)
+
+
+def _modules(error: Exception) -> Iterator[str]:
+    """Yield the names of the modules whose code an error went through."""
+    for frame, _ in walk_tb(error.__traceback__):
+        yield name_in(frame.f_globals)
+
+
+def state_of(error: Exception) -> tuple[Any, dict[str, Any]]:
+    """Return what an exception holds, for those that hold tensors or open numbers: its arguments and attributes."""
+    held = (*error.args, *error.__dict__.values())
+    return (
+        (error.args, dict(error.__dict__))
+        if any(isinstance(h, (torch.Tensor, NumberProxy)) for h in held)
+        else ((), {})
+    )
+
+
+def with_state(error: Exception, state: tuple[Any, dict[str, Any]]) -> Exception:
+    """Return the exception with what :func:`state_of` returned of it, made of this call's tensors."""
+    args, attributes = state
+    error.args = args or error.args
+    error.__dict__.update(attributes)
+    return error
+
+
+class DataDependentError(AcquisitionError):
+    """Python needs the value of a tensor that is known only when the program runs."""
+
+
+class UnknownTensorError(AcquisitionError):
+    """A tensor reached an operation by a way that cannot be guarded."""
+
+
+class UnsupportedOperationError(AcquisitionError, NotImplementedError):
+    """An operation of PyTorch's has no place in a program."""
+
+
+class SharpEdgeError(AcquisitionError):
+    """The program has an effect, or reads something, that the compiled program cannot repeat."""
+
+
+class SharpEdgeWarning(UserWarning):
+    """As :class:`SharpEdgeError`, where the caller asked for warnings."""
+
+
+class DifferenceError(ThunderError, AssertionError):
+    """A compiled call did something else than eager; only looked for with ``check="first-call"``."""

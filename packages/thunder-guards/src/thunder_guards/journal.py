@@ -1,0 +1,334 @@
+"""Writes to the outside world: made while a program is acquired, undone after it, and made again by each call."""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from thunder_guards.buffers import copy_of, holds, write_back
+from thunder_guards.kinds import item_of
+
+MISSING = object()
+
+Place: TypeAlias = tuple[int, str, Any]
+"""The ``id`` of an object that is written to, the kind of write, and the name or key."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Write:
+    """One place of the outside world that a program writes to.
+
+    Args:
+        kind: ``"attribute"``, ``"item"``, ``"cell"``, ``"context"`` (the value of a context variable), ``"end"`` (of
+            a list that was only appended to), ``"buffer"`` or ``"container"`` (the whole of a list, dict or set).
+        target: the object written to.
+        key: name or key; ``None`` for a cell, a context variable, an end or a whole container.
+        before: what was there, :data:`MISSING` if nothing; of a container, a copy; of an end, the length of the list.
+    """
+
+    kind: str
+    target: Any
+    key: Any
+    before: Any
+
+
+class Journal:
+    """Keeps what outside objects were before the program wrote to them.
+
+    ``version`` counts the writes, ``consulted`` how often it was found that a place asked about was written.
+    """
+
+    def __init__(self) -> None:
+        self._writes: dict[Place, Write] = {}
+        self._places: dict[int, dict[Place, None]] = {}
+        self._dicts: dict[int, Any] = {}
+        self._containers: set[int] = set()
+        self._earlier: list[Write] = []
+        self._expected: dict[Place, Write] = {}
+        self._buffers: dict[int, tuple[Any, Any]] = {}
+        self.version = 0
+        self.consulted = 0
+
+    def note(self, kind: str, target: Any, key: Any, before: Any) -> None:
+        """Remember what is at a place that is about to be written, the first time."""
+        self.version += 1
+        apart = kind == "attribute" and _builtin_kind(target) is not None  # of what is a container, too
+        if apart or id(target) not in self._containers:
+            self._keep(Write(kind, target, key, before))
+            own = getattr(target, "__dict__", None) if kind == "attribute" else None
+            if own.__class__ is dict:
+                self._dicts[id(own)] = target
+
+    def take_back(self, kind: str, target: Any, key: Any) -> None:
+        """Forget a write if the program has put back what was there."""
+        place = (id(target), kind, key)
+        write = self._writes.get(place)
+        if write is not None and self.now(write) is write.before:
+            self.version += 1
+            self._drop(place)
+
+    def note_container(self, container: Any, before: Any = None) -> None:
+        """Remember the contents of a container that is about to be changed; ``before``, if it was changed already."""
+        self.version += 1
+        if id(container) not in self._containers:
+            self._containers.add(id(container))
+            self._unwrite_items(container)
+            copy = _copy(container) if before is None else before
+            if (id(container), "end", None) in self._writes:
+                copy = copy[: self._drop((id(container), "end", None)).before]
+            self._keep(Write("container", container, None, copy))
+
+    def take_end(self, container: Any) -> list[Any] | None:
+        """Take back what the program appended to a list of which it saw nothing else; ``None`` if it did not."""
+        if (id(container), "end", None) not in self._writes:
+            return None
+        start = self._drop((id(container), "end", None)).before
+        appended = container[start:]
+        del container[start:]
+        return appended  # type: ignore[no-any-return]
+
+    def watch_buffer(self, buffer: Any) -> None:
+        """Remember the contents of a buffer to which code that nobody watches may write from now on."""
+        if id(buffer) not in self._buffers:
+            self._buffers[id(buffer)] = buffer, copy_of(buffer)
+
+    def is_unchanged(self, buffer: Any) -> bool:
+        """Whether a buffer holds what it held when it was first seen."""
+        return id(buffer) not in self._buffers or holds(buffer, self._buffers[id(buffer)][1])
+
+    def _settle_buffers(self) -> None:
+        for buffer, before in self._buffers.values():
+            if not holds(buffer, before):
+                self._keep(Write("buffer", buffer, None, before))
+
+    def expect(self, kind: str, target: Any, key: Any, before: Any) -> None:
+        """Remember what is at a place that code which nobody watches may write; see :meth:`settle`."""
+        place = (id(target), kind, key)
+        if place not in self._expected:
+            self._expected[place] = Write(kind, target, key, _copy(target) if kind == "container" else before)
+
+    def settle(self, is_over: bool = True) -> None:
+        """Note the places that were indeed written, of those where that was expected.
+
+        Args:
+            is_over: whether the code that nobody watches has ended.
+        """
+        expected = list(self._expected.values())
+        if is_over:
+            self._expected = {}
+        for write in expected:
+            if write.kind == "container":
+                if not _same_contents(write.target, write.before):
+                    self.note_container(write.target, write.before)
+                continue
+            if write.kind == "cell":
+                now = contents_of(write.target)
+            else:
+                now = (write.target.__dict__ if write.kind == "attribute" else write.target).get(write.key, MISSING)
+            if now is not write.before:
+                self.note(write.kind, write.target, write.key, write.before)
+
+    def wrote_items(self, container: Any) -> list[Place]:
+        """Return the single items of a container that the program wrote."""
+        return [p for p in self._places.get(id(container), ()) if p[1] == "item"]
+
+    def _unwrite_items(self, container: Any) -> None:
+        """Fold writes to single items into the write of the whole container, whose copy is of before them."""
+        for place in self.wrote_items(container):
+            self._earlier.append(self._drop(place))
+
+    def _keep(self, write: Write) -> None:
+        place = (id(write.target), write.kind, write.key)
+        if place not in self._writes:
+            self._writes[place] = write
+            self._places.setdefault(place[0], {})[place] = None
+
+    def _drop(self, place: Place) -> Write:
+        del self._places[place[0]][place]
+        return self._writes.pop(place)
+
+    def wrote(self, container: Any) -> bool:
+        """Whether the program changed this container as a whole."""
+        found = id(container) in self._containers
+        self.consulted += found
+        return found
+
+    def written_at(self, target: Any, kind: str, key: Any) -> bool:
+        """Whether the program wrote to this place."""
+        found = (id(target), kind, key) in self._writes or self._written_otherwise(target, kind, key)
+        self.consulted += found
+        return found
+
+    def _written_otherwise(self, target: Any, kind: str, key: Any) -> bool:
+        """Whether the program wrote to a place in another way.
+
+        An attribute may be written as an item of the object's ``__dict__``, or the other way round; what a cell holds,
+        as a variable.
+        """
+        if kind == "item":
+            owner = self._dicts.get(id(target))
+            return owner is not None and (id(owner), "attribute", key) in self._writes and not is_slot(owner, key)
+        if isinstance(target, types.CellType):
+            return (id(target), "cell", None) in self._writes
+        if kind != "attribute" or is_slot(target, key):
+            return False
+        own = getattr(target, "__dict__", None)
+        return own.__class__ is dict and ((id(own), "item", key) in self._writes or id(own) in self._containers)
+
+    def touches(self, target: Any) -> bool:
+        """Whether the program wrote anything to an object."""
+        return bool(self._places.get(id(target)))
+
+    def added(self, container: Any, key: Any) -> bool:
+        """Whether the program added a key to a dict, be it as an attribute of the object whose ``__dict__`` it is."""
+        write = self._writes.get((id(container), "item", key))
+        if write is not None and write.before is MISSING:
+            return True
+        owner = self._dicts.get(id(container), container)
+        write = self._writes.get((id(owner), "attribute", key))
+        return write is not None and write.before is MISSING and not is_slot(owner, key)
+
+    def keys_not_added(self, container: Any) -> tuple[Any, ...]:
+        """Return the keys of a dict but for those that the program added, in their order."""
+        if not self.touches(container) and not self.touches(self._dicts.get(id(container), container)):
+            return tuple(container)
+        return tuple([key for key in container if not self.added(container, key)])
+
+    def writes(self) -> list[Write]:
+        """Return the places written to, in the order of their first write."""
+        self._settle_buffers()
+        return list(self._writes.values())
+
+    def now(self, write: Write) -> Any:
+        """Return what is at the place now; :data:`MISSING` if nothing is."""
+        match write.kind:
+            case "attribute":
+                return (
+                    write.target.__dict__.get(write.key, MISSING)
+                    if _plain(write)
+                    else getattr(write.target, write.key, MISSING)
+                )
+            case "item":
+                if isinstance(write.target, dict):
+                    return dict.get(write.target, write.key, MISSING)
+                return item_of(write.target, write.key)
+            case "cell":
+                return contents_of(write.target)
+            case "context":
+                return write.target.get(MISSING)
+            case _:
+                return write.target
+
+    def undo(self) -> None:
+        """Put everything back, last write first."""
+        self.settle()
+        self._settle_buffers()
+        for write in reversed(self._writes.values()):
+            _restore(write)
+        for write in reversed(self._earlier):
+            _restore(write)
+
+
+def _copy(container: Any) -> Any:
+    kind = _builtin_kind(container)
+    if kind is OrderedDict or kind is dict:
+        return kind(kind.items(container))
+    if kind is list or kind is set:
+        return kind.copy(container)
+    if kind is deque:
+        return deque(deque.__iter__(container), container.maxlen)
+    return container.copy() if hasattr(container, "copy") else type(container)(container)
+
+
+def _same_contents(container: Any, before: Any) -> bool:
+    """Whether a container holds the very same objects as its copy, in the same order."""
+    pairs = [(c.items() if isinstance(c, dict) else c) for c in (container, before)]
+    now, then = ([x for pair in p for x in pair] if isinstance(container, dict) else list(p) for p in pairs)
+    return len(now) == len(then) and all(map(operator.is_, now, then))
+
+
+def contents_of(cell: Any) -> Any:
+    """Return what a cell of a closure holds; :data:`MISSING` if nothing."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def is_slot(target: Any, name: Any) -> bool:
+    """Whether an attribute of an object is kept in a slot, whatever the object's ``__dict__`` has by that name."""
+    found = next((owner.__dict__[name] for owner in type(target).__mro__ if name in owner.__dict__), None)
+    return isinstance(found, types.MemberDescriptorType)
+
+
+def is_empty(cell: Any) -> bool:
+    """Return whether a cell of a closure holds nothing."""
+    return contents_of(cell) is MISSING
+
+
+def _plain(write: Write) -> bool:
+    return write.key in getattr(write.target, "__dict__", {}) and not is_slot(write.target, write.key)
+
+
+def _plain_setters(target: Any) -> Any:
+    """Return the class whose setters change an attribute of an object without running what the user's class defines."""
+    if isinstance(target, type):
+        return type
+    return object if isinstance(type(target).__setattr__, types.FunctionType) else type(target)
+
+
+def _restore(write: Write) -> None:
+    target, key, before = write.target, write.key, write.before
+    match write.kind:
+        case "attribute":
+            plain = _plain_setters(target)
+            if before is not MISSING:
+                plain.__setattr__(target, key, before)
+            elif hasattr(target, key):
+                plain.__delattr__(target, key)
+        case "item":
+            kind = _builtin_kind(target) or type(target)
+            if before is not MISSING:
+                kind.__setitem__(target, key, before)
+            elif key in target:
+                kind.__delitem__(target, key)
+        case "cell" if before is MISSING:
+            del target.cell_contents
+        case "cell":
+            target.cell_contents = before
+        case "end":
+            del target[before:]
+        case "buffer":
+            write_back(target, before)
+        case "context":
+            pass  # each acquisition has a context of its own
+        case _:
+            refill(target, before)
+
+
+def refill(container: Any, contents: Any) -> None:
+    """Give a container other contents, keeping the container. Methods that its class replaces are not called."""
+    kind = _builtin_kind(container)
+    if kind is OrderedDict or kind is dict:
+        kind.clear(container)
+        for key, value in contents.items():
+            kind.__setitem__(container, key, value)
+    elif kind is set:
+        set.clear(container)
+        set.update(container, contents)
+    elif kind is list:
+        list.__setitem__(container, slice(None), contents)
+    elif kind is deque:
+        deque.clear(container)
+        deque.extend(container, contents)
+    else:
+        container.__dict__.clear()
+        container.__dict__.update(contents)
+
+
+def _builtin_kind(container: Any) -> Any:
+    """Return the class of Python's own whose methods change a container; ``None`` for what is no such container."""
+    return next((kind for kind in (OrderedDict, dict, set, list, deque) if isinstance(container, kind)), None)

@@ -1,0 +1,149 @@
+"""Where the values of the outside world come from, and how a prologue gets at them again."""
+
+from __future__ import annotations
+
+import keyword
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+
+from thunder_guards.kinds import item_of
+from thunder_guards.memory import whole_storage
+from thunder_ir import Context, literal, quickly_made
+
+STEPS = ("attribute", "item", "kept item", "cell")
+Place: TypeAlias = tuple[Any, ...]
+"""A way to a value that can be compared: the root, or the ``id`` of what is held, and the steps from there."""
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A way from a root (the arguments, or an object that the compiled function holds) to a value.
+
+    Args:
+        base: where the step starts; ``None`` for a root.
+        kind: the step: ``"root"``, ``"attribute"``, ``"item"``, ``"kept item"`` (of a container whose class has a
+            ``__getitem__`` of its own, which is not asked), ``"cell"``, ``"call"``, ``"whole storage"``.
+        key: name of the root or attribute, key or index of the item; of a call, its arguments: values or sources.
+        kept: the object itself, for a root that the compiled function holds on to, and for whatever is guarded to
+            be the very same object on every call; a weak reference to it, if ``is_weak``.
+        is_held: whether there is such an object.
+        is_weak: whether it is not to be kept alive, as the modules and functions among the arguments are not.
+    """
+
+    base: Source | None
+    kind: str
+    key: Any
+    kept: Any = None
+    is_held: bool = False
+    is_weak: bool = False
+    _text: str | None = field(default=None, init=False, repr=False)
+
+    @property
+    def held(self) -> Any:
+        """The object that is the very same on every call."""
+        return self.kept() if self.is_weak else self.kept
+
+    def is_of_the_call(self) -> bool:
+        """Return whether the way begins at the arguments, not at something that the compiled function holds."""
+        here = self
+        while here.base is not None and (not here.is_held or here.is_weak):
+            here = here.base
+        return not here.is_held or here.is_weak
+
+    @property
+    def place(self) -> Place | None:
+        """What tells whether two sources are the same way; ``None`` for one that is more than steps."""
+        if self.is_held:
+            return (id(self.held),)
+        if self.base is None:
+            return (self.key,)
+        base = self.base.place
+        if base is None or self.kind not in STEPS or type(self.key) not in (str, int, type(None)):
+            return None
+        return (*base, self.kind, None if self.kind == "cell" else self.key)  # a cell holds one thing by any name
+
+    def expression(self, context: Context) -> str:
+        """Return Python source that evaluates to the value, for use in a prologue."""
+        if self.is_held and not self.is_weak:
+            return context.object(self.held, _hint(self.held))
+        if self.base is None:
+            return f"{context.object(self.kept, 'alive')}()" if self.is_weak else str(self.key)
+        base = self.base.expression(context)
+        match self.kind:
+            case "attribute":
+                plain = self.key.isidentifier() and not keyword.iskeyword(self.key)
+                return f"{base}.{self.key}" if plain else f"getattr({base}, {self.key!r})"
+            case "cell":
+                return f"{base}.cell_contents"
+            case "whole storage":
+                return f"{context.object(whole_storage, 'whole_storage')}({base})"
+            case "call":
+                return f"{base}({', '.join([_argument(a, context) for a in self.key])})"
+            case _:
+                tensor = isinstance(self.key, torch.Tensor)
+                key = context.object(self.key, "tensor") if tensor else literal(self.key, context)
+                return (
+                    f"{base}[{key}]" if self.kind == "item" else f"{context.object(item_of, 'item_of')}({base}, {key})"
+                )
+
+    def evaluate(self, roots: dict[str, Any]) -> Any:
+        """Return the value now. Raises whatever a step raises."""
+        if self.is_held and not self.is_weak:
+            return self.held
+        if self.base is None:
+            return self.held if self.is_weak else roots[self.key]
+        base = self.base.evaluate(roots)
+        match self.kind:
+            case "attribute":
+                return getattr(base, self.key)
+            case "cell":
+                return base.cell_contents
+            case "whole storage":
+                return whole_storage(base)
+            case "call":
+                return base(*[a.evaluate(roots) if isinstance(a, Source) else a for a in self.key])
+            case "kept item":
+                return item_of(base, self.key)
+            case _:
+                return base[self.key]
+
+    def __str__(self) -> str:
+        text = self._text
+        if text is None:
+            text = self._written()
+            object.__setattr__(self, "_text", text)  # what lies behind it asks for it, too
+        return text
+
+    def _written(self) -> str:
+        if self.base is None:
+            return str(self.key)
+        match self.kind:
+            case "attribute":
+                return f"{self.base}.{self.key}"
+            case "cell" | "whole storage":
+                return f"{self.base}"
+            case "call":
+                return f"{self.base}({', '.join(map(str, self.key))})"
+            case _:
+                return f"{self.base}[{shown_key(self.key)}]"
+
+
+def shown_key(key: Any) -> str:
+    """Return a key as text that tells it from others; a tensor by what it is and where, not by its values."""
+    return f"<tensor at {id(key):#x}>" if isinstance(key, torch.Tensor) else repr(key)
+
+
+def _argument(value: Any, context: Context) -> str:
+    return value.expression(context) if isinstance(value, Source) else literal(value, context)
+
+
+def _hint(value: Any) -> str:
+    return type(value).__name__.lower()
+
+
+def held(value: Any, name: str) -> Source:
+    """Return the source of an object that the compiled function holds on to."""
+    return Source(None, "root", name, value, True)

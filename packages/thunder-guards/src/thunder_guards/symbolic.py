@@ -1,0 +1,168 @@
+"""Numbers and dimensions that a program leaves open, and what it demands of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from thunder_executors import to_callable
+from thunder_guards._guards import Guard, same_value
+from thunder_guards.sources import Source
+from thunder_ir import (
+    BoundSymbol,
+    Constraint,
+    Context,
+    IntegerProxy,
+    Names,
+    NumberProxy,
+    TensorProxy,
+    Trace,
+    UnknownNumberError,
+    flat_proxies,
+)
+
+RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "same": same_value,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberInput:
+    """A number of the outside world that a program reads and does not fix.
+
+    Args:
+        proxy: what stands for it in the computation.
+        source: how the prologue gets at it.
+    """
+
+    proxy: NumberProxy
+    source: Source
+
+
+class ContiguousGuard(Guard):
+    """A tensor whose sizes are open is contiguous, as it was."""
+
+    __slots__ = ()
+
+    def condition(self, context: Context) -> str:
+        return f"{self.source.expression(context)}.is_contiguous()"
+
+    def problem(self, value: Any) -> str | None:
+        return None if value.is_contiguous() else "is not contiguous, compiled for a contiguous tensor"
+
+
+class ConstraintsGuard:
+    """The open numbers meet every constraint that was recorded.
+
+    Args:
+        inputs: the numbers.
+        constraints: how comparisons came out.
+    """
+
+    __slots__ = ("check", "constraints", "inputs")
+
+    def __init__(self, inputs: Sequence[NumberInput], constraints: Sequence[Constraint]) -> None:
+        self.inputs = tuple(inputs)
+        self.constraints = tuple(c for c in constraints if flat_proxies((c.left, c.right)))
+        self.check = _checker([i.proxy for i in inputs], self.constraints) if self.constraints else None
+
+    def failure(self, roots: dict[str, Any]) -> str | None:
+        """Say which constraint the numbers of a call do not meet; ``None`` if they meet all."""
+        if self.check is None:
+            return None
+        try:
+            values = [i.source.evaluate(roots) for i in self.inputs]
+            broken = self.check(*values)
+        except (LookupError, AttributeError, TypeError, ZeroDivisionError) as error:
+            return f"a number cannot be computed ({error})"
+        if broken is None:
+            return None
+        names = ", ".join(f"{i.proxy.name} = {i.source} = {v!r}" for i, v in zip(self.inputs, values, strict=True))
+        return f"{described(broken)} does not hold any more, where {names}"
+
+
+def described(constraint: Constraint) -> str:
+    """Return a constraint as text."""
+    left, right = (p.name if isinstance(p, NumberProxy) else repr(p) for p in (constraint.left, constraint.right))
+    signs = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "same": "is"}
+    text = f"{left} {signs[constraint.relation]} {right}"
+    return text if constraint.holds else f"not ({text})"
+
+
+def _checker(inputs: Sequence[NumberProxy], constraints: Sequence[Constraint]) -> Callable[..., Constraint | None]:
+    """Return a function of the numbers that returns the first constraint they break, or ``None``."""
+    numbers = _Numbers(inputs)
+    compared = tuple([(numbers.computed(c.left), numbers.computed(c.right)) for c in constraints])
+    compute = to_callable(Trace("numbers", tuple(inputs), tuple(numbers.calls), compared))
+
+    def check(*given: Any) -> Constraint | None:
+        for constraint, (left, right) in zip(constraints, compute(*given), strict=True):
+            if RELATIONS[constraint.relation](left, right) != constraint.holds:
+                return constraint
+        return None
+
+    return check
+
+
+class _Numbers:
+    """The calls that compute numbers of those among a program's inputs, in order.
+
+    Passes compare numbers that may be in none of the traces kept, and go by a name that another one has there. So what
+    counts is the call that computed a number.
+
+    Args:
+        inputs: the numbers among the inputs.
+    """
+
+    def __init__(self, inputs: Sequence[NumberProxy]) -> None:
+        self.calls: list[BoundSymbol] = []
+        self._inputs = {p.name: p for p in inputs}
+        self._names = Names()
+        self._names.reserve(self._inputs)
+        self._computed: dict[int, NumberProxy] = {}
+
+    def computed(self, number: Any) -> Any:
+        """Return what stands for ``number`` when the calls have run."""
+        waiting = [number]
+        while waiting:
+            if self._known(waiting[-1]) is not None:
+                waiting.pop()
+                continue
+            call = waiting[-1].definition
+            if call is None:
+                raise UnknownNumberError(f"the program compares {number.name}, which depends not on numbers alone")
+            missing = [p for p in call.inputs if self._known(p) is None]
+            waiting += missing
+            if not missing:
+                made = waiting.pop().renamed(self._names.fresh("n"))
+                self._computed[id(call)] = made
+                self.calls.append(call.substituted({p.name: self._known(p) for p in call.inputs}).replace(output=made))
+        return self._known(number)
+
+    def _known(self, number: Any) -> Any:
+        if not isinstance(number, NumberProxy):
+            if isinstance(number, TensorProxy):
+                raise UnknownNumberError(f"the program compares a number that depends on the tensor {number.name}")
+            return number
+        return self._inputs.get(number.name) if number.definition is None else self._computed.get(id(number.definition))
+
+
+def opened(proxy: TensorProxy, dims: frozenset[int], name: Callable[[str], str], source: Source) -> list[NumberInput]:
+    """Replace dimensions of an input's proxy by open integers; return these.
+
+    Args:
+        proxy: changed.
+        dims: which dimensions.
+        name: hands out names.
+        source: of the tensor.
+    """
+    shape: list[Any] = list(proxy.shape)
+    numbers = []
+    for d in sorted(dims):
+        shape[d] = IntegerProxy(shape[d], name("i"))
+        numbers.append(NumberInput(shape[d], Source(Source(source, "attribute", "shape"), "item", d)))
+    proxy.shape, proxy.strides = tuple(shape), None
+    return numbers

@@ -1,0 +1,201 @@
+"""A computation made ready to run and to take part in ``torch.autograd``: derivative, executors, code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+import torch
+
+from thunder_autograd import Split, forward_and_backward
+from thunder_executors import execution_traces, grad_rule, resolve_executors, transform_for_execution
+from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, Trace, recording, substitute
+from thunder_prims import replay, tidy
+from thunder_torch.bridge import connect_autograd, in_a_box
+from thunder_torch.gradient_memory import gradients_apart
+from thunder_torch.language import symbol_of, torch_language
+from thunder_torch.unknown_gradients import rules_for_unknown_sizes
+
+Improve = Callable[[list[Trace]], None]
+
+
+def _nothing(argument: Any) -> None:
+    """Do nothing."""
+
+
+def _no_phase(name: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Writes:
+    """What is written to the inputs of a computation once it has run.
+
+    Args:
+        inputs: the inputs that are written to, or share memory with such ones, by name.
+        values: names of the values that are copied into inputs as a whole, by the names of these.
+    """
+
+    inputs: Mapping[str, TensorProxy] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Differentiated:
+    """A computation that takes part in autograd.
+
+    Args:
+        run: takes the inputs, returns the outputs.
+        split: the forward and backward program before executors, with what is saved and why.
+        traces: stages of the forward program, first to last.
+        backward_traces: stages of the backward program.
+    """
+
+    run: Callable[..., Any]
+    split: Split
+    traces: list[Trace]
+    backward_traces: list[Trace]
+
+
+def differentiated(
+    trace: Trace,
+    executors: Sequence[Any] | None = None,
+    *,
+    rules: Mapping[Symbol, Any] = MappingProxyType({}),
+    higher_rule_of: Callable[[BoundSymbol], Any] | None = None,
+    writes: Writes | None = None,
+    partition: Literal["min-cut", "save-all"] = "min-cut",
+    memory_budget: Any = None,
+    check: Callable[[Split], None] = _nothing,
+    improve: Improve = _nothing,
+    phase: Callable[[str], AbstractContextManager[None]] = _no_phase,
+) -> Differentiated:
+    """Make a computation ready to run such that its results have gradients.
+
+    Args:
+        trace: the computation; its proxies say what requires grad, its output is a tuple.
+        executors: in order of priority; ``None`` for the defaults.
+        rules: derivatives that the computation brings along.
+        higher_rule_of: the derivatives of calls for second ones to start from.
+        writes: what is written to inputs once the computation has run.
+        partition, memory_budget: as :func:`thunder_autograd.forward_and_backward` takes them.
+        check: refuses what is saved, by raising.
+        improve: adds stages to those of the forward program, and of the backward program.
+        phase: within which the work of a named phase is done.
+    """
+    asked = resolve_executors(executors)
+    written = writes or Writes()
+
+    def rule_of(bound: BoundSymbol) -> Any:
+        return rules.get(bound.symbol) or grad_rule(bound, asked)
+
+    def differentiate(made: Trace, wanted: Any = None) -> Split:
+        return forward_and_backward(
+            made,
+            rule_of=rules_for_unknown_sizes(made.bound_symbols, rule_of),
+            wanted=wanted,
+            partition=partition,
+            memory_budget=memory_budget,
+            replay=replay,
+        )
+
+    with phase("autograd"):
+        split = differentiate(trace)
+        check(split)
+        shared = _perhaps_sharing(split.saved, split.forward) if written.inputs else set()
+        kept = [proxy for name, proxy in written.inputs.items() if name in shared]
+        if kept:  # the backward program, which runs after the writes, may read them
+            split = differentiate(keep_written_inputs(kept, trace))
+        split = replace(split, forward=with_distinct_outputs(split.forward))
+        traces = [split.forward]
+        tidied = tidy(split.backward, apart=True)
+        backward_traces = [split.backward, gradients_apart(tidied, len(split.saved))]
+    with phase("executors"):
+        traces += execution_traces(split.forward, executors)
+        improve(traces)
+        backward_traces += execution_traces(backward_traces[-1], executors)
+        improve(backward_traces)
+    with phase("code generation"):
+        backward_traces.append(in_a_box(backward_traces[-1]))
+        run = connect_autograd(
+            traces[-1].python_callable(),
+            backward_traces[-1].python_callable(),
+            split,
+            boxed=True,
+            compile=lambda made: transform_for_execution(tidy(made), executors),
+            differentiate=differentiate,
+            rule_of=higher_rule_of,
+            overwritten={**dict.fromkeys(written.inputs, ""), **written.values},
+        )
+    return Differentiated(run, split, traces, backward_traces)
+
+
+def _perhaps_sharing(values: Iterable[Proxy], trace: Trace) -> set[str]:
+    """Return the names of what values may share memory with: all that no executor's operator computed them from."""
+    found = {p.name for p in values}
+    for bound in reversed(trace.bound_symbols):
+        computes = bound.symbol.executor is not None and not bound.has_tag(OpTags.VIEW)
+        fresh = computes and all([isinstance(p, TensorProxy) for p in bound.outputs])
+        if not fresh and not found.isdisjoint([p.name for p in bound.outputs]):
+            found.update([p.name for p in bound.inputs])
+    return found
+
+
+def keep_written_inputs(written: Sequence[TensorProxy], trace: Trace) -> Trace:
+    """Return the program with a copy in place of each of some inputs, which keeps what they held."""
+    builder = Builder(trace.names())
+    with recording(builder):
+        copies = {p.name: symbol_of(torch.clone)(p) for p in written}
+    for proxy in written:
+        copies[proxy.name].requires_grad = proxy.requires_grad
+    kept = frozenset({OpTags.DONT_RECOMPUTE})
+    head = [b.replace(tags=b.tags | kept) for b in builder.bound_symbols]
+    rest = [b.substituted(copies) for b in trace.bound_symbols]
+    return trace.replace(bound_symbols=(*head, *rest), output=substitute(trace.output, copies))
+
+
+def with_distinct_outputs(forward: Trace) -> Trace:
+    """Return a forward program whose results are as many tensors as the program's: it knows some to be one value."""
+    outputs, saved = forward.output
+    builder = Builder(forward.names(), torch_language)
+    last: dict[str, Any] = {}
+    distinct = []
+    views = _lone_views(forward, outputs)
+    with recording(builder):
+        for output in outputs:
+            if isinstance(output, TensorProxy):
+                again = output.name in last
+                apart = again or output.name in views
+                made = symbol_of(torch.Tensor.detach)(last.get(output.name, output)) if apart else output
+                made.requires_grad = output.requires_grad
+                last[output.name] = output = made
+            distinct.append(output)
+    if not builder.bound_symbols:
+        return forward
+    return forward.replace(
+        bound_symbols=(*forward.bound_symbols, *builder.bound_symbols), output=(tuple(distinct), saved)
+    )
+
+
+def _lone_views(forward: Trace, outputs: Sequence[Any]) -> set[str]:
+    """Return the names of outputs that view what the program computed and no other output shows.
+
+    PyTorch lets nobody write to views that a node of autograd returns: it takes these for views of what it cannot see.
+    """
+    roots: dict[str, str | None] = {p.name: None for p in forward.inputs}
+    for bound in forward.bound_symbols:
+        viewed = next(iter(bound.inputs), None) if bound.has_tag(OpTags.VIEW) else None
+        for made in bound.outputs:
+            roots[made.name] = made.name if viewed is None else roots.get(viewed.name)
+    shown = [roots.get(p.name) for p in outputs if isinstance(p, TensorProxy)]
+    return {
+        p.name
+        for p in outputs
+        if isinstance(p, TensorProxy) and roots.get(p.name) not in (None, p.name) and shown.count(roots[p.name]) == 1
+    }
+
+
+__all__ = ["Differentiated", "Writes", "differentiated"]

@@ -1,0 +1,69 @@
+"""What of PyTorch calls C code without telling any mode, and is told to a tracer while a function is traced."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+Told = tuple[Callable[..., Any], Callable[..., Any]]
+
+
+class Seen:
+    """Puts two functions of PyTorch aside while functions are traced: those of other threads reach PyTorch's own."""
+
+    def __init__(self) -> None:
+        self._told: contextvars.ContextVar[Told | None] = contextvars.ContextVar("told", default=None)
+        self._lock = threading.Lock()
+        self._tracers = 0
+        self._own: tuple[Any, Any] | None = None
+        self._function: Any = torch.autograd.Function
+
+    @contextmanager
+    def by(self, apply: Callable[..., Any], backward: Callable[..., Any]) -> Iterator[None]:
+        """Call other functions in this context.
+
+        Args:
+            apply: in the place of ``torch.autograd.Function.apply``; takes the class first.
+            backward: in the place of ``torch.autograd.backward``.
+        """
+        token = self._told.set((apply, backward))
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+            self._told.reset(token)
+
+    def _enter(self) -> None:
+        with self._lock:
+            self._tracers += 1
+            if self._tracers == 1:
+                self._own = own = (self._function.__dict__["apply"], torch.autograd.backward)
+
+                def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+                    told = self._told.get()
+                    return own[0].__get__(None, cls)(*args, **kwargs) if told is None else told[0](cls, *args, **kwargs)
+
+                def backward(*args: Any, **kwargs: Any) -> None:
+                    told = self._told.get()
+                    (own[1] if told is None else told[1])(*args, **kwargs)
+
+                self._function.apply = classmethod(apply)
+                torch.autograd.backward = backward
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._tracers -= 1
+            if self._tracers == 0 and self._own is not None:
+                self._function.apply, torch.autograd.backward = self._own
+                self._own = None
+
+
+SEEN = Seen()
+
+__all__ = ["SEEN"]

@@ -1,0 +1,74 @@
+"""Gradients by what a program computed itself, on the way to gradients by what that was computed of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from thunder_ir import BoundSymbol, Names, Symbol, TensorProxy, substitute
+from thunder_torch import torch_language
+from thunder_tracing.derivatives._freed_graphs import computed_of_others
+
+
+def _same(value: TensorProxy, probe: TensorProxy) -> TensorProxy:
+    return value
+
+
+MARKED = Symbol("marked", "thunder_tracing", decomposition=_same, language=torch_language)
+"""``marked(value, probe)``: the value, whose gradient is that of the probe too; gone once it is differentiated."""
+
+
+def _marked_rule(value: TensorProxy, probe: TensorProxy) -> tuple[TensorProxy, Callable[..., Any]]:
+    return value, lambda cotangent: (cotangent, cotangent)
+
+
+def with_rule(rule_of: Callable[[BoundSymbol], Any]) -> Callable[[BoundSymbol], Any]:
+    """Return ``rule_of`` with the rule of :data:`MARKED`."""
+    return lambda bound: _marked_rule if bound.symbol is MARKED else rule_of(bound)
+
+
+def marked(
+    bound_symbols: Sequence[BoundSymbol], results: Sequence[Any], wanted: Iterable[TensorProxy], names: Names
+) -> tuple[list[BoundSymbol], list[Any], dict[str, TensorProxy]]:
+    """Return calls and results in which each value that is wanted is marked where it was computed.
+
+    Args:
+        bound_symbols: the calls.
+        results: what is differentiated.
+        wanted: values that these calls compute.
+        names: for what is made.
+
+    Returns:
+        The calls, the results, and the probe of each value by its name.
+    """
+    sought = {p.name: p for p in wanted}
+    probes: dict[str, TensorProxy] = {}
+    known: dict[str, TensorProxy] = {}
+    calls: list[BoundSymbol] = []
+    for bound in bound_symbols:
+        calls.append(bound.substituted(known) if known else bound)
+        for name in [p.name for p in bound.outputs if p.name in sought]:
+            value = sought[name]
+            probes[name], known[name] = [value.renamed(names.fresh(prefix)) for prefix in ("probe", "marked")]
+            calls.append(BoundSymbol(MARKED, (value, probes[name]), {}, known[name], bound.location, bound.tags))
+    return calls, list(substitute(tuple(results), known)), probes
+
+
+def beneath_hooks(bound_symbols: Sequence[BoundSymbol], wanted: Sequence[TensorProxy]) -> list[TensorProxy]:
+    """Return the values whose gradients are those by ``wanted`` once hooks saw them.
+
+    Hooks on a tensor change what is passed on, and what is wanted only where nothing is passed on.
+    """
+    hooked = {p.name: b.args[0] for b in bound_symbols if b.symbol.name == "tensor_hook" for p in b.outputs}
+    if not hooked:
+        return list(wanted)
+    passed_on = computed_of_others(bound_symbols, {p.name for p in wanted})
+    found = []
+    for value in wanted:
+        while value.name in hooked and value.name not in passed_on:
+            value = hooked[value.name]
+        found.append(value)
+    return found
+
+
+__all__ = ["MARKED", "beneath_hooks", "marked", "with_rule"]

@@ -1,0 +1,178 @@
+"""``backward()`` inside of a program: gradients go to the ``grad`` of its inputs and leaves, as the epilogue says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from thunder_autograd import gradients as gradients_of
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.memory import is_dense
+from thunder_ir import BoundSymbol, TensorProxy
+from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, descendants, freed
+from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients
+from thunder_tracing.derivatives.outside_hooks import hooks_of
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.overwrites import WRITTEN_UNSEEN
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+T = torch.Tensor
+
+
+def inner_backward(
+    calls: Calls,
+    tensors: Any,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Record what ``torch.autograd.backward`` does; its arguments but for the names.
+
+    Args:
+        calls: the acquisition.
+        tensors: what is differentiated: a tensor or several.
+        gradient: cotangents, as many.
+        retain_graph: whether results can be differentiated again outside of the program.
+        create_graph: whether the gradients have gradients.
+        inputs: the leaves that get gradients; all that there are if not given.
+    """
+    with torch._C.DisableTorchFunction():
+        results = [calls.traced(t) for t in _listed(tensors)]
+        given = [None] * len(results) if gradient is None else _listed(gradient)
+        for index, result in enumerate(results):
+            if not calls.value(result).requires_grad:
+                raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+        reached = ancestors(calls.builder.bound_symbols, [calls.value(r) for r in results])
+        check_not_freed(reached, calls.spent)
+        asked = None if inputs is None else [calls.traced(t) for t in _listed(inputs)]
+        leaves = _leaves(calls, reached, asked)
+        inside = _inside(calls, reached, asked)
+        retained = retained_gradients(calls, results, inside, given, create_graph)
+        if create_graph:
+            found = calls.inner_gradients(results, leaves, given, create_graph=True, allow_unused=True)
+        else:
+            found = _recorded(
+                calls, results, [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)], leaves
+            )
+            if not retain_graph:
+                roots = _standing_for(calls.builder.bound_symbols, leaves)
+                calls.spent.update(freed(calls.builder.bound_symbols, reached - roots))
+        for leaf, made in zip(leaves, found, strict=True):
+            if made is not None:
+                _accumulate(calls, leaf, made, create_graph)
+        retain(calls, inside, retained)
+
+
+def _listed(tensors: Any) -> list[Any]:
+    return [tensors] if isinstance(tensors, T) or tensors is None else list(tensors)
+
+
+def _cotangent(calls: Calls, result: TracedTensor, given: Any) -> TensorProxy:
+    value = calls.value(result)
+    if given is None:
+        if value.numel != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if value.dtype.is_complex:
+            raise RuntimeError("grad can be implicitly created only for real scalar outputs")
+        return calls.on_values(torch.ones_like, (value,), {})  # type: ignore[no-any-return]
+    cotangent: TensorProxy = calls.value(given)
+    if tuple(cotangent.shape) != tuple(value.shape):
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[0] has a shape of {tuple(cotangent.shape)} and output[0] has a shape of "
+            f"{tuple(value.shape)}."
+        )
+    return cotangent
+
+
+def _root(leaf: TracedTensor) -> TensorProxy:
+    """Return the input of the program through which gradients of a leaf come."""
+    return (leaf._leaf.input if leaf._leaf is not None else leaf._input).proxy  # type: ignore[no-any-return]
+
+
+def _standing_for(bound_symbols: Sequence[BoundSymbol], leaves: Sequence[TracedTensor]) -> set[str]:
+    """Return the names of the values through which alone leaves were read, by now or before they were written to."""
+    found = {_root(leaf).name for leaf in leaves}
+    for bound in bound_symbols:
+        if bound.symbol is WRITTEN_UNSEEN and bound.args[0].name in found:
+            found.add(bound.output.name)
+    return found
+
+
+def _leaves(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -> list[TracedTensor]:
+    """Return the leaves whose gradients are accumulated."""
+    if asked is not None:
+        for tensor in asked:
+            if tensor.source is not None and not calls.leaves.is_leaf(tensor):
+                raise AcquisitionError(
+                    f"backward(inputs=) inside of a compiled program would give {tensor.source}, which was computed "
+                    "outside, a gradient; use torch.autograd.grad"
+                )
+        return [t for t in asked if calls.leaves.is_leaf(t) and _root(t).name in reached]
+    found = [t for t in calls.leaves.possible() if _root(t).name in reached]
+    for tensor in found:
+        if tensor._leaf is None and not calls.ask(tensor, "is_leaf", tensor._input.example.is_leaf):
+            raise AcquisitionError(
+                f"backward() inside of a compiled program would go on into how {tensor.source} was computed outside of "
+                "it; compute that inside as well, pass a detached tensor, or use torch.autograd.grad"
+            )
+    return found
+
+
+def _inside(calls: Calls, reached: set[str], asked: list[TracedTensor] | None) -> list[TracedTensor]:
+    """Return the tensors on the way to the leaves that get gradients."""
+    if asked is None:
+        return [t for t in calls.leaves.retaining if calls.value(t).name in reached]
+    for tensor in asked:
+        if not calls.leaves.is_leaf(tensor):
+            calls.leaves.retain(tensor)
+    names = {calls.value(t).name for t in asked}
+    bounds = calls.builder.bound_symbols
+    through = names | descendants(bounds, names)
+    return [t for t in calls.leaves.retaining if calls.value(t).name in through & reached]
+
+
+def _recorded(
+    calls: Calls, results: Sequence[TracedTensor], cotangents: Sequence[TensorProxy], leaves: Sequence[TracedTensor]
+) -> list[TracedTensor]:
+    """Record the call of the gradients, and return them."""
+    builder = calls.builder
+    for leaf in leaves:
+        for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks"):
+            if hooks_of(calls, leaf, hooks):
+                raise AcquisitionError(
+                    f"{leaf.source} has hooks on its gradient, which backward() inside of a compiled program would "
+                    "have to call; call backward() outside"
+                )
+    wanted = tuple([_root(leaf) for leaf in leaves])
+    made = tuple([p.like(requires_grad=False) for p in wanted])
+    for proxy in made:
+        proxy.name = builder.names.fresh("g")
+    where = builder.locate() if builder.locate is not None else None
+    arguments = (tuple([calls.value(r) for r in results]), tuple(cotangents), wanted)
+    builder.bound_symbols.append(BoundSymbol(gradients_of, arguments, {}, made, where, builder.tags))
+    return [calls.wrap(p) for p in made]
+
+
+def _accumulate(calls: Calls, leaf: TracedTensor, gradient: TracedTensor, create_graph: bool) -> None:
+    """Add to the ``grad`` of a leaf: in place, unless the sum shall have a derivative."""
+    before = calls.leaves.gradient(leaf)
+    if before is None:
+        calls.leaves.set_gradient(leaf, gradient)
+    elif create_graph:
+        calls.leaves.set_gradient(leaf, calls(T.add, (before, gradient), {}))
+    else:
+        with torch.no_grad():
+            calls(T.add_, (before, gradient), {})
+
+
+def as_gradient(gradient: T, leaf: T) -> T:
+    """Return a gradient laid out in memory as its leaf is, as PyTorch's accumulation does.
+
+    One of another shape, of a leaf that was transposed in place since, stays as it is.
+    """
+    if gradient.shape != leaf.shape or gradient.stride() == leaf.stride() or not is_dense(leaf):
+        return gradient
+    return torch.empty_like(leaf, requires_grad=False).copy_(gradient)

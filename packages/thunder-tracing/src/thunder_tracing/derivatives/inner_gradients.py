@@ -1,0 +1,219 @@
+"""``torch.autograd.grad`` inside of a program: the gradients become part of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
+from thunder_guards.errors import AcquisitionError
+from thunder_ir import BoundSymbol, Names, OpTags, TensorProxy, Trace, flat_proxies, substitute
+from thunder_torch import call
+from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
+from thunder_tracing.derivatives._intermediates import beneath_hooks, marked, with_rule
+from thunder_tracing.derivatives._retained_gradients import retain, retained_gradients
+from thunder_tracing.derivatives.outside_hooks import with_hooks
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.levels import settle_gradients
+from thunder_tracing.tensors.write_calls import WriteCalls
+
+RuleOf = Callable[[BoundSymbol], Any]
+
+
+def inner_gradients(
+    calls: WriteCalls,
+    rule_of: RuleOf,
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """Record the gradients of ``outputs`` with respect to ``inputs``; the arguments are ``torch.autograd.grad``'s."""
+    with torch._C.DisableTorchFunction():
+        outputs, inputs = _listed(outputs), _listed(inputs)
+        wanted = [calls.value(t) for t in inputs]
+        results = [calls.value(t) for t in outputs]
+        given = [None] * len(results) if grad_outputs is None else _listed(grad_outputs)
+        cotangents = [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)]
+        gradients = _gradients(calls, rule_of, wanted, results, cotangents, create_graph)
+        made = []
+        for tensor, gradient in zip(inputs, gradients, strict=True):
+            if gradient is None and materialize_grads:
+                gradient = calls.on_values(torch.zeros_like, (calls.value(tensor),), {})
+            if gradient is None and not allow_unused:
+                _refuse_unused([g is not None for g in gradients])
+            made.append(None if gradient is None else calls.wrap(gradient))
+        return tuple(made)
+
+
+def _refuse_unused(used: Sequence[bool]) -> None:
+    """Raise what PyTorch does, in its words, if some of the tensors that are differentiated by are not used."""
+    with torch.enable_grad():
+        tensors = [torch.zeros((), requires_grad=True) for _ in used]
+        total = torch.zeros((), requires_grad=True) * 1
+        for tensor, is_used in zip(tensors, used, strict=True):
+            total = total + tensor if is_used else total
+        torch.autograd.grad(total, tensors)
+
+
+def autograd_grad(
+    calls: Calls,
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    *args: Any,
+    **kwargs: Any,
+) -> tuple[Any, ...]:
+    """Do what ``torch.autograd.grad`` does; its arguments but for the acquisition.
+
+    Raises:
+        RuntimeError: as PyTorch's, if one of the tensors does not require grad.
+    """
+    calls.external.contents(inputs)  # a list may hold some that nobody has read yet
+    with torch._C.DisableTorchFunction():
+        outputs, inputs = _listed(outputs), _listed(inputs)  # which are looked at twice, and may be generators
+        results, wanted = [[calls.value(t) for t in tensors] for tensors in (outputs, inputs)]
+        if not calls.levels.stack:
+            _check_requires_grad(results, wanted)
+        bounds = calls.builder.bound_symbols
+        gone_through = ancestors(bounds, results) & descendants(bounds, {p.name for p in wanted})
+        check_not_freed(gone_through, calls.spent)
+        names = {p.name for p in wanted}
+        gone_through -= names - computed_of_others(bounds, names)
+        if not (create_graph if retain_graph is None else retain_graph):
+            calls.spent.update(freed(bounds, gone_through))
+        inside = [t for t in calls.leaves.retaining if calls.value(t).name in gone_through]
+        retained = retained_gradients(calls, outputs, inside, grad_outputs, create_graph)
+    found = calls.inner_gradients(
+        outputs, inputs, grad_outputs, *args, retain_graph=retain_graph, create_graph=create_graph, **kwargs
+    )
+    with torch._C.DisableTorchFunction():
+        retain(calls, inside, retained)
+    if calls.levels.stack:
+        return found  # type: ignore[no-any-return]
+    pairs = zip(map(calls.traced, _listed(inputs)), found, strict=True)
+    return tuple([with_hooks(calls, tensor, gradient, create_graph) for tensor, gradient in pairs])
+
+
+def _check_requires_grad(results: Sequence[Any], wanted: Sequence[Any]) -> None:
+    for index, result in enumerate(results):
+        if not result.requires_grad:
+            raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+    if not all([p.requires_grad for p in wanted]):
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+
+
+def _listed(tensors: Any) -> list[Any]:
+    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+
+
+def _cotangent(calls: WriteCalls, result: Any, given: Any) -> Any:
+    if given is not None:
+        return calls.value(given)
+    if result.numel != 1:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    if result.dtype.is_complex:
+        raise RuntimeError("grad can be implicitly created only for real scalar outputs")
+    return call(torch.ones_like, (result,), {})
+
+
+def _gradients(
+    calls: WriteCalls,
+    rule_of: RuleOf,
+    wanted: Sequence[Any],
+    results: Sequence[Any],
+    cotangents: Sequence[Any],
+    create_graph: bool,
+) -> list[Any]:
+    before = _with_open_draws(calls.builder.bound_symbols, calls.builder.names)
+    wanted = beneath_hooks(before, wanted)
+    defined = {p.name for b in before for p in b.outputs}
+    inside = [p for p in wanted if p.name in defined]
+    calls_before, marked_results, probes = marked(before, results, inside, calls.builder.names)
+    sought = [probes.get(p.name, p) for p in wanted]
+    joint, outside = _joint(calls_before, defined, sought, marked_results, with_rule(rule_of))
+    differentiable = [c for c, flows in zip(cotangents, differentiable_outputs(joint), strict=True) if flows]
+    known = {p.name: c for p, c in zip(joint.inputs[len(outside) :], differentiable, strict=True)}
+    known |= {probes[p.name].name: p for p in inside}
+    _record(calls, joint, defined, known, create_graph)
+    by_name = dict(zip(outside, joint.output[1], strict=True))
+    found = [by_name.get(p.name) for p in sought]
+    return [None if g is None else known.get(flat_proxies(g)[0].name, g) for g in found]
+
+
+def _joint(
+    before: Sequence[BoundSymbol], defined: set[str], wanted: Sequence[Any], results: Sequence[Any], rule_of: RuleOf
+) -> tuple[Trace, list[str]]:
+    """Return the joint trace of what leads from the wanted to the results, and the names of what it gets of that."""
+    outside = {p.name: p for b in before for p in b.inputs if p.name not in defined}
+    outside.update({p.name: p for p in wanted})
+    made = {p.name for b in before for p in b.outputs}
+    outside = {name: p for name, p in outside.items() if name not in made}
+    trace = Trace("inner", tuple(outside.values()), tuple(before), tuple(results))
+    return grad_transform_on_trace(trace, rule_of=rule_of, wanted={p.name for p in wanted}), list(outside)
+
+
+def _record(calls: WriteCalls, joint: Trace, defined: set[str], known: dict[str, Any], create_graph: bool) -> None:
+    """Record what of a joint trace is not yet; ``known``, what stands for its values, gets what stands for the rest."""
+    builder = calls.builder
+    tags = frozenset() if create_graph else frozenset({OpTags.CONSTANT_FOR_DERIVATIVE})
+    requiring = calls.levels.requiring_grad() if create_graph else {}
+    drawn: dict[str, BoundSymbol] = {}
+    for bound in gradient_trace(joint).bound_symbols:
+        if all(p.name in defined for p in bound.outputs):
+            continue
+        draws = bound.has_tag(OpTags.RANDOM)
+        there = defined if draws else ()
+        fresh = {p.name: p.renamed(builder.names.fresh(p.prefix)) for p in bound.outputs if p.name not in there}
+        known.update(fresh)
+        emitted = bound.substituted(known).replace(output=substitute(bound.output, fresh))
+        if draws:  # in the place of the call that drew these numbers; it returns more
+            if len(fresh) == len(emitted.outputs):
+                raise AcquisitionError(
+                    f"torch.autograd.grad inside of a compiled program goes through {bound.symbol.id}, whose random "
+                    "numbers cannot be drawn again; move it out of the program"
+                )
+            drawn.update({p.name: emitted for p in emitted.outputs})
+            continue
+        builder.bound_symbols.append(emitted.replace(tags=emitted.tags | tags))
+        for proxy in emitted.outputs:
+            if isinstance(proxy, TensorProxy):
+                proxy.requires_grad = create_graph and proxy.dtype.is_inexact
+        if create_graph:
+            settle_gradients([builder.bound_symbols[-1]], requiring)
+    if drawn:
+        replaced = [next((drawn[p.name] for p in b.outputs if p.name in drawn), b) for b in builder.bound_symbols]
+        builder.bound_symbols[:] = replaced
+
+
+def _with_open_draws(bound_symbols: list[BoundSymbol], names: Names) -> list[BoundSymbol]:
+    """Put the parts of composites that draw random numbers in the place of these, and return the calls.
+
+    What is drawn then has a name, by which a derivative reads it. It would draw other numbers of its own otherwise.
+    """
+    traits = Traits()
+    if any([traits.draws(bound) for bound in bound_symbols]):
+        bound_symbols[:] = [part for bound in bound_symbols for part in _opened(bound, names, traits)]
+    return list(bound_symbols)
+
+
+def _opened(bound: BoundSymbol, names: Names, traits: Traits) -> list[BoundSymbol]:
+    is_constant = bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE)
+    if bound.symbol.decomposition is None or is_constant or not traits.draws(bound):
+        return [bound]
+    parts, output = bound.decomposed(names)
+    inner, outer = flat_proxies(output), bound.outputs
+    made = {p.name for part in parts for p in part.outputs}
+    if any([p.name not in made for p in inner]):  # it returns what it was given
+        return [bound]
+    known = {p.name: o for p, o in zip(inner, outer, strict=True)}
+    renamed = [part.substituted(known).substituted(known, outputs=True) for part in parts]
+    return [part for bound in renamed for part in _opened(bound, names, traits)]

@@ -1,0 +1,55 @@
+"""What a tracer asks of whoever knows the state outside of a program: where objects come from, what is guarded."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from thunder_guards import Guard
+from thunder_guards.journal import Journal, Write
+from thunder_guards.sources import Source
+
+
+class ExternalState(Protocol):
+    """The state outside of a program, as far as tensors lead there.
+
+    Where a function is traced on example inputs, these are all there is; an interpreter has more to say.
+    """
+
+    journal: Journal
+    templates: dict[int, tuple[Any, Any]]
+
+    def source_of(self, value: Any) -> Source | None:
+        """Return how the program got at an outside object; ``None`` for its own objects and for scalars."""
+
+    def require(self, guard: Guard, *fact: Any) -> None:
+        """Add a guard, unless the same fact is guarded already."""
+
+    def read(self, base: Source, kind: str, key: Any, value: Any) -> Any:
+        """Guard ``value``, found at ``key`` of an outside object; return what the program shall see."""
+
+    def is_fixed(self, kind: str, target: Any, key: Any) -> bool:
+        """Whether what is found at a place is guarded to be the very same on every call."""
+
+    def contents(self, container: Any) -> None:
+        """Guard all that an outside container holds."""
+
+    def keys(self, container: Any) -> None:
+        """Guard the keys of an outside dict and their order."""
+
+    def item(self, container: Any, key: Any, value: Any) -> Any:
+        """Guard ``container[key]``; return what the program shall see."""
+
+    def deleted(self, write: Write) -> None:
+        """Guard whether something was there that the program deleted in the end."""
+
+    def lookup(self, cls: type, name: str) -> Any:
+        """Guard and return what a class or its bases hold under a name."""
+
+    def result_of(self, function: Any, args: tuple[Any, ...], result: Any) -> Any:
+        """Guard what a question without effects was answered; return what the program shall see."""
+
+    def shows_tensor(self) -> None:
+        """Guard how PyTorch makes text of tensors."""
+
+
+__all__ = ["ExternalState"]

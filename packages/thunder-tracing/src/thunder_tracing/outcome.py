@@ -1,0 +1,339 @@
+"""What a program leaves behind: its result and its effects, as templates of values that it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from thunder_guards.buffers import copy_of
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.journal import MISSING, Write
+from thunder_guards.program import Effect
+from thunder_guards.sources import held
+from thunder_guards.templates import Built, Outside, proxies_of
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, flat_proxies
+from thunder_torch.views import view_argument
+from thunder_tracing.derivatives._freed_graphs import SECOND_TIME, descendants
+from thunder_tracing.derivatives.inner_backward import as_gradient
+from thunder_tracing.outputs import template
+from thunder_tracing.tensors._remade import (
+    NoGraph,
+    RemadeView,
+    as_inference,
+    as_normal,
+    with_attributes,
+    with_gradient,
+    with_history,
+    with_retained_gradient,
+)
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.histories import is_unconnected, outdated
+from thunder_tracing.tensors.leaves import AsClass, as_leaf
+from thunder_tracing.tensors.storage import current_value
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+T = torch.Tensor
+
+
+class Outcome:
+    """The result and the effects of a program that was acquired.
+
+    Args:
+        calls: the acquisition.
+        result: what the call returned. What it holds stays alive with this, and so apart by identity.
+    """
+
+    def __init__(self, calls: Calls, result: Any) -> None:
+        self.calls = calls
+        self._result = result
+        self.spent = descendants(calls.builder.bound_symbols, calls.spent) if calls.spent else calls.spent
+        self._templates: dict[int, Any] = {}
+        self._owners: dict[str, TracedTensor] = {}
+        self._leaves: list[Effect] = []
+        hooks = [b for b in calls.builder.bound_symbols if b.symbol.name == "tensor_hook"]
+        self._with_hooks = {p.name for b in hooks for p in b.outputs}
+        self._read = _read_by_others(calls.builder.bound_symbols)
+        self._there = {*[i.proxy.name for i in calls.inputs], *[n.proxy.name for n in calls.numbers]}
+        self._looked_at = 0
+        tensor = self._tensor_template
+        self.result = template(result, tensor, calls.external)
+        earlier: list[Effect] = []
+        others: list[Effect] = []
+        for write in calls.external.journal.writes():
+            (earlier if self._fits_no_more(write) else others).extend(self._object_effect(write, tensor))
+        changes = calls.stages.effects(tensor, self._history_effects)
+        changed = {id(stage.target) for stage in calls.stages}
+        histories: dict[bool, list[Effect]] = {False: [], True: []}
+        for traced in calls.from_outside():
+            histories[id(traced) in changed] += self._history_effects(traced)
+        first = [*self._tensor_effects(), *histories[False], *earlier]
+        self.effects = [*_with_leaves([*first, *changes, *histories[True]], self._leaves), *others]
+        self.effects += calls.later
+
+    @property
+    def proxies(self) -> list[Proxy]:
+        """The values that result and effects are made of, each once."""
+        found = proxies_of(self.result) + [p for e in self.effects for p in proxies_of(e.value)]
+        return list({p.name: p for p in found}.values())
+
+    def _tensor_template(self, value: torch.Tensor) -> Any:
+        """What stands for a tensor that leaves the program.
+
+        One that came from outside is that very tensor. A view of one is made by the epilogue from that very tensor, so
+        that it shares its memory, and its history in autograd, as eager's does. All others are computed.
+        """
+        traced = self.calls.traced(value)
+        if hasattr(traced, "_input"):
+            return traced._input.proxy
+        if hasattr(traced, "_argument"):
+            return Outside(traced._argument)
+        made = self._templates.get(id(traced))
+        if made is None:
+            made = self._leaf_template(traced) if traced._leaf is not None else self._value_template(traced)
+            if traced._stands_for is not T and traced._leaf is None:
+                made = Built(AsClass(traced._stands_for), (made,))
+            if traced._retains and self.calls.requires_grad(traced):
+                self._check_kept(traced)
+                made = Built(with_retained_gradient, (made,))
+            gradient = traced.__dict__.get("_gradient") if traced._leaf is None else None
+            if gradient is not None:
+                made = Built(with_gradient, (made, self._tensor_template(gradient)))
+            given = traced.attributes()
+            if given:
+                parts = {
+                    name: template(item, self._tensor_template, self.calls.external) for name, item in given.items()
+                }
+                made = Built(with_attributes, (made, parts))
+            self._templates[id(traced)] = made
+        return made
+
+    def _leaf_template(self, traced: TracedTensor) -> Any:
+        leaf = traced._leaf.input.proxy
+        with torch.no_grad():
+            contents = self._value_template(traced, with_gradient=False)
+            if contents is traced._proxy:
+                contents = self.calls.on_values(T.detach, (contents,), {})
+        self._leaves.append(Effect("leaf", leaf, None, contents))
+        if (gradient := traced.__dict__.get("_gradient")) is not None:
+            self._leaves.append(Effect("attribute", leaf, "grad", self._tensor_template(gradient)))
+        return leaf
+
+    def _value_template(self, traced: TracedTensor, with_gradient: bool = True) -> Any:
+        made = self._connected_template(traced, with_gradient)
+        reason = outdated(traced) if with_gradient else None
+        return made if reason is None else Built(NoGraph(reason), (made,))
+
+    def _connected_template(self, traced: TracedTensor, with_gradient: bool) -> Any:
+        view = traced._viewed_as
+        current = current_value(traced, self.calls)
+        unconnected = with_gradient and is_unconnected(traced)
+        if view is not None and (
+            traced._memory.outside or with_gradient and self._is_seen_by_autograd(traced, current)
+        ):
+            if with_gradient and traced._memory.outside and self._has_hooks(traced):
+                raise AcquisitionError(
+                    "a hook on a view of an input, which leaves the compiled program, is not supported; register it "
+                    "outside, or on a clone() of the view"
+                )
+            given = tuple(flat_proxies((view.args, view.kwargs)))
+            remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
+            parent_leaf = view.parent._leaf is not None and view.parent.source is None
+            before_leaf = parent_leaf and not traced._proxy.requires_grad
+            parent = (self._value_template if before_leaf else self._tensor_template)(view.parent)
+            made = Built(remade, (parent, *map(self._unwritten, given)))
+            self.calls.stages.note_view(traced, made)
+            # in place, after the view was made
+            forgets = not self.calls.requires_grad(view.parent) or self.calls.is_forgotten(traced)
+            detached = traced._leaf is None and forgets
+            if with_gradient and (view.cuts or detached) and current.requires_grad:
+                return Built(with_history, (made, current))
+            return made
+        value = self._own(traced, current)
+        if unconnected:
+            return Built(as_leaf, (self.calls.on_values(T.detach, (value,), {}),))
+        if value.requires_grad and value.name in self.spent:
+            return Built(NoGraph(SECOND_TIME), (self.calls.on_values(T.detach, (value,), {}),))
+        if traced._memory.inference is not torch.is_inference_mode_enabled() and not value.requires_grad:
+            return Built(as_inference if traced._memory.inference else as_normal, (value,))
+        return value
+
+    def _is_seen_by_autograd(self, traced: TracedTensor, current: TensorProxy) -> bool:
+        """Whether autograd knows a view of what the program computes as one, so that the epilogue has to make it.
+
+        What it views is computed then, and leaves the program behind the view, as in eager. Where the program computes
+        something else of the view, too, its gradient comes to the view by way of the program.
+        """
+        view, parent = traced._viewed_as, traced
+        if view.cuts and traced._recorded:
+            return True
+        while (leads := parent._viewed_as) is not None:
+            if leads.in_place or leads.uncounted or parent._leaf is not None or self._has_hooks(parent):
+                return False
+            if not self._is_there((leads.args, leads.kwargs)):
+                return False
+            parent = leads.parent
+        if self._is_read(traced):
+            return False
+        root = current_value(parent, self.calls)
+        return (current.requires_grad or root.requires_grad) and parent._leaf is None and self._is_there(root)
+
+    def _has_hooks(self, traced: TracedTensor) -> bool:
+        """Whether the program registered a hook on a tensor, which is part of what it computes then."""
+        return traced._hooked or traced._proxy.name in self._with_hooks
+
+    def _is_read(self, traced: TracedTensor) -> bool:
+        """Whether the program computes what requires grad of a view, or of views of that."""
+        memory, views, names = traced._memory, {id(traced)}, set()
+        for view in (traced, *memory.views):
+            if view is traced or id(view._viewed_as.parent) in views:
+                views.add(id(view))
+                if view._seen == memory.version:  # what was computed before a write is of what was there before
+                    names.add(view._proxy.name)
+        return not names.isdisjoint(self._read)
+
+    def _is_there(self, tree: Any) -> bool:
+        """Whether the trace defines all values in a tree: those within ``torch.func``'s levels are gone after them."""
+        bound = self.calls.builder.bound_symbols
+        self._there.update([p.name for b in bound[self._looked_at :] for p in b.outputs])
+        self._looked_at = len(bound)
+        return all([p.name in self._there for p in flat_proxies(tree)])
+
+    def _own(self, traced: TracedTensor, value: TensorProxy) -> TensorProxy:
+        """Return the value of a tensor as one that no other tensor leaves the program as."""
+        if self._owners.setdefault(value.name, traced) is traced:
+            return value
+        alias: TensorProxy = self.calls.on_values(torch.ops.aten.alias.default, (value,), {})
+        return alias
+
+    def _unwritten(self, proxy: Any) -> Any:
+        """Return a proxy of the same value, apart from inputs that the epilogue writes to before it is read."""
+        is_input = any(i.proxy is proxy for i in self.calls.inputs)
+        return self.calls.on_values(torch.clone, (proxy,), {}) if is_input else proxy
+
+    def _tensor_effects(self) -> list[Effect]:
+        effects = []
+        for traced in (*self.calls.from_outside(), *self.calls.stages.befores()):
+            if traced._memory.version and traced._viewed_as is None:
+                value = current_value(traced, self.calls)
+                if value.requires_grad and not traced._recorded:  # written behind autograd's back
+                    value = self.calls.on_values(T.detach, (value,), {})
+                unseen = "unseen" if traced._versions.count else "uncounted"
+                if traced._recorded:
+                    self._check_retains(traced)
+                kind = "inference" if traced._memory.inference else "seen" if traced._recorded else unseen
+                effects.append(Effect("tensor", traced._input.proxy, kind, value))
+        return effects
+
+    def _check_retains(self, traced: TracedTensor) -> None:
+        """Refuse to write to what keeps its gradient: what the program computes of it then would not add to that.
+
+        Raises:
+            AcquisitionError: it does, as somebody called ``retain_grad()``.
+        """
+        given = traced.given
+        if given is None or given.is_leaf or not self.calls.ask(traced, "retains_grad", given.retains_grad):
+            return
+        raise AcquisitionError(
+            f"the program writes to {traced.source}, which keeps its gradient (retain_grad()), and what comes of it "
+            "then would not add to its gradient; write to a clone() of it, or call retain_grad() on the result"
+        )
+
+    def _check_kept(self, traced: TracedTensor) -> None:
+        """Refuse to let a view of what the caller has keep its gradient: that goes to what it views by the program.
+
+        Raises:
+            AcquisitionError: the program computes something of it, and it leaves the program.
+        """
+        if traced._viewed_as is not None and traced._memory.outside and self._is_read(traced):
+            raise AcquisitionError(
+                "the program calls retain_grad() on a view of a tensor that was computed outside, and computes "
+                "something of the view: that would not add to its gradient; call retain_grad() on a clone() of the view"
+            )
+
+    def _history_effects(self, traced: TracedTensor) -> list[Effect]:
+        """What gives a tensor of the caller's its history, if that is apart from the memory's."""
+        view = traced._viewed_as
+        if view is None or not view.cuts or not traced._recorded:
+            return []
+        if traced.given is not None and traced.given.requires_grad and traced.given.is_leaf:
+            raise AcquisitionError(
+                f"{traced.source} is a leaf that the program detaches in place and then writes what requires grad to, "
+                "which is not supported; use detach() and another name"
+            )
+        return [Effect("tensor", self._tensor_template(traced), "seen", current_value(traced, self.calls))]
+
+    def _fits_no_more(self, write: Write) -> bool:
+        """Whether a write gives a tensor a gradient of the shape that it had before its metadata were changed."""
+        if not isinstance(write.target, TracedTensor) or write.key != "_gradient":
+            return False
+        now = self.calls.external.journal.now(write)
+        return isinstance(now, T) and self.calls.value(now).shape != self.calls.value(write.target).shape
+
+    def _object_effect(self, write: Write, tensor: Callable[[torch.Tensor], Any]) -> list[Effect]:
+        now = self.calls.external.journal.now(write)
+        if isinstance(write.target, TracedTensor):
+            if write.target.source is None:  # goes with the tensor, if that leaves the program
+                return []
+            value = template(now, tensor, self.calls.external)
+            if write.key != "_gradient":
+                return [Effect("attribute", tensor(write.target), write.key, value)]
+            if isinstance(value, TensorProxy) and not value.requires_grad:
+                value = Built(as_gradient, (value, tensor(write.target)))
+            return [Effect("attribute", tensor(write.target), "grad", value)]
+        source = self.calls.external.source_of(write.target) or held(write.target, type(write.target).__name__)
+        target = Outside(source)
+        if write.kind == "end":
+            return [Effect("extend", target, None, template(now[write.before :], tensor, self.calls.external))]
+        if write.kind == "buffer":
+            return [Effect("fill", target, None, Outside(held(copy_of(now), "contents")))]
+        if write.kind == "container":
+            return [Effect("refill", target, None, template(_copied(now), tensor, self.calls.external))]
+        if now is MISSING:
+            self.calls.external.deleted(write)
+        if now is write.before and (
+            now is MISSING or self.calls.external.is_fixed(write.kind, write.target, write.key)
+        ):
+            return []
+        if now is MISSING and write.kind == "context":
+            raise AcquisitionError(f"the program takes its value from {write.target!r}, which it did not set")
+        if now is MISSING:
+            return [Effect("delete", target, (write.kind, write.key), None)]
+        return [Effect(write.kind, target, write.key, template(now, tensor, self.calls.external))]
+
+
+def _read_by_others(bound_symbols: Sequence[BoundSymbol]) -> set[str]:
+    """Return the names of values that something which requires grad is computed of, and not just views of them."""
+    found: set[str] = set()
+    for bound in bound_symbols:
+        views = bound.has_tag(OpTags.VIEW) or view_argument(bound.symbol.origin) is not None
+        if not views and any([isinstance(p, TensorProxy) and p.requires_grad for p in bound.outputs]):
+            found.update([p.name for p in bound.inputs])
+    return found
+
+
+def _copied(container: Any) -> Any:
+    """The contents of a container as a plain one, which the world does not know."""
+    if isinstance(container, dict):
+        return dict(container)
+    return list(container)
+
+
+def _with_leaves(effects: list[Effect], leaves: list[Effect]) -> list[Effect]:
+    """Return effects and those that give leaves their contents: these last, or before the first that views a leaf."""
+    left: dict[str, list[Effect]] = {}
+    for effect in leaves:
+        left.setdefault(effect.target.name, []).append(effect)
+    ordered: list[Effect] = []
+
+    def give_contents(value: Any) -> None:
+        for proxy in proxies_of(value):
+            for effect in left.pop(proxy.name, ()):
+                give_contents(effect.value)
+                ordered.append(effect)
+
+    for effect in effects:
+        give_contents(effect.value)
+        ordered.append(effect)
+    return [*ordered, *[effect for rest in left.values() for effect in rest]]

@@ -1,0 +1,69 @@
+"""What a program returns or stores, as a template: the tensors in it, and how each call builds the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.kinds import SCALARS
+from thunder_guards.sources import Source
+from thunder_guards.templates import Built, Outside
+from thunder_ir import NumberProxy, Proxy
+from thunder_tracing.external_state import ExternalState
+from thunder_tracing.made_objects import parts_of
+
+
+def template(
+    value: Any, tensor: Callable[[torch.Tensor], Any], external: ExternalState, seen: dict[int, Any] | None = None
+) -> Any:
+    """Return ``value`` as a tree of proxies, plain containers, scalars, :class:`Outside` and :class:`Built`.
+
+    Args:
+        value: what user code returned or stored.
+        tensor: gives the proxy, or another template, that stands for a tensor.
+        external: knows outside objects.
+        seen: objects on the way down, to refuse cycles.
+    """
+    if isinstance(value, torch.Tensor):
+        return tensor(value)
+    if isinstance(value, (Proxy, SCALARS)) and not isinstance(value, torch.Size):
+        return value
+    seen = {} if seen is None else seen
+    if id(value) in external.templates:
+        return external.templates[id(value)][0]
+    if id(value) in seen:
+        raise AcquisitionError("a compiled program cannot return or keep an object that contains itself")
+    source = external.source_of(value)
+    if source is not None:
+        return Outside(source)
+    seen = {**seen, id(value): value}
+
+    def inner(part: Any) -> Any:
+        return template(part, tensor, external, seen)
+
+    cls = value.__class__
+    if cls is tuple or cls is list:
+        made: Any = cls([inner(v) for v in value])
+    elif cls is dict:
+        made = {_key(k): inner(v) for k, v in value.items()}
+    else:
+        parts = parts_of(value)
+        if parts is None:
+            made = Outside(Source(None, "root", cls.__name__, value, True))
+        else:
+            made = Built(parts[0], tuple([inner(part) for part in parts[1]]))
+    external.templates[id(value)] = (made, value)
+    return made
+
+
+def _key(key: Any) -> Any:
+    """Return a key with values in place of open numbers, which the program got fixed to when it was hashed."""
+    if isinstance(key, NumberProxy):
+        return key.fixed()
+    return tuple(map(_key, key)) if type(key) is tuple else key
+
+
+__all__ = ["template"]

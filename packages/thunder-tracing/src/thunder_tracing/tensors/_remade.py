@@ -1,0 +1,133 @@
+"""Tensors that the epilogue makes of others: views of what the caller has, with the history and attributes they had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from thunder_ir import substitute
+
+
+class WithHistory(torch.autograd.Function):
+    """A tensor with the memory of one and the history of another."""
+
+    @staticmethod
+    def forward(context: Any, view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        return view.detach()
+
+    @staticmethod
+    def backward(context: Any, cotangent: torch.Tensor) -> Any:
+        return None, cotangent
+
+
+def with_history(view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Return a view that shares memory with others and has a history of its own: that of ``value``, its equal."""
+    with torch.enable_grad():
+        return WithHistory.apply(view.detach(), value)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class WithoutGraph(torch.autograd.Function):
+    """A tensor that requires grad, and has no gradient."""
+
+    @staticmethod
+    def forward(context: Any, value: torch.Tensor, anchor: torch.Tensor, reason: str) -> torch.Tensor:
+        context.reason = reason
+        return value.detach()
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, cotangent: torch.Tensor) -> Any:
+        raise RuntimeError(context.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class NoGraph:
+    """Makes a tensor of the same memory that requires grad, and whose gradient nobody can ask for.
+
+    Args:
+        reason: what is raised where somebody does.
+    """
+
+    reason: str
+    __name__ = "without_graph"
+
+    def __call__(self, value: torch.Tensor) -> torch.Tensor:
+        """Return the other tensor."""
+        with torch.enable_grad():
+            anchor = torch.empty(0, requires_grad=True)
+            return WithoutGraph.apply(value.detach(), anchor, self.reason)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def with_gradient(tensor: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+    """Return a tensor, with the ``grad`` that the program gave it."""
+    tensor.grad = gradient
+    return tensor
+
+
+def with_retained_gradient(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor that keeps the gradients that come to it."""
+    tensor.retain_grad()
+    return tensor
+
+
+def with_attributes(tensor: torch.Tensor, attributes: dict[str, Any]) -> torch.Tensor:
+    """Return a tensor, with the attributes that the program gave it."""
+    tensor.__dict__.update(attributes)
+    return tensor
+
+
+def as_inference(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the same memory as if it had been made in inference mode."""
+    return _made_in_mode(tensor, True)
+
+
+def as_normal(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the same memory as if it had not been made in inference mode."""
+    return _made_in_mode(tensor, False)
+
+
+def _made_in_mode(tensor: torch.Tensor, inference: bool) -> torch.Tensor:
+    with torch.inference_mode(inference):
+        if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
+            return tensor.clone()
+        place = (tensor.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
+        return torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(*place)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RemadeView:
+    """Makes a view of a tensor as the program did.
+
+    Args:
+        function, args, kwargs: the call, but for the tensor viewed.
+        index: which of its results, where there are several.
+        tracked: whether autograd records it.
+        given: the proxies among the arguments, in order; their values are passed after the tensor.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    index: int | None
+    tracked: bool
+    given: tuple[Any, ...] = ()
+
+    @property
+    def __name__(self) -> str:
+        return f"view_by_{getattr(self.function, '__name__', 'call').strip('_')}"
+
+    def __call__(self, tensor: torch.Tensor, *values: Any) -> Any:
+        """Return the view."""
+        args, kwargs = self.args, self.kwargs
+        if self.given:
+            args, kwargs = substitute((args, kwargs), dict(zip([p.name for p in self.given], values, strict=True)))
+        with torch.set_grad_enabled(self.tracked):
+            made = self.function(tensor, *args, **kwargs)
+        return made if self.index is None else made[self.index]
+
+
+__all__ = ["NoGraph", "RemadeView", "with_attributes", "with_gradient", "with_history", "with_retained_gradient"]

@@ -1,0 +1,80 @@
+"""``as_strided``: recorded as a view of all of the memory, of which the program has the values, where that is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.memory import check_in_bounds, covers, is_dense, part_of, shows_only
+from thunder_torch.specs import storage_key
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.storage import place_is_known
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+T = torch.Tensor
+AS_STRIDED = frozenset({T.as_strided, torch.as_strided})
+
+
+def from_the_root(
+    calls: Calls, input: Any, size: Any, stride: Any, storage_offset: int | None = None
+) -> tuple[Any, ...]:
+    """Return a function and arguments that do what ``as_strided`` does, from all of the memory if it is dense.
+
+    Args:
+        calls: those in progress.
+        input, size, stride, storage_offset: as of ``torch.as_strided``.
+
+    Raises:
+        AcquisitionError: PyTorch drops gradients that such a view would need.
+        RuntimeError: it reaches beyond the memory, in PyTorch's words.
+    """
+    tensor = calls.traced(input)
+    if not place_is_known(tensor):
+        return (T.as_strided, tensor, size, stride, storage_offset)
+    base, here = tensor, calls.layouts.example(tensor)
+    if not calls.symbolic:
+        check_in_bounds(here, size, stride, storage_offset)
+    start = int(here.storage_offset()) if storage_offset is None else storage_offset
+    fits = _offset_within(calls, base, size, stride, start) is not None
+    while (
+        base._viewed_as is not None
+        and base._viewed_as.parent._proxy.dtype is tensor._proxy.dtype
+        and (not base._viewed_as.detaches or not fits and _lies_within(base))
+    ):
+        base = base._viewed_as.parent
+        fits = _offset_within(calls, base, size, stride, start) is not None
+    whole = calls.layouts.example(base)
+    if not fits and base.given is not None and not calls.symbolic:
+        if tensor._memory.version:
+            raise AcquisitionError(
+                "as_strided() of a tensor that the program wrote to shows elements beside those of the tensor; use "
+                "as_strided() of the tensor that has them all, or call it before the write"
+            )
+        calls.reached.add(storage_key(base.given))  # elements beside those of the tensor
+    if base is tensor and whole.is_contiguous() and whole.storage_offset() == 0 or not fits:
+        return (T.as_strided, tensor, size, stride, storage_offset)
+    if calls.value(tensor).requires_grad and torch.is_grad_enabled():
+        with torch._C.DisableTorchFunction():
+            if not shows_only(here, size, stride, start):
+                raise AcquisitionError(
+                    "as_strided() of a view that requires grad shows elements beside those of the view, of which "
+                    "PyTorch drops the gradients; use as_strided() of the tensor that has them all, or detach()"
+                )
+    return (part_of, base, size, stride, _offset_within(calls, base, size, stride, start))
+
+
+def _offset_within(calls: Calls, base: TracedTensor, size: Any, stride: Any, start: int) -> int | None:
+    """Return where in the elements of ``base`` a view by strides starts; ``None`` if it reaches beyond them."""
+    whole = calls.layouts.example(base)
+    offset = start - int(whole.storage_offset())
+    return offset if is_dense(whole) and covers(whole.numel(), size, stride, offset) else None
+
+
+def _lies_within(tensor: TracedTensor) -> bool:
+    """Whether an input without a history is a part of memory that the program has as a whole."""
+    return tensor._viewed_as.apart and not tensor._proxy.requires_grad
+
+
+__all__ = ["AS_STRIDED", "from_the_root"]

@@ -1,0 +1,436 @@
+"""What a torch function does while a program is acquired: it is recorded, on values, and writes are taken apart."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from thunder_guards.errors import AcquisitionError, DataDependentError, UnknownTensorError, UnsupportedOperationError
+from thunder_guards.kinds import NumPyScalar, is_array
+from thunder_guards.memory import part_of
+from thunder_guards.program import Effect, UnseenWrites
+from thunder_ir import (
+    BoundSymbol,
+    Builder,
+    OpTags,
+    Proxy,
+    Symbol,
+    TensorProxy,
+    UnknownNumberError,
+)
+from thunder_torch import (
+    DataDependentShapeError,
+    Mutation,
+    UnknownMetadataError,
+    UnsupportedMutationError,
+    call,
+    functionalise,
+    view_argument,
+    viewed,
+)
+from thunder_torch.deprecated_signatures import DEPRECATED, in_current_form
+from thunder_torch.metadata import MetaOf
+from thunder_torch.names import name_of, tensors_by_position
+from thunder_tracing.external_state import ExternalState
+from thunder_tracing.tensors import _embeddings, constants  # noqa: F401  (which files answers)
+from thunder_tracing.tensors._autograd_calls import ANSWERS
+from thunder_tracing.tensors._masks import SELECTIONS, Places, selected_by_places
+from thunder_tracing.tensors._metadata_writes import METADATA_WRITES, Stages
+from thunder_tracing.tensors._rewritten_calls import REWRITES
+from thunder_tracing.tensors._strided_views import AS_STRIDED, from_the_root
+from thunder_tracing.tensors.histories import check_reads, fixed_reason, is_unconnected
+from thunder_tracing.tensors.known_values import KnownValues, Looks
+from thunder_tracing.tensors.layouts import Layouts
+from thunder_tracing.tensors.leaves import Leaves
+from thunder_tracing.tensors.levels import Levels
+from thunder_tracing.tensors.metadata_calls import NATIVE, REFUSED, SymbolicSize
+from thunder_tracing.tensors.open_numbers import at_hand, with_numbers
+from thunder_tracing.tensors.storage import (
+    View,
+    current_value,
+    own_storage,
+    place_is_known,
+    share_storage,
+)
+from thunder_tracing.tensors.traced_tensor import TracedTensor, open_traced_tensor
+
+T = torch.Tensor
+LIKE_IN_SHAPE = frozenset({
+    torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like, torch.rand_like, torch.randn_like,
+    torch.randint_like, T.new_zeros, T.new_ones, T.new_full, T.new_empty, T.new_tensor,
+})  # fmt: skip
+"""Functions that read no values of the tensor they are given, and so have no derivative."""
+
+INDEXED = frozenset({T.__getitem__, T.__setitem__})
+
+ONE_BY_ONE = frozenset({torch.atleast_1d, torch.atleast_2d, torch.atleast_3d})
+"""Functions that return a view of each of their arguments."""
+
+
+class TorchCalls:
+    """Records torch functions called on traced tensors.
+
+    Args:
+        builder: of the trace being recorded.
+        tensor_of: makes a traced tensor of a real one that user code got hold of; ``None`` if its origin is unknown.
+        replacements: which functions executors replace, by which operators.
+    """
+
+    external: ExternalState
+    later: list[Effect]
+    symbolic = False
+    opens = False
+    levels: Levels
+    layouts: Layouts
+    leaves: Leaves
+    arrays: constants.Arrays
+    looks = Looks.AT_NOTHING
+    known: KnownValues | None = None
+
+    def __init__(
+        self,
+        builder: Builder,
+        tensor_of: Callable[[torch.Tensor], TracedTensor | None],
+        replacements: Mapping[Any, Symbol] = MappingProxyType({}),
+    ) -> None:
+        self.builder = builder
+        self.replacements = replacements
+        self._tensor_of = tensor_of
+        self._open_traced = open_traced_tensor()
+        self.changes = 0
+        self.stages = Stages()
+        self.reached: set[int] = set()
+        self.unseen = UnseenWrites()
+        self.places = Places(builder, lambda mask: self.on_values(torch.where, (mask,), {}))
+
+    # --- the way in ------------------------------------------------------------------------------------------------
+
+    def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what ``function`` does: answer from metadata, write, or record."""
+        try:
+            return self._do(function, args, kwargs)
+        except AcquisitionError as error:
+            if error.operation is None:
+                error.operation = name_of(function)
+            raise
+        except (UnknownNumberError, DataDependentShapeError) as error:
+            found = DataDependentError(str(error)).with_traceback(error.__traceback__)
+            found.operation = name_of(function)
+            raise found from None
+        except (UnknownMetadataError, UnsupportedMutationError) as error:
+            unsupported = UnsupportedOperationError(
+                f"{error}. Compute it outside of the compiled function and pass it in, or compile the parts before and "
+                "after it on their own"
+            )
+            unsupported.operation = name_of(function)
+            raise unsupported from error
+
+    def _do(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args, kwargs = tensors_by_position(function, args, kwargs)
+        if function in DEPRECATED:
+            args, kwargs = in_current_form(function, args, kwargs)
+        if function in INDEXED and len(args) > 1:
+            args = (args[0], self.arrays.as_index(args[1]), *args[2:])
+        answer = ANSWERS.get(function)
+        if answer is not None:
+            return answer(self, *args, **kwargs)
+        if function in NATIVE:
+            with torch._C.DisableTorchFunctionSubclass():
+                return function(*args, **kwargs)
+        refusal = REFUSED.get(function)
+        if refusal is not None:
+            raise AcquisitionError(refusal)
+        metadata_write = METADATA_WRITES.get(function)
+        if metadata_write is not None:
+            with torch._C.DisableTorchFunctionSubclass():
+                return self.metadata_write(function, metadata_write, self.traced(args[0]), args[1:], kwargs)
+        with torch._C.DisableTorchFunctionSubclass():
+            mutation = functionalise(function, args, kwargs)
+            if mutation is not None:
+                with torch.set_grad_enabled(torch.is_grad_enabled() and mutation.tracked):
+                    return self.write_call(mutation)
+            return self.record(function, args, kwargs)
+
+    def record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record a call that writes nothing; return traced tensors for its results."""
+        args, kwargs = with_numbers(function, args, kwargs, self.number_of)
+        rewrite = REWRITES.get(function)
+        if rewrite is not None:
+            function, args, kwargs = rewrite(self, function, args, kwargs)
+        if function in ONE_BY_ONE:
+            several = args[0] if isinstance(args[0], (tuple, list)) else args
+            if several is not args or len(args) > 1:
+                return tuple([self.record(function, (a,), kwargs) for a in several])
+        read = (*args, *kwargs.values())
+        fixed = None
+        if function in AS_STRIDED:
+            fixed = fixed_reason(self.traced(args[0])) if args else None
+            (function, *given), kwargs = from_the_root(self, *args, **kwargs), {}  # type: ignore[arg-type]
+            args = tuple(given)
+        if kwargs.get("requires_grad") is True and function not in ANSWERS:  # what makes tensors makes a leaf
+            made = self.record(function, args, {**kwargs, "requires_grad": False})
+            self.leaves.begin(made)
+            return made
+        values, named = self.values(args), self.values(kwargs)
+        if function in SELECTIONS and not named and len(values) == 2:
+            function, values = selected_by_places(function, values[0], values[1], self.places)
+        if function in AS_STRIDED and not place_is_known(self.traced(args[0])):
+            with self.builder.tagged(OpTags.MAY_FAIL):
+                output = self.on_values(function, values, named)
+        else:
+            output = self.on_values(function, values, named)
+        index = view_argument(function) if function is not part_of else 0
+        if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
+            if function not in LIKE_IN_SHAPE:
+                check_reads(function, output, read)
+            # of some sizes it computes nothing, and yet returns another tensor
+            if values and output is values[0] and isinstance(output, TensorProxy):
+                output = self.on_values(torch.clone, (output,), {})
+            return self.wrapped(output, args)
+        parent = self.traced(args[index])
+        known_layout = parent._proxy.strides is not None and function is not part_of
+        if output is values[index] or parent._memory.version or not known_layout:
+            layouts = self.layouts.shared(function, args, kwargs, parent)
+            if isinstance(output, TensorProxy) and layouts[0][1]:
+                return parent
+            shares = [shared for shared, _ in layouts]
+        else:
+            known = (at_hand(values), at_hand(named)) if self.symbolic else (values, named)
+            shares = [v is not None for v in viewed(function, *known)]
+        check_reads(function, output, read)
+        view = View(parent, function, values[1:], named, None, torch.is_grad_enabled(), fixed=fixed)
+        return self._wrap_views(output, shares, parent, view)
+
+    def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record a call on proxies and return its output proxies."""
+        if self.levels.gone:
+            self.levels.check((args, kwargs))
+        bound = self.builder.bound_symbols
+        count = len(bound)
+        output = self.settled(lambda: call(self.under_settings(self.replacement_of(function)), args, kwargs))
+        if self.known is not None and not self.levels.stack:
+            self.known.note(function, args, kwargs, output, bound[count:])
+            return self.known.written_out(output, self.on_values) if self.looks is Looks.AT_ALL else output
+        return output
+
+    def settled(self, record: Callable[[], Any]) -> Any:
+        """Return what ``record`` does, once it is said of what it recorded whether autograd would record it."""
+        bound = self.builder.bound_symbols
+        count = len(bound)
+        output = record()
+        if len(bound) > count:
+            _settle_requires_grad(bound[count:], torch.is_grad_enabled())
+            if self.levels.stack:
+                self.levels.check_recorded(bound[count:])
+        return output
+
+    def number_of(self, tensor: Any) -> Any:
+        """Return a tensor of one integer as a number, where PyTorch takes it for one."""
+        known = self.known_value(tensor)
+        if known is not None:
+            return known.item()
+        self.hand_out_number()
+        return self.on_values(T.item, (self.value(tensor),), {})
+
+    def hand_out_number(self) -> None:
+        """Prepare for user code that holds a number which only the run of the program tells."""
+        raise NotImplementedError
+
+    def known_value(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return what a tensor holds, for Python to compute with; ``None`` if only the run of the program tells."""
+        return self.known_truth(tensor) if self.looks is Looks.AT_ALL else None
+
+    def known_truth(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return what a tensor holds, for Python to branch on; ``None`` if only the run of the program tells."""
+        known = None if self.known is None else self.known.ask(self.value(tensor))
+        if known is not None:
+            self.changes += 1  # other modules called in the same way may be told otherwise
+        return known
+
+    def truth(self, tensor: torch.Tensor) -> bool | None:
+        """Return whether a tensor is true, for Python to branch on; ``None`` if only the run of the program tells."""
+        known = self.known_truth(tensor)
+        return None if known is None else bool(known)
+
+    def replacement_of(self, function: Any) -> Any:
+        """Return what an executor wants to be called in place of ``function``, or ``function``."""
+        return self.replacements.get(function, function) if self.replacements else function
+
+    def enter_checkpoint(self) -> frozenset[Any]:
+        """Begin a region that the backward program computes again; return the tags of before."""
+        before = self.builder.tags
+        self.builder.tags = before | {OpTags.RECOMPUTE}
+        return before
+
+    def leave_checkpoint(self, before: frozenset[Any]) -> None:
+        """End the region."""
+        self.builder.tags = before
+
+    # --- values and traced tensors ---------------------------------------------------------------------------------
+
+    def values(self, tree: Any) -> Any:
+        """Return ``tree`` with each tensor replaced by the proxy of what it holds now."""
+        if isinstance(tree, torch.Tensor):
+            return self.value(tree)
+        cls = tree.__class__
+        if cls is tuple or cls is list:
+            return cls([self.values(item) for item in tree])
+        if cls is SymbolicSize:
+            return tuple(tree)
+        if cls is torch.Generator:
+            self.check_generator(tree)
+        if cls is dict:
+            return {key: self.values(item) for key, item in tree.items()}
+        if isinstance(tree, tuple) and hasattr(tree, "_make"):
+            return tree._make([self.values(item) for item in tree])
+        if cls.__module__ == "numpy" and isinstance(tree, NumPyScalar):
+            return tree.item()  # type: ignore[attr-defined]  # as PyTorch takes it
+        if is_array(tree):
+            raise AcquisitionError("an array of NumPy is no tensor; make one of it (torch.from_numpy, torch.as_tensor)")
+        if cls is slice:
+            ends = (tree.start, tree.stop, tree.step)
+            return slice(*[self.number_of(end) if isinstance(end, torch.Tensor) else end for end in ends])
+        if hasattr(cls, "__index__") and not isinstance(tree, (int, Proxy, torch._C.ScriptObject)):
+            return operator.index(tree)  # as PyTorch took it, and was watched to take it, before it asked for this
+        return tree
+
+    def value(self, tensor: torch.Tensor) -> TensorProxy:
+        """Return the proxy of what a tensor holds now."""
+        traced = self.traced(tensor)
+        held = current_value(traced, self)
+        if torch.is_grad_enabled() and is_unconnected(traced):
+            held = traced._shown = self.unconnected(held)
+        if self.levels.gone:
+            self.levels.check(held)
+        return held
+
+    def requires_grad(self, tensor: TracedTensor) -> bool:
+        """Whether eager would say that a tensor requires grad."""
+        return current_value(tensor, self).requires_grad or is_unconnected(tensor)
+
+    def under_settings(self, function: Any) -> Any:
+        """Return ``function`` such that it runs as the program has set PyTorch here."""
+        return function
+
+    def is_view(self, tensor: TracedTensor) -> bool:
+        """Whether autograd takes a tensor of the outside world for a view."""
+        raise NotImplementedError
+
+    def is_forgotten(self, tensor: TracedTensor) -> bool:
+        """Whether autograd, which writes the history of a view again, finds none of what it views."""
+        raise NotImplementedError
+
+    def unconnected(self, value: TensorProxy) -> TensorProxy:
+        """Return ``value`` such that it requires grad, and its gradient goes nowhere."""
+        raise NotImplementedError
+
+    def overwritten(self, old: TensorProxy, new: TensorProxy, tracked: bool) -> TensorProxy:
+        """Return what a tensor that requires grad holds after a value that does not was written to it."""
+        raise NotImplementedError
+
+    def scatter(self, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
+        """Return the parent's value after ``value`` was written to its view."""
+        raise NotImplementedError
+
+    def traced(self, tensor: torch.Tensor) -> TracedTensor:
+        """Return the traced tensor that user code should have got in place of ``tensor``."""
+        if isinstance(tensor, TracedTensor):
+            return tensor
+        found = self._tensor_of(tensor)
+        if found is None:
+            raise UnknownTensorError(
+                f"a {type(tensor).__name__} of shape {tuple(tensor.shape)} reached an operation by a way that "
+                "cannot be guarded; pass it as an argument, or keep it in an attribute, a closure, a global or "
+                "a container of these"
+            )
+        return found
+
+    def wrap(self, proxy: TensorProxy) -> TracedTensor:
+        """Return a traced tensor, with memory of its own, for a proxy that the trace defines."""
+        tensor = self.new_traced(proxy)
+        own_storage(tensor)
+        return tensor
+
+    def new_traced(self, proxy: TensorProxy, stands_for: type = torch.Tensor) -> TracedTensor:
+        """Return a traced tensor that belongs to no storage yet."""
+        if not self.opens:
+            return TracedTensor(proxy, stands_for)
+        tensor = self._open_traced(proxy, stands_for)
+        tensor._calls = self
+        return tensor
+
+    def wrapped(self, output: Any, args: tuple[Any, ...]) -> Any:
+        """Wrap tensors that have memory of their own; an argument that came back is the very same tensor."""
+        if isinstance(output, TensorProxy):
+            for a in args:
+                if isinstance(a, TracedTensor) and (a._proxy is output or a._shown is output):
+                    return a
+            return self.wrap(output)
+        return _map_items(output, lambda item, index: self.wrapped(item, args))
+
+    def _wrap_views(self, output: Any, shares: list[bool], parent: TracedTensor, view: View) -> Any:
+        if isinstance(output, TensorProxy):
+            if not shares[0]:
+                # eager copies what has another layout than the value here
+                copied = output is parent._proxy or output is parent._shown
+                layout = {"memory_format": _memory_format(view)}
+                return self.wrap(self.on_values(torch.clone, (output,), layout) if copied else output)
+            if output.requires_grad and not view.tracked:  # of some sizes it computes nothing
+                output = self.on_values(T.detach, (output,), {})
+            tensor = self.new_traced(output)
+            share_storage(tensor, view)
+            return tensor
+
+        def wrap(item: Any, index: int) -> Any:
+            return self._wrap_views(item, shares[index:], parent, replace(view, index=index))
+
+        return _map_items(output, wrap)
+
+    def check_generator(self, generator: torch.Generator) -> None:
+        """Refuse a generator of random numbers that the program made: the next call would go on with it."""
+
+    def write_call(self, mutation: Mutation) -> Any:
+        """Do what a function that writes does."""
+        raise NotImplementedError
+
+    def metadata_write(
+        self, method: Any, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> TracedTensor:
+        """Do what ``t_`` and its like do."""
+        raise NotImplementedError
+
+
+def _memory_format(view: View) -> torch.memory_format:
+    """Return how a call that may return its argument lays out a copy."""
+    given = [v for v in (*view.args, *view.kwargs.values()) if isinstance(v, torch.memory_format)]
+    return given[0] if given else torch.contiguous_format if view.function is T.contiguous else torch.preserve_format
+
+
+def _map_items(output: Any, wrap: Callable[[Any, int], Any]) -> Any:
+    """Wrap the items of a tuple, list or dict of results; anything else is no tensor."""
+    if isinstance(output, (tuple, list)):
+        items = [wrap(item, index) for index, item in enumerate(output)]
+        return output._make(items) if hasattr(output, "_make") else type(output)(items)
+    if isinstance(output, dict):
+        return {key: wrap(item, index) for index, (key, item) in enumerate(output.items())}
+    return output
+
+
+def _settle_requires_grad(bounds: list[BoundSymbol], tracked: bool) -> None:
+    """Say of each output whether autograd would record it."""
+    for bound in bounds:
+        wanted = (
+            tracked
+            and not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE)
+            and bound.symbol.origin not in LIKE_IN_SHAPE
+            and any(p.requires_grad for p in bound.inputs if isinstance(p, TensorProxy))
+        )
+        for proxy in bound.outputs:
+            if isinstance(proxy, TensorProxy):
+                told = proxy.requires_grad or not isinstance(bound.symbol.meta, MetaOf)
+                proxy.requires_grad = wanted and proxy.dtype.is_inexact and told

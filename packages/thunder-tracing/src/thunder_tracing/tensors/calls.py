@@ -1,0 +1,241 @@
+"""What the parts of a tracer may ask of it, and of one another through it: each is handed this, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import torch
+
+from thunder_guards.program import Effect, Input
+from thunder_guards.sources import Source
+from thunder_guards.symbolic import NumberInput
+from thunder_ir import BoundSymbol, Builder, Symbol, TensorProxy
+from thunder_tracing.external_state import ExternalState
+from thunder_tracing.tensors._metadata_writes import MetadataWrite, Stages
+from thunder_tracing.tensors.storage import Recorder
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+
+class LayoutsOfTensors(Protocol):
+    """How tensors will be laid out: see :class:`thunder_tracing.tensors.layouts.Layouts`."""
+
+    def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
+        """Return the strides that a tensor will have."""
+
+    def example(self, tensor: TracedTensor) -> torch.Tensor:
+        """Return a tensor without data, laid out as eager's would be."""
+
+    def assume(self, proxy: TensorProxy) -> None:
+        """Say of a value that only the run of the program brings how it will be laid out."""
+
+
+class LeavesOfAutograd(Protocol):
+    """Which tensors are leaves: see :class:`thunder_tracing.tensors.leaves.Leaves`."""
+
+    retaining: list[TracedTensor]
+
+    def begin(self, tensor: TracedTensor) -> None:
+        """Make a tensor a leaf that requires grad."""
+
+    def end(self, tensor: TracedTensor) -> None:
+        """Make a leaf that requires grad one that does not."""
+
+    def is_leaf(self, tensor: TracedTensor) -> bool:
+        """Whether eager would call the tensor a leaf."""
+
+    def possible(self) -> list[TracedTensor]:
+        """Return the tensors that may be leaves which require grad."""
+
+    def retain(self, tensor: TracedTensor) -> None:
+        """Let a tensor that the program computed keep the gradients that come to it."""
+
+    def gradient(self, tensor: TracedTensor) -> Any:
+        """Return what the ``grad`` of a tensor is."""
+
+    def set_gradient(self, tensor: TracedTensor, value: Any) -> None:
+        """Make ``value`` the ``grad`` of a tensor."""
+
+
+class LevelsOfTransforms(Protocol):
+    """Which transforms the program is inside of: see :class:`thunder_tracing.tensors.levels.Levels`."""
+
+    stack: list[Any]
+    gone: set[str]
+
+    @property
+    def recorded(self) -> list[BoundSymbol]:
+        """All calls of the program so far."""
+
+    def enter(self, cls: type[Any], **details: Any) -> Any:
+        """Begin a level."""
+
+    def leave(self, level: Any) -> list[BoundSymbol]:
+        """End a level and those within it; return the calls that were recorded within."""
+
+    def rewrite(self, start: int, bound_symbols: Sequence[BoundSymbol]) -> None:
+        """Replace the calls recorded from an index on."""
+
+    def start(self, level: Any) -> int:
+        """Return the index of the first call recorded within a level."""
+
+    def innermost(self, cls: type[Any]) -> Any:
+        """Return the innermost level of a kind, or ``None``."""
+
+    def numbered(self, number: int) -> Any:
+        """Return the level of a number."""
+
+    def requiring_grad(self, end: int | None = None) -> dict[str, bool]:
+        """Return for the results of the calls so far, or up to an index, and all inputs whether they require grad."""
+
+
+class ArraysOfNumPy(Protocol):
+    """What shares memory with arrays: see :class:`thunder_tracing.tensors.constants.Arrays`."""
+
+    def sharing(self, array: Any, tensor: torch.Tensor) -> TracedTensor:
+        """Return what stands for a tensor that shares the memory of an array."""
+
+
+class Rules(Protocol):
+    """Derivatives that a program brings along."""
+
+    rules: dict[Symbol, Callable[..., Any]]
+
+
+class Calls(Recorder, Protocol):
+    """A tracer, as its parts see it: it records calls of torch functions, and knows what stands for which tensor."""
+
+    builder: Builder
+    inputs: list[Input]
+    numbers: list[NumberInput]
+    later: list[Effect]
+    stages: Stages
+    changes: int
+    spent: set[str]
+    reached: set[int]
+    symbolic: bool
+    opens: bool
+
+    @property
+    def external(self) -> ExternalState:
+        """The state outside of the program."""
+
+    @property
+    def layouts(self) -> LayoutsOfTensors:
+        """How tensors will be laid out."""
+
+    @property
+    def leaves(self) -> LeavesOfAutograd:
+        """Which tensors are leaves."""
+
+    @property
+    def levels(self) -> LevelsOfTransforms:
+        """Which transforms the program is inside of."""
+
+    @property
+    def arrays(self) -> ArraysOfNumPy:
+        """What shares memory with arrays."""
+
+    @property
+    def custom_functions(self) -> Rules:
+        """Derivatives of custom functions."""
+
+    def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what a torch function does."""
+
+    def record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record a call that writes nothing; return traced tensors for its results."""
+
+    def value(self, tensor: torch.Tensor) -> TensorProxy:
+        """Return the proxy of what a tensor holds now."""
+
+    def values(self, tree: Any) -> Any:
+        """Return ``tree`` with each tensor replaced by the proxy of what it holds now."""
+
+    def traced(self, tensor: torch.Tensor) -> TracedTensor:
+        """Return the traced tensor that user code should have got in place of ``tensor``."""
+
+    def wrap(self, proxy: TensorProxy) -> TracedTensor:
+        """Return a traced tensor, with memory of its own, for a proxy that the trace defines."""
+
+    def new_traced(self, proxy: TensorProxy, stands_for: type = torch.Tensor) -> TracedTensor:
+        """Return a traced tensor that belongs to no storage yet."""
+
+    def requires_grad(self, tensor: TracedTensor) -> bool:
+        """Whether eager would say that a tensor requires grad."""
+
+    def is_view(self, tensor: TracedTensor) -> bool:
+        """Whether autograd takes a tensor of the outside world for a view."""
+
+    def ask(self, tensor: TracedTensor, name: str, value: Any, call: bool = False) -> Any:
+        """Guard what PyTorch says of a tensor of the outside world, and return it."""
+
+    def known_value(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return what a tensor holds, for Python to compute with; ``None`` if only the run of the program tells."""
+
+    def known_truth(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return what a tensor holds, for Python to branch on; ``None`` if only the run of the program tells."""
+
+    def truth(self, tensor: torch.Tensor) -> Any:
+        """Return the truth of a tensor to go by; ``None`` if only the run of the program tells."""
+
+    def hand_out_number(self) -> None:
+        """Prepare for user code that holds a number which only the run of the program tells."""
+
+    def assign(self, target: TracedTensor, value: TensorProxy, by_operator: bool = False) -> None:
+        """Make ``value`` what ``target`` holds, converted to its dtype and shape as an in-place operation does."""
+
+    def change(
+        self,
+        target: TracedTensor,
+        write: MetadataWrite,
+        view: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Make a tensor a view of what it was."""
+
+    def metadata_write(
+        self, method: Any, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> TracedTensor:
+        """Do what ``t_`` and its like do."""
+
+    def exchange_memory(self, target: TracedTensor, other: TracedTensor) -> None:
+        """Do what ``target.data = other`` does."""
+
+    def as_class(self, cls: type, data: torch.Tensor, require_grad: bool = False) -> Any:
+        """Do what ``torch.Tensor._make_subclass`` does."""
+
+    def check_writable(self, target: TracedTensor, in_part: bool = False) -> None:
+        """Refuse what autograd refuses."""
+
+    def root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
+        """Make a tensor of the outside world an input, with memory of its own."""
+
+    def within(self, given: Input, whole: Input) -> Input:
+        """Say of an input that it is a part of the memory that another covers."""
+
+    def take_in(self, tensor: torch.Tensor, traced: TracedTensor) -> None:
+        """Let ``traced`` stand for a tensor of the outside world."""
+
+    def known_input(self, tensor: torch.Tensor) -> TracedTensor | None:
+        """Return what stands for a tensor of the outside world, if that was read before."""
+
+    def from_outside(self) -> list[TracedTensor]:
+        """Return what stands for tensors of the outside world."""
+
+    def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``function`` such that what it does is seen when it is called from here."""
+
+    def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> Any:
+        """Do what ``Tensor.register_hook`` does."""
+
+    def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> Any:
+        """Record gradients, asked for as of ``torch.autograd.grad``."""
+
+    def inner_backward(self, *args: Any, **kwargs: Any) -> None:
+        """Do what ``torch.autograd.backward`` does."""
+
+
+__all__ = ["Calls"]

@@ -1,0 +1,63 @@
+"""Comparisons with numbers that only the run of the program tells: what they come out as is such a number, too."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from thunder_ir import NumberProxy, Unknown, UnknownNumberError, current_builder, is_unknown, number_proxy
+from thunder_ir.unknown import SIGNS, described
+from thunder_torch import opaque_call
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Compares two numbers when a program runs.
+
+    Args:
+        relation: ``"eq"``, ``"ne"``, ``"lt"``, ``"le"``, ``"gt"`` or ``"ge"``.
+    """
+
+    relation: str
+
+    @property
+    def __name__(self) -> str:
+        return self.relation
+
+    def __call__(self, left: Any, right: Any) -> bool:
+        return bool(getattr(operator, self.relation)(left, right))
+
+    def metadata(self, values: tuple[Any, ...]) -> NumberProxy:
+        """Return what stands for the truth."""
+        left, right = map(described, values)
+        return number_proxy(True, unknown=Unknown(f"whether {left} {SIGNS[self.relation]} {right}"))
+
+    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
+        """No derivative flows through it."""
+        return set(), ()
+
+
+def compared(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Return the outcome of a comparison of a number that only the run tells; ``NotImplemented`` for others."""
+    if not (is_unknown(left) or is_unknown(right)) or not (_is_number(left) and _is_number(right)):
+        return NotImplemented
+    builder = current_builder()
+    oracle, builder.oracle = builder.oracle, None  # what it comes out as need not be told unless Python branches on it
+    try:
+        return compare(left, right)
+    except UnknownNumberError:
+        with torch._C.DisableTorchFunction():
+            return opaque_call(Comparison(compare.__name__), left, right)
+    finally:
+        builder.oracle = oracle
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (NumberProxy, int, float)) and not isinstance(value, complex)
+
+
+__all__ = ["Comparison", "compared"]

@@ -1,0 +1,229 @@
+"""Tensors that a program makes of what is no tensor: of NumPy's arrays and of buffers.
+
+What they are made of is guarded where it comes from outside, so that they hold the same values on each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import torch
+
+from thunder_guards.buffers import copy_of, holds
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.kinds import NumPyScalar, is_array
+from thunder_torch import opaque_call
+from thunder_torch.convert import proxy_of
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.metadata_calls import answers
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+T = torch.Tensor
+MAKES_TENSORS = frozenset({torch.frombuffer, torch.range})
+OF_ARRAYS = (torch.tensor, torch.as_tensor, torch.asarray)
+
+
+class Constant:
+    """Makes a tensor of the same values on each call.
+
+    Args:
+        value: nobody writes to it.
+    """
+
+    __name__ = "constant"
+
+    def __init__(self, value: T) -> None:
+        self._value = value
+
+    def __call__(self) -> T:
+        return self._value.clone()
+
+    def metadata(self, values: tuple[Any, ...]) -> Any:
+        """Return a proxy for what it returns."""
+        return proxy_of(self._value)
+
+    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
+        """No derivative flows through it."""
+        return set(), (False,)
+
+
+class Arrays:
+    """Makes tensors of arrays, and sees to it that what shares memory is not read by one after a write by the other.
+
+    Args:
+        calls: the acquisition.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._lent: dict[int, tuple[Any, Any, TracedTensor]] = {}
+
+    def made(self, function: Any, args: Sequence[Any], result: Any) -> Any:
+        """Return what a program gets for a tensor that a call in C returned: a traced one, if it is made of no tensor.
+
+        Args:
+            function, args: of the call.
+            result: what it returned.
+        """
+        if isinstance(result, TracedTensor) or any(isinstance(a, T) for a in args):
+            return result
+        if function is torch.from_numpy:
+            return self.sharing(args[0], result)
+        if isinstance(function, type(torch.FloatTensor)) or function is T:
+            if all(type(a) is int or isinstance(a, torch.Size) for a in args):  # nobody has written to it yet
+                with torch._C.DisableTorchFunction():
+                    shape, kind = tuple(result.shape), {"dtype": result.dtype, "device": result.device}
+                return self._calls(torch.empty, (shape,), kind)
+        elif function not in MAKES_TENSORS:
+            return result
+        return constant(self._calls, result)
+
+    def sharing(self, array: Any, tensor: T) -> TracedTensor:
+        """Return what stands for a tensor that shares the memory of an array."""
+        if id(array) in self._lent:
+            with torch._C.DisableTorchFunction():
+                return self._calls(T.detach, (self._lent[id(array)][2],), {})  # type: ignore[no-any-return]
+        if self._calls.external.source_of(array) is None:
+            traced = constant(self._calls, tensor)
+        else:
+            self._calls.external.journal.watch_buffer(array)
+            traced = self._calls.external.result_of(torch.from_numpy, (array,), tensor)
+        self._lent[id(array)] = array, copy_of(array), traced
+        return traced
+
+    def looked_at(self, array: Any) -> None:
+        """Refuse to let code in C look at the memory of a tensor that the program wrote to.
+
+        Raises:
+            AcquisitionError: it would see what was there before.
+        """
+        for lent, _, traced in self._lent.values():
+            if traced._memory.version and is_array(array) and shares_memory(lent, array):
+                raise AcquisitionError(
+                    "the program writes to a tensor that shares its memory with an array of NumPy, and uses the array "
+                    "after that; make the tensor of a copy of the array, or use the tensor"
+                )
+
+    def check(self) -> None:
+        """Refuse changes of arrays that tensors share their memory with.
+
+        Raises:
+            AcquisitionError: there are some.
+        """
+        for array, before, _ in self._lent.values():
+            if not (holds(array, before) and self._calls.external.journal.is_unchanged(array)):
+                raise AcquisitionError(
+                    "the program changes an array of NumPy that shares its memory with a tensor, which a program does "
+                    "not see; make the tensor of a copy of the array, or change the tensor"
+                )
+
+    def as_index(self, key: Any) -> Any:
+        """Return an index with tensors in the place of arrays."""
+        if is_array(key):
+            with torch._C.DisableTorchFunction():
+                return constant(self._calls, torch.tensor(key))
+        if isinstance(key, tuple):
+            return tuple([self.as_index(k) for k in key])
+        return key
+
+
+def shares_memory(one: Any, other: Any) -> bool:
+    """Whether two arrays have elements in one place, perhaps."""
+    first, second = one.__array_interface__["data"][0], other.__array_interface__["data"][0]
+    base_of_one = one if one.base is None else one.base
+    base_of_other = other if other.base is None else other.base
+    return first == second or base_of_one is base_of_other
+
+
+def variable(calls: Calls, data: Any = None, requires_grad: bool | None = None, volatile: bool | None = None) -> Any:
+    """Do what ``torch.autograd.Variable`` does: what was a class of its own is a detached tensor."""
+    if not isinstance(data, T):
+        return torch.autograd.Variable(data, requires_grad, volatile)
+    with torch._C.DisableTorchFunction():
+        made = calls(T.detach, (data,), {})
+        if requires_grad:
+            calls.leaves.begin(made)
+        return made
+
+
+def constant(calls: Calls, value: T) -> TracedTensor:
+    """Return a traced tensor of these values, made anew on each call."""
+    with torch._C.DisableTorchFunction():
+        return calls.wrap(opaque_call(Constant(value.detach().clone())))
+
+
+def _answer(function: Any) -> None:
+    @answers(function)
+    def made(calls: Calls, *args: Any, requires_grad: bool | None = None, **kwargs: Any) -> Any:
+        data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+        if function is torch.asarray and isinstance(data, T):
+            return _converted(calls, data, requires_grad, **kwargs)
+        if not _is_of_numpy(data):
+            with torch._C.DisableTorchFunctionSubclass():
+                is_list = isinstance(data, (list, tuple))
+                made = calls.record(torch.tensor if is_list and function is torch.as_tensor else function, args, kwargs)
+        elif is_array(data) and not (function is torch.tensor and calls.external.source_of(data) is None):
+            with torch._C.DisableTorchFunction():
+                read = torch.from_numpy(data)
+            read = calls.arrays.sharing(data, read)
+            place = {k: kwargs[k] for k in ("dtype", "device") if kwargs.get(k) is not None}
+            copies = function is torch.tensor or kwargs.get("copy") is True
+            made = calls(T.to, (read,), {**place, "copy": copies})
+        else:
+            with torch._C.DisableTorchFunction():
+                real = function(*args, **kwargs)
+            made = constant(calls, real)
+        if requires_grad:
+            calls.leaves.begin(made)
+        return made
+
+
+for _function in OF_ARRAYS:
+    _answer(_function)
+
+
+def _converted(
+    calls: Calls, tensor: T, requires_grad: bool | None, obj: Any = None, copy: bool | None = None, **place: Any
+) -> Any:
+    """Do what ``torch.asarray`` does of a tensor: what it returns requires gradients as it is told, a leaf itself."""
+    place = {k: v for k, v in place.items() if v is not None}
+    with torch._C.DisableTorchFunctionSubclass():
+        if copy is not None and not copy:
+            torch.asarray(torch.empty(0, dtype=tensor.dtype, device=tensor.device), copy=False, **place)  # or raises
+        made = calls(T.to, (tensor,), {**place, "copy": True} if copy else place) if copy or place else tensor
+        traced = calls.traced(made)
+        if requires_grad is None and calls.requires_grad(traced):
+            requires_grad = _follows_what_it_is_of()
+        if requires_grad is not None and not requires_grad and not calls.leaves.is_leaf(traced):
+            return calls(T.detach, (made,), {})
+    return made if requires_grad is None else calls(T.requires_grad_, (made, requires_grad), {})
+
+
+@cache
+def _follows_what_it_is_of() -> bool:
+    """Whether what ``torch.asarray`` returns requires gradients if its argument does, as it does since PyTorch 2.12."""
+    return torch.asarray(torch.empty(0, requires_grad=True)).requires_grad
+
+
+@answers(T.new_tensor)
+def _new_tensor(calls: Calls, tensor: T, data: Any, requires_grad: bool = False, **kwargs: Any) -> Any:
+    with torch._C.DisableTorchFunctionSubclass():
+        if not _is_of_numpy(data):
+            made = calls.record(T.new_tensor, (tensor, data), kwargs)
+            if requires_grad:
+                calls.leaves.begin(made)
+            return made
+        like = {"dtype": tensor.dtype, "device": tensor.device, "requires_grad": requires_grad}
+    return calls(torch.tensor, (data,), like | {k: v for k, v in kwargs.items() if v is not None})
+
+
+def _is_of_numpy(data: Any) -> bool:
+    """Whether something is an array or a scalar of NumPy's, or nested sequences that hold some."""
+    if isinstance(data, (list, tuple)):
+        return any(map(_is_of_numpy, data))
+    return is_array(data) or isinstance(data, NumPyScalar)
+
+
+__all__ = ["OF_ARRAYS", "Arrays", "Constant", "constant", "variable"]

@@ -1,0 +1,200 @@
+"""How tensors of a program will be laid out, found by running what leads to them on tensors without data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
+
+from thunder_guards.program import Input
+from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, value_of
+from thunder_torch.convert import fake_mode, fake_of, to_torch_device, to_torch_dtype
+from thunder_torch.metadata import unlogged
+from thunder_torch.only_views import fake_views, is_only_view
+from thunder_torch.places import at_first_place
+from thunder_torch.unknown_sizes import has_unknown_sizes
+from thunder_torch.views import view_argument
+
+
+def outside_inference_mode(method: Any) -> Any:
+    """Run a method outside of inference mode, in which PyTorch does not take operations on fake tensors apart."""
+
+    @functools.wraps(method)
+    def run(*args: Any) -> Any:
+        if not torch.is_inference_mode_enabled():
+            return method(*args)
+        with torch.inference_mode(False):
+            return method(*args)
+
+    return run
+
+
+class Examples:
+    """Tensors without data, with the strides and the sharing of memory that the program's tensors will have.
+
+    Only what is asked for is computed, and each operation once.
+
+    Args:
+        builder: of the trace in the making.
+        inputs: of the program in the making.
+    """
+
+    def __init__(self, builder: Builder, inputs: Sequence[Input]) -> None:
+        self._builder = builder
+        self._inputs = inputs
+        self._made: dict[str, Any] = {}
+        self._producers: dict[str, BoundSymbol] = {}
+        self._alike: dict[str, str] = {}
+        self._seen = 0
+        self._last: BoundSymbol | None = None
+
+    @outside_inference_mode
+    def of(self, proxy: TensorProxy) -> torch.Tensor:
+        """Return the example of ``proxy``."""
+        if proxy.name not in self._made:
+            self._index()
+            if proxy.name not in self._made:
+                self._compute(proxy.name)
+        return self._made[proxy.name]  # type: ignore[no-any-return]
+
+    @outside_inference_mode
+    def assume(self, proxy: TensorProxy) -> None:
+        """Let a value that nothing in the trace computes be laid out as its proxy says, else without gaps."""
+        self._made[proxy.name] = fake_of(proxy)
+
+    def alike(self, proxy: TensorProxy, other: TensorProxy) -> None:
+        """Let a value that has memory of its own be laid out as another: what leads to it need not be run."""
+        self._alike[proxy.name] = other.name
+
+    def rewritten(self) -> None:
+        """Take note that calls were put in the place of others."""
+        self._seen = 0
+
+    def _index(self) -> None:
+        bound_symbols = self._builder.bound_symbols
+        if self._last is not None and (
+            len(bound_symbols) < self._seen or bound_symbols[self._seen - 1] is not self._last
+        ):
+            self._seen = 0  # what was recorded for a custom function was taken out
+        for bound in bound_symbols[self._seen :]:
+            for proxy in bound.outputs:
+                self._producers[proxy.name] = bound
+        self._seen, self._last = len(bound_symbols), bound_symbols[-1] if bound_symbols else None
+        for i in self._inputs:
+            if i.proxy.name not in self._made:
+                with torch._C.DisableTorchFunction():
+                    # another object, because what fake tensors know of one goes stale when its metadata change
+                    self._made[i.proxy.name] = fake_mode().from_tensor(i.example.detach())
+
+    def _compute(self, name: str) -> None:
+        todo = [name]
+        while todo:
+            other = self._alike.get(todo[-1])
+            if other is not None:
+                if other in self._made:
+                    self._made[todo.pop()] = _in_other_memory(self._made[other])
+                else:
+                    todo.append(other)
+                continue
+            bound = self._producers[todo[-1]]
+            missing = [p.name for p in bound.inputs if p.name not in self._made and not isinstance(p, NumberProxy)]
+            if missing:
+                todo += missing
+                continue
+            todo.pop()
+            self._run(bound)
+
+    @outside_inference_mode
+    def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a torch function on examples, given themselves or by proxies."""
+        args, kwargs = at_first_place(function, self._found(args)), self._found(kwargs)
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            return _call(function, args, kwargs)
+
+    def _found(self, tree: Any) -> Any:
+        for proxy in flat_proxies(tree):
+            if not isinstance(proxy, NumberProxy):
+                self.of(proxy)
+        return self._filled(tree)
+
+    def _run(self, bound: BoundSymbol) -> None:
+        args, kwargs = self._filled(bound.args), self._filled(bound.kwargs)
+        names = [p for p in flat_proxies(bound.output) if isinstance(p, TensorProxy)]
+        origin = bound.symbol.origin
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if _makes_new_memory(bound) and all([p.strides is not None for p in names]):
+                output = [fake_of(p) for p in names]
+            elif origin is not None:
+                output = self._called(bound, at_first_place(origin, args), kwargs, names)
+            else:
+                with fake_mode():
+                    output = [_like(p, args) for p in names]
+        values = [output] if isinstance(output, torch.Tensor) else [v for v in output if isinstance(v, torch.Tensor)]
+        for proxy, value in zip(names, values, strict=False):
+            self._made[proxy.name] = value
+
+    def _called(self, bound: BoundSymbol, args: Any, kwargs: Any, outputs: list[TensorProxy]) -> Any:
+        """Run a call; where sizes are known only when the program runs, estimated ones stand for those of results."""
+        try:
+            with unlogged():
+                made = _call(bound.symbol.origin, args, kwargs)
+        except (DataDependentOutputException, DynamicOutputShapeException):
+            return [fake_of(p) for p in outputs]
+        except Exception:
+            given = [p for p in bound.inputs if isinstance(p, TensorProxy)]
+            if not (bound.has_tag(OpTags.MATMUL) or has_unknown_sizes([*given, *outputs])):
+                raise
+            return [fake_of(p) for p in outputs]  # estimated sizes need not fit together, and kernels do more
+        if not has_unknown_sizes(outputs):
+            return made
+        found = [made] if isinstance(made, torch.Tensor) else [v for v in made if isinstance(v, torch.Tensor)]
+        as_told = [tuple(v.shape) == tuple(map(value_of, p.shape)) for v, p in zip(found, outputs, strict=False)]
+        return found if all(as_told) else [fake_of(p) for p in outputs]
+
+    def _filled(self, tree: Any) -> Any:
+        if isinstance(tree, NumberProxy):
+            return tree.value
+        if isinstance(tree, Proxy):
+            return self._made[tree.name]
+        if tree.__class__ in (tuple, list):
+            return tree.__class__([self._filled(item) for item in tree])
+        if tree.__class__ is dict:
+            return {key: self._filled(item) for key, item in tree.items()}
+        if tree.__class__ is slice:
+            return slice(self._filled(tree.start), self._filled(tree.stop), self._filled(tree.step))
+        return tree
+
+
+def _in_other_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor without data, laid out as another."""
+    with torch._C.DisableTorchFunction(), fake_mode():
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+
+
+def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a torch function on tensors without data."""
+    if args and isinstance(args[0], FakeTensor) and is_only_view(function, args, kwargs):
+        return fake_views(function, args, kwargs)
+    with fake_mode():
+        return function(*args, **kwargs)
+
+
+def _makes_new_memory(bound: BoundSymbol) -> bool:
+    """Whether the results of a call share no memory, so that their metadata say all of how they are laid out.
+
+    Products need not be asked for: their kernels do more than PyTorch's metadata allow.
+    """
+    return bound.has_tag(OpTags.MATMUL) or (bound.symbol.origin is not None and view_argument(bound.symbol) is None)
+
+
+def _like(proxy: Any, args: Sequence[Any]) -> Any:
+    """An example for the result of a symbol that PyTorch does not know: laid out as the last argument of its shape."""
+    for argument in reversed(args):
+        if isinstance(argument, torch.Tensor) and tuple(argument.shape) == tuple(map(value_of, proxy.shape)):
+            return torch.empty_like(argument, dtype=to_torch_dtype(proxy.dtype))
+    return torch.empty(
+        tuple(map(value_of, proxy.shape)), dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device)
+    )

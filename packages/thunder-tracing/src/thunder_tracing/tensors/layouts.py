@@ -1,0 +1,91 @@
+"""How traced tensors will be laid out: their strides, and what shares whose memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+
+from thunder_ir import TensorProxy
+from thunder_torch import viewed
+from thunder_torch.convert import fake_of
+from thunder_torch.specs import storage_key
+from thunder_torch.unknown_sizes import rests_on_unknown
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.examples import Examples, outside_inference_mode
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+UNKNOWN = (DynamicOutputShapeException, DataDependentOutputException)
+
+
+class Layouts:
+    """Tells how tensors will be laid out.
+
+    Args:
+        calls: the acquisition.
+        examples: of the values that are recorded.
+    """
+
+    def __init__(self, calls: Calls, examples: Examples) -> None:
+        self._calls = calls
+        self._examples = examples
+        self._of_views: dict[int, Any] = {}
+
+    def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
+        """Return the strides that a tensor will have."""
+        return self.example(tensor).stride()
+
+    def example(self, tensor: TracedTensor) -> torch.Tensor:
+        """Return a tensor without data, laid out as eager's would be: writes change no layout."""
+        view = tensor._viewed_as
+        if view is None:
+            return self._examples.of(tensor._first)  # type: ignore[no-any-return]
+        known = self._of_views.get(id(tensor))
+        if known is None or known[1] is not view:
+            try:
+                made = self._examples.run(view.function, (self.example(view.parent), *view.args), view.kwargs)
+                made = made if view.index is None else made[view.index]
+            except Exception:
+                if not rests_on_unknown((view.parent._proxy, view.args, view.kwargs)):
+                    raise
+                made = fake_of(tensor._proxy)  # estimated sizes need not fit together
+            known = self._of_views[id(tensor)] = (tensor, view, made)
+        return known[2]  # type: ignore[no-any-return]
+
+    def assume(self, proxy: TensorProxy) -> None:
+        """Say of a value that only the run of the program brings how it will be laid out: as nobody can know better."""
+        with torch._C.DisableTorchFunction():
+            self._examples.assume(proxy)
+
+    def alike(self, tensor: TracedTensor, other: TracedTensor) -> None:
+        """Let a tensor be laid out as another one; each has memory of its own."""
+        self._examples.alike(tensor._first, other._first)
+
+    def shared(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: TracedTensor
+    ) -> list[tuple[bool, bool]]:
+        """Tell what the results of a call share with the tensor that they may be views of.
+
+        Args:
+            function, args, kwargs: the call.
+            parent: its first argument.
+
+        Returns:
+            for each result, whether it shares the memory of ``parent``, and whether it is ``parent``.
+        """
+        calls = self._calls
+        unwritten = not parent._memory.version and parent._proxy.strides is not None and not calls.symbolic
+        base = outside_inference_mode(fake_of)(parent._proxy) if unwritten else self.example(parent)
+        given, named = calls.values(args), calls.values(kwargs)
+        try:
+            made = self._examples.run(function, (base, *given[1:]), named)
+        except Exception as error:
+            if not isinstance(error, UNKNOWN) and not rests_on_unknown((given, named)):
+                raise  # else estimated sizes need not fit together
+            return [(v is not None, False) for v in viewed(function, given, named)]
+        results = [made] if isinstance(made, torch.Tensor) else [t for t in made if isinstance(t, torch.Tensor)]
+        return [(storage_key(t) == storage_key(base), t is base) for t in results]
+
+
+__all__ = ["Layouts"]

@@ -1,0 +1,505 @@
+"""Torch functions that a program being acquired answers at once, from metadata, and those that it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from thunder_guards.errors import AcquisitionError, DataDependentError
+from thunder_ir import IntegerProxy, NumberProxy, is_unknown
+from thunder_torch.unknown_sizes import has_unknown_sizes
+from thunder_tracing.tensors._einsum_views import rearranged
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.storage import count_apart, place_is_known
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+T = torch.Tensor
+
+
+def getter(name: str) -> Any:
+    """Return the function that PyTorch takes the reading of an attribute for."""
+    return getattr(T, name).__get__
+
+
+NATIVE = frozenset(
+    [getter(n) for n in ("dtype", "device", "layout", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_mps",
+                          "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "is_sparse_csr")
+     if hasattr(T, n)]
+    + [T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.__repr__,
+       T.__hash__, T.is_same_size,
+       torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_same_size,
+       torch._C._set_grad_enabled]
+)  # fmt: skip
+"""What the traced tensor, a tensor with metadata, tells correctly by itself."""
+
+ANSWERS: dict[Any, Callable[..., Any]] = {}
+
+
+def answers(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """File the decorated function as what answers these; it gets the calls in progress first."""
+
+    def register(answer: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            ANSWERS[function] = answer
+        return answer
+
+    return register
+
+
+class SymbolicSize(tuple):  # type: ignore[type-arg]
+    """The shape of a tensor with symbolic dimensions, in place of ``torch.Size``, which cannot hold them."""
+
+    __slots__ = ()
+
+    def numel(self) -> Any:
+        """Return the product of the dimensions."""
+        count: Any = 1
+        for dimension in self:
+            count = count * dimension
+        return count
+
+
+def shape_of(tensor: TracedTensor) -> Any:
+    """Return the shape as user code sees it."""
+    shape = tensor._proxy.shape
+    if any(isinstance(d, IntegerProxy) for d in shape):
+        return SymbolicSize(shape)
+    return torch.Size(shape)  # type: ignore[arg-type]
+
+
+def handed_out(calls: Calls, numbers: Any) -> Any:
+    """Return numbers for user code, which may be known only when the program runs."""
+    if numbers.__class__ is SymbolicSize or isinstance(numbers, NumberProxy):
+        calls.hand_out_number()
+    return numbers
+
+
+@answers(getter("shape"))
+def _shape(calls: Calls, tensor: T) -> Any:
+    return handed_out(calls, shape_of(calls.traced(tensor)))
+
+
+@answers(T.size)
+def _size(calls: Calls, tensor: T, dim: int | None = None) -> Any:
+    shape = handed_out(calls, shape_of(calls.traced(tensor)))
+    if dim is None:
+        return shape
+    if not -max(len(shape), 1) <= dim < max(len(shape), 1):
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-max(len(shape), 1)}, {max(len(shape), 1) - 1}], "
+            f"but got {dim})"
+        )
+    return shape[dim]
+
+
+@answers(getter("ndim"), T.dim, T.ndimension)
+def _ndim(calls: Calls, tensor: T) -> int:
+    return len(calls.traced(tensor)._proxy.shape)
+
+
+@answers(*[getter(name) for name in ("names",) if hasattr(T, name)])
+def _names(calls: Calls, tensor: T) -> Any:
+    traced = calls.traced(tensor)
+    return (None,) * tensor.dim() if traced.given is None else calls.ask(traced, "names", traced.given.names)  # type: ignore[attr-defined]
+
+
+@answers(T.numel, T.nelement, torch.numel)
+def _numel(calls: Calls, tensor: T) -> Any:
+    return handed_out(calls, calls.traced(tensor)._proxy.numel)
+
+
+@answers(T.__len__)
+def _len(calls: Calls, tensor: T) -> Any:
+    shape = handed_out(calls, shape_of(calls.traced(tensor)))
+    if not shape:
+        raise TypeError("len() of a 0-d tensor")
+    return int(shape[0])
+
+
+@answers(T.__iter__)
+def _iter(calls: Calls, tensor: T) -> Any:
+    if not calls.traced(tensor)._proxy.shape:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(calls(T.unbind, (tensor, 0), {}))
+
+
+def laid_out(tensor: T, strides: tuple[int, ...]) -> T:
+    """Return a copy with these strides."""
+    made = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
+    once = tuple([slice(0, 1) if step == 0 else slice(None) for step in strides])  # each place in memory
+    made[once].copy_(tensor[once])
+    return made
+
+
+@answers(getter("_version"))
+def _version(calls: Calls, tensor: T) -> Any:
+    if not isinstance(tensor, TracedTensor):  # one that stands in for the layout of another
+        with torch._C.DisableTorchFunction():
+            return tensor._version
+    if calls.traced(tensor)._memory.inference:
+        raise RuntimeError("Inference tensors do not track version counter.")
+    raise AcquisitionError(
+        "_version counts the writes to a tensor, so that a program which reads it holds for one call"
+    )
+
+
+@answers(getter("_base"))
+def _base(calls: Calls, tensor: T) -> Any:
+    if not isinstance(tensor, TracedTensor):
+        with torch._C.DisableTorchFunction():
+            return tensor._base
+    traced = calls.traced(tensor)
+    given = traced.given
+    if given is None or given._base is not None:
+        raise AcquisitionError("what a tensor is a view of is not known inside of a compiled program")
+    return calls.ask(traced, "_base", None)
+
+
+@answers(T.__deepcopy__)
+def _deepcopy(calls: Calls, tensor: T, memo: dict[int, Any]) -> Any:
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    traced = calls.traced(tensor)
+    if not calls.leaves.is_leaf(traced):
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+        )
+    contents = calls(laid_out, (calls(T.detach, (tensor,), {}), calls.layouts.strides(traced)), {})
+    made = memo[id(tensor)] = calls.as_class(traced._stands_for, contents, calls.value(traced).requires_grad)
+    gradient = calls.leaves.gradient(traced)
+    if gradient is not None:
+        calls.leaves.set_gradient(calls.traced(made), _deepcopy(calls, gradient, memo))
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Another:
+    """Makes a tensor of the same memory, with the same attributes: what ``copy.copy`` of one asks for."""
+
+    calls: Calls
+    tensor: TracedTensor
+
+    def __call__(self) -> Any:
+        """Return the tensor."""
+        calls, traced = self.calls, self.tensor
+        made = calls.as_class(traced._stands_for, traced, calls.requires_grad(traced))
+        count_apart(made)
+        made.__dict__.update(traced.attributes())
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise AcquisitionError(
+            "a tensor is pickled or saved inside of a compiled program, whose values are known only when the program "
+            "runs; return it, and save it outside"
+        )
+
+
+@answers(T.__reduce_ex__)
+def reduced(calls: Calls, tensor: T, protocol: Any) -> Any:
+    """What ``copy.copy`` asks for."""
+    return Another(calls, calls.traced(tensor)), ()
+
+
+_LAYOUT = (
+    "how a tensor lies in memory is asked, whose sizes are known only when the program runs; contiguous() gives one "
+    "that is laid out in order"
+)
+
+
+@answers(T.stride)
+def _stride(calls: Calls, tensor: T, dim: int | None = None) -> Any:
+    traced = calls.traced(tensor)
+    if has_unknown_sizes([traced._proxy]):
+        in_order = calls.layouts.example(traced).is_contiguous()
+        if not in_order or any([is_unknown(size) for size in traced._proxy.shape[1:]]):
+            raise DataDependentError(_LAYOUT)
+    _fix_sizes(traced)
+    strides = calls.layouts.strides(traced)
+    return strides if dim is None else strides[dim]
+
+
+def _fix_sizes(tensor: TracedTensor) -> None:
+    """Fix the sizes that a program leaves open of a tensor, and of those that it is a view of: strides rest on them."""
+    for size in tensor._proxy.shape:
+        if isinstance(size, NumberProxy) and not is_unknown(size):
+            size.fixed()
+    if tensor._viewed_as is not None:
+        _fix_sizes(tensor._viewed_as.parent)
+
+
+@answers(T.is_contiguous)
+def _is_contiguous(calls: Calls, tensor: T, memory_format: torch.memory_format = torch.contiguous_format) -> bool:
+    traced = calls.traced(tensor)
+    found = calls.layouts.example(traced).is_contiguous(memory_format=memory_format)
+    if traced._viewed_as is not None:
+        _fix_sizes(traced)
+    if not found and has_unknown_sizes([traced._proxy]):  # it would be, if it turned out to have one element
+        raise DataDependentError(_LAYOUT)
+    return found
+
+
+@answers(T.storage_offset)
+def _storage_offset(calls: Calls, tensor: T) -> int:
+    traced = calls.traced(tensor)
+    if not place_is_known(traced):
+        raise DataDependentError(_VALUE)
+    root = traced._memory.root
+    if root.source is not None and root._memory.version == 0:
+        calls.ask(root, "storage_offset", root._input.example.storage_offset(), call=True)
+    return int(calls.layouts.example(traced).storage_offset())
+
+
+@answers(T.is_conj, torch.is_conj)
+def _is_conj(calls: Calls, tensor: T) -> bool:
+    return calls.layouts.example(calls.traced(tensor)).is_conj()
+
+
+@answers(T.is_neg, torch.is_neg)
+def _is_neg(calls: Calls, tensor: T) -> bool:
+    return calls.layouts.example(calls.traced(tensor)).is_neg()
+
+
+@answers(T.resolve_conj, torch.resolve_conj, T.resolve_neg, torch.resolve_neg)
+def _resolve(calls: Calls, tensor: T) -> Any:
+    example = calls.layouts.example(calls.traced(tensor))
+    return calls(torch.clone, (tensor,), {}) if example.is_conj() or example.is_neg() else tensor
+
+
+@answers(T.is_inference, torch.is_inference)
+def _is_inference(calls: Calls, tensor: T) -> bool:
+    return calls.traced(tensor)._memory.inference
+
+
+@answers(T.is_shared)
+def _is_shared(calls: Calls, tensor: T) -> bool:
+    return _said_outside(calls, tensor, "is_shared")
+
+
+@answers(T.is_pinned)
+def _is_pinned(calls: Calls, tensor: T, device: Any = None) -> bool:
+    return _said_outside(calls, tensor, "is_pinned")
+
+
+@answers(T._is_view)
+def _is_view(calls: Calls, tensor: T) -> bool:
+    return _said_outside(calls, tensor, "_is_view")
+
+
+def _said_outside(calls: Calls, tensor: T, name: str) -> bool:
+    """Return what PyTorch says of a tensor of the outside world, and guard that."""
+    traced = calls.traced(tensor)
+    if traced.source is None:
+        raise AcquisitionError(f"{name}() of a tensor that the program computes is not known inside of it")
+    return calls.ask(traced, name, getattr(traced.given, name)(), call=True)  # type: ignore[no-any-return]
+
+
+@answers(getter("output_nr"))
+def _output_nr(calls: Calls, tensor: T) -> int:
+    traced = calls.traced(tensor)
+    if traced.given is None:
+        raise AcquisitionError("output_nr belongs to the history of a tensor, which a program has as a whole")
+    return calls.ask(traced, "output_nr", traced.given.output_nr)  # type: ignore[no-any-return]
+
+
+@answers(torch.broadcast_tensors)
+def _broadcast_tensors(calls: Calls, *tensors: Any) -> Any:
+    """Each itself or, of another shape, a view of it: the call, which nobody reads, tells of what shape."""
+    given, shapes = _given_and_shapes(calls, torch.broadcast_tensors, tensors, {})
+    values = calls.values(given)
+    return tuple([
+        tensor if shape == tuple(value.shape) else calls(T.expand, (tensor, shape), {})
+        for tensor, value, shape in zip(given, values, shapes, strict=True)
+    ])  # fmt: skip
+
+
+def _given_and_shapes(calls: Calls, function: Any, tensors: Any, kwargs: Any) -> tuple[Any, list[tuple[Any, ...]]]:
+    """Return the tensors that are given one by one, or as a sequence, and the shape of what each of them becomes."""
+    given = tuple(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], T) else tensors
+    return given, [tuple(p.shape) for p in calls.on_values(function, calls.values(given), kwargs)]
+
+
+@answers(torch.meshgrid)
+def _meshgrid(calls: Calls, *tensors: Any, indexing: Any = None) -> Any:
+    """Each as a view of its own: along one dimension, the same along all others."""
+    given, shapes = _given_and_shapes(calls, torch.meshgrid, tensors, {"indexing": indexing or "ij"})
+    places = list(range(len(given)))
+    if indexing == "xy":
+        places[:2] = places[1::-1]
+    return tuple([_along(calls, *each) for each in zip(given, places, shapes, strict=True)])
+
+
+def _along(calls: Calls, tensor: Any, place: int, shape: tuple[Any, ...]) -> Any:
+    line = tuple([length if d == place else 1 for d, length in enumerate(shape)])
+    return calls(T.expand, (calls(T.view, (tensor, line), {}), shape), {})
+
+
+@answers(torch.einsum)
+def _einsum(calls: Calls, equation: Any, *operands: Any) -> Any:
+    if isinstance(equation, str) and len(operands) == 1 and isinstance(operands[0], T):
+        view = rearranged(operands[0], calls.value(operands[0]).shape, equation, calls)
+        if view is not None:
+            return view
+    with torch._C.DisableTorchFunctionSubclass():
+        return calls.record(torch.einsum, (equation, *operands), {})
+
+
+@answers(T.register_hook)
+def _register_hook(calls: Calls, tensor: T, hook: Callable[..., Any]) -> Any:
+    with torch._C.DisableTorchFunction():
+        return calls.hook_tensor(calls.traced(tensor), hook)
+
+
+_VALUE = (
+    "Python needs the value of a tensor here, which is known only when the program runs. Keep the choice in tensors "
+    "(torch.where, masks), pass the number as an argument, or compile the parts before and after it on their own."
+)
+
+
+@answers(T.item)
+def _item(calls: Calls, tensor: T) -> Any:
+    known = calls.known_value(tensor)
+    if known is not None:
+        return known.item()
+    return handed_out(calls, calls.on_values(T.item, (calls.value(calls.traced(tensor)),), {}))
+
+
+@answers(T.tolist)
+def _to_list(calls: Calls, tensor: T) -> Any:
+    known = calls.known_value(tensor)
+    if known is not None:
+        return known.tolist()
+    value = calls.value(calls.traced(tensor))
+    if has_unknown_sizes([value]):
+        raise DataDependentError(_VALUE)
+    calls.hand_out_number()
+    return calls.on_values(T.tolist, (value,), {})
+
+
+def _question(function: Any) -> None:
+    @answers(function)
+    def _answer(calls: Calls, *args: Any, **kwargs: Any) -> Any:
+        known = [calls.known_value(a) if isinstance(a, T) else a for a in args]
+        if all(k is not None for k in known):
+            return function(*known, **kwargs)
+        return handed_out(calls, calls.on_values(function, calls.values(args), calls.values(kwargs)))
+
+
+_function: Any
+for _function in (T.equal, torch.equal, T.allclose, torch.allclose):
+    _question(_function)
+
+
+def _plain_number(function: Any) -> None:
+    """Python asks for a plain number; where user code does so, by ``float`` or ``int``, it gets an open one instead."""
+
+    @answers(function)
+    def _answer(calls: Calls, tensor: T) -> Any:
+        known = calls.known_value(tensor)
+        if known is not None:
+            return function(known)
+        if not calls.opens:
+            calls.hand_out_number()
+        raise DataDependentError(_VALUE)
+
+
+for _function in (T.__int__, T.__float__):
+    _plain_number(_function)
+
+
+_ARRAY = (
+    "NumPy would get the values of a tensor, which are known only when the program runs. Use PyTorch's function "
+    "instead, with tensors made of arrays (torch.as_tensor), or return the tensor and go on with NumPy outside"
+)
+_TEXT = (
+    "the text of a tensor shows its values, which are known only when the program runs. Print the tensor itself, "
+    "as in print('x is', x), which each call does; or return it, and make the text outside"
+)
+
+
+def _look(function: Any, refusal: str = _VALUE) -> None:
+    @answers(function)
+    def _answer(calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> Any:
+        known = calls.known_truth(tensor)
+        if known is None:
+            raise DataDependentError(refusal)
+        return function(known, *args, **kwargs)
+
+
+@answers(T.__bool__, T.is_nonzero, torch.is_nonzero)
+def _truth(calls: Calls, tensor: T) -> Any:
+    truth = calls.truth(tensor)
+    if truth is None:
+        raise DataDependentError(_VALUE)
+    return truth
+
+
+for _function in (T.__complex__, T.__index__):
+    _look(_function)
+_look(T.numpy, _ARRAY)
+_look(T.__array__, _ARRAY)
+
+
+@answers(T.__repr__)
+def _repr(calls: Calls, tensor: T, **kwargs: Any) -> Any:
+    known = calls.known_truth(tensor)
+    if known is None:
+        raise DataDependentError(_TEXT)
+    calls.external.shows_tensor()
+    return T.__repr__(known, **kwargs)  # type: ignore[no-untyped-call]
+
+
+@answers(T.__format__)
+def _format(calls: Calls, tensor: T, spec: str) -> Any:
+    known = calls.known_truth(tensor)
+    if known is None:
+        raise DataDependentError(_TEXT)
+    calls.external.shows_tensor()
+    return T.__format__(known, spec)  # type: ignore[no-untyped-call]
+
+
+@answers(T.__contains__, T.data_ptr, T.storage, T.untyped_storage, T._typed_storage)
+def _value(calls: Calls, *args: Any, **kwargs: Any) -> Any:
+    raise DataDependentError(_VALUE)
+
+
+@answers(T.resize_)
+def _resize(calls: Calls, tensor: T, *size: Any, memory_format: Any = torch.contiguous_format) -> Any:
+    return resize(calls, tensor, size[0] if len(size) == 1 and not isinstance(size[0], int) else size, memory_format)
+
+
+@answers(T.resize_as_, torch.resize_as_)
+def _resize_as(calls: Calls, tensor: T, the_template: T, memory_format: Any = None) -> Any:
+    return resize(calls, tensor, calls.value(the_template).shape, memory_format or torch.contiguous_format)
+
+
+def resize(calls: Calls, tensor: T, size: Any, memory_format: torch.memory_format) -> Any:
+    """Do what ``resize_`` does to a contiguous tensor that keeps its number of elements: it views the same memory."""
+    traced = calls.traced(tensor)
+    before = calls.value(traced)
+    if before.requires_grad and not torch.is_inference_mode_enabled():
+        raise RuntimeError("cannot resize variables that require grad")
+    if tuple(size) == tuple(before.shape):
+        return tensor
+    same_memory = math.prod(size) == before.numel and memory_format is torch.contiguous_format
+    if not same_memory or not calls.layouts.example(traced).is_contiguous():
+        raise AcquisitionError(
+            "resize_ changes how much memory a tensor has, or which part of it; make a new tensor of the size wanted"
+        )
+    with torch._C.DisableTorchFunctionSubclass():
+        return calls.metadata_write(T.resize_, T.view, traced, (tuple(size),), {})
+
+
+_ONE_BY_ONE = (
+    "{}() calls Python for one element after the other, whose values are known only when the program runs; use "
+    "operations on the whole tensor (torch.where, arithmetic)"
+)
+
+REFUSED: dict[Any, str] = {
+    T.share_memory_: "share_memory_() inside of a compiled program is not supported",
+    T.pin_memory: "pin_memory() inside of a compiled program is not supported",
+    **{getattr(T, name): _ONE_BY_ONE.format(name) for name in ("apply_", "map_", "map2_")},
+}

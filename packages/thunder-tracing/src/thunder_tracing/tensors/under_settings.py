@@ -1,0 +1,40 @@
+"""Operations that run under settings of PyTorch which the program made before it called them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from thunder_guards.settings import Setting
+from thunder_torch.names import name_of
+
+
+@dataclass(frozen=True)
+class UnderSettings:
+    """A callable that runs under settings which held where it was traced.
+
+    Args:
+        function: what runs.
+        settings: each with what it is set to.
+    """
+
+    function: Callable[..., Any]
+    settings: tuple[tuple[Setting, Any], ...]
+
+    @property
+    def __name__(self) -> str:
+        return name_of(self.function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        before = [(setting, setting.now()) for setting, _ in self.settings]
+        try:
+            for setting, value in self.settings:
+                setting.set(value)
+            return self.function(*args, **kwargs)
+        finally:
+            for setting, value in before:
+                setting.set(value)
+
+
+__all__ = ["UnderSettings"]

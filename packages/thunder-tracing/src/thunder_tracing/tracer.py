@@ -1,0 +1,307 @@
+"""The tracer: all that is known while a program is recorded from torch functions that are called on traced tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from thunder_guards import SameTensorGuard, ValueGuard, metadata_of
+from thunder_guards.errors import AcquisitionError
+from thunder_guards.program import OWN_NAMES, Effect, Input
+from thunder_guards.sources import Source
+from thunder_guards.symbolic import ContiguousGuard, NumberInput, opened
+from thunder_ir import Builder, NumberProxy, Symbol, TensorProxy, Trace, number_proxy
+from thunder_ir.passes import keep_failures, may_fail
+from thunder_torch import opaque_call, torch_language
+from thunder_torch.convert import proxy_of
+from thunder_torch.kernels import lacks_kernel
+from thunder_torch.unknown_gradients import rules_for_unknown_sizes
+from thunder_tracing.derivatives.backward_hooks import HookHandle, ModuleHooks, hook_tensor
+from thunder_tracing.derivatives.batch_levels import Batches
+from thunder_tracing.derivatives.custom_functions import CustomFunctions, rule_for_higher_derivatives
+from thunder_tracing.derivatives.inner_backward import inner_backward
+from thunder_tracing.derivatives.inner_gradients import autograd_grad, inner_gradients
+from thunder_tracing.derivatives.outside_hooks import nobody_changes_what_is_saved
+from thunder_tracing.external_state import ExternalState
+from thunder_tracing.one_way import TAGS, Check
+from thunder_tracing.outcome import Outcome
+from thunder_tracing.tensors.constants import Arrays
+from thunder_tracing.tensors.examples import Examples
+from thunder_tracing.tensors.histories import base_of, is_stale
+from thunder_tracing.tensors.known_values import KnownValues, Looks
+from thunder_tracing.tensors.layouts import Layouts
+from thunder_tracing.tensors.leaves import Leaves, leaf_for_nobody
+from thunder_tracing.tensors.levels import Levels
+from thunder_tracing.tensors.open_numbers import NumbersMet
+from thunder_tracing.tensors.overwrites import record_overwritten
+from thunder_tracing.tensors.shared_memory import SharedMemory
+from thunder_tracing.tensors.storage import own_storage
+from thunder_tracing.tensors.tensor_classes import asks_for_functions, check_tensor
+from thunder_tracing.tensors.traced_tensor import AcquisitionMode, TracedTensor
+from thunder_tracing.tensors.write_calls import WriteCalls
+
+T = torch.Tensor
+ARGS = Source(None, "root", "args")
+KWARGS = Source(None, "root", "kwargs")
+
+
+class Tracer(WriteCalls):
+    """Records a program, whose tensors of the outside world become inputs when they are met.
+
+    Args:
+        external: knows the world outside.
+        written: storages to which the program writes and which several inputs share.
+        replacements: which functions executors replace, by which operators.
+        symbolic: whether numbers among the inputs are left open.
+        opens: whether user code may get hold of numbers that only the run of the program tells.
+        looks: at what it may look of values that are computed of integers among the inputs, which are then guarded.
+    """
+
+    def __init__(
+        self,
+        external: ExternalState,
+        written: Collection[int] = (),
+        replacements: Mapping[Any, Symbol] = MappingProxyType({}),
+        symbolic: bool = False,
+        opens: bool = False,
+        looks: Looks = Looks.AT_NOTHING,
+    ) -> None:
+        super().__init__(Builder(language=torch_language), self.met, replacements)
+        self.builder.names.reserve(OWN_NAMES)
+        self.external = external
+        self.symbolic = symbolic
+        self.opens = opens or symbolic
+        self.met_numbers = False
+        self.numbers: list[NumberInput] = []
+        self.inputs: list[Input] = []
+        self.looks = looks
+        self.known = None if looks is Looks.AT_NOTHING else KnownValues(lambda: self.inputs)
+        self._tensors: dict[int, TracedTensor] = {}
+        examples = Examples(self.builder, self.inputs)
+        self.layouts = Layouts(self, examples)
+        self.custom_functions = CustomFunctions(self, self.interpreted)
+        self.levels = Levels(self, examples.rewritten)
+        self.batches = Batches(self)
+        self.shared = SharedMemory(self, written)
+        self._unseen: Input | None = None
+        self.leaves = Leaves(self)
+        self.arrays = Arrays(self)
+        self.spent: set[str] = set()
+        self.later: list[Effect] = []
+        """What is done when a call has computed everything: what it prints, and what it warns of."""
+
+    def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what a torch function does."""
+        for value in args:
+            if asks_for_functions(value):
+                with AcquisitionMode(self):  # which is not in force while it handles a function
+                    return self.interpreted(type(value).__torch_function__)(function, (type(value),), args, kwargs)
+        return super().__call__(function, args, kwargs)
+
+    def interpreted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``function`` such that what it does is seen when it is called from here."""
+        return function
+
+    # --- tensors ---------------------------------------------------------------------------------------------------
+
+    def input(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
+        """Take in a tensor of the outside world."""
+        known = self.known_input(tensor)
+        if known is not None:
+            self._require_same(known, source)
+            return known
+        with torch._C.DisableTorchFunction():
+            return self._new_input(tensor, source, slot)
+
+    def _new_input(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
+        if isinstance(tensor, TracedTensor):
+            return tensor
+        check_tensor(tensor, source)
+        traced = self.shared.new(tensor, source, slot)
+        self.take_in(tensor, traced)
+        return traced
+
+    def take_in(self, tensor: torch.Tensor, traced: TracedTensor) -> None:
+        """Let ``traced`` stand for a tensor of the outside world."""
+        self._tensors[id(tensor)] = traced
+        traced.__dict__.update(tensor.__dict__)
+
+    def known_input(self, tensor: torch.Tensor) -> TracedTensor | None:
+        """Return what stands for a tensor of the outside world, if that was read before."""
+        return self._tensors.get(id(tensor))
+
+    def met(self, tensor: torch.Tensor) -> TracedTensor | None:
+        """Return what stands for a tensor that user code got hold of; ``None`` if it reached it unseen."""
+        return self.known_input(tensor)
+
+    def root(self, tensor: torch.Tensor, source: Source, slot: tuple[Any, Any] | None) -> TracedTensor:
+        """Make a tensor of the outside world an input, with memory of its own."""
+        proxy = proxy_of(tensor, self.builder.names.take(_input_name(source)))
+        # what programs do may depend on strides, which are known of open sizes where all is laid out in order
+        dims = self.open_dimensions(tensor, source) if tensor.is_contiguous() else frozenset()
+        if dims:
+            self.numbers += opened(proxy, dims, self.builder.names.fresh, source)
+            self.external.require(ContiguousGuard(source), str(source), "contiguous")
+        traced = self.new_traced(proxy, type(tensor))
+        own_storage(traced, tensor)
+        traced._input = Input(proxy, source, slot, metadata_of(tensor, dims), tensor)
+        self.inputs.append(traced._input)
+        return traced
+
+    def open_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
+        """Return the dimensions of an input that are left open."""
+        return frozenset()
+
+    def within(self, given: Input, whole: Input) -> Input:
+        """Say of an input that it is a part of the memory that another covers."""
+        made = replace(given, memory=whole.proxy)
+        self.inputs[:] = [made if i is given else i for i in self.inputs]
+        return made
+
+    def number(self, value: Any, source: Source) -> NumberProxy:
+        """Take in a number of the outside world, and leave it open."""
+        proxy = number_proxy(value, self.builder.names.take(_input_name(source)))
+        self.numbers.append(NumberInput(proxy, source))
+        return proxy
+
+    def _require_same(self, known: TracedTensor, source: Source) -> None:
+        first = known.source
+        if str(first) != str(source):
+            self.external.require(SameTensorGuard(source, first), str(source), str(first), "same tensor")
+
+    def is_forgotten(self, tensor: TracedTensor) -> bool:
+        """Whether autograd, which writes the history of a view again, finds none of what it views.
+
+        So it is where that was written to and detached in place, or is a leaf and itself a view: autograd looks at what
+        that views.
+        """
+        if not is_stale(tensor):
+            return False
+        base = base_of(tensor)
+        if self.stages.was_detached(base):
+            return True
+        if base._leaf is not None:
+            return bool(base._leaf.is_view)
+        return base.given is not None and base.given.is_leaf and self.is_view(base)
+
+    def unconnected(self, value: TensorProxy) -> TensorProxy:
+        """Return ``value`` such that it requires grad, and its gradient goes nowhere."""
+        if self._unseen is None:
+            self._unseen = leaf_for_nobody(self.builder)
+            self.inputs.append(self._unseen)
+        return record_overwritten(self.builder, self._unseen.proxy, value, True)
+
+    def ask(self, tensor: TracedTensor, name: str, value: Any, call: bool = False) -> Any:
+        """Guard what PyTorch says of a tensor of the outside world, and return it."""
+        source = tensor.source
+        if source is not None:
+            said = Source(source, "attribute", name)
+            self.external.require(ValueGuard(Source(said, "call", ()) if call else said, value), str(source), name)
+        return value
+
+    def is_view(self, tensor: TracedTensor) -> bool:
+        """Whether autograd takes a tensor of the outside world for a view."""
+        given = tensor.given
+        return given is not None and bool(self.ask(tensor, "_is_view", given._is_view(), call=True))
+
+    def hand_out_number(self) -> None:
+        """Prepare for user code that holds a number which only the run of the program tells: begin again, if need be.
+
+        Raises:
+            NumbersMet: what user code does with such numbers is not looked after in this attempt.
+        """
+        if not self.opens:
+            self.met_numbers = True
+            raise NumbersMet
+
+    # --- derivatives -----------------------------------------------------------------------------------------------
+
+    def module_hooks(self, module: torch.nn.Module, after: Any, before: Any) -> ModuleHooks:
+        """Do what PyTorch's ``BackwardHook`` does for one call of a module with backward hooks."""
+        return ModuleHooks(self, self.custom_functions.rules, module, after, before)
+
+    def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> HookHandle:
+        """Do what ``Tensor.register_hook`` does."""
+        return hook_tensor(
+            self, self.custom_functions.rules, tensor, hook, lambda v: self.external.source_of(v) is not None
+        )
+
+    def autograd_grad(self, outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Do what ``torch.autograd.grad`` does where user code calls it."""
+        nobody_changes_what_is_saved(self)
+        return autograd_grad(self, outputs, inputs, *args, **kwargs)
+
+    def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> Any:
+        """Record gradients, asked for as of ``torch.autograd.grad``."""
+        if is_grads_batched:
+            return self.batches.gradients(*args, **kwargs)
+        self.changes += 1  # it depends on all that was recorded before
+        rules = self.custom_functions.rules
+        rule_of = rules_for_unknown_sizes(
+            self.builder.bound_symbols, lambda bound: rule_for_higher_derivatives(rules, bound)
+        )
+        return inner_gradients(self, rule_of, *args, **kwargs)
+
+    def inner_backward(self, *args: Any, **kwargs: Any) -> None:
+        """Do what ``torch.autograd.backward`` does."""
+        if self.levels.stack:
+            raise AcquisitionError("backward() inside of a function that torch.func transforms is not supported")
+        self.changes += 1
+        nobody_changes_what_is_saved(self)
+        inner_backward(self, *args, **kwargs)
+
+    def from_outside(self) -> list[TracedTensor]:
+        """Return what stands for tensors of the outside world."""
+        return [*self._tensors.values(), *self.shared.wholes()]
+
+    def expect(self, value: Any, truth: bool) -> bool:
+        """Let the program check the truth of a value; return whether it can, where the value is used."""
+        if self.levels.stack:
+            return False
+        with torch._C.DisableTorchFunction(), self.builder.tagged(*TAGS):
+            opaque_call(Check(truth), self.value(value) if isinstance(value, TracedTensor) else value)
+        return True
+
+    # --- what it came to -------------------------------------------------------------------------------------------
+
+    def finish(self, result: Any) -> tuple[Trace, Outcome]:
+        """Return the computation, and what the program leaves behind, when user code has returned ``result``."""
+        outcome = Outcome(self, result)
+        self.levels.check(outcome.proxies)
+        return self.computation(outcome.proxies), outcome
+
+    def computation(self, outputs: Collection[Any]) -> Trace:
+        """Return what was recorded, as a trace that computes ``outputs``, but for those that are inputs."""
+        inputs = (*[i.proxy for i in self.inputs], *[n.proxy for n in self.numbers])
+        names = {p.name for p in inputs}
+        computation = Trace(
+            "computation",
+            inputs,
+            tuple(self.builder.bound_symbols),
+            tuple([p for p in outputs if p.name not in names]),
+            tuple(self.builder.constraints),
+        )
+        return keep_failures(computation, lambda bound: may_fail(bound) or lacks_kernel(bound))
+
+    def let_go(self) -> None:
+        """Keep nothing of the outside world alive any more."""
+        for traced in self._tensors.values():
+            traced.__dict__.pop("_input", None)
+        self._tensors.clear()
+        self.inputs.clear()
+
+
+def _input_name(source: Source) -> str:
+    steps = []
+    here: Source | None = source
+    while here is not None and here.base is not None:
+        if here.key not in ("_parameters", "_buffers", "_modules", "__dict__"):
+            steps.append("of_tensor" if isinstance(here.key, torch.Tensor) else str(here.key))
+        here = here.base
+    if here is ARGS and len(steps) == 1:
+        return f"a{steps[0]}"
+    return "_".join(reversed(steps)) or str(source.key)
