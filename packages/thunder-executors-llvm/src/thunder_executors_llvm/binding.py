@@ -1,0 +1,137 @@
+"""The one module that speaks to llvmlite: from the text of a module to the addresses of its functions."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+try:
+    import llvmlite  # type: ignore[import-untyped]
+    import llvmlite.binding as llvm  # type: ignore[import-untyped]
+
+    IMPORT_ERROR = ""
+except (ImportError, OSError) as error:  # absent, or its library does not load here
+    IMPORT_ERROR = f"llvmlite cannot be imported: {error}"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What code is generated for.
+
+    Args:
+        triple: as LLVM names the platform.
+        cpu: as LLVM names it.
+        features: what instructions there are, ``"+avx2,-avx512f"``.
+    """
+
+    triple: str
+    cpu: str
+    features: str
+
+    @property
+    def has(self) -> frozenset[str]:
+        """The features that are there."""
+        return frozenset([f[1:] for f in self.features.split(",") if f.startswith("+")])
+
+
+@cache
+def host() -> Machine:
+    """Return the machine that this process runs on."""
+    _start()
+    features = llvm.get_host_cpu_features()
+    return Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten())
+
+
+def versions() -> str:
+    """Return the versions of llvmlite and LLVM, which compiled code depends on."""
+    return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+
+
+@cache
+def _start() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@cache
+def _target_machine(machine: Machine) -> Any:
+    _start()
+    target = llvm.Target.from_triple(machine.triple)
+    return target.create_target_machine(cpu=machine.cpu, features=machine.features, opt=2, reloc="pic")
+
+
+_LOCK = threading.Lock()
+"""LLVM's objects here are shared by all threads; compiling takes turns."""
+
+
+def compile_object(text: str, machine: Machine) -> bytes:
+    """Compile the text of a module to an object file.
+
+    Args:
+        text: LLVM's textual form.
+        machine: what it shall run on.
+
+    Raises:
+        RuntimeError: LLVM does not accept the text; the message says where.
+    """
+    with _LOCK:
+        target = _target_machine(machine)
+        module = llvm.parse_assembly(text)
+        module.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = False
+        options.loop_unrolling = False
+        builder = llvm.create_pass_builder(target, options)
+        builder.getModulePassManager().run(module, builder)
+        made: bytes = target.emit_object(module)
+        return made
+
+
+def assembly_of(text: str, machine: Machine) -> str:
+    """Return the assembly that the text of a module becomes, for readers."""
+    with _LOCK:
+        module = llvm.parse_assembly(text)
+        return str(_target_machine(machine).emit_assembly(module))
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Functions in memory; they stay as long as this does.
+
+    Args:
+        addresses: of the functions, by name.
+        tracker: what LLVM holds them by.
+    """
+
+    addresses: Mapping[str, int]
+    tracker: Any = field(repr=False)
+
+
+_numbers = itertools.count()
+
+
+@cache
+def _jit() -> Any:
+    return llvm.create_lljit_compiler(_target_machine(host()))
+
+
+def load_object(image: bytes, exports: Sequence[str], imports: Mapping[str, int]) -> Loaded:
+    """Bring an object file into memory.
+
+    Args:
+        image: what :func:`compile_object` returned.
+        exports: the functions that are wanted.
+        imports: addresses of those that it calls.
+    """
+    with _LOCK:
+        builder = llvm.JITLibraryBuilder().add_object_img(image)
+        for name in exports:
+            builder.export_symbol(name)
+        for name, address in imports.items():
+            builder.import_symbol(name, address)
+        tracker = builder.link(_jit(), f"library{next(_numbers)}")
+    return Loaded({name: tracker[name] for name in exports}, tracker)

@@ -1,0 +1,66 @@
+"""The executor: what it takes, and what it makes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thunder_executors import Declined, FusionExecutor, Region, to_callable
+from thunder_executors_llvm import binding, support
+from thunder_executors_llvm._version import __version__
+from thunder_executors_llvm.disk import Disk, default_folder
+from thunder_executors_llvm.kernels import Kernels
+from thunder_executors_llvm.layouts import keeps_rows
+from thunder_executors_llvm.runner import Runner
+from thunder_executors_llvm.selection import why_not, worth
+from thunder_executors_llvm.target import here
+from thunder_ir import BoundSymbol, Proxy
+from thunder_ir.passes import expand
+from thunder_loops import CannotLower, lower, parts_of
+
+
+def missing() -> str | None:
+    """Why this executor cannot run here, or ``None``."""
+    return binding.IMPORT_ERROR or support.missing()
+
+
+class LlvmExecutor(FusionExecutor):
+    """Runs regions as kernels compiled by LLVM.
+
+    Args:
+        kernels: where compiled ones are kept.
+    """
+
+    def __init__(self, kernels: Kernels, **options: Any) -> None:
+        super().__init__(
+            "llvm", version=__version__, missing=missing, install="pip install llvmlite", checks=False, **options
+        )
+        self.kernels = kernels
+
+    def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
+        reason = why_not(bound, here())
+        return True if reason is None else Declined(reason)
+
+    def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
+        parts = parts_of(region)
+        if not parts.outputs or not worth(parts):
+            return None
+        inner = Region(parts.inside, _inputs(parts.inside), parts.outputs)
+        try:
+            runner = self.runner(inner, name)
+        except CannotLower:  # the calls can be in kernels one by one, and not together
+            return None
+        return [self.fused(inner, name, runner), *parts.views]
+
+    def runner(self, region: Region, name: str) -> Runner:
+        """Return what runs a region, whatever that is worth."""
+        trace = expand(region.trace(name))
+        return Runner(lower(trace), to_callable(region.trace(name), []), keeps_rows(trace), self.kernels, here())
+
+
+def _inputs(bounds: tuple[BoundSymbol, ...]) -> tuple[Proxy, ...]:
+    made = {p.name for b in bounds for p in b.outputs}
+    return tuple({p.name: p for b in bounds for p in b.inputs if p.name not in made}.values())
+
+
+_FOLDER = default_folder()
+executor = LlvmExecutor(Kernels(Disk(_FOLDER) if _FOLDER is not None else None), default=False, priority=10)

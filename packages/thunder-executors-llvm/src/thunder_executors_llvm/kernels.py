@@ -1,0 +1,47 @@
+"""Kernels in memory: one per plan and process, whoever asks for it; and on disk, for processes to come."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from thunder_executors_llvm.binding import Loaded, compile_object, load_object, versions
+from thunder_executors_llvm.disk import Disk, key_of
+from thunder_executors_llvm.render import NAME, Rendered, render
+from thunder_executors_llvm.target import Target
+from thunder_loops import LoopPlan
+
+
+@dataclass(slots=True)
+class Kernels:
+    """The kernels that were compiled; safe under threads.
+
+    Args:
+        disk: where object code is kept; ``None``: nowhere.
+        loaded: by plan and target.
+    """
+
+    disk: Disk | None = None
+    loaded: dict[tuple[LoopPlan, Target], Loaded] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def address(self, plan: LoopPlan, target: Target) -> int:
+        """Return where the kernel of a plan is, compiled now if it is new."""
+        key = (plan, target)
+        found = self.loaded.get(key)
+        if found is None:
+            with self._lock:
+                found = self.loaded.get(key)
+                if found is None:
+                    found = self.loaded[key] = self._load(render(plan, target), target)
+        return found.addresses[NAME]
+
+    def _load(self, rendered: Rendered, target: Target) -> Loaded:
+        machine = target.machine
+        key = key_of(rendered.text, versions(), machine.triple, machine.cpu, machine.features)
+        image = self.disk.read(key) if self.disk is not None else None
+        if image is None:
+            image = compile_object(rendered.text, machine)
+            if self.disk is not None:
+                self.disk.write(key, image)
+        return load_object(image, [NAME], rendered.imports)

@@ -1,0 +1,42 @@
+"""How the outputs of a region lie in memory: as eager PyTorch would have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from thunder_ir import OpTags, Trace
+from thunder_loops import row_major_strides
+
+REORDERS = frozenset({"transpose", "stride_order", "flip"})
+"""Prims whose results lie in another order than rows; what is computed of them follows."""
+
+
+def keeps_rows(region: Trace) -> bool:
+    """Whether outputs are dense and row by row where all inputs are.
+
+    Args:
+        region: in prims.
+    """
+    return all([b.symbol.name not in REORDERS or OpTags.ELEMENTWISE in b.symbol.tags for b in region.bound_symbols])
+
+
+def output_strides(
+    keeps: bool, inputs: Sequence[Any], shapes: Sequence[tuple[int, ...]], eager: Callable[..., Any]
+) -> list[tuple[int, ...]]:
+    """Return the strides of outputs.
+
+    Args:
+        keeps: what :func:`keeps_rows` says.
+        inputs: tensors and numbers.
+        shapes: of the outputs.
+        eager: computes the outputs by PyTorch; it is run on tensors without data.
+    """
+    if keeps and all([t.is_contiguous() for t in inputs if isinstance(t, torch.Tensor)]):
+        return [row_major_strides(shape) for shape in shapes]
+    with FakeTensorMode() as mode:
+        fakes = [mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in inputs]
+        return [tuple(t.stride()) for t in eager(*fakes)]

@@ -1,0 +1,172 @@
+"""Running a region: memory for its outputs, and its kernels on that of its inputs."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from thunder_executors_llvm.kernels import Kernels
+from thunder_executors_llvm.layouts import output_strides
+from thunder_executors_llvm.support import launcher
+from thunder_executors_llvm.target import Target
+from thunder_ir import dtypes
+from thunder_loops import GRAIN, Buffer, Launch, LoopPlan, LoopProgram, Schedule, row_major_strides, schedule
+from thunder_torch.convert import to_torch_dtype
+
+PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
+"""Classes of tensors that are nothing but memory."""
+
+REMEMBERED = 256
+"""Layouts of inputs for which a region knows how to run; beyond, those seen first are forgotten."""
+
+_CODES = {dtypes.bool8: "b", dtypes.int64: "q", dtypes.float64: "d"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kernel of a prepared call.
+
+    Args:
+        kernel: its address.
+        buffers: positions of its buffers among those of the program.
+        numbers: what it is told besides.
+        address: of these.
+        tasks, elements: how much there is to do.
+    """
+
+    kernel: int
+    buffers: tuple[int, ...]
+    numbers: array[int]
+    address: int
+    tasks: int
+    elements: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """How a region runs on inputs that lie in memory in a certain way.
+
+    Args:
+        made: shape, strides and dtype of each output and temporary.
+        steps: in order.
+        schedule: what the steps were made of, for readers.
+    """
+
+    made: tuple[tuple[tuple[int, ...], tuple[int, ...], torch.dtype], ...]
+    steps: tuple[Step, ...]
+    schedule: Schedule = field(repr=False)
+
+
+class Runner:
+    """Runs a region.
+
+    Args:
+        program: its loop nests.
+        eager: computes its outputs by PyTorch, for tensors that are more than memory.
+        keeps_rows: see :func:`keeps_rows`.
+        kernels: where compiled ones are kept.
+        target: what they are compiled for.
+    """
+
+    def __init__(
+        self, program: LoopProgram, eager: Callable[..., Any], keeps_rows: bool, kernels: Kernels, target: Target
+    ) -> None:
+        self.program = program
+        self.eager = eager
+        self.keeps_rows = keeps_rows
+        self.kernels = kernels
+        self.target = target
+        self.prepared: dict[Any, Prepared] = {}
+        self.reduces = any([nest.reduced for nest in program.nests])
+        self.__name__ = program.name
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """Return the outputs."""
+        signature: list[Any] = []
+        addresses: list[int] = []
+        held: list[Any] = []
+        for value, buffer in zip(inputs, self.program.inputs, strict=True):
+            if buffer.is_number:
+                number = array(_CODES[buffer.dtype], [value])
+                held.append(number)
+                addresses.append(number.buffer_info()[0])
+            elif value.__class__ not in PLAIN or value.is_neg():
+                made: tuple[Any, ...] = self.eager(*inputs)
+                return made
+            else:
+                signature.append(value.shape)
+                signature.append(value.stride())
+                addresses.append(value.data_ptr())
+        key = tuple(signature)
+        prepared = self.prepared.get(key)
+        if prepared is None:
+            if self.reduces and any(
+                [0 in part for part in key[::2]]
+            ):  # before a loop that is empty nothing may be read
+                return tuple(self.eager(*inputs))
+            prepared = self.prepare(key, inputs)
+        outputs = [torch.empty_strided(shape, strides, dtype=dtype) for shape, strides, dtype in prepared.made]
+        addresses += [t.data_ptr() for t in outputs]
+        self.run(prepared, addresses)
+        return tuple(outputs[: len(self.program.outputs)])
+
+    def run(self, prepared: Prepared, addresses: list[int]) -> None:
+        """Run the kernels on buffers at these addresses."""
+        launch = launcher()
+        available = torch.get_num_threads()
+        for step in prepared.steps:
+            threads = min(available, step.tasks, 1 + step.elements // GRAIN)
+            pointers = array("q", [addresses[b] for b in step.buffers])
+            launch(step.kernel, pointers.buffer_info()[0], step.address, step.tasks, threads)
+
+    def prepare(self, key: Any, inputs: tuple[Any, ...]) -> Prepared:
+        """Plan, compile what is new, and remember how inputs that lie like these are run."""
+        program = self.program
+        sizes = self.sizes(inputs)
+        strides = {b.name: tuple(t.stride()) for b, t in zip(program.inputs, inputs, strict=True) if not b.is_number}
+        strides |= {b.name: () for b in program.inputs if b.is_number}
+        shapes = {b.name: shape_of(b, sizes) for b in (*program.outputs, *program.temporaries)}
+        wanted = output_strides(self.keeps_rows, inputs, [shapes[b.name] for b in program.outputs], self.eager)
+        strides |= {b.name: s for b, s in zip(program.outputs, wanted, strict=True)}
+        strides |= {b.name: row_major_strides(shapes[b.name]) for b in program.temporaries}
+        found = schedule(program, sizes, strides)
+        shapes |= {b.name: shape_of(b, sizes) for b in found.partial}
+        strides |= {b.name: row_major_strides(shapes[b.name]) for b in found.partial}
+        between = (*program.temporaries, *found.partial)
+        order = {b.name: n for n, b in enumerate((*program.inputs, *program.outputs, *between))}
+        steps = [self.step(made, launch, order) for made, launch in found.steps if launch.tasks]
+        made = tuple([(shapes[b.name], strides[b.name], to_torch_dtype(b.dtype)) for b in (*program.outputs, *between)])
+        prepared = Prepared(made, tuple(steps), found)
+        if len(self.prepared) >= REMEMBERED:
+            self.prepared.pop(next(iter(self.prepared)), None)
+        self.prepared[key] = prepared
+        return prepared
+
+    def step(self, made: LoopPlan, launch: Launch, order: dict[str, int]) -> Step:
+        """Return the step that runs a plan."""
+        numbers = array("q", [*launch.sizes, launch.block, *[n for walk in launch.walks for n in walk]])
+        return Step(
+            self.kernels.address(made, self.target),
+            tuple([order[name] for name in launch.buffers]),
+            numbers,
+            numbers.buffer_info()[0],
+            launch.tasks,
+            launch.elements,
+        )
+
+    def sizes(self, inputs: tuple[Any, ...]) -> dict[str, int]:
+        """Return the open sizes, as inputs tell them."""
+        found: dict[str, int] = {}
+        for buffer, value in zip(self.program.inputs, inputs, strict=True):
+            if not buffer.is_number:
+                found.update({n: s for n, s in zip(buffer.shape, value.shape, strict=True) if isinstance(n, str)})
+        return found
+
+
+def shape_of(buffer: Buffer, sizes: dict[str, int]) -> tuple[int, ...]:
+    """Return the shape of a buffer, open sizes known."""
+    return tuple([sizes[n] if isinstance(n, str) else n for n in buffer.shape])

@@ -1,0 +1,128 @@
+"""Reductions, with what stands before and after them, give what PyTorch gives, and are no further from the truth."""
+
+import pytest
+import torch
+
+import thunder_prims as prims
+from thunder_executors import Region, transform_for_execution
+from thunder_executors_llvm import executor
+from thunder_ir import trace_of
+from thunder_torch import proxy_of
+
+pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
+
+SHAPES = [(1, 1), (4, 6), (1, 50), (50, 1), (37, 53), (3, 20000), (5000, 7), (300, 257)]
+
+
+def run(program, *tensors):
+    """Run all of a program in kernels, whatever that is worth."""
+    trace = trace_of(program, *[proxy_of(t, "") for t in tensors])
+    region = Region(trace.bound_symbols, trace.inputs, tuple(trace.outputs))
+    return executor.runner(region, "alone")(*tensors)
+
+
+def along(result, x, dim):
+    return prims.broadcast_in_dim(result, x.shape, (1 - dim,))
+
+
+def softmax(x, dim):
+    e = prims.exp(prims.sub(x, along(prims.amax(x, (dim,)), x, dim)))
+    return prims.div(e, along(prims.sum(e, (dim,)), x, dim))
+
+
+def normalised(x, dim):
+    variance, mean = prims.var_mean(x, (dim,), 0)
+    scale = prims.rsqrt(prims.add(variance, 1e-5))
+    return prims.mul(prims.sub(x, along(mean, x, dim)), along(scale, x, dim)), mean, scale
+
+
+def every_reduction(x, dim):
+    several = (0, 1) if dim is None else (dim,)
+    results = [f(x, several) for f in (prims.sum, prims.amax, prims.amin)]
+    return (*results, prims.argmax(x, dim), prims.argmin(x, dim))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("turned", [False, True], ids=["rows", "columns"])
+def test_softmax_and_normalisation_are_as_near_to_the_truth_as_eagers(shape, dtype, dim, turned):
+    x = torch.randn(shape).to(dtype)
+    x = x.t().contiguous().t() if turned else x
+    truth = x.double()
+    scale = {torch.bfloat16: 2.0**-8, torch.float64: 2.0**-48}.get(dtype, 2.0**-23)
+    (got,) = run(lambda a: (softmax(a, dim),), x)
+    torch.testing.assert_close(got.double(), torch.softmax(truth, dim), rtol=16 * scale, atol=scale)
+    centred, mean, rstd = run(lambda a: normalised(a, dim), x)
+    v, m = torch.var_mean(truth, dim, correction=0)
+    torch.testing.assert_close(mean.double(), m, rtol=4 * scale, atol=4 * scale)
+    if x.shape[dim] > 1:
+        torch.testing.assert_close(rstd.double(), torch.rsqrt(v + 1e-5), rtol=8 * scale, atol=8 * scale)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_extrema_and_their_places_are_those_of_eager_ties_and_nan_included(shape, dim):
+    x = torch.randint(-3, 4, shape).float()
+    for values in (x, torch.where(x == 2, torch.nan, x), torch.full(shape, -torch.inf), x.int(), x.to(torch.uint8)):
+        total, most, least, first, last = run(lambda a: every_reduction(a, dim), values)
+        dims = (0, 1) if dim is None else dim
+        torch.testing.assert_close(most, values.amax(dims), equal_nan=True, rtol=0, atol=0)
+        torch.testing.assert_close(least, values.amin(dims), equal_nan=True, rtol=0, atol=0)
+        torch.testing.assert_close(total, values.sum(dims, dtype=values.dtype), equal_nan=True)
+        assert torch.equal(first, values.argmax(dim)) and torch.equal(last, values.argmin(dim))
+
+
+def test_sums_are_nearer_to_the_truth_than_eagers():
+    x = torch.randn(64, 40_001) * 100
+    (got,) = run(lambda a: (prims.sum(a, (1,)),), x)
+    truth = x.double().sum(1)
+    assert (got - truth).abs().max() <= (x.sum(1) - truth).abs().max()
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 2), (0, 1, 2), (1, 2)], ids=str)
+def test_sums_along_any_dimensions(dims):
+    x = torch.randn(6, 35, 20)
+    for laid in (x, x.permute(2, 0, 1).contiguous().permute(1, 2, 0), x[:, ::2]):
+        total, spread = run(lambda a: (prims.sum(a, dims), prims.std(a, dims, 1)), laid)
+        torch.testing.assert_close(total, laid.double().sum(dims).float(), rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(spread, laid.double().std(dims).float(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(5,), (33,), (3, 5), (64, 1000), (2000, 40)], ids=str)
+@pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)], ids=str)
+def test_results_repeated_along_what_was_reduced_are_written_everywhere(shape, dims):
+    x = torch.randn(shape)
+    dims = tuple([d for d in dims if d < x.ndim]) or (0,)
+    rest = tuple([d for d in range(x.ndim) if d not in dims])
+    program = lambda a: (prims.broadcast_in_dim(prims.neg(prims.amax(a, dims)), a.shape, rest), prims.amin(a, dims))  # noqa: E731
+    repeated, least = run(program, x)
+    assert torch.equal(repeated, (-x.amax(dims, keepdim=True)).expand(shape)) and torch.equal(least, x.amin(dims))
+
+
+def test_reductions_of_nothing_are_those_of_eager():
+    x = torch.randn(3, 0)
+    (got,) = run(lambda a: (prims.add(prims.sum(a, (1,)), 1),), x)
+    assert torch.equal(got, x.sum(1) + 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_sums_are_the_same_for_every_number_of_threads(threads):
+    torch.manual_seed(0)
+    x = torch.randn(1_000_003)
+    expected = run(lambda a: (prims.sum(a, (0,)), prims.sum(prims.exp(a), (0,))), x)
+    had = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        got = run(lambda a: (prims.sum(a, (0,)), prims.sum(prims.exp(a), (0,))), x)
+    finally:
+        torch.set_num_threads(had)
+    assert [t.item() for t in got] == [t.item() for t in expected]
+
+
+def test_what_is_around_a_reduction_is_in_its_kernel():
+    x = torch.randn(8, 40)
+    trace = trace_of(lambda a: softmax(prims.mul(a, 0.5), 1), proxy_of(x, ""))
+    made = transform_for_execution(trace, [executor])
+    assert [b.symbol.name for b in made.bound_symbols if b.symbol.executor is executor] == ["llvm_0"]
+    torch.testing.assert_close(made.python_callable()(x), torch.softmax(x * 0.5, 1))

@@ -1,0 +1,184 @@
+"""Regions compiled by LLVM give what eager PyTorch gives."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+import thunder_prims as prims
+from thunder_executors import Region, transform_for_execution
+from thunder_executors_llvm import executor
+from thunder_ir import Builder, TensorProxy, Trace, devices, dtypes, number_proxy, recording, trace_of
+from thunder_loops import lowering
+from thunder_testing import check_conformance, run_reference, sampled_symbols
+from thunder_torch import proxy_of
+
+pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
+
+
+def compiled(program, *tensors):
+    """Return a program compiled for tensors like these, all of it in one kernel call."""
+    trace = trace_of(program, *[proxy_of(t, "") for t in tensors])
+    made = transform_for_execution(trace, [executor])
+    assert any(b.symbol.executor is executor for b in made.bound_symbols), f"no kernel was made:\n{made}"
+    return made.python_callable()
+
+
+def alone(trace):
+    """Return what runs all of a program in kernels, whatever that is worth; ``None`` if they cannot."""
+    if not all([executor.can_fuse(bound) for bound in trace.bound_symbols]):
+        return None
+    return executor.runner(Region(trace.bound_symbols, trace.inputs, tuple(trace.outputs)), "alone")
+
+
+@pytest.mark.parametrize("symbol", [s for s in sampled_symbols() if s in lowering], ids=lambda s: s.id)
+def test_kernels_compute_what_prims_mean(symbol):
+    made = []
+
+    def compile(trace):
+        run = alone(trace)
+        if run is None:
+            return lambda *arrays: run_reference(trace, *[a.numpy() for a in arrays])
+        made.append(run)
+        many = isinstance(trace.output, (tuple, list))
+        return lambda *tensors: run(*tensors) if many else run(*tensors)[0]
+
+    check_conformance(symbol, compile, lambda array: torch.from_numpy(array.copy()), np.asarray)
+    assert made, f"{symbol.id} is never in a kernel"
+
+
+def gated(x, y):
+    z = prims.mul(prims.tanh(prims.add(x, y)), x)
+    return prims.where(prims.gt(z, 0), z, prims.mul(z, 0.1)), prims.neg(z)
+
+
+def gated_in_torch(x, y):
+    z = torch.tanh(x + y) * x
+    return torch.where(z > 0, z, z * 0.1), -z
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0), (17,), (5, 33), (2, 1, 3, 4), (100, 1000)], ids=str)
+def test_pointwise_regions_give_what_eager_gives(dtype, shape):
+    x, y = torch.randn(shape).to(dtype), torch.randn(shape).to(dtype)
+    for got, expected in zip(compiled(gated, x, y)(x, y), gated_in_torch(x, y), strict=True):
+        torch.testing.assert_close(got, expected, check_stride=True)
+
+
+LAYOUTS = {
+    "rows": lambda t: t,
+    "columns": lambda t: t.t().contiguous().t(),
+    "every second": lambda t: torch.repeat_interleave(t, 2, 1)[:, ::2],
+    "offset": lambda t: torch.cat([t[:1], t])[1:],
+    "repeated": lambda t: t[:1].expand(t.shape),
+    "one column repeated": lambda t: t[:, :1].expand(t.shape),
+}
+
+
+@pytest.mark.parametrize("layouts", [*itertools.product(LAYOUTS, LAYOUTS)], ids=" and ".join)
+def test_one_compiled_region_serves_all_layouts_and_answers_in_eagers(layouts):
+    x, y = (torch.randn(7, 21) for _ in range(2))
+    run = compiled(gated, x, y)
+    run(x, y)
+    x, y = (LAYOUTS[name](t) for name, t in zip(layouts, (x, y), strict=True))
+    for got, expected in zip(run(x, y), gated_in_torch(x, y), strict=True):
+        torch.testing.assert_close(got, expected, check_stride=True)
+
+
+def test_equal_structures_share_a_kernel_whatever_their_sizes():
+    x = torch.randn(6, 50)
+    compiled(gated, x, x.clone())(x, x)
+    before = len(executor.kernels.loaded)
+    y = torch.randn(31, 4)
+    compiled(gated, y, y.clone())(y, y)
+    assert len(executor.kernels.loaded) == before
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_the_number_of_threads_changes_no_bit(threads):
+    x, y = torch.randn(400, 1000), torch.randn(400, 1000)
+    run = compiled(gated, x, y)
+    expected = run(x, y)
+    had = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        got = run(x, y)
+    finally:
+        torch.set_num_threads(had)
+    assert all([torch.equal(g, e) for g, e in zip(got, expected, strict=True)])
+
+
+def test_denormals_survive():
+    x = torch.full((40,), 1e-42)
+    assert torch.equal(compiled(lambda a: prims.neg(prims.mul(a, 0.5)), x)(x), -(x * 0.5))
+
+
+def test_views_that_leave_a_region_are_left_to_pytorch():
+    def program(x):
+        y = prims.exp(prims.neg(x))
+        return prims.transpose(y, (1, 0)), y
+
+    x = torch.randn(3, 4)
+    turned, straight = compiled(program, x)(x)
+    assert turned.data_ptr() == straight.data_ptr()
+
+
+def test_integers_are_divided_by_what_may_be_0_in_pytorch_alone():
+    x, y = torch.arange(4), torch.tensor([1, 2, 0, 1])
+    trace = trace_of(lambda a, b: prims.neg(prims.neg(prims.floor_divide(a, b))), proxy_of(x, ""), proxy_of(y, ""))
+    run = transform_for_execution(trace, [executor]).python_callable()
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        run(x, y)
+
+
+@pytest.mark.parametrize("divisor", [1, 3, -1, -3, 7])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.int64], ids=str)
+def test_integers_divided_by_numbers_round_as_in_eager(divisor, dtype):
+    if dtype is torch.uint8 and divisor < 0:
+        pytest.skip("a negative number does not fit uint8")
+    x = torch.tensor([-128, -7, -3, -1, 0, 1, 2, 3, 127], dtype=torch.int64).to(dtype)
+
+    def program(a):
+        return prims.floor_divide(a, divisor), prims.remainder(a, divisor), prims.fmod(a, divisor)
+
+    expected = (torch.div(x, divisor, rounding_mode="floor"), torch.remainder(x, divisor), torch.fmod(x, divisor))
+    for got, e in zip(compiled(program, x)(x), expected, strict=True):
+        assert torch.equal(got, e)
+
+
+def test_traces_say_what_is_in_a_kernel():
+    x = torch.randn(3)
+    trace = trace_of(lambda a: prims.exp(prims.neg(a)), proxy_of(x, ""))
+    made = transform_for_execution(trace, [executor])
+    (call,) = [b for b in made.bound_symbols if b.symbol.executor is executor]
+    assert isinstance(made, Trace) and [b.symbol.name for b in call.subsymbols] == ["neg", "exp"]
+
+
+def test_one_kernel_serves_sizes_that_are_open():
+    n, m = number_proxy(4, "n"), number_proxy(6, "m")
+    x = TensorProxy((n, m), name="x")
+
+    def program(a):
+        return prims.exp(prims.neg(a)), prims.sum(prims.exp(a), (1,))
+
+    builder = Builder()
+    builder.names.reserve(["x", "n", "m"])
+    with recording(builder):
+        outputs = program(x)
+    region = Region(tuple(builder.bound_symbols), (x,), outputs)
+    runner = executor.runner(region, "open")
+    before = None
+    for shape in ((4, 6), (9, 40), (33, 100)):
+        a = torch.randn(shape)
+        torch.testing.assert_close(runner(a), (torch.exp(-a), torch.exp(a).sum(1)))
+        before = before or len(executor.kernels.loaded)
+        assert len(executor.kernels.loaded) == before
+
+
+def test_a_size_that_no_input_tells_is_left_to_others():
+    n = number_proxy(4, "n")
+    builder = Builder()
+    with recording(builder):
+        prims.full((n,), 1.0, dtypes.float32, devices.cpu)
+    assert "no input tells the size n" in executor.can_fuse(builder.bound_symbols[0]).reason

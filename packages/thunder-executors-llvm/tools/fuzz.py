@@ -1,0 +1,31 @@
+"""Compare random programs in kernels with PyTorch call by call.
+
+python packages/thunder-executors-llvm/tools/fuzz.py [number of programs] [first seed]
+"""
+
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from random_programs import case, check  # noqa: E402  (which lies beside the tests)
+
+
+def main() -> int:
+    """Run the programs; report those that differ."""
+    count, first = (int(word) for word in [*sys.argv[1:], *["1000", "0"][len(sys.argv) - 1 :]])
+    start, taken, wrong = time.perf_counter(), 0, []
+    for seed in range(first, first + count):
+        try:
+            taken += check(case(seed))
+        except AssertionError as error:  # told at the end, too
+            wrong.append(seed)
+            print(error, flush=True)
+    seconds = time.perf_counter() - start
+    print(f"{count} programs, {taken} of them all in kernels, {len(wrong)} wrong, in {seconds:.0f} s: {wrong}")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
