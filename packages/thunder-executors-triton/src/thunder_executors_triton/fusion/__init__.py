@@ -1,0 +1,1 @@
+"""Regions of programs as Triton kernels: loop nests of thunder-loops, rendered as text."""

@@ -1,0 +1,115 @@
+"""Running a region: its kernels one after the other, on the tensors of a call."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from thunder_executors_triton.fusion import mathematics
+from thunder_executors_triton.fusion.render import Kernel
+from thunder_executors_triton.kernels.launch import block_of, warps_of
+from thunder_loops import Axis, Buffer, LoopProgram
+from thunder_torch.convert import to_torch_dtype
+
+BLOCK = 1024
+LONGEST = 16_384  # elements of a row that a program holds in registers
+_NUMBERS = itertools.count()
+
+
+def compiled(kernel: Kernel) -> Any:
+    """Return the kernel as Triton's function; its text is where Triton looks for it."""
+    filename = f"<thunder triton {kernel.name} {next(_NUMBERS)}>"
+    linecache.cache[filename] = (len(kernel.text), None, kernel.text.splitlines(keepends=True), filename)
+    functions = {
+        name: getattr(mathematics, name) for name in ("first_greatest", "greatest", "quotient", "root", "tangent")
+    }
+    scope: dict[str, Any] = {"triton": triton, "tl": tl, "__name__": "thunder.generated", **functions}
+    exec(compile(kernel.text, filename, "exec"), scope)
+    return scope[kernel.name]
+
+
+class Runner:
+    """Runs a region.
+
+    Args:
+        program: its loop nests.
+        kernels: one for each nest.
+        eager: computes the outputs by PyTorch: what is too long for a row, or empty, and how outputs lie in memory.
+    """
+
+    def __init__(self, program: LoopProgram, kernels: Sequence[Kernel], eager: Callable[..., Any]) -> None:
+        self.program = program
+        self.kernels = [(kernel, compiled(kernel)) for kernel in kernels]
+        self.eager = eager
+        self.strides: dict[Any, list[tuple[int, ...]]] = {}
+        self.__name__ = program.name
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """Return the outputs."""
+        sizes = self.sizes(inputs)
+        if any(not 0 < extent(kernel.reduced, sizes) <= LONGEST for kernel, _ in self.kernels if kernel.reduced):
+            return tuple(self.eager(*inputs))
+        device = next(t.device for t in inputs if isinstance(t, torch.Tensor))
+        values = dict(zip([b.name for b in self.program.inputs], inputs, strict=True))
+        for buffer, strides in zip(self.program.outputs, self.output_strides(inputs), strict=True):
+            values[buffer.name] = torch.empty_strided(
+                shape_of(buffer, sizes), strides, dtype=to_torch_dtype(buffer.dtype), device=device
+            )
+        for buffer in self.program.temporaries:
+            values[buffer.name] = torch.empty(
+                shape_of(buffer, sizes), dtype=to_torch_dtype(buffer.dtype), device=device
+            )
+        for kernel, function in self.kernels:
+            launch(kernel, function, values, sizes)
+        return tuple([values[b.name] for b in self.program.outputs])
+
+    def output_strides(self, inputs: tuple[Any, ...]) -> list[tuple[int, ...]]:
+        """Return how the outputs lie in memory: as PyTorch has them for inputs that lie like these."""
+        key = tuple([(t.shape, t.stride()) if isinstance(t, torch.Tensor) else None for t in inputs])
+        found = self.strides.get(key)
+        if found is None:
+            fakes = [t.to("meta") if isinstance(t, torch.Tensor) else t for t in inputs]
+            found = self.strides[key] = [tuple(t.stride()) for t in self.eager(*fakes)]
+        return found
+
+    def sizes(self, inputs: tuple[Any, ...]) -> dict[str, int]:
+        """Return the open sizes, as inputs tell them."""
+        found: dict[str, int] = {}
+        for buffer, value in zip(self.program.inputs, inputs, strict=True):
+            if not buffer.is_number:
+                found.update({n: s for n, s in zip(buffer.shape, value.shape, strict=True) if isinstance(n, str)})
+        return found
+
+
+def launch(kernel: Kernel, function: Any, values: dict[str, Any], sizes: dict[str, int]) -> None:
+    """Launch one kernel on the tensors of a call."""
+    total = extent(kernel.free, sizes)
+    if not total:
+        return
+    arguments: list[Any] = []
+    for name in kernel.buffers:
+        value = values[name]
+        arguments += [value, *(value.stride() if isinstance(value, torch.Tensor) else ())]
+    arguments += [sizes[name] for name in kernel.sizes]
+    if kernel.reduced:
+        block, grid = block_of(extent(kernel.reduced, sizes), LONGEST), total
+    else:
+        block, grid = BLOCK, -(-total // BLOCK)
+    function[(grid,)](*arguments, total, BLOCK=block, num_warps=warps_of(block), enable_fp_fusion=False)
+
+
+def extent(axes: Sequence[Axis], sizes: dict[str, int]) -> int:
+    """Return how many points axes have."""
+    return math.prod([sizes[a.size] if isinstance(a.size, str) else a.size for a in axes])
+
+
+def shape_of(buffer: Buffer, sizes: dict[str, int]) -> tuple[int, ...]:
+    """Return the shape of a buffer, open sizes known."""
+    return tuple([sizes[n] if isinstance(n, str) else n for n in buffer.shape])

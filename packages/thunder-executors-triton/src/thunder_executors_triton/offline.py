@@ -1,0 +1,163 @@
+"""Compile every kernel for GPUs that are not here, and say what each needs.
+
+Run as ``python -m thunder_executors_triton.offline``. Registers and local memory (where registers spill to) are read
+from the compiled code by the tool that Triton brings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from thunder_executors_triton.kernels.launch import warps_of
+
+ARCHITECTURES = (80, 90, 100)
+SHARED = {80: 166_912, 90: 232_448, 100: 232_448}  # bytes a program may have; NVIDIA's tables of compute capabilities
+MOST_SPILLED = 512  # bytes of local memory a thread may need; rows of 16,384 elements are held in them
+DIVISIBLE = [["tt.divisibility", 16]]  # what the launcher finds of addresses and of most sizes
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kernel with one choice of types and constants.
+
+    Args:
+        module: below ``thunder_executors_triton.kernels``.
+        kernel: its name there.
+        types: of the arguments that are no constants, in order, separated by blanks.
+        constants: values of the others.
+        warps: of a program.
+    """
+
+    module: str
+    kernel: str
+    types: str
+    constants: tuple[tuple[str, Any], ...]
+    warps: int
+
+    def __str__(self) -> str:
+        constants = ", ".join(f"{name}={value}" for name, value in self.constants)
+        return f"{self.kernel} ({self.types.split()[0]}, {constants})"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a compiled kernel needs.
+
+    Args:
+        registers: of a thread.
+        local: bytes of local memory of a thread: its stack, and what registers spill.
+        shared: bytes of shared memory of a program.
+    """
+
+    registers: int
+    local: int
+    shared: int
+
+
+def cases() -> Iterator[Case]:
+    """Every kernel, in bfloat16 and float32, for short and for long rows."""
+    for t in ("*bf16", "*fp32"):
+        for block in (1024, 16_384):
+            size = (("BLOCK", block),)
+            warps = warps_of(block)
+            loss = f"{t} *i64 *fp32 {t} *fp32 i32 i32 i32 i32 fp32"
+            yield Case("cross_entropy", "cross_entropy_kernel", loss, (("WITH_GRADIENT", True), *size), warps)
+            yield Case("softmax", "softmax_kernel", f"{t} {t} i32 i32", size, warps)
+            yield Case("softmax", "softmax_backward_kernel", f"{t} {t} {t} i32 i32 i32", size, warps)
+            for centred in (True, False):
+                flags = (("CENTRED", centred), ("HAS_WEIGHT", True), ("HAS_BIAS", centred), *size)
+                forward = f"{t} {t} {t} {t} *fp32 *fp32 i32 i32 i32 fp32"
+                backward = f"{t} {t} {t} *fp32 *fp32 {t} *fp32 *fp32 i32 i32 i32 i32"
+                summed = f"{t} {t} {t} {t} {t} {t} *fp32 *fp32 i32 fp32 fp32 i32"
+                few = (("CENTRED", centred), ("HAS_BIAS", centred), *size)
+                yield Case("normalization", "norm_kernel", forward, flags, warps)
+                yield Case("normalization", "norm_backward_kernel", backward, flags, warps)
+                yield Case("dropout_add_norm", "dropout_add_norm_kernel", summed, few, warps)
+        one = (("BLOCK", 1024),)
+        yield Case("gates", "swiglu_kernel", f"{t} {t} {t} i32", one, 4)
+        yield Case("gates", "swiglu_backward_kernel", f"{t} {t} {t} {t} {t} i32", one, 4)
+        yield Case("dropout_add_norm", "dropout_kernel", f"{t} {t} i32 fp32 i32", one, 4)
+        turned = (("INVERSE", False), ("BLOCK", 64))
+        yield Case("rotary", "rotary_kernel", f"{t} {t} {t} {t}" + " i32" * 7, turned, 1)
+        step = f"*i64 *i64 *i64 *i64 *i64 *i64 *i64 {t}" + " fp32" * 7
+        yield Case("adamw", "adamw_kernel", step, one, 4)
+
+
+def compiled(case: Case, architecture: int) -> Resources:
+    """Compile for one architecture, such as 90, and read what the code needs.
+
+    Raises:
+        triton.compiler.errors.CompilationError: the kernel is no program of Triton's.
+        subprocess.CalledProcessError: the tool that reads compiled code failed.
+    """
+    kernel = getattr(importlib.import_module(f"thunder_executors_triton.kernels.{case.module}"), case.kernel)
+    constants = dict(case.constants)
+    free = [name for name in kernel.arg_names if name not in constants]
+    types = dict(zip(free, case.types.split(), strict=True))
+    signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
+    attributes = {(i,): DIVISIBLE for i, name in enumerate(kernel.arg_names) if types.get(name, "").startswith("*")}
+    source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
+    options = {"num_warps": case.warps, "enable_fp_fusion": True}
+    found = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options)
+    registers, local = _usage(found.asm["cubin"])
+    return Resources(registers, local, found.metadata.shared)
+
+
+def _usage(code: bytes) -> tuple[int, int]:
+    tool = triton.knobs.nvidia.cuobjdump.path
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(code)
+        file.flush()
+        done = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, check=True)
+    text = done.stdout + done.stderr
+    numbers = {name: int(value) for name, value in re.findall(r"\b(REG|STACK|LOCAL):(\d+)", text)}
+    return numbers["REG"], numbers["STACK"] + numbers["LOCAL"]
+
+
+def table(architectures: tuple[int, ...] = ARCHITECTURES, most: int | None = None) -> tuple[list[str], list[str]]:
+    """Return a table in Markdown of what each kernel needs on each architecture, and what is over a limit."""
+    head = "".join(f" sm_{a} registers | local | shared |" for a in architectures)
+    lines = [f"| kernel | warps |{head}", "|---|---|" + "---|---|---|" * len(architectures)]
+    over = []
+    for case in list(cases())[:most]:
+        cells = [f"| `{case}` | {case.warps} |"]
+        for architecture in architectures:
+            needs = compiled(case, architecture)
+            cells.append(f" {needs.registers} | {needs.local} | {needs.shared} |")
+            if needs.local > MOST_SPILLED or needs.shared > SHARED[architecture]:
+                over.append(f"{case} on sm_{architecture}: {needs}")
+        lines.append("".join(cells))
+    return lines, over
+
+
+def main() -> int:
+    """Print the table, or write it to a file; the exit status says whether all is within the limits."""
+    parser = argparse.ArgumentParser(description="Compile every kernel for GPUs that are not here.")
+    parser.add_argument("--out", type=Path, help="where the table goes; to the terminal if not given")
+    parser.add_argument("--most", type=int, help="kernels to compile; all if not given")
+    words = parser.parse_args()
+    lines, over = table(most=words.most)
+    text = "\n".join([f"Compiled by Triton {triton.__version__}; bytes of local memory per thread.", "", *lines, ""])
+    if words.out:
+        words.out.write_text(text, encoding="utf-8")
+    else:
+        print(text)
+    print("\n".join(over) or "all within the limits", file=sys.stderr)
+    return bool(over)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

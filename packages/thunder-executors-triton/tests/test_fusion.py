@@ -1,0 +1,114 @@
+"""Regions as kernels, against PyTorch."""
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from thunder_frontend import jit, last_backward_traces, last_traces
+
+functional = torch.nn.functional
+
+
+def compiled(function):
+    return jit(function, executors=["triton_fusion", "torch"], fallback="error")
+
+
+PROGRAMS = {
+    "pointwise": lambda x, y: (x * y + 1).tanh() * torch.sigmoid(x),
+    "broadcast": lambda x, y: x[:, :1] * y + y.sum(0),
+    "transposed": lambda x, y: (x.t().exp() + y.t()) * 2,
+    "where": lambda x, y: torch.where(x > y, x, -y).abs().sqrt(),
+    "softmax": lambda x, y: torch.softmax(x * y, -1) + x,
+    "layer norm": lambda x, y: functional.layer_norm(x + y, (x.shape[-1],)) * y,
+    "rms norm": lambda x, y: x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * y,
+    "two sums": lambda x, y: (x.sum() * y, (x * y).sum(-1)),
+    "greatest": lambda x, y: (x * y).amax(-1) + (x + y).argmax(-1),
+    "gelu": lambda x, y: functional.gelu(x, approximate="tanh") * functional.gelu(y),
+    "integers": lambda x, y: ((x > 0).to(torch.int64) * 3 + (y > 0).to(torch.int64)) & 2,
+    "half": lambda x, y: (x.to(torch.bfloat16) * y.to(torch.bfloat16) + 1).float() * 2,
+    "join": lambda x, y: torch.cat([x * 2, y + 1], 1).exp(),
+    "gather": lambda x, y: (x * 2)[torch.arange(x.shape[0], device=x.device) % 2] + y,
+}
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1, 1), (2, 1100)], ids=str)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_what_eager_gives(name, shape, device):
+    function = PROGRAMS[name]
+    x, y = torch.randn(shape, device=device), torch.randn(shape, device=device)
+    found, expected = compiled(function)(x, y), function(x, y)
+    # Triton's interpreter cuts off what does not fit into bfloat16, where a GPU rounds
+    tolerance = {"rtol": 2e-2, "atol": 0.1} if name == "half" else {"rtol": 1e-5, "atol": 1e-5}
+    assert_close(found, expected, **tolerance)
+    flat = [(found, expected)] if isinstance(found, torch.Tensor) else zip(found, expected, strict=True)
+    assert all(a.stride() == b.stride() for a, b in flat)
+
+
+@pytest.mark.parametrize("name", ["pointwise", "softmax", "layer norm", "rms norm", "gelu"])
+def test_gradients_are_eagers(name, device):
+    function = PROGRAMS[name]
+    inputs = [torch.randn(3, 6, device=device) for _ in range(2)]
+    mine, truth = ([t.clone().requires_grad_() for t in inputs] for _ in range(2))
+    run = compiled(function)
+    dy = torch.randn(3, 6, device=device)
+    found = torch.autograd.grad(run(*mine), mine, dy)
+    assert_close(found, torch.autograd.grad(function(*truth), truth, dy), rtol=1e-4, atol=1e-5)
+    assert "triton_fusion" in str(last_traces(run)[-1]) + str(last_backward_traces(run)[-1])
+
+
+def test_a_nan_wins_every_comparison(device):
+    x = torch.tensor([[1.0, float("nan"), 3.0], [4.0, 2.0, 9.0]], device=device)
+    function = lambda x: (torch.maximum(x, x * 2).amax(-1), (x * 2).argmax(-1), torch.minimum(x, -x))  # noqa: E731
+    assert_close(compiled(function)(x), function(x), equal_nan=True)
+
+
+def test_the_kernel_is_text_that_can_be_read():
+    from thunder_executors_triton.fusion.render import render
+    from thunder_ir import Tensor, trace_of
+    from thunder_loops import lower
+    from thunder_prims import exp, mul
+
+    kernel = render(lower(trace_of(lambda a, b: mul(exp(a), b), Tensor((2, 3)), Tensor((2, 3)))), 0)
+    assert "v2 = tl.exp(v0)" in kernel.text or "tl.exp(" in kernel.text
+    assert kernel.text.startswith("@triton.jit\ndef program_0(a0, a0_s0, a0_s1, a1, a1_s0, a1_s1, out0,")
+
+
+UNARY = [torch.exp, torch.sin, torch.abs, torch.neg, torch.sigmoid, torch.tanh, torch.relu, lambda a: a * a]
+BINARY = [torch.add, torch.sub, torch.mul, torch.maximum, torch.minimum, lambda a, b: torch.where(a > b, a, b)]
+ROWS = [
+    lambda a: torch.softmax(a, -1), lambda a: a - a.mean(-1, keepdim=True), lambda a: a.sum(-1, keepdim=True) * 0.1 + a,
+    lambda a: a.amax(-1, keepdim=True) - a,
+]  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 7), st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=7
+    ),
+    st.sampled_from([(1, 1), (3, 7), (2, 130), (5, 1)]),
+    st.booleans(),
+    st.integers(0, 2**16),
+)
+def test_random_programs_are_what_eager_gives(steps, shape, transposed, seed):
+    def function(x, y):
+        values = [x, y]
+        for kind, operation, left, right in steps:
+            a, b = values[left % len(values)], values[right % len(values)]
+            if kind == 0:
+                values.append(UNARY[operation % len(UNARY)](a.clamp(-3, 3)))
+            elif kind == 1:
+                values.append(BINARY[operation % len(BINARY)](a, b))
+            else:
+                values.append(ROWS[operation % len(ROWS)](a))
+        return values[-1], values[-2]
+
+    generator = torch.Generator().manual_seed(seed)
+    x, y = (torch.randn(shape[::-1] if transposed else shape, generator=generator) for _ in range(2))
+    if transposed:
+        x, y = x.t(), y.t()
+    if torch.cuda.is_available():
+        x, y = x.cuda(), y.cuda()
+    assert_close(compiled(function)(x, y), function(x, y), rtol=2e-4, atol=2e-4)
