@@ -1,0 +1,59 @@
+"""An FX graph as a compiled function: traced, differentiated, given to executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch.fx import GraphModule
+
+from thunder_fx.graphs import Runner
+from thunder_fx.running import Ready, made_ready
+from thunder_ir import TensorProxy
+from thunder_tracing import TracedFunction, trace_function
+
+
+class CompiledGraph:
+    """Runs an FX graph of torch functions as a program. What it reads besides its inputs, it holds.
+
+    Args:
+        module: the graph.
+        example_inputs: tensors, with or without data, and numbers.
+        executors: in order of priority; ``None`` for the defaults.
+
+    Raises:
+        NodeError: a node cannot be recorded.
+    """
+
+    def __init__(
+        self, module: GraphModule, example_inputs: Sequence[Any], executors: Sequence[Any] | None = None
+    ) -> None:
+        self.traced: TracedFunction = trace_function(Runner(module).run, *example_inputs)
+        self.ready: Ready = made_ready(self.traced, executors)
+        self._direct = direct(self.traced, self.ready.run)
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the graph."""
+        if self._direct is not None:
+            return self._direct(*args)
+        return self.traced.call(self.ready.run, *args)
+
+
+def direct(traced: TracedFunction, run: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return what a function does, if that is to return fresh tensors in a tuple and nothing else."""
+    plain = all([o.input is None and isinstance(o.value, TensorProxy) for o in traced.outputs])
+    flat = traced.out_spec.type is tuple and all([c.is_leaf() for c in traced.out_spec.children()])
+    if not plain or not flat or traced.writes:
+        return None
+    places = [i.argument for i in traced.inputs]
+    held = [i.tensor for i in traced.inputs]
+    if places == list(range(len(traced.in_spec.children()[0].children()))):
+        return run
+
+    def called(*args: Any) -> Any:
+        return run(*[t if p is None else args[p] for p, t in zip(places, held, strict=True)])
+
+    return called
+
+
+__all__ = ["CompiledGraph", "direct"]

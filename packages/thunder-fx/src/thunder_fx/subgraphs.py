@@ -1,0 +1,62 @@
+"""Higher-order operators of FX graphs that stand for the graphs which they are given, run in some state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch._ops import HigherOrderOperator
+
+Running = Callable[[Any], Callable[..., Any]]
+R = TypeVar("R", bound=Callable[..., Any])
+operators = torch.ops.higher_order
+
+
+class _Rules(dict[HigherOrderOperator, Callable[..., Any]]):
+    """For operators what to do instead: a function of what runs a graph, and the operator's arguments."""
+
+    def define(self, name: str) -> Callable[[R], R]:
+        def keep(rule: R) -> R:
+            operator = getattr(operators, name, None)
+            if operator is not None:  # which PyTorch has, as from some version on
+                self[operator] = rule
+            return rule
+
+        return keep
+
+
+SUBGRAPHS = _Rules()
+
+
+@SUBGRAPHS.define("tag_activation_checkpoint")
+def _checkpoint(running: Running, graph: Any, *args: Any, **options: Any) -> Any:
+    """What is saved and what is computed again is decided for the program as a whole."""
+    return running(graph)(*args)
+
+
+@SUBGRAPHS.define("invoke_subgraph")
+def _invoke(running: Running, graph: Any, identifier: Any, *args: Any) -> Any:
+    return running(graph)(*args)
+
+
+@SUBGRAPHS.define("wrap")
+def _wrap(running: Running, graph: Any, *args: Any, **kwargs: Any) -> Any:
+    return running(graph)(*args, **kwargs)
+
+
+@SUBGRAPHS.define("wrap_with_set_grad_enabled")
+def _with_gradients(running: Running, enabled: bool, graph: Any, *args: Any) -> Any:
+    with torch.set_grad_enabled(enabled):
+        return running(graph)(*args)
+
+
+@SUBGRAPHS.define("wrap_with_autocast")
+def _with_autocast(
+    running: Running, device: str, dtype: Any, enabled: bool, cache_enabled: bool | None, graph: Any, *args: Any
+) -> Any:
+    with torch.autocast(device, dtype, enabled, cache_enabled):
+        return running(graph)(*args)
+
+
+__all__ = ["SUBGRAPHS"]

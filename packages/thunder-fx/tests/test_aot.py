@@ -1,0 +1,154 @@
+"""Graphs of the forward and the backward part, handed to compilers: as ``functorch.compile`` does."""
+
+import copy
+
+import functorch.compile
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from thunder_fx import FXError, aot
+
+
+def seen_by(graphs):
+    def compiler(module, examples):
+        graphs.append((module, examples))
+        return module
+
+    return compiler
+
+
+def placeholders(module):
+    return [n.name for n in module.graph.nodes if n.op == "placeholder"]
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 2)).double()
+
+
+def gradients_of(call, *inputs):
+    inputs = [x.clone().requires_grad_() for x in inputs]
+    out = call(*inputs)
+    out.pow(2).sum().backward()
+    return out.detach(), [x.grad for x in inputs]
+
+
+def attention(q, k):
+    return torch.softmax(q @ k.t(), -1).tanh() @ k
+
+
+PARTITIONS = [
+    aot.default_partition,
+    aot.min_cut_rematerialization_partition,
+    functorch.compile.default_partition,
+    functorch.compile.min_cut_rematerialization_partition,
+]
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda p: f"{p.__module__.partition('.')[0]}_{p.__name__}")
+def test_compilers_get_a_forward_and_a_backward_graph_cut_by_any_partition(partition):
+    forward, backward = [], []
+    compiled = aot.aot_function(attention, seen_by(forward), seen_by(backward), partition)
+    q, k = (torch.randn(s, dtype=torch.float64) for s in ((3, 4), (5, 4)))
+    assert_close(gradients_of(compiled, q, k), gradients_of(attention, q, k))
+    ((module, examples),) = forward
+    assert placeholders(module) == ["primals_1", "primals_2"]
+    assert [tuple(e.shape) for e in examples] == [(3, 4), (5, 4)]
+    assert placeholders(backward[0][0])[-1] == "tangents_1"
+
+
+def test_without_gradients_there_is_one_graph_for_the_compiler_of_inference():
+    graphs = []
+    compiled = aot.aot_function(attention, None, inference_compiler=seen_by(graphs))
+    q, k = torch.randn(3, 4), torch.randn(5, 4)
+    assert_close(compiled(q, k), attention(q, k))
+    compiled(q, k)
+    assert len(graphs) == 1
+
+
+def test_a_module_keeps_its_parameters_and_trains():
+    eager = network()
+    model = copy.deepcopy(eager)
+    compiled = aot.aot_module(model, aot.nop)
+    x = torch.randn(3, 4, dtype=torch.float64)
+    for run in (eager, compiled):
+        run(x).pow(2).sum().backward()
+    assert_close([p.grad for p in model.parameters()], [p.grad for p in eager.parameters()])
+
+
+def test_it_makes_a_backend_of_dynamo():
+    def backend(module, examples):
+        return aot.aot_module_simplified(module, examples, fw_compiler=aot.nop)
+
+    torch._dynamo.reset()
+    eager = network()
+    model = copy.deepcopy(eager)
+    x = torch.randn(3, 4, dtype=torch.float64)
+    for run in (eager, torch.compile(model, backend=backend)):
+        run(x).pow(2).sum().backward()
+    assert_close([p.grad for p in model.parameters()], [p.grad for p in eager.parameters()])
+
+
+CASES = {  # what may be the matter with aliases and writes, as functions of two tensors
+    "writes to an argument": lambda a, b: (a.mul_(b), b * 2)[1],
+    "returns an argument": lambda a, b: (a, a * b),
+    "returns a view": lambda a, b: (a.t(), a * b),
+    "returns one value twice": lambda a, b: (lambda c: (c, c))(a * b),
+    "returns a value and a view of it": lambda a, b: (lambda c: (c, c.view(-1)))(a * b),
+    "writes and reads": lambda a, b: (a.add_(1), (a * b).sum())[1],
+    "writes twice": lambda a, b: (a.add_(1), a.mul_(2), b + a)[2],
+    "writes through a view": lambda a, b: (a.view(-1).add_(1), a * b)[1],
+    "writes to what it made": lambda a, b: (a * b).add_(1).mul_(b),
+    "returns no tensor": lambda a, b: {"sum": a + b, "rest": [None, 3, "x"]},
+    "returns a constant": lambda a, b: (torch.ones(2), a * b),
+    "takes one tensor twice": lambda a, b: a * a + b,
+    "detaches": lambda a, b: (a.detach() * b, a * b.detach()),
+    "returns integers": lambda a, b: (a.argmax(), a * b),
+    "has a part without gradients": lambda a, b: _quietly(a) * b,
+}
+
+
+def _quietly(a):
+    with torch.no_grad():
+        return a.exp()
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("requires_grad", [False, True], ids=["inference", "training"])
+def test_aliases_and_writes_are_those_of_eager(name, requires_grad):
+    outcomes = []
+    for run in (CASES[name], aot.aot_function(CASES[name], aot.nop)):
+        torch.manual_seed(0)
+        leaves = [torch.randn(2, 2, dtype=torch.float64, requires_grad=requires_grad) for _ in range(2)]
+        a, b = leaves[0] * 1, leaves[1] * 1
+        result = run(a, b)
+        tensors = [t for t in torch.utils._pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+        facts = [(t.requires_grad, t.data_ptr() == a.data_ptr(), t.stride()) for t in tensors]
+        inexact = [t for t in tensors if t.requires_grad]
+        if inexact:
+            sum(t.pow(2).sum() for t in inexact).backward()
+        # a gradient of zeros stands for none where a result that was not used has one
+        gradients = [torch.zeros_like(x) if x.grad is None else x.grad for x in leaves]
+        outcomes.append(([t.detach() for t in tensors], a.detach(), b.detach(), gradients, facts))
+    *eager, eager_facts = outcomes[0]
+    *found, found_facts = outcomes[1]
+    assert_close(found, eager)
+    assert found_facts == eager_facts
+
+
+def test_a_joint_graph_is_exported():
+    q, k = (torch.randn(s, dtype=torch.float64, requires_grad=True) for s in ((3, 4), (5, 4)))
+    module = aot.aot_export_joint_simple(attention, (q, k), trace_joint=True)
+    assert placeholders(module) == ["primals_1", "primals_2", "tangents_1"]
+    dy = torch.randn(3, 4, dtype=torch.float64)
+    expected = attention(q, k)
+    with torch.no_grad():
+        result, *gradients = module(q, k, dy)
+    assert_close((result, *gradients), (expected, *torch.autograd.grad(expected, (q, k), dy)))
+
+
+def test_a_function_that_writes_is_not_exported():
+    with pytest.raises(FXError, match="the function writes to its arguments"):
+        aot.make_fx(lambda x: x.add_(1))(torch.ones(2))
