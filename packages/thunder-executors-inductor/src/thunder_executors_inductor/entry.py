@@ -1,0 +1,50 @@
+"""Inductor's entry point: from a trace to what runs it. Importing it takes seconds: it is, when something compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._guards import TracingContext, tracing
+from torch._inductor import config
+from torch._inductor.compile_fx import compile_fx_inner
+from torch._inductor.decomposition import select_decomp_table
+
+from thunder_fx import to_fx
+from thunder_fx.fakes import new_fake_mode
+from thunder_ir import Trace
+
+Compiled = Callable[[list[Any]], Sequence[Any]]
+ALWAYS = {"fallback_random": True, "keep_output_stride": True}
+"""Random numbers are those of eager, and results are laid out as eager's."""
+
+
+def compile_trace(trace: Trace, settings: Mapping[str, Any]) -> tuple[Compiled, Callable[..., bool]]:
+    """Compile a program, whose output is a tuple of tensors, by Inductor.
+
+    Args:
+        trace: the program; its inputs are laid out in memory as their strides say.
+        settings: of Inductor, beside its own.
+
+    Returns:
+        What runs it, which takes a list of the inputs that it empties; and whether it is for given values of the
+        integers among the inputs, in order.
+    """
+    mode = new_fake_mode()
+    with config.patch({**ALWAYS, **settings}):
+        module = to_fx(trace, decompositions=select_decomp_table(), fake_mode=mode)
+        inputs = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
+        output = module.graph.output_node()
+        output.meta["user_visible_output_idxs"] = list(range(len(output.args[0])))  # type: ignore[arg-type]
+        with tracing(TracingContext(mode)), mode:
+            compiled = compile_fx_inner(module, inputs, is_inference=True)
+    sizes = [value for value in inputs if isinstance(value, torch.SymInt)]
+    if not sizes:
+        return compiled, lambda: True
+    shapes: Any = mode.shape_env
+    guards = shapes.produce_guards_expression(sizes)
+    return compiled, lambda *values: guards is None or bool(shapes.evaluate_guards_expression(guards, values))
+
+
+__all__ = ["ALWAYS", "Compiled", "compile_trace"]

@@ -1,0 +1,85 @@
+"""The executors that hand regions to Inductor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from thunder_executors import Declined, FusionExecutor, Implementation, Region
+from thunder_executors_inductor.availability import missing
+from thunder_executors_inductor.eligible import computes, eligible
+from thunder_executors_inductor.kernels import Kernels
+from thunder_executors_inductor.modes import MODES
+from thunder_ir import BoundSymbol
+
+
+class InductorExecutor(FusionExecutor):
+    """Compiles regions by Inductor. Regions that are equal but for names are compiled once, when they first run.
+
+    Args:
+        name: under which it is asked for.
+        whole: whether products, convolutions and attention belong into regions, too.
+        mode: ``"default"``, ``"reduce-overhead"`` or ``"max-autotune"``, as ``torch.compile`` has them.
+        wants: which regions it takes; all if not given.
+        options: settings of Inductor, beside those of the mode.
+
+    Raises:
+        ValueError: there is no such mode.
+
+    Example:
+        >>> from thunder_executors_inductor import InductorExecutor
+        >>> InductorExecutor("mine", mode="fast")
+        Traceback (most recent call last):
+        ValueError: Inductor has no mode 'fast': it has default, reduce-overhead, max-autotune
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        whole: bool = False,
+        mode: str = "default",
+        wants: Callable[[Region], bool] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        if mode not in MODES:
+            raise ValueError(f"Inductor has no mode {mode!r}: it has {', '.join(MODES)}")
+        super().__init__(
+            name, version=torch.__version__, missing=missing, install="apt install g++", default=False, priority=5
+        )
+        self.whole = whole
+        self.wants = wants
+        self.kernels = Kernels({**MODES[mode], **(options or {})})
+        self._taken = Implementation(self)
+
+    def find(self, bound: BoundSymbol) -> Implementation | Declined:
+        """Return that a region takes this call, or why not."""
+        answer = eligible(bound, self.whole)
+        return self._taken if answer else answer if isinstance(answer, Declined) else Declined("it declines")
+
+    def fuse(self, region: Region, name: str) -> BoundSymbol | None:
+        """Return the call of a region's kernel; ``None`` where fusing saves nothing, or the region is not wanted."""
+        if sum([computes(bound) for bound in region.bound_symbols]) < 2 and not self.whole:
+            return None
+        if self.wants is not None and not self.wants(region):
+            return None
+        return self.fused(region, name, self.kernels.of(region))
+
+
+def has_call(*names: str) -> Callable[[Region], bool]:
+    """Return whether a region has a call of one of some operations."""
+
+    def wants(region: Region) -> bool:
+        return any([bound.symbol.name in names for bound in region.bound_symbols])
+
+    return wants
+
+
+inductor = InductorExecutor("inductor")
+torchcompile = InductorExecutor("torchcompile", whole=True)
+torchcompile_cat = InductorExecutor("torchcompile_cat", wants=has_call("cat", "concat", "concatenate", "stack"))
+torchcompile_xentropy = InductorExecutor("torchcompile_xentropy", wants=has_call("cross_entropy"))
+
+__all__ = ["InductorExecutor", "has_call", "inductor", "torchcompile", "torchcompile_cat", "torchcompile_xentropy"]

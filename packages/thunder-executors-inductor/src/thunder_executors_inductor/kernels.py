@@ -1,0 +1,156 @@
+"""Regions as functions: compiled when they first run, one for all regions that are equal but for names."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from thunder_executors import Region
+from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy, Trace, substitute
+from thunder_ir.passes.renaming import renamed
+
+Compiled = Callable[[list[Any]], Sequence[Any]]
+Strides = tuple[tuple[int, ...] | None, ...]
+Sizes = tuple[tuple[int, int | None], ...]
+MOST_LAYOUTS = 8  # of inputs for which a region is compiled; further ones are copied
+
+
+class Kernel:
+    """A region that Inductor compiles, for each layout of its inputs when that first comes.
+
+    Args:
+        program: the region; its open sizes are the first inputs, tensors follow.
+        sizes: where each open size is read among the region's inputs: the place of a tensor, and the dimension; or the
+            place of a number, and ``None``.
+        tensors: the places of the tensors.
+        settings: of Inductor.
+    """
+
+    def __init__(self, program: Trace, sizes: Sizes, tensors: Sequence[int], settings: Mapping[str, Any]) -> None:
+        self.program = program
+        self.compilations = 0
+        self._sizes, self._tensors = sizes, tuple(tensors)
+        self._settings = dict(settings)
+        self._made: dict[Strides, list[tuple[Compiled, Callable[..., bool]]]] = {}
+        self._lock = threading.Lock()
+        given = [p for p in program.inputs if isinstance(p, TensorProxy)]
+        self._open = [any([type(d) is not int for d in p.shape]) for p in given]
+        self._any_open = any(self._open)
+
+    def __call__(self, *inputs: Any) -> Sequence[Any]:
+        """Run the region.
+
+        Args:
+            inputs: tensors and integers, as the region has them.
+
+        Returns:
+            its outputs, in order.
+        """
+        tensors = [inputs[i] for i in self._tensors]
+        if self._any_open:  # whose strides depend on sizes
+            tensors = [t.contiguous() if is_open else t for t, is_open in zip(tensors, self._open, strict=True)]
+        strides = tuple([None if o else t.stride() for t, o in zip(tensors, self._open, strict=True)])
+        values = [inputs[i] if dim is None else inputs[i].shape[dim] for i, dim in self._sizes]
+        compiled = self._find(strides, values)
+        if compiled is None:
+            with self._lock:
+                strides, tensors = self._settled(strides, tensors)
+                compiled = self._find(strides, values) or self._compile(strides, values)
+        return compiled([*values, *tensors])
+
+    def _find(self, strides: Strides, values: Sequence[int]) -> Compiled | None:
+        for compiled, fits in self._made.get(strides, ()):
+            if not values or fits(*values):
+                return compiled
+        return None
+
+    def _settled(self, strides: Strides, tensors: list[torch.Tensor]) -> tuple[Strides, list[torch.Tensor]]:
+        """Return strides to compile for: these, or earlier ones to which the tensors are copied if there are many."""
+        if strides in self._made or len(self._made) < MOST_LAYOUTS:
+            return strides, tensors
+        first = next(iter(self._made))
+        pairs = zip(tensors, first, strict=True)
+        return first, [t if s is None else torch.empty_strided(t.shape, s, **_kind(t)).copy_(t) for t, s in pairs]
+
+    def _compile(self, strides: Strides, values: Sequence[int]) -> Compiled:
+        entry = importlib.import_module("thunder_executors_inductor.entry")  # here: Inductor takes seconds to import
+        made = entry.compile_trace(self._laid_out(strides, values), self._settings)
+        self._made.setdefault(strides, []).append(made)
+        self.compilations += 1
+        compiled: Compiled = made[0]
+        return compiled
+
+    def _laid_out(self, strides: Strides, values: Sequence[int]) -> Trace:
+        """Return the program with the strides that tensors have, and the sizes at hand."""
+        count = len(values)
+        changed: dict[str, Any] = {}
+        for proxy, value in zip(self.program.inputs[:count], values, strict=True):
+            changed[proxy.name] = IntegerProxy(value, proxy.name)
+        for proxy, layout in zip(self.program.inputs[count:], strides, strict=True):
+            assert isinstance(proxy, TensorProxy)
+            shape = substitute(tuple(proxy.shape), changed)
+            changed[proxy.name] = TensorProxy(shape, proxy.dtype, proxy.device, False, layout, name=proxy.name)
+        return renamed(self.program, changed)
+
+
+def _kind(tensor: torch.Tensor) -> dict[str, Any]:
+    return {"dtype": tensor.dtype, "device": tensor.device}
+
+
+class Kernels:
+    """The kernels of an executor, found by what they compute.
+
+    Args:
+        settings: of Inductor.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.settings = dict(settings)
+        self._kernels: dict[Any, Kernel] = {}
+        self._lock = threading.Lock()
+
+    def of(self, region: Region) -> Kernel:
+        """Return the kernel of a region; regions that are equal but for names have one."""
+        program, sizes = canonical(region)
+        source = program.source()
+        held = tuple([(n, id(o)) for n, o in source.context.globals.items() if n not in source.context.imports])
+        key = (source.text, held, tuple(source.import_lines), sizes)
+        with self._lock:
+            if key not in self._kernels:  # which keeps the objects of the program alive, so that no id is used again
+                tensors = [i for i, p in enumerate(region.inputs) if isinstance(p, TensorProxy)]
+                self._kernels[key] = Kernel(program, sizes, tensors, self.settings)
+            return self._kernels[key]
+
+
+def canonical(region: Region) -> tuple[Trace, Sizes]:
+    """Return a region as a program whose names depend on nothing but what it computes, and where its sizes are read."""
+    names: dict[str, Proxy] = {}
+    sizes: dict[str, tuple[int, int | None]] = {}
+    numbers: list[Proxy] = []
+    for i, proxy in enumerate(region.inputs):
+        if isinstance(proxy, NumberProxy):
+            sizes[proxy.name] = (i, None)
+            numbers.append(proxy)
+    for i, proxy in enumerate(region.inputs):
+        for dim, size in enumerate(proxy.shape if isinstance(proxy, TensorProxy) else ()):
+            if isinstance(size, NumberProxy) and size.name not in sizes:
+                sizes[size.name] = (i, dim)
+                numbers.append(size)
+    defined = [p for bound in region.bound_symbols for p in bound.outputs]
+    everything = (*numbers, *[p for p in region.inputs if not isinstance(p, NumberProxy)], *defined)
+    for k, proxy in enumerate(everything):
+        names.setdefault(proxy.name, proxy.renamed(f"r{k}"))
+    for proxy in names.values():
+        if isinstance(proxy, TensorProxy):
+            proxy.shape = substitute(tuple(proxy.shape), names)
+    bounds = tuple([replace(b.substituted(names, outputs=True), location=None) for b in region.bound_symbols])
+    inputs = tuple([names[p.name] for p in everything[: len(everything) - len(defined)]])
+    return Trace("region", inputs, bounds, tuple([names[p.name] for p in region.outputs])), tuple(sizes.values())
+
+
+__all__ = ["Kernel", "Kernels", "canonical"]

@@ -1,0 +1,146 @@
+"""Regions of a program, compiled by Inductor. Compiling takes long, so the tests share what is compiled."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import thunder_torch as ltorch
+from thunder_autograd import forward_and_backward
+from thunder_executors import get_executor, grad_rule, resolve_executors, to_callable, transform_for_execution
+from thunder_executors_inductor import InductorExecutor, availability, inductor, torchcompile, torchcompile_cat
+from thunder_executors_inductor.executor import torchcompile_xentropy
+from thunder_ir import IntegerProxy, Tensor, record, trace_of
+
+PRIORITY = [inductor, "torch"]
+
+
+def traced(function, *examples):
+    return trace_of(function, *examples, language=ltorch.torch_language)
+
+
+def regions(trace, executor):
+    return [b for b in trace.bound_symbols if b.symbol.executor is executor]
+
+
+def block(x, w):
+    return ltorch.call(torch.nn.functional.gelu, (x @ w + 1,), {}) * 2
+
+
+def test_it_is_found_by_name_and_takes_part_only_if_it_is_named():
+    assert get_executor("inductor") is inductor
+    assert inductor not in resolve_executors(None)
+
+
+def test_equal_regions_of_a_program_are_compiled_once_and_compute_what_eager_does():
+    def program(x, w):
+        return block(block(x, w), w)
+
+    trace = transform_for_execution(traced(program, Tensor((6, 4)), Tensor((4, 4))), PRIORITY)
+    first, second = regions(trace, inductor)
+    assert first.symbol.implementation is second.symbol.implementation
+    x, w = torch.randn(6, 4), torch.randn(4, 4)
+    expected = x
+    for _ in range(2):
+        expected = torch.nn.functional.gelu(expected @ w + 1) * 2
+    assert_close(trace.python_callable()(x, w), expected)
+    assert first.symbol.implementation.compilations == 1
+
+
+def test_other_strides_are_compiled_for_and_not_taken_for_the_first():
+    run = to_callable(traced(lambda x: (x * 3).exp() + x, Tensor((4, 4))), PRIORITY)
+    x = torch.randn(4, 4)
+    for value in (x, x.t(), x):
+        found, expected = run(value), (value * 3).exp() + value
+        assert_close(found, expected)
+        assert found.stride() == expected.stride()
+
+
+def test_one_kernel_serves_open_sizes():
+    rows = IntegerProxy(6)
+    trace = transform_for_execution(traced(lambda x: (x.exp() + 1).sum(0) * x.shape[0], Tensor((rows, 4))), PRIORITY)
+    (region,) = regions(trace, inductor)
+    run = trace.python_callable()
+    for n in (6, 9, 30):
+        x = torch.randn(n, 4)
+        assert_close(run(n, x), (x.exp() + 1).sum(0) * n)
+    assert region.symbol.implementation.compilations == 1
+
+
+def test_forward_and_backward_programs_are_compiled():
+    x, w = (torch.randn(s, dtype=torch.float64, requires_grad=True) for s in ((6, 4), (4, 4)))
+
+    def program(x, w):
+        return ltorch.call(torch.nn.functional.layer_norm, (block(x, w), (4,)), {})
+
+    inputs = [ltorch.proxy_of(x, "x"), ltorch.proxy_of(w, "w")]
+    executors = resolve_executors(PRIORITY)
+    split = forward_and_backward(
+        record(program, inputs, language=ltorch.torch_language), rule_of=lambda bound: grad_rule(bound, executors)
+    )
+    forward, backward = (transform_for_execution(t, PRIORITY) for t in (split.forward, split.backward))
+    assert regions(forward, inductor) and regions(backward, inductor)
+    eager = torch.nn.functional.layer_norm(torch.nn.functional.gelu(x @ w + 1) * 2, (4,))
+    dy = torch.randn_like(eager)
+    with torch.no_grad():
+        result, saved = forward.python_callable()(x, w)
+        gradients = backward.python_callable()(*saved, dy)
+    assert_close(result, eager)
+    assert_close(tuple(gradients), torch.autograd.grad(eager, (x, w), dy))
+
+
+def test_products_belong_to_regions_where_the_whole_is_wanted():
+    trace = transform_for_execution(
+        traced(lambda x, w: block(x, w), Tensor((6, 4)), Tensor((4, 4))), [torchcompile, "torch"]
+    )
+    (region,) = trace.bound_symbols[:1]
+    assert region.symbol.executor is torchcompile
+    x, w = torch.randn(6, 4), torch.randn(4, 4)
+    assert_close(trace.python_callable()(x, w), torch.nn.functional.gelu(x @ w + 1) * 2)
+
+
+def test_only_regions_that_join_are_taken_under_the_name_for_them():
+    plain = traced(lambda x: (x * 3).exp() + x, Tensor((4, 4)))
+    joining = traced(lambda x: ltorch.call(torch.cat, ([x * 3, x.exp()],), {}) + 1, Tensor((4, 4)))
+    assert not regions(transform_for_execution(plain, [torchcompile_cat, "torch"]), torchcompile_cat)
+    assert regions(transform_for_execution(joining, [torchcompile_cat, "torch"]), torchcompile_cat)
+
+
+@pytest.mark.parametrize(
+    ("function", "examples", "reason"),
+    [
+        (torch.rand_like, [Tensor((4,))], "draws random numbers"),
+        (torch.gather, [Tensor((4,)), 0, Tensor((4,), "int64")], "raises for some values"),
+        (torch.matmul, [Tensor((4, 4)), Tensor((4, 4))], "left to the kernels of libraries"),
+        (torch.exp, [Tensor((4,), "complex64")], "real tensors"),
+    ],
+    ids=lambda v: getattr(v, "__name__", None),
+)
+def test_what_stays_outside_of_regions_says_why(function, examples, reason):
+    (bound,) = traced(lambda *a: ltorch.call(function, a, {}), *examples).bound_symbols
+    assert reason in inductor.find(bound).reason
+
+
+def test_losses_that_may_fail_stay_with_pytorch_on_a_cpu():
+    trace = traced(
+        lambda x, t: ltorch.call(torch.nn.functional.cross_entropy, (x, t), {}), Tensor((4, 8)), Tensor((4,), "int64")
+    )
+    assert not regions(transform_for_execution(trace, [torchcompile_xentropy, "torch"]), torchcompile_xentropy)
+
+
+def test_a_missing_compiler_is_named(monkeypatch):
+    monkeypatch.setattr(availability.shutil, "which", lambda name: None)
+    monkeypatch.setattr(availability.torch.cuda, "is_available", lambda: False)
+    assert "there is no C++ compiler" in availability.missing.__wrapped__()
+
+
+def test_inductor_is_not_imported_before_something_compiles():
+    program = "import sys, thunder_executors_inductor; sys.exit('torch._inductor.compile_fx' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_an_unknown_mode_is_refused():
+    with pytest.raises(ValueError, match="Inductor has no mode 'fast': it has default, reduce-overhead, max-autotune"):
+        InductorExecutor("mine", mode="fast")
