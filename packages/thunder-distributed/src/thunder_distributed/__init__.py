@@ -1,0 +1,25 @@
+"""Parallelism for compiled programs: collectives with their rules, and passes that place them."""
+
+from thunder_distributed import prims
+from thunder_distributed._version import __version__
+from thunder_distributed.axes import Axis, AxisError, axis_of
+from thunder_distributed.checkpoint import (
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    load_model_state_dict,
+    load_optimizer_state_dict,
+)
+from thunder_distributed.clipping import clip_grad_norm_
+from thunder_distributed.data_parallel import ddp
+from thunder_distributed.executor import executor
+from thunder_distributed.in_flight import CollectiveError
+from thunder_distributed.ledger import DisagreementError
+from thunder_distributed.sharded import FSDPBucketingStrategy, FSDPType, fsdp
+from thunder_distributed.tensor_parallel import Colwise, Rowwise, column_parallel, parallelize, row_parallel
+
+__all__ = [
+    "Axis", "AxisError", "CollectiveError", "Colwise", "DisagreementError", "FSDPBucketingStrategy", "FSDPType",
+    "Rowwise", "__version__", "axis_of", "clip_grad_norm_", "column_parallel", "ddp", "executor", "fsdp",
+    "get_model_state_dict", "get_optimizer_state_dict", "load_model_state_dict", "load_optimizer_state_dict",
+    "parallelize", "prims", "row_parallel",
+]  # fmt: skip

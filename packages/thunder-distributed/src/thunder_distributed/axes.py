@@ -1,0 +1,139 @@
+"""Axes: the groups of processes that collectives run over, as programs name them."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
+
+from thunder_distributed.ledger import Ledger
+from thunder_ir import Context, register_literal
+
+MEGABYTE = 1024 * 1024
+
+
+class AxisError(RuntimeError):
+    """The processes that are there are not those that were asked for; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension of a mesh of processes.
+
+    Two axes are equal if they have the same name, size and policy. What passes do depends on nothing else, so that
+    they do the same in every process, and can be tested in one.
+
+    Args:
+        name: how programs refer to it, such as ``"data"``.
+        size: how many processes.
+        bucket_bytes: collectives of small tensors are made together until they are this large; 0: never.
+        ahead_bytes: how many bytes may be under way before they are needed; one gather always may.
+        patience: seconds to wait for other processes to compile what this one has compiled.
+        group: a weak reference to PyTorch's, whose collectives run; ``None`` for programs that are looked at and not
+            run. Weak, as ``destroy_process_group`` ends the group's threads only if nothing else holds the group, and
+            a thread that outlives the interpreter ends the process with an abort.
+
+    Example:
+        >>> Axis("data", 8)
+        Axis(name='data', size=8)
+    """
+
+    name: str
+    size: int
+    bucket_bytes: int = field(default=25 * MEGABYTE, repr=False)
+    ahead_bytes: int = field(default=0, repr=False)
+    patience: float = field(default=300.0, repr=False, compare=False)
+    group: weakref.ref[Any] | None = field(default=None, repr=False, compare=False)
+    ledger: Ledger = field(default_factory=Ledger, repr=False, compare=False)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Axis:
+        """Copies of a model are trained over the same processes."""
+        return self
+
+    @property
+    def rank(self) -> int:
+        """The place of this process on the axis.
+
+        Raises:
+            AxisError: the axis has no group.
+        """
+        return int(dist.get_rank(self.process_group))
+
+    @property
+    def process_group(self) -> Any:
+        """The group of PyTorch.
+
+        Raises:
+            AxisError: it has none, or it was destroyed.
+        """
+        if self.group is None:
+            raise AxisError(
+                f"axis {self.name!r} has no process group, so nothing can be communicated over it: make it with "
+                "axis_of(group or mesh)"
+            )
+        group = self.group()
+        if group is None:
+            raise AxisError(
+                f"the process group of axis {self.name!r} was destroyed: distribute the model again, over a group "
+                "that is there"
+            )
+        return group
+
+    def global_rank(self, rank: int) -> int:
+        """Return which of all processes the one at a place on the axis is."""
+        return int(dist.get_global_rank(self.process_group, rank))
+
+
+register_literal(Axis, lambda axis, context: _printed(axis, context))
+
+
+def _printed(axis: Axis, context: Context) -> str:
+    return context.object(axis, axis.name)
+
+
+def axis_of(
+    where: Any = None,
+    name: str = "data",
+    *,
+    bucket_bytes: int = 25 * MEGABYTE,
+    ahead_bytes: int = 0,
+    patience: float = 300.0,
+) -> Axis:
+    """Return an axis for a process group or a mesh of one dimension.
+
+    Args:
+        where: a ``ProcessGroup``, a one-dimensional ``DeviceMesh``, an axis, or ``None`` for all processes.
+        name: of the axis; a mesh that names its dimension knows better.
+        bucket_bytes, ahead_bytes, patience: see :class:`Axis`.
+
+    Raises:
+        AxisError: ``torch.distributed`` is not initialised, or the mesh has several dimensions.
+    """
+    if isinstance(where, Axis):
+        return where
+    if not dist.is_available():
+        raise AxisError("this build of PyTorch has no torch.distributed")
+    if not dist.is_initialized():
+        raise AxisError(
+            "torch.distributed is not initialised: start the program with torchrun, and call "
+            "torch.distributed.init_process_group() before ddp() or fsdp()"
+        )
+    if isinstance(where, DeviceMesh):
+        if where.ndim != 1:
+            named: Any = where.mesh_dim_names or tuple(range(where.ndim))
+            raise AxisError(
+                f"the mesh has {where.ndim} dimensions, {named}, and one is needed: pass one of "
+                f"them, mesh[{named[0]!r}]"
+            )
+        name = where.mesh_dim_names[0] if where.mesh_dim_names else name
+        where = where.get_group()
+    group = dist.group.WORLD if where is None else where
+    if dist.get_rank(group) < 0:
+        raise AxisError(f"this process, rank {dist.get_rank()}, is not in the group that was given")
+    return Axis(name, dist.get_world_size(group), bucket_bytes, ahead_bytes, patience, weakref.ref(group))
+
+
+__all__ = ["MEGABYTE", "Axis", "AxisError", "axis_of"]

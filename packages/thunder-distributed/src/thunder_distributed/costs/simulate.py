@@ -1,0 +1,213 @@
+"""A program's timeline on a machine that need not be there: when it computes, communicates, and waits."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from thunder_distributed.agreement import axis_in
+from thunder_distributed.costs.machine import Machine, Network
+from thunder_distributed.passes.schedule import BEGINS, does
+from thunder_distributed.prim import Does
+from thunder_executors import peak_bytes
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace, value_of
+
+KINDS = {Does.REDUCE: "all_reduce", Does.GATHER: "all_gather", Does.SCATTER: "reduce_scatter"}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One stretch of time.
+
+    Args:
+        name: of the value that it makes.
+        what: the operation.
+        stream: ``"compute"``, ``"communicate"`` or ``"wait"``.
+        start, end: seconds from the beginning.
+        bytes: communicated.
+    """
+
+    name: str
+    what: str
+    stream: str
+    start: float
+    end: float
+    bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """How a program runs.
+
+    Args:
+        events: in the order in which they begin.
+        seconds: from beginning to end.
+        peak_bytes: the most that its tensors take at a time.
+    """
+
+    events: tuple[Event, ...]
+    seconds: float
+    peak_bytes: int
+
+    def spent(self, stream: str) -> float:
+        """Return the seconds of a stream."""
+        return sum([e.end - e.start for e in self.events if e.stream == stream])
+
+    @property
+    def exposed(self) -> float:
+        """Seconds in which nothing is computed, as what is communicated is not there yet."""
+        return self.spent("wait")
+
+    def then(self, other: Timeline) -> Timeline:
+        """Return this timeline and another one behind it."""
+        moved = [replace(e, start=e.start + self.seconds, end=e.end + self.seconds) for e in other.events]
+        total = self.seconds + other.seconds
+        return Timeline((*self.events, *moved), total, max(self.peak_bytes, other.peak_bytes))
+
+    def table(self) -> str:
+        """Return each collective with its bytes, its time, and how long it is waited for, as text."""
+        waits = {e.name: e.end - e.start for e in self.events if e.stream == "wait"}
+        rows = [f"{'ms':>9} {'exposed':>9} {'MB':>9}  collective"]
+        for e in self.events:
+            if e.stream == "communicate":
+                exposed = waits.get(e.name, 0.0)
+                rows.append(
+                    f"{(e.end - e.start) * 1e3:9.3f} {exposed * 1e3:9.3f} {e.bytes / 1e6:9.2f}  {e.what} {e.name}"
+                )
+        rows.append(
+            f"{self.seconds * 1e3:.3f} ms: {self.spent('compute') * 1e3:.3f} ms of computing, "
+            f"{self.spent('communicate') * 1e3:.3f} ms of communicating, of which {self.exposed * 1e3:.3f} ms exposed; "
+            f"{self.peak_bytes / 1e6:.1f} MB at most"
+        )
+        return "\n".join(rows)
+
+    def save_chrome_trace(self, path: str | Path) -> None:
+        """Write it for ``chrome://tracing`` or ui.perfetto.dev."""
+        events = [
+            {"name": e.what, "cat": e.stream, "ph": "X", "ts": e.start * 1e6, "dur": (e.end - e.start) * 1e6, "pid": 0,
+             "tid": e.stream, "args": {"value": e.name, "bytes": e.bytes}}
+            for e in self.events
+        ]  # fmt: skip
+        Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+
+
+def simulate(programs: Trace | Sequence[Trace], machine: Machine, network: Network) -> Timeline:
+    """Return the timeline of a program in one of its processes, which all do the same.
+
+    Args:
+        programs: one, or several that run one after the other, such as the forward and the backward program, before
+            or after executors.
+        machine: what each process runs on.
+        network: what joins them; how many there are say the axes of the collectives.
+
+    Example:
+        >>> import thunder_prims
+        >>> from thunder_distributed import Axis, prims
+        >>> from thunder_distributed.costs import machine
+        >>> from thunder_ir import Tensor, trace_of
+        >>> axis = Axis("data", 8)
+        >>> def program(x, shard):
+        ...     whole = prims.wait(prims.all_gather(shard, axis))
+        ...     return thunder_prims.matmul(x, whole)
+        >>> found = simulate(trace_of(program, Tensor((64, 8192)), Tensor((1024, 8192))), *machine("h100"))
+        >>> found.exposed > 0.0
+        True
+    """
+    if isinstance(programs, Trace):
+        return _timeline(programs, machine, network)
+    timelines = [_timeline(trace, machine, network) for trace in programs]
+    first, *rest = timelines
+    for timeline in rest:
+        first = first.then(timeline)
+    return first
+
+
+def _timeline(trace: Trace, machine: Machine, network: Network) -> Timeline:
+    now = free = 0.0
+    ready: dict[str, float] = {}
+    events: list[Event] = []
+    for bound in trace.bound_symbols:
+        if does(bound, *BEGINS):
+            size = _communicated(bound)
+            took = network.seconds(_kind(bound), size, axis.size if (axis := axis_in(bound)) is not None else 1)
+            start = max(now, free)
+            free = ready[bound.output.name] = start + took
+            events.append(Event(bound.output.name, _kind(bound), "communicate", start, free, size))
+        elif does(bound, Does.WAIT):
+            begun = bound.args[0].name
+            until = ready.get(begun, now)
+            if until > now:
+                events.append(Event(begun, "wait", "wait", now, until))
+                now = until
+        else:
+            took = seconds_of(bound, machine)
+            if took:
+                overlapped = max(0.0, min(free, now + took) - now)
+                took += overlapped * (machine.slowdown - 1)
+                name = bound.outputs[0].name if bound.outputs else ""
+                events.append(Event(name, bound.symbol.name, "compute", now, now + took))
+                now += took
+    return Timeline(tuple(sorted(events, key=lambda e: e.start)), max(now, free), peak_bytes(trace))
+
+
+def _kind(bound: BoundSymbol) -> str:
+    found = next((name for kind, name in KINDS.items() if does(bound, kind)), None)
+    return found or bound.symbol.name
+
+
+def _communicated(bound: BoundSymbol) -> float:
+    """Return the bytes of the whole."""
+    return float(max(_bytes(bound.args[0]), _bytes(bound.output)))
+
+
+def _bytes(value: object) -> int:
+    return _elements(value) * value.dtype.bytes if isinstance(value, TensorProxy) else 0
+
+
+def _elements(tensor: object) -> int:
+    return math.prod([value_of(n) for n in tensor.shape]) if isinstance(tensor, TensorProxy) else 0
+
+
+def seconds_of(bound: BoundSymbol, machine: Machine) -> float:
+    """Return how long a call computes; nothing for views and for what frees memory.
+
+    A composite takes as long as its parts that are products of matrices, and as reading and writing what it reads and
+    returns: it is taken for fused.
+    """
+    if bound.has_tag(OpTags.VIEW) or bound.has_tag(OpTags.FREES) or not bound.outputs:
+        return 0.0
+    read = {p.name: p for p in bound.inputs}
+    moved = sum([_bytes(p) for p in read.values()]) + sum([_bytes(p) for p in bound.outputs])
+    output = bound.outputs[0]
+    dtype = output.dtype.name if isinstance(output, TensorProxy) else "default"
+    return machine.seconds(operations_of(bound), float(moved), dtype)
+
+
+PRODUCTS = ("linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "scaled_dot_product_attention")
+"""Functions of PyTorch that are products of matrices, by the names of the operators that call them."""
+
+
+def operations_of(bound: BoundSymbol) -> float:
+    """Return the floating-point operations of a product of matrices; nothing for the rest, which memory bounds."""
+    if bound.has_tag(OpTags.MATMUL) or bound.symbol.name in PRODUCTS:
+        tensors = sorted([p for p in bound.inputs if isinstance(p, TensorProxy)], key=_elements)[-2:]
+        made = max([_elements(p) for p in bound.outputs], default=0)
+        if len(tensors) < 2:
+            return 0.0
+        a, b = tensors
+        batch = 1
+        if a.ndim == b.ndim:
+            for n, m in zip(a.shape[:-2], b.shape[:-2], strict=True):
+                if value_of(n) != value_of(m):
+                    break
+                batch *= value_of(n)
+        return 2.0 * math.sqrt(float(_elements(a)) * _elements(b) * made / batch)
+    if bound.symbol.decomposition is not None:
+        return sum([operations_of(part) for part in bound.subsymbols])
+    return 0.0
+
+
+__all__ = ["Event", "Timeline", "operations_of", "seconds_of", "simulate"]

@@ -1,0 +1,115 @@
+"""Data parallelism: each process has the whole model and a part of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from thunder_distributed.axes import MEGABYTE, Axis, axis_of
+from thunder_distributed.compiled import compiled_again, original_of
+from thunder_distributed.modules import Parallel, check_plain, install
+from thunder_distributed.parameters import Home, Replicated
+from thunder_frontend import ThunderModule
+from thunder_torch import from_torch_dtype
+
+
+def ddp(
+    model: torch.nn.Module,
+    *,
+    broadcast_from: int | None = 0,
+    bucket_size_in_mb: float = 25.0,
+    process_group: Any = None,
+    gradient_dtype: torch.dtype | None = None,
+) -> ThunderModule:
+    """Let each process compute the gradients of its part of the batch, and use the mean of all.
+
+    The model runs compiled; the means are computed while the rest of the backward program runs. Every process calls
+    the model with a batch of its own, then ``loss.backward()`` and the optimizer's step as for one process.
+
+    Args:
+        model: a module, or what ``thunder.jit`` made of one. It is changed in place.
+        broadcast_from: the rank whose parameters and buffers all begin with; ``None`` to leave them as they are.
+        bucket_size_in_mb: gradients are sent together until they are this large; 0 sends each by itself.
+        process_group: a group, a one-dimensional ``DeviceMesh``, or an :class:`~thunder_distributed.Axis`; all
+            processes if not given.
+        gradient_dtype: in which gradients are sent, such as ``torch.bfloat16``; their own if not given.
+
+    Returns:
+        The compiled module; ``with module.no_sync():`` adds gradients up without sending them.
+
+    Raises:
+        AxisError: ``torch.distributed`` is not initialised.
+        ValueError: the model is trained in parallel already, has parameters on several devices or on ``meta``.
+    """
+    original = original_of(model, "ddp")
+    check_plain(original, "ddp")
+    axis = axis_of(process_group, bucket_bytes=round(bucket_size_in_mb * MEGABYTE))
+    _check_devices(original)
+    if broadcast_from is not None:
+        broadcast_state(original, axis, broadcast_from)
+    parallel = Parallel("ddp")
+    dtype = None if gradient_dtype is None else from_torch_dtype(gradient_dtype)
+    hows: dict[str, dict[str, Any]] = {}
+    known: dict[int, Replicated] = {}
+    for name, module in original.named_modules():
+        for key, parameter in module._parameters.items():
+            if parameter is None or not parameter.requires_grad:
+                continue
+            how = known.get(id(parameter))
+            if how is None:
+                how = Replicated(axis, ("", len(known)), dtype, Home(module._parameters, key))
+                known[id(parameter)] = how
+                parallel.hows[f"{name}.{key}" if name else key] = how
+            hows.setdefault(name, {})[key] = how
+    install(original, parallel, hows)
+    return compiled_again(model, original)
+
+
+def _check_devices(model: torch.nn.Module) -> None:
+    devices = {parameter.device for parameter in model.parameters()}
+    if len(devices) > 1:
+        raise ValueError(
+            f"ddp() of a model on {', '.join(sorted(map(str, devices)))}: put all of it on one device, model.to(device)"
+        )
+    if torch.device("meta") in devices:
+        raise ValueError("ddp() of a model on the meta device: give it values first, model.to_empty(device='cpu')")
+
+
+def broadcast_state(model: torch.nn.Module, axis: Axis, source: int) -> None:
+    """Give all processes the parameters and buffers of one.
+
+    Args:
+        model: of the same structure in each process.
+        axis: over which processes.
+        source: rank on the axis.
+
+    Raises:
+        ValueError: there is no such rank.
+    """
+    if not 0 <= source < axis.size:
+        raise ValueError(f"broadcast_from={source}, and axis {axis.name!r} has ranks 0..{axis.size - 1}")
+    broadcast_tensors([*model.parameters(), *model.buffers()], axis, source)
+
+
+def broadcast_tensors(tensors: Iterable[torch.Tensor], axis: Axis, source: int) -> None:
+    """Give all processes the values of one.
+
+    Args:
+        tensors: of the same shapes and dtypes in each process.
+        axis: over which processes.
+        source: rank on the axis.
+    """
+    root = axis.global_rank(source)
+    with torch.no_grad():
+        sent = [(t, t.detach().contiguous()) for t in tensors]
+        works = [dist.broadcast(c, root, group=axis.process_group, async_op=True) for _, c in sent]
+        for (tensor, copy), work in zip(sent, works, strict=True):
+            work.wait()
+            if copy.data_ptr() != tensor.data_ptr():
+                tensor.copy_(copy)
+
+
+__all__ = ["broadcast_state", "broadcast_tensors", "ddp"]

@@ -1,0 +1,117 @@
+"""Moving calls: each gets a rank, and comes as soon as it can once all of lower rank have come."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from thunder_distributed.prim import Does
+from thunder_executors import Executor
+from thunder_ir import BoundSymbol, Proxy, Trace
+from thunder_ir.passes import has_effect, is_random, writes
+
+BEGINS = (Does.REDUCE, Does.GATHER, Does.SCATTER, Does.EXCHANGE)
+
+
+@dataclass(frozen=True, order=True)
+class Rank:
+    """Where a call is wanted.
+
+    Args:
+        anchor: the position of a call in the program as it was.
+        side: below 0 before that call, above 0 after it; the further, the larger.
+    """
+
+    anchor: float
+    side: float = 0.0
+
+    def before(self) -> Rank:
+        """Just before a call that is wanted here."""
+        return Rank(self.anchor, self.side - 1)
+
+    def after(self) -> Rank:
+        """Just after a call that is wanted here, and before the next one."""
+        return Rank(self.anchor, self.side + 0.5)
+
+
+def does(bound: BoundSymbol, *what: Does) -> bool:
+    """Whether a call does one of these."""
+    return any([bound.has_tag(kind) for kind in what])
+
+
+def collectives_of(trace: Trace) -> list[BoundSymbol]:
+    """Return the calls that begin to communicate, in order."""
+    return [bound for bound in trace.bound_symbols if does(bound, *BEGINS)]
+
+
+def can_move(trace: Trace) -> bool:
+    """Whether calls may change places at all: nothing writes to memory that others read."""
+    return not any([writes(bound) for bound in trace.bound_symbols])
+
+
+def reordered(calls: Sequence[BoundSymbol], ranks: Mapping[int, Rank]) -> list[BoundSymbol]:
+    """Return the calls by rank, each after those that make what it reads. Effects and draws keep their order.
+
+    Args:
+        calls: in any order.
+        ranks: by the ``id`` of the call; the position in ``calls`` for what is not in it.
+    """
+    producer = {p.name: i for i, bound in enumerate(calls) for p in bound.outputs}
+    after: list[list[int]] = [[] for _ in calls]
+    waiting = [0] * len(calls)
+    last: dict[str, int] = {}
+    for i, bound in enumerate(calls):
+        needed = {producer[p.name] for p in bound.inputs if p.name in producer}
+        for kind, holds in (("effect", has_effect(bound)), ("random", is_random(bound))):
+            if holds:
+                needed.update([last[kind]] if kind in last else [])
+                last[kind] = i
+        waiting[i] = len(needed)
+        for j in needed:
+            after[j].append(i)
+    wanted = [(ranks.get(id(bound), Rank(i)), i) for i, bound in enumerate(calls)]
+    ready = [wanted[i] for i, count in enumerate(waiting) if count == 0]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        _, i = heapq.heappop(ready)
+        order.append(calls[i])
+        for j in after[i]:
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                heapq.heappush(ready, wanted[j])
+    assert len(order) == len(calls), "calls depend on each other in a ring"
+    return order
+
+
+def readers_of(calls: Sequence[BoundSymbol]) -> dict[str, list[BoundSymbol]]:
+    """Return for each name the calls that read it, in order, each once."""
+    found: dict[str, list[BoundSymbol]] = {}
+    for bound in calls:
+        for name in {p.name: None for p in bound.inputs}:
+            found.setdefault(name, []).append(bound)
+    return found
+
+
+def as_run_by(executor: Executor | None, calls: Sequence[BoundSymbol]) -> list[BoundSymbol]:
+    """Return calls of prims as calls of an executor's operators; as they are without one."""
+    if executor is None:
+        return list(calls)
+    made = []
+    for bound in calls:
+        operator = executor.find(bound).execution_symbol()  # type: ignore[union-attr]
+        assert operator is not None
+        made.append(bound.as_call_of(operator, bound.tags | bound.symbol.tags))
+    return made
+
+
+def only_input(bound: BoundSymbol) -> Proxy | None:
+    """Return the one value that a call reads, if it is one."""
+    names = {p.name: p for p in bound.inputs}
+    return next(iter(names.values())) if len(names) == 1 else None
+
+
+__all__ = [
+    "BEGINS", "Rank", "as_run_by", "can_move", "collectives_of", "does", "only_input", "readers_of", "reordered",
+]  # fmt: skip

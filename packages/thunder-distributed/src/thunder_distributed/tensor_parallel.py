@@ -1,0 +1,181 @@
+"""Tensor parallelism: each process has a part of a layer's matrix, and computes with it."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from thunder_distributed.axes import Axis, axis_of
+from thunder_distributed.compiled import compiled_again, original_of
+from thunder_distributed.modules import PARTS
+from thunder_distributed.parameters import Part, part_of
+from thunder_distributed.regions import entered, from_first, left, part_of_all, whole_of
+from thunder_frontend import ThunderModule
+
+LAYOUT = "_thunder_layout"
+
+
+@dataclass(frozen=True)
+class Colwise:
+    """Cut a ``Linear``'s outputs, or an ``Embedding``'s features: each process computes a part of them.
+
+    Args:
+        gather_output: whether all processes get all of them; otherwise each goes on with its own.
+    """
+
+    gather_output: bool = False
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """Cut a ``Linear``'s inputs, or an ``Embedding``'s rows: what each process computes is summed.
+
+    Args:
+        cut_input: whether all processes have all inputs; otherwise each has its own, of a column-wise layer.
+    """
+
+    cut_input: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one module is run in parts."""
+
+    axis: Axis
+    style: Colwise | Rowwise
+
+
+def parallelize(
+    model: torch.nn.Module, device_mesh: Any = None, plan: Mapping[str, Colwise | Rowwise] | None = None
+) -> ThunderModule:
+    """Let processes share the work of single layers, by a plan.
+
+    Every process calls the model with the same batch, and gets the same loss. Apply ``ddp`` or ``fsdp`` after it, over
+    another dimension of the mesh, for batches that differ.
+
+    Args:
+        model: a module, or what ``thunder.jit`` made of one, equal in all processes. It is changed in place.
+        device_mesh: a mesh of one dimension, a group or an axis; all processes if not given.
+        plan: how modules are cut, by their names, in which ``*`` stands for anything.
+
+    Returns:
+        The compiled module.
+
+    Raises:
+        AxisError: ``torch.distributed`` is not initialised, or the mesh has several dimensions.
+        KeyError: a name in the plan is that of no module.
+        TypeError: a module is neither a ``Linear`` nor an ``Embedding``.
+        ValueError: a size is no multiple of the number of processes.
+
+    Example, of two layers between which each process has its own half:
+        ``parallelize(model, mesh["tensor"], {"blocks.*.network.0": Colwise(), "blocks.*.network.2": Rowwise()})``
+    """
+    original = original_of(model, "parallelize")
+    axis = axis_of(device_mesh, "tensor")
+    modules = dict(original.named_modules())
+    for pattern, style in (plan or {}).items():
+        names = [name for name in modules if fnmatchcase(name, pattern)]
+        if not names:
+            raise KeyError(f"the plan names {pattern!r}, and no module is called so; there are {', '.join(modules)}")
+        for name in names:
+            _cut(name, modules[name], Layout(axis, style))
+    return compiled_again(model, original)
+
+
+def column_parallel(model: torch.nn.Module, target_modules: list[str], process_group: Any = None) -> ThunderModule:
+    """Cut the outputs of some layers, which all processes get whole; see :func:`parallelize`."""
+    return parallelize(model, process_group, dict.fromkeys(target_modules, Colwise(gather_output=True)))
+
+
+def row_parallel(model: torch.nn.Module, target_modules: list[str], process_group: Any = None) -> ThunderModule:
+    """Cut the inputs of some layers, which all processes have whole; see :func:`parallelize`."""
+    return parallelize(model, process_group, dict.fromkeys(target_modules, Rowwise(cut_input=True)))
+
+
+def _cut(name: str, module: torch.nn.Module, layout: Layout) -> None:
+    kind = next((k for k in (torch.nn.Linear, torch.nn.Embedding) if type(module) is k), None)
+    if kind is None:
+        before = " already cut" if LAYOUT in module.__dict__ else ""
+        raise TypeError(f"the plan cuts {name}, a {type(module).__name__}{before}; it takes a Linear or an Embedding")
+    embeds, by_column = kind is torch.nn.Embedding, isinstance(layout.style, Colwise)
+    if embeds and (module.max_norm is not None or module.sparse):
+        raise TypeError(f"the plan cuts {name}, an Embedding with max_norm or sparse gradients, which must stay whole")
+    dim = int(by_column) if embeds else int(not by_column)
+    pads = embeds and not by_column
+    parts = module.__dict__.setdefault(PARTS, {})
+    parts["weight"] = _part(f"{name}.weight", module, "weight", layout.axis, dim, pads)
+    if not embeds and module.bias is not None and by_column:
+        parts["bias"] = _part(f"{name}.bias", module, "bias", layout.axis, 0, False)
+    module.__dict__[LAYOUT] = layout
+    forward = {
+        (False, True): _linear_by_column, (False, False): _linear_by_row,
+        (True, True): _embedding_by_column, (True, False): _embedding_by_row,
+    }[embeds, by_column]  # fmt: skip
+    cls: Any = type(module)
+    module.__class__ = _class_for(cls, forward)
+
+
+def _part(name: str, module: torch.nn.Module, key: str, axis: Axis, dim: int, pads: bool) -> Part:
+    """Leave a module this process's part of a parameter, and return how it was cut."""
+    whole = module._parameters[key]
+    assert whole is not None
+    size = whole.shape[dim]
+    if size % axis.size and not pads:
+        raise ValueError(
+            f"{name} has {size} entries along dimension {dim}, no multiple of the {axis.size} processes of axis "
+            f"{axis.name!r}: choose sizes that are, or leave it out of the plan"
+        )
+    part = Part(axis, tuple(whole.shape), dim)
+    module._parameters[key] = torch.nn.Parameter(part_of(whole.detach(), part, axis.rank), whole.requires_grad)
+    return part
+
+
+@functools.cache
+def _class_for(cls: Any, forward: Callable[..., Any]) -> type:
+    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    return types.new_class(cls.__name__, (cls,), exec_body=lambda space: space.update(names, forward=forward))
+
+
+def _linear_by_column(self: Any, x: torch.Tensor) -> Any:
+    layout = self._thunder_layout
+    y = F.linear(entered(x, layout.axis), self.weight, self.bias)
+    return whole_of(y, layout.axis, y.ndim - 1) if layout.style.gather_output else y
+
+
+def _linear_by_row(self: Any, x: torch.Tensor) -> Any:
+    layout = self._thunder_layout
+    if layout.style.cut_input:
+        x = part_of_all(x, layout.axis, x.ndim - 1)
+    y = left(F.linear(x, self.weight), layout.axis)
+    return y if self.bias is None else y + self.bias
+
+
+def _embedding_by_column(self: Any, tokens: torch.Tensor) -> Any:
+    layout = self._thunder_layout
+    y = F.embedding(tokens, self.weight, self.padding_idx)
+    return whole_of(y, layout.axis, y.ndim - 1) if layout.style.gather_output else y
+
+
+def _embedding_by_row(self: Any, tokens: torch.Tensor) -> Any:
+    layout = self._thunder_layout
+    rows = self.weight.shape[0]
+    local = from_first(tokens, layout.axis, rows)
+    elsewhere = (local < 0) | (local >= rows)
+    if self.padding_idx is not None:
+        weight = self.weight
+        y = F.embedding(local.masked_fill(elsewhere, 0), weight)
+        fixed = (tokens == self.padding_idx).unsqueeze(-1)
+        y = y.detach() * fixed + y * ~fixed
+    else:
+        y = F.embedding(local.masked_fill(elsewhere, 0), self.weight)
+    return left(y.masked_fill(elsewhere.unsqueeze(-1), 0.0), layout.axis)
+
+
+__all__ = ["Colwise", "Layout", "Rowwise", "column_parallel", "parallelize", "row_parallel"]

@@ -1,0 +1,136 @@
+"""Data parallelism on several processes, beside PyTorch's, bit for bit."""
+
+import copy
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import thunder_frontend
+from thunder_distributed import ddp
+
+
+class Tied(nn.Module):
+    """An embedding that is the output's matrix, too, and a normalisation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(11, 8)
+        self.inner = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8))
+        self.norm = nn.LayerNorm(8)
+        self.head = nn.Linear(8, 11, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, tokens):
+        x = self.tokens(tokens)
+        return self.head(self.norm(x + self.inner(x)))
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 3))
+
+
+def trained(model, module, batches, *, optimizer=torch.optim.AdamW, accumulate=0, clip=None):
+    """Train a module that is ``model`` in parallel; return the losses and the parameters after each step."""
+    steps = optimizer([p for p in model.parameters() if p.requires_grad], lr=0.01)
+    losses, states = [], []
+    for i, (x, y) in enumerate(batches):
+        if accumulate and i % accumulate != accumulate - 1:
+            with module.no_sync():
+                loss = F.cross_entropy(module(x).flatten(0, -2), y.flatten())
+                loss.backward()
+        else:
+            loss = F.cross_entropy(module(x).flatten(0, -2), y.flatten())
+            loss.backward()
+            if clip is not None:
+                nn.utils.clip_grad_norm_(model.parameters(), clip)
+            steps.step()
+            steps.zero_grad()
+        losses.append(loss.item())
+        states.append([p.detach().clone() for p in model.parameters()])
+    return losses, states
+
+
+def same_as_torch(rank, make, batch, steps=20, options=None, **how):
+    """Check that a model trains as in DistributedDataParallel, to the last bit."""
+    torch.manual_seed(3 + rank)  # all begin with the first's parameters
+    model = make()
+    theirs = copy.deepcopy(model)
+    generator = torch.Generator().manual_seed(10 + rank)
+    batches = [batch(generator) for _ in range(steps)]
+    ours = ddp(model, **(options or {}))
+    expected = trained(theirs, DistributedDataParallel(theirs), batches, **how)
+    assert trained(model, ours, batches, **how)[0] == expected[0]
+    result = [p.detach() for p in model.parameters()]
+    assert all(torch.equal(a, b) for a, b in zip(result, expected[1][-1], strict=True))
+    return ours
+
+
+def vectors(generator):
+    return torch.randn(6, 5, generator=generator), torch.randint(3, (6,), generator=generator)
+
+
+def tokens(generator):
+    return torch.randint(11, (2, 7), generator=generator), torch.randint(11, (2, 7), generator=generator)
+
+
+def scenario_a_network_trains_as_in_torch(rank, size):
+    same_as_torch(rank, mlp, vectors)
+
+
+def scenario_tied_weights_train_as_in_torch(rank, size):
+    same_as_torch(rank, Tied, tokens)
+
+
+def scenario_accumulation_is_as_in_torch(rank, size):
+    same_as_torch(rank, mlp, vectors, accumulate=4)
+
+
+def scenario_clipping_is_as_in_torch(rank, size):
+    same_as_torch(rank, mlp, vectors, clip=0.1, optimizer=torch.optim.SGD)
+
+
+def scenario_frozen_parameters_stay(rank, size):
+    def make():
+        model = mlp()
+        model[0].requires_grad_(False)
+        return model
+
+    same_as_torch(rank, make, vectors, steps=5)
+
+
+def scenario_batch_normalisation_is_as_in_torch(rank, size):
+    def make():
+        return nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+
+    same_as_torch(rank, make, vectors, steps=5)
+
+
+def scenario_many_small_buckets_are_as_one(rank, size):
+    same_as_torch(rank, mlp, vectors, steps=5, options={"bucket_size_in_mb": 0.0005})
+    same_as_torch(rank, mlp, vectors, steps=5, options={"bucket_size_in_mb": 0})
+
+
+def scenario_what_thunder_compiled_before_is_taken(rank, size):
+    model = mlp()
+    ours = ddp(thunder_frontend.jit(model, partition="save-all"))
+    assert thunder_frontend.last_compile_options(ours) is not None
+    ours(vectors(None)[0]).sum().backward()
+    again = thunder_frontend.jit(ours)
+    again(vectors(None)[0]).sum().backward()
+    assert "all_reduce" in str(thunder_frontend.last_backward_traces(again)[-1])
+
+
+def scenario_gradients_may_be_sent_in_fewer_bits(rank, size):
+    torch.manual_seed(3)
+    model = mlp()
+    ours = ddp(copy.deepcopy(model), gradient_dtype=torch.bfloat16)
+    exact = ddp(model)
+    x = torch.randn(6, 5, generator=torch.Generator().manual_seed(rank))
+    ours(x).sum().backward()
+    exact(x).sum().backward()
+    for p, q in zip(ours.parameters(), exact.parameters(), strict=True):
+        assert p.grad.dtype is torch.float32
+        torch.testing.assert_close(p.grad, q.grad, rtol=2e-2, atol=1e-2)
+    assert "bfloat16" in str(thunder_frontend.last_backward_traces(ours)[-1])

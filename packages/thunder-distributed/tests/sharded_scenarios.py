@@ -1,0 +1,192 @@
+"""Sharded parameters on several processes, beside one process that has the whole batch."""
+
+import copy
+import itertools
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+
+import thunder_frontend
+from thunder_distributed import FSDPBucketingStrategy, FSDPType, fsdp
+
+STRATEGIES = tuple(itertools.product(FSDPType, FSDPBucketingStrategy))
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.inner = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.scale = nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, x):
+        return x + self.scale * self.inner(self.norm(x))
+
+
+class Model(nn.Module):
+    """Blocks of an odd width between an embedding and a head that may be tied; it has a parameter of no dimension."""
+
+    def __init__(self, tied=False, width=5, blocks=1):
+        super().__init__()
+        self.tokens = nn.Embedding(11, width)
+        self.blocks = nn.ModuleList(Block(width) for _ in range(blocks))
+        self.head = nn.Linear(width, 11, bias=False)
+        if tied:
+            self.head.weight = self.tokens.weight
+
+    def forward(self, tokens):
+        x = self.tokens(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+def trained(model, batches, share, *, steps, accumulate=1, prepare=None):
+    """Train on a share of each batch; return the losses."""
+    if prepare is not None:
+        prepare(model)
+    losses = []
+    for i, (x, y) in enumerate(batches):
+        x, y = share(x), share(y)
+        last = i % accumulate == accumulate - 1
+        if last or not hasattr(model, "no_sync"):
+            loss = F.cross_entropy(model(x).flatten(0, -2), y.flatten())
+            loss.backward()
+        else:
+            with model.no_sync():
+                loss = F.cross_entropy(model(x).flatten(0, -2), y.flatten())
+                loss.backward()
+        if last:
+            steps.step()
+            steps.zero_grad()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+def as_one_process(rank, size, make=Model, steps=4, accumulate=1, tolerance=1e-5, **options):
+    """Check that a sharded model trains as one process does on the joint batch; return it."""
+    torch.manual_seed(1)
+    model = make()
+    whole = copy.deepcopy(model)
+    generator = torch.Generator().manual_seed(2)
+    batches = [(torch.randint(11, (2 * size, 3), generator=generator),) * 2 for _ in range(steps)]
+    ours = fsdp(model, **options)
+    mine = torch.optim.AdamW([p for p in ours.parameters() if p.requires_grad], lr=0.01)
+    theirs = torch.optim.AdamW([p for p in whole.parameters() if p.requires_grad], lr=0.01)
+    expected = trained(whole, batches, lambda t: t, steps=theirs, accumulate=accumulate)
+    losses = trained(ours, batches, lambda t: t.chunk(size)[rank], steps=mine, accumulate=accumulate)
+    torch.distributed.all_reduce(losses)
+    torch.testing.assert_close(losses / size, expected, rtol=tolerance, atol=tolerance)
+    return ours
+
+
+def scenario_every_strategy_trains_as_one_process(rank, size):
+    for sharding, bucketing in STRATEGIES[1::2]:
+        as_one_process(rank, size, sharding_strategy=sharding, bucketing_strategy=bucketing)
+
+
+def scenario_tied_weights_train_as_one_process(rank, size):
+    for sharding, bucketing in STRATEGIES[:1] + STRATEGIES[-1:]:
+        model = as_one_process(
+            rank, size, lambda: Model(tied=True), sharding_strategy=sharding, bucketing_strategy=bucketing
+        )
+        assert dict(model.named_parameters()).keys() == dict(Model(tied=True).named_parameters()).keys()
+        backward = str(thunder_frontend.last_backward_traces(model)[-1])
+        expected = 8 if bucketing is FSDPBucketingStrategy.NONE else 2
+        assert backward.count(".reduce_scatter") == expected, backward
+
+
+def scenario_accumulation_trains_as_one_process(rank, size):
+    as_one_process(rank, size, accumulate=3, sharding_strategy=FSDPType.ZERO3)
+
+
+def scenario_parameters_may_be_cut_along_any_dimension(rank, size):
+    as_one_process(
+        rank,
+        size,
+        shard_dim=lambda name, parameter: max(parameter.ndim - 1, 0),
+        bucketing_strategy=FSDPBucketingStrategy.BLOCK,
+        sharding_strategy=FSDPType.ZERO3,
+    )
+
+
+def scenario_each_process_keeps_its_part(rank, size):
+    model = as_one_process(rank, size, steps=1)
+    kept = sum(p.numel() for p in model.parameters())
+    whole = sum(p.numel() for p in Model().parameters())
+    padding = sum(p[0].numel() if p.ndim else 1 for p in Model().parameters())
+    assert whole / size <= kept <= whole / size + padding
+    assert all(p.grad is None or p.grad.shape == p.shape for p in model.parameters())
+
+
+def saved_floats(model):
+    compiled = thunder_frontend.compiled_function(model).compiled[-1]
+    return sum(p.numel for p in compiled.split.saved if p.dtype.is_floating)
+
+
+def scenario_gathered_parameters_are_kept_or_gathered_again(rank, size):
+    kept = as_one_process(rank, size, steps=1, sharding_strategy=FSDPType.ZERO2)
+    again = as_one_process(rank, size, steps=1, sharding_strategy=FSDPType.ZERO3)
+    matrices = sum(p.numel() for p in Model().parameters() if p.ndim == 2) - 55  # an embedding's is not read again
+    assert saved_floats(kept) - saved_floats(again) >= matrices / 3
+    assert "all_gather" not in str(thunder_frontend.last_backward_traces(kept)[-1])
+    assert "all_gather" in str(thunder_frontend.last_backward_traces(again)[-1])
+
+
+def scenario_frozen_parameters_are_gathered_and_not_sent_back(rank, size):
+    def make():
+        model = Model()
+        model.blocks[0].requires_grad_(False)
+        return model
+
+    for sharding in FSDPType:
+        model = as_one_process(rank, size, make, sharding_strategy=sharding)
+        assert all(p.grad is None for p in model.blocks[0].parameters())
+
+
+def scenario_parts_may_be_replicated_over_a_second_dimension(rank, size):
+    for shape in ((size, 1), (1, size)):
+        mesh = init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard"))
+        as_one_process(rank, size, device_mesh=mesh, bucketing_strategy=FSDPBucketingStrategy.BLOCK)
+
+
+def scenario_models_begin_on_the_meta_device(rank, size):
+    with torch.device("meta"):
+        model = Model(tied=True)
+    whole = Model(tied=True)
+
+    def init(module):
+        for name, parameter in module.named_parameters(recurse=False):
+            parameter.copy_(torch.linspace(-1, 1, parameter.numel()).view(parameter.shape) + len(name) / 10)
+
+    ours = fsdp(model, init=init, broadcast_from=0, sharding_strategy=FSDPType.ZERO3)
+    with torch.no_grad():
+        for module in whole.modules():
+            init(module)
+    assert ours.head.__dict__["_parameters"]["weight"] is ours.tokens.__dict__["_parameters"]["weight"]
+    tokens = torch.arange(6).view(2, 3)
+    torch.testing.assert_close(ours(tokens), whole(tokens))
+
+
+def scenario_parameters_may_be_gathered_in_fewer_bits(rank, size):
+    torch.manual_seed(1)
+    model = Model()
+    whole = copy.deepcopy(model)
+    ours = fsdp(model, param_dtype=torch.bfloat16, reduce_dtype=torch.float32, sharding_strategy=FSDPType.ZERO3)
+    tokens = torch.arange(6).view(2, 3)
+    loss = ours(tokens).float().square().mean()
+    loss.backward()
+    assert all(p.dtype is p.grad.dtype is torch.float32 for p in ours.parameters() if p.grad is not None)
+    torch.testing.assert_close(loss, whole(tokens).square().mean(), rtol=2e-2, atol=1e-2)
+
+
+def scenario_evaluation_gathers_as_well(rank, size):
+    torch.manual_seed(1)
+    model = Model()
+    whole = copy.deepcopy(model).eval()
+    ours = fsdp(model).eval()
+    tokens = torch.arange(6).view(2, 3)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(tokens), whole(tokens))

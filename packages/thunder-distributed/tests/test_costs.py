@@ -1,0 +1,82 @@
+"""Costs: formulas on published numbers, timelines of small programs, plans."""
+
+import json
+
+import pytest
+
+import thunder_prims as prims
+from thunder_distributed import Axis
+from thunder_distributed import prims as dist
+from thunder_distributed.costs import Link, Machine, Network, machine, simulate
+from thunder_distributed.costs.planning import plan
+from thunder_distributed.costs.transformers import Transformer
+from thunder_distributed.costs.validation import halves, published, validate
+from thunder_distributed.passes import place_collectives
+from thunder_distributed.validate import MEDIAN, WORST, main
+from thunder_ir import Tensor, trace_of
+
+AXIS = Axis("shard", 8)
+SLOW = Machine("slow", {"default": 1e9}, 1e9, 1e-6)
+RING = Network(Link(1e-6, 1e9))
+
+
+def test_a_ring_sends_each_byte_once_less_the_own_share():
+    assert RING.seconds("all_gather", 8e6, 8) == pytest.approx(7e-6 + 7e-3)
+    assert RING.seconds("all_reduce", 8e6, 8) == pytest.approx(2 * (7e-6 + 7e-3))
+    assert RING.seconds("all_gather", 8e6, 1) == 0
+
+
+@pytest.mark.parametrize(("size", "published"), [(16 * 2**20, 115e-6), (2**30, 2 * 7 / 8 * 2**30 / 466e9)])
+def test_reductions_on_eight_h200_take_what_was_measured(size, published):
+    """Source: stas00/ml-engineering, all-reduce on 8 H200."""
+    assert machine("h100")[1].seconds("all_reduce", size, 8) == pytest.approx(published, rel=0.3)
+
+
+def test_bandwidth_between_table_entries_is_interpolated_in_logarithms():
+    link = Link(0.0, 100.0, ((10.0, 0.1), (1000.0, 0.5)))
+    assert [link.reached(s) for s in (1, 10, 100, 1000, 1e6)] == pytest.approx([10, 10, 30, 50, 50])
+
+
+def layers(x, a, b):
+    for shard in (a, b):
+        x = prims.matmul(x, dist.wait(dist.all_gather(shard, AXIS)))
+    return x
+
+
+def test_a_timeline_shows_what_the_passes_hide():
+    trace = trace_of(layers, Tensor((64, 64)), Tensor((8, 64)), Tensor((8, 64)))
+    before = simulate(trace, SLOW, RING)
+    after = simulate(place_collectives(trace), SLOW, RING)
+    assert after.seconds < before.seconds
+    assert 0 < after.exposed < before.exposed
+    assert before.seconds == pytest.approx(before.spent("compute") + before.exposed)
+    assert "exposed" in after.table() and "all_gather" in after.table()
+
+
+def test_a_timeline_is_written_for_the_browser(tmp_path):
+    trace = trace_of(layers, Tensor((64, 64)), Tensor((8, 64)), Tensor((8, 64)))
+    simulate([trace, trace], SLOW, RING).save_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {e["tid"] for e in events} == {"compute", "communicate", "wait"}
+
+
+def test_estimates_of_steps_that_nothing_was_fitted_to_are_close(capsys):
+    known, predicted = halves(published())
+    assert not {s.name for s in known} & {s.name for s in predicted} and len(predicted) >= 10
+    assert main() == 0, capsys.readouterr().out
+    errors = sorted(validate().errors(predicted=True))
+    assert errors[len(errors) // 2] <= MEDIAN and errors[-1] <= WORST
+
+
+def test_a_plan_has_the_fastest_layout_first_and_none_that_does_not_fit():
+    model = Transformer(80, 8192, 64, 8, 28672, 3, 128256)
+    plans = plan(model, 256, batch=512, length=8192, memory=80 * 2**30, fitted=validate().fitted)
+    assert all(p.bytes <= 80 * 2**30 for p in plans)
+    assert [p.estimate.seconds for p in plans] == sorted(p.estimate.seconds for p in plans)
+    with pytest.raises(ValueError, match=r"no layout of 70\.\d billion parameters over 8 processes fits into 16 GiB"):
+        plan(model, 8, batch=8, length=8192, memory=16 * 2**30, fitted=validate().fitted)
+
+
+def test_a_machine_that_is_not_known_is_refused():
+    with pytest.raises(KeyError, match="no machine is known as 'abacus'; there are h100, a100, cpu"):
+        machine("abacus")

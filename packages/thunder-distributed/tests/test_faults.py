@@ -1,0 +1,26 @@
+"""A process that dies or hangs: the other one raises, and names what it waited for."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("dying_process.py")
+
+
+@pytest.mark.parametrize("fault", ["dies", "hangs"])
+def test_the_others_raise_within_the_timeout(fault, tmp_path):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    command = [sys.executable, str(SCRIPT)]
+    second = subprocess.Popen([*command, "1", str(tmp_path), fault], env=environment, stderr=subprocess.DEVNULL)
+    try:
+        done = subprocess.run(
+            [*command, "0", str(tmp_path), fault], env=environment, capture_output=True, text=True, timeout=240
+        )
+    finally:
+        second.kill()
+        second.wait()
+    assert "all_gather of float32[1, 8] over axis 'shard' (2) did not end" in done.stdout, done.stdout + done.stderr
+    assert "Another process has died, hangs, or runs another program" in done.stdout

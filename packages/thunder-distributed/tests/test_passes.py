@@ -1,0 +1,148 @@
+"""Passes over collectives, as text, with the sizes of a mesh of eight in one process."""
+
+import thunder_prims as prims
+from thunder_distributed import Axis
+from thunder_distributed import prims as dist
+from thunder_distributed.passes import bucket_collectives, place_collectives
+from thunder_ir import Tensor, trace_of, verify
+from thunder_testing import assert_text
+
+DATA = Axis("data", 8)
+
+
+def mean(gradient, axis, bucket):
+    return dist.wait(dist.all_reduce(gradient, axis, "mean", bucket))
+
+
+def test_gradients_are_sent_together_in_the_order_of_their_places():
+    def program(x, y):
+        first = mean(prims.exp(x), DATA, ("", 1))
+        second = mean(prims.exp(y), DATA, ("", 0))
+        return first, second
+
+    trace = bucket_collectives(trace_of(program, Tensor((2, 3)), Tensor((4,))))
+    verify(trace)
+    assert_text(
+        trace,
+        """
+        def program(x: "float32[2, 3]", y: "float32[4]"):
+            t0 = prims.exp(x)  # float32[2, 3]
+            t3 = prims.exp(y)  # float32[4]
+            t6 = dist_prims.pack((t3, t0), 1, (), 0.125)  # float32[10]
+            t7 = dist_prims.all_reduce(t6, _data, 'sum', None)  # float32[10], in flight
+            t8 = dist_prims.wait(t7)  # float32[10]
+            (t5, t2) = dist_prims.unpack(t8, ((4,), (2, 3)), 1, ())  # float32[4], float32[2, 3]
+            return (t2, t5)
+        """,
+    )
+
+
+def test_a_bucket_is_closed_when_it_is_large_enough():
+    axis = Axis("data", 8, bucket_bytes=32)
+
+    def program(x, y, z):
+        return [mean(t, axis, ("", i)) for i, t in enumerate((x, y, z))]
+
+    trace = bucket_collectives(trace_of(program, Tensor((4,)), Tensor((4,)), Tensor((4,))))
+    verify(trace)
+    sent = [b.args[0].type_string for b in trace.bound_symbols if b.symbol is dist.all_reduce]
+    assert sent == ["float32[8]", "float32[4]"]
+
+
+def test_what_has_another_dtype_or_no_bucket_is_sent_by_itself():
+    def program(x, y, z):
+        return mean(x, DATA, ("", 0)), mean(y, DATA, ("", 1)), mean(z, DATA, None)
+
+    before = trace_of(program, Tensor((4,)), Tensor((4,), "bfloat16"), Tensor((4,)))
+    assert bucket_collectives(before).bound_symbols == before.bound_symbols
+
+
+def test_shards_of_a_layer_are_gathered_together_where_the_first_is_needed():
+    def program(x, weight, bias):
+        whole = dist.wait(dist.all_gather(weight, DATA, 0, ("layer", 0)))
+        y = prims.matmul(x, whole)
+        return prims.add(
+            y, prims.broadcast_in_dim(dist.wait(dist.all_gather(bias, DATA, 0, ("layer", 1))), (2, 8), (1,))
+        )
+
+    trace = bucket_collectives(trace_of(program, Tensor((2, 8)), Tensor((1, 8)), Tensor((1,))))
+    verify(trace)
+    assert_text(
+        trace,
+        """
+        def program(x: "float32[2, 8]", weight: "float32[1, 8]", bias: "float32[1]"):
+            t7 = dist_prims.pack((weight, bias), 1, (), None)  # float32[9]
+            t8 = dist_prims.all_gather(t7, _data, 0, None)  # float32[72], in flight
+            t9 = dist_prims.wait(t8)  # float32[72]
+            (t1, t4) = dist_prims.unpack(t9, ((8, 8), (8,)), 8, (0, 0))  # float32[8, 8], float32[8]
+            t2 = prims.matmul(x, t1)  # float32[2, 8]
+            t5 = prims.broadcast_in_dim(t4, (2, 8), (1,))  # float32[2, 8]
+            t6 = prims.add(t2, t5)  # float32[2, 8]
+            return t6
+        """,
+    )
+
+
+def test_a_wait_moves_down_to_its_first_reader():
+    def program(x, shard):
+        whole = dist.wait(dist.all_gather(shard, DATA))
+        return prims.matmul(prims.tanh(x), whole)
+
+    trace = place_collectives(trace_of(program, Tensor((4, 8)), Tensor((1, 8))))
+    verify(trace)
+    assert_text(
+        trace,
+        """
+        def program(x: "float32[4, 8]", shard: "float32[1, 8]"):
+            t0 = dist_prims.all_gather(shard, _data, 0, None)  # float32[8, 8], in flight
+            t2 = prims.tanh(x)  # float32[4, 8]
+            t1 = dist_prims.wait(t0)  # float32[8, 8]
+            t3 = prims.matmul(t2, t1)  # float32[4, 8]
+            return t3
+        """,
+    )
+
+
+def layers(axis):
+    def program(x, a, b, c):
+        for shard in (a, b, c):
+            x = prims.matmul(x, dist.wait(dist.all_gather(shard, axis)))
+        return x
+
+    return trace_of(program, Tensor((8, 8)), Tensor((1, 8)), Tensor((1, 8)), Tensor((1, 8)))
+
+
+def order_of(trace):
+    return [b.symbol.name for b in trace.bound_symbols]
+
+
+def test_one_gather_is_under_way_while_what_came_before_is_computed_with():
+    trace = place_collectives(layers(DATA))
+    verify(trace)
+    assert order_of(trace) == [
+        "all_gather", "wait", "all_gather", "matmul", "wait", "all_gather", "matmul", "wait", "matmul",
+    ]  # fmt: skip
+
+
+def test_more_gathers_are_under_way_where_memory_allows():
+    trace = place_collectives(layers(Axis("data", 8, ahead_bytes=2 * 8 * 8 * 4)))
+    verify(trace)
+    assert order_of(trace) == [
+        "all_gather", "all_gather", "wait", "all_gather", "matmul", "wait", "matmul", "wait", "matmul",
+    ]  # fmt: skip
+
+
+def test_whole_gradients_are_let_go_of_when_the_next_ones_are_sent():
+    def program(x, y, z):
+        return [dist.wait(dist.reduce_scatter(prims.exp(t), DATA, "mean")) for t in (x, y, z)]
+
+    trace = place_collectives(trace_of(program, Tensor((8,)), Tensor((8,)), Tensor((8,))))
+    verify(trace)
+    assert order_of(trace) == [
+        "exp", "reduce_scatter", "exp", "reduce_scatter", "wait", "exp", "reduce_scatter", "wait", "wait",
+    ]  # fmt: skip
+
+
+def test_programs_without_collectives_stay_as_they_are():
+    trace = trace_of(lambda x: prims.exp(x), Tensor((2,)))
+    assert place_collectives(trace).bound_symbols is trace.bound_symbols
