@@ -36,5 +36,5 @@ def test_operations_are_counted(capsys):
 
 
 def test_a_program_that_cannot_be_acquired_says_why():
-    report = examine(lambda x: 1 if x.sum() > 0 else 2, torch.ones(2))
-    assert "known only when the program runs" in report.problem
+    report = examine(lambda x: x.numpy().tobytes(), torch.ones(2))
+    assert "numpy" in report.problem

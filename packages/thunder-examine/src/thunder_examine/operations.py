@@ -70,7 +70,7 @@ def examine(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> OperationsRepo
         >>> [(o.name, o.count, o.composed) for o in examine(lambda x: (x * 2 + 1) * 3, torch.ones(2)).operations]
         [('ltorch.mul', 2, True), ('ltorch.add', 1, True)]
     """
-    compiled = jit(fn)
+    compiled = jit(fn, fallback="error")
     try:
         with torch.no_grad():
             compiled(*args, **kwargs)
