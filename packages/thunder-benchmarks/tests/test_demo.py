@@ -25,6 +25,13 @@ def test_the_demonstration_trains_as_eager_does(tmp_path):
     assert {p.name for p in tmp_path.iterdir()} >= {"prologue_0.py", "forward_0.py", "backward_0.py", "epilogue_0.py"}
 
 
+def test_the_demonstration_trains_sharded_as_one_process_does():
+    command = [sys.executable, "-m", "thunder_benchmarks.demo", "--distributed", "2", "--steps", "3", "--batch", "2"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "A GPT sharded over 2 processes" in done.stdout and "is waiting for others" in done.stdout
+
+
 def test_batches_are_shifted_by_one():
     text = python_documentation(limit=5000)
     tokens, targets = text.batch(3, 8, torch.Generator().manual_seed(0))

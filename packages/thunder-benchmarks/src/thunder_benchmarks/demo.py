@@ -1,6 +1,6 @@
 """The main job: train a small GPT on real text, compiled, and set it beside eager PyTorch.
 
-python -m thunder_benchmarks.demo [--steps N] [--traces FOLDER]
+python -m thunder_benchmarks.demo [--steps N] [--traces FOLDER] [--distributed N]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import thunder
+from thunder_benchmarks.distributed import start
 from thunder_benchmarks.gpt import GPT, GPTConfig
 from thunder_benchmarks.text import Text, python_documentation
 
@@ -96,8 +97,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--distributed", type=int, metavar="N", help="train sharded over N processes instead")
     parser.add_argument("--traces", type=Path, default=Path(tempfile.gettempdir()) / "thunder-demo-traces")
     options = parser.parse_args()
+    if options.distributed is not None:
+        return start(options.distributed, ["--steps", str(options.steps), "--batch", str(options.batch)])
     if options.steps < 2:
         parser.error("--steps must be at least 2: the first one compiles, and the others are timed")
     console = Console()

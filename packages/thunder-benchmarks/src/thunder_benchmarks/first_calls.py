@@ -46,6 +46,7 @@ class Experts(nn.Module):
         self.experts = nn.ModuleList(nn.ModuleList(nn.Linear(width, width) for _ in range(4)) for _ in range(layers))
 
     def forward(self, x: torch.Tensor, _: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        layer: Any
         for layer in self.experts:
             chosen = x[:, : len(layer)].argmax(1)
             out = torch.zeros_like(x)

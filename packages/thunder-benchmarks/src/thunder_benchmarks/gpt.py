@@ -46,7 +46,7 @@ class Attention(nn.Module):
         q, k, v = (t.view(batch, length, self.heads, width // self.heads).transpose(1, 2) for t in (q, k, v))
         dropout = self.dropout if self.training else 0.0
         y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
-        return self.project_out(y.transpose(1, 2).contiguous().view(batch, length, width))
+        return self.project_out(y.transpose(1, 2).contiguous().view(batch, length, width))  # type: ignore[no-any-return]
 
 
 class Block(nn.Module):
@@ -67,7 +67,7 @@ class Block(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``float[batch, length, width] -> float[batch, length, width]``."""
         x = x + self.attention(self.before_attention(x))
-        return x + self.network(self.before_network(x))
+        return x + self.network(self.before_network(x))  # type: ignore[no-any-return]
 
 
 class GPT(nn.Module):
