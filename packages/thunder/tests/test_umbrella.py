@@ -37,3 +37,16 @@ def test_the_first_program_runs_and_shows_its_traces():
 def test_names_are_where_they_are_expected(module, names):
     found = importlib.import_module(module)
     assert [n for n in names if not hasattr(found, n)] == []
+
+
+def test_reports_come_with_the_package_that_makes_them():
+    found = thunder.report(lambda x: x * 2, torch.ones(2), measure=False)
+    assert found.facts.misses == 1
+    assert thunder.examine.examine(lambda x: x * 2, torch.ones(2)).problem is None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = thunder.nothing
+
+
+def test_parallelism_and_the_backend_come_with_their_packages():
+    assert thunder.distributed.fsdp.__module__.startswith("thunder_distributed")
+    assert thunder.dynamo.thunderfx.__module__.startswith("thunder_fx")
