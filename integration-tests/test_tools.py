@@ -19,7 +19,7 @@ build-backend = "hatchling.build"
 
 [project]
 name = "{name}"
-requires-python = ">=3.11,<3.14"
+requires-python = ">=3.11,<3.15"
 dynamic = ["version"]
 dependencies = {dependencies}
 
@@ -212,7 +212,7 @@ def test_a_failed_set_up_is_one_sentence_with_a_way_out(output, sentence):
 def test_another_python_is_refused_in_one_sentence(monkeypatch):
     dev = load_dev()
     monkeypatch.setattr(dev.sys, "version_info", (3, 9, 1))
-    with pytest.raises(dev.SetupError, match=r"Python 3.11, 3.12 or 3.13 is needed and this is 3.9: install one"):
+    with pytest.raises(dev.SetupError, match=r"Python 3.11 to 3.14 is needed and this is 3.9: install one"):
         dev.check_machine("test")
 
 
@@ -233,3 +233,13 @@ def test_isolation_reports_a_python_that_is_not_there(workspace):
     done = workspace.run("isolated.py", "--python", "3.99")
     assert done.returncode == 1
     assert "Python 3.99: not found on this machine; not tried for 2 packages" in done.stdout
+
+
+def test_a_machine_without_node_is_reported_and_fails_only_where_it_is_required(tmp_path):
+    command = [sys.executable, str(ROOT / "tools" / "pyodide.py")]
+    for words, status in (([], 0), (["--required"], 1)):
+        done = subprocess.run(
+            [*command, *words], env={**os.environ, "PATH": str(tmp_path)}, capture_output=True, text=True
+        )
+        assert done.returncode == status, done.stderr
+        assert done.stdout == "Python 3.14 (Pyodide): not tried: Node.js with npm is not on this machine\n"

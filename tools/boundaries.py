@@ -211,6 +211,12 @@ def check_torch_free(every: dict[str, Package]) -> Iterator[str]:
                     yield f"{package.name} declares torch, and does without it"
 
 
+def loaded_late(package: Package, use: Import) -> bool:
+    """Whether an import stands in a module that its package loads only where the extra is there."""
+    late = BOUNDARIES.get("behind-extras", {}).get(package.module, [])
+    return any(f"{package.source.name}/{part}" in use.where for part in late)
+
+
 def check_declared(every: dict[str, Package]) -> Iterator[str]:
     """Compare what each package declares with what it imports."""
     for package in every.values():
@@ -224,7 +230,7 @@ def check_declared(every: dict[str, Package]) -> Iterator[str]:
             used |= asked
             if not asked & needs and not (asked & extras):
                 yield f"{use.where}: imports {use.top}, but {package.name} declares no {shown(asked)}"
-            elif not asked & needs and not use.guarded:
+            elif not asked & needs and not use.guarded and not loaded_late(package, use):
                 yield f"{use.where}: {use.top} is an extra of {package.name}, imported where its absence is not handled"
         for use in (use for file in imports(package.tests) for use in file.found):
             if use.top in sys.stdlib_module_names or is_local(use.top, package.tests):

@@ -4,7 +4,9 @@
     python3 tools/dev.py demo               compile and train a small GPT
     python3 tools/dev.py test               all tests; `test -k word` passes words on to pytest
     python3 tools/dev.py thunder-ir:test    the tests of one package, beside its declared dependencies only
-    python3 tools/dev.py lint | types | boundaries | isolated | release | docs
+    python3 tools/dev.py matrix --torch 2.15    the tests on a version of PyTorch, into docs/support.md
+    python3 tools/dev.py lint | types | boundaries | isolated | pyodide | release | docs | sizes
+    python3 tools/dev.py gpu-libraries      what libraries of GPUs can show without a GPU; installs 1 GB
 
 Any other words go to `hatch run`: `python3 tools/dev.py python -m pytest packages/thunder-ir`. Only Python is needed
 to start. All that is made lies in `.hatch/`; delete that folder to start afresh. With hatch installed, `hatch run test`
@@ -28,8 +30,9 @@ ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".hatch"
 TOOLS = HOME / "tools"
 HATCH = "hatch==1.18.2"
-OLDEST, NEWEST = (3, 11), (3, 13)
-SHORT = {"docs": "docs:build"}
+OLDEST, NEWEST = (3, 11), (3, 14)
+PYTHONS = f"3.{OLDEST[1]} to 3.{NEWEST[1]}"
+SHORT = {"docs": "docs:build", "gpu-libraries": "gpu-libraries:test"}
 WITH_COMPILER = ("demo", "test")
 
 try:
@@ -49,6 +52,8 @@ def main():
     if not words or words[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if words else 2
+    if words[0] == "matrix":  # which makes environments of its own
+        return subprocess.call([sys.executable, str(ROOT / "tools" / "matrix.py")] + words[1:])
     words[0] = SHORT.get(words[0], words[0])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that cleaning up happens then, too
     try:
@@ -79,8 +84,13 @@ def check_machine(word):
     have = "{}.{}".format(*sys.version_info[:2])
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         raise SetupError(
-            f"Python 3.11, 3.12 or 3.13 is needed and this is {have}: install one (https://www.python.org/downloads "
+            f"Python {PYTHONS} is needed and this is {have}: install one (https://www.python.org/downloads "
             f"or with your package manager) and call it by name, as in: python3.11 tools/dev.py {word}"
+        )
+    if "free-threading build" in sys.version:
+        raise SetupError(
+            f"This Python {have} is a free-threaded build, which Thunder does not run on: use the ordinary build, "
+            f"python{have} and not python{have}t."
         )
     for module in ("venv", "ensurepip"):
         try:
@@ -276,10 +286,9 @@ def reason(output):
         return "The package index could not be reached: check the network, or the index in `pip config list`."
     if missing and missing.group(1).startswith("torch"):
         return (
-            "pip finds no {} for Python {}.{}: use another Python (3.11 to 3.13), an index that has it (`pip config "
-            "list`), or another PyTorch, as in: THUNDER_TORCH='torch>=2.9,<2.14' python3 tools/dev.py test".format(
-                missing.group(1), *sys.version_info[:2]
-            )
+            f"pip finds no {missing.group(1)} for Python {sys.version_info[0]}.{sys.version_info[1]}: use another "
+            f"Python ({PYTHONS}), an index that has it (`pip config list`), or another PyTorch, as in: "
+            "THUNDER_TORCH='torch>=2.9' python3 tools/dev.py test"
         )
     if missing:
         return f"pip finds no {missing.group(1)}: check that the index in `pip config list` has it."

@@ -1,6 +1,6 @@
 """Prove that each package works where only it was `pip install`ed.
 
-    python tools/isolated.py                          every package, on this Python; those without torch on 3.11-3.13
+    python tools/isolated.py                          every package, on this Python; those without torch on all
     python tools/isolated.py --torch-free             only the packages without torch
     python tools/isolated.py --python 3.12 thunder-ir some packages on one Python (a version or a path)
 
@@ -26,13 +26,14 @@ from functools import cache
 from pathlib import Path
 
 import virtualenv
+from dev import NEWEST, OLDEST
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from release import build
 from workspace import BOUNDARIES, CONFIG, ROOT, Package, packages
 
 KEPT = ROOT / ".hatch" / "isolated"
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = tuple(f"3.{minor}" for minor in range(OLDEST[1], NEWEST[1] + 1))
 TORCH = os.environ.get("THUNDER_TORCH") or CONFIG["hatch"]["env"]["collectors"]["custom"]["torch"]
 PYTEST = "pytest>=8.3"
 NO_TESTS = 5  # pytest's exit status where nothing was collected

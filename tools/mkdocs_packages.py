@@ -43,7 +43,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the page of each package, and set the order of all pages."""
     written = [file.src_uri for file in files.documentation_pages()]
     first = config.extra["first"]
-    pages = [page for page in first if page in written] + sorted(page for page in written if page not in first)
+    guides = [page for page in config.extra["guides"] if page in written]
+    named = {*first, *guides}
+    start = [page for page in first if page in written]
+    pages = sorted(page for page in written if page not in named)
     generated: list[object] = []
     for module in modules():
         home = f"packages/{folder(module).name}"
@@ -55,7 +58,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for file in others:
             files.append(File.generated(config, f"{home}/{file.name}", content=page(file)))
         generated.append({folder(module).name: [f"{home}/index.md", *(f"{home}/{file.name}" for file in others)]})
-    config.nav = [*pages, {"Packages": generated}]
+    config.nav = [*start, {"Guides": guides}, {"Explanations and figures": pages}, {"Packages": generated}]
     return files
 
 

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from dev import NEWEST, OLDEST
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -67,8 +68,10 @@ def check(every: dict[str, Package]) -> list[str]:
         if "version" not in package.data["project"].get("dynamic", []):
             wrong.append(f"{package.name} does not take its version from _version.py")
         wrong += check_changelog(package)
-    if len({package.data["project"].get("requires-python") for package in every.values()}) > 1:
-        wrong.append("requires-python differs between packages")
+    wanted = f">={OLDEST[0]}.{OLDEST[1]},<{NEWEST[0]}.{NEWEST[1] + 1}"
+    for package in every.values():
+        if (found := package.data["project"].get("requires-python")) != wanted:
+            wrong.append(f"{package.name} has requires-python {found!r}, and tools/dev.py says {wanted!r}")
     try:
         order(every)
     except CycleError as error:

@@ -1,4 +1,4 @@
-"""Compare many random programs, changes between calls, models and stacks that change, and uses of results, with eager.
+"""Compare random programs, changes between calls, models and stacks that change, and uses of results, with eager.
 
     python tools/soundness_sweep.py --examples 2000 --seed 1
 
@@ -22,8 +22,10 @@ sys.path.insert(0, str(TESTS))
 
 import autograd_sessions  # noqa: E402
 import changes  # noqa: E402
+import operation_programs  # noqa: E402
 import programs  # noqa: E402
 import repeated_models  # noqa: E402
+import state_programs  # noqa: E402
 import test_changes  # noqa: E402, F401 - fills the list of cases
 import trained_models  # noqa: E402
 import wider_programs  # noqa: E402
@@ -111,6 +113,16 @@ def try_session(seed: int) -> tuple[str, str]:
     return compared(autograd_sessions.agrees_with_eager, seed)
 
 
+def try_operations(seed: int) -> tuple[str, str]:
+    """Return how a program that calls Thunder's own operations compares, and a text about it."""
+    return compared(operation_programs.agrees_with_eager, seed)
+
+
+def try_state(seed: int) -> tuple[str, str]:
+    """Return how a program that leaves state behind compares, and a text about it."""
+    return compared(state_programs.agrees_with_eager, seed)
+
+
 ATTEMPTS = {
     "programs": try_program,
     "wider programs": try_wider_program,
@@ -118,6 +130,8 @@ ATTEMPTS = {
     "models": try_model,
     "stacks": try_stack,
     "sessions": try_session,
+    "operations": try_operations,
+    "state": try_state,
 }
 
 

@@ -32,6 +32,7 @@ COUNTS: dict[str, Any] = {
          "max_target_positions", "context_length"), 64),
     **dict.fromkeys(("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"), 4),
     **dict.fromkeys(("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts"), 2),
+    "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1,
     "sliding_window": 6, "num_queries": 5, "num_kv_shared_layers": 0,
 }  # fmt: skip
 """What a configuration calls how many there are of something, and how many there are here."""
@@ -68,19 +69,22 @@ HEAD_COUNTS = (
     "num_key_value_heads", "num_kv_heads",
 )  # fmt: skip
 
-OFF = ("apply_spec_augment", "use_mambapy", "use_timm_backbone", "use_pretrained_backbone")
-"""Switches for what draws numbers from NumPy while a model runs, or is taken from another library."""
+FROM_TIMM = ("use_timm_backbone", "use_pretrained_backbone")
+"""Switches for what is taken from another library."""
 
 TINY_BACKBONE = {
     "model_type": "resnet", "hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1], "embedding_size": 8,
     "out_features": ["stage4"],
 }  # fmt: skip
-"""What stands in for a backbone that another library has."""
+"""What stands in for a backbone that another library has: the one thing in which a model is not the default."""
 LAST_STAGES = {
-    "backbone_config": {**TINY_BACKBONE, "out_features": ["stage2", "stage3", "stage4"]},
+    "backbone_config": {
+        **TINY_BACKBONE, "model_type": "rt_detr_resnet", "layer_type": "bottleneck", "downsample_in_bottleneck": False,
+        "out_features": ["stage2", "stage3", "stage4"],
+    },
     "encoder_in_channels": [16, 16, 32], "decoder_in_channels": [32, 32, 32], "encoder_hidden_dim": 32,
 }  # fmt: skip
-"""What models have that look at what the last stages of their backbone find."""
+"""Sizes of models that look at what the last stages of their backbone find."""
 PATCHES = {
     "model_type": "dinov2", "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "image_size": IMAGE,
     "patch_size": 8, "out_features": ["stage1", "stage2", "stage3", "stage4"], "reshape_hidden_states": False,
@@ -88,15 +92,17 @@ PATCHES = {
 }  # fmt: skip
 """A backbone for models that look at patches."""
 ALL_STAGES = {**TINY_BACKBONE, "out_features": ["stage1", "stage2", "stage3", "stage4"]}
-"""A backbone for models that look at what each of its stages finds."""
+SWIN = {
+    "model_type": "swin", "embed_dim": 8, "depths": [1, 1, 1, 1], "num_heads": [1, 2, 4, 8], "window_size": 4,
+    "patch_size": 4, "image_size": 64, "out_features": ["stage1", "stage2", "stage3", "stage4"],
+}  # fmt: skip
+"""Sizes of a backbone for models that look at what each of its stages finds."""
 
 SPECIAL: dict[str, dict[str, Any]] = {
-    "big_bird": {"attention_type": "original_full"},  # otherwise its first call makes other modules
-    "data2vec-audio": {"apply_spec_augment": False},
     "convnext": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
     "convnextv2": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
-    "falcon": {"new_decoder_architecture": False, "num_kv_heads": None}, "funnel": {"block_sizes": [1, 1]},
+    "funnel": {"block_sizes": [1, 1]},
     "layoutlm": {"max_2d_position_embeddings": 64},
     "mobilevit": {"hidden_sizes": [16, 16, 32], "neck_hidden_sizes": [8, 8, 16, 16, 16, 16, 32],
                   "patch_size": 2, "image_size": 64},
@@ -112,18 +118,18 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "swinv2": {"embed_dim": 8, "depths": [1, 2], "num_heads": [2, 4], "window_size": 4, "patch_size": 2},
     "bamba": {"attn_layer_indices": [1]}, "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
     "granitemoehybrid": {"layer_types": ["mamba", "attention"]}, "recurrent_gemma": {"num_hidden_layers": 3},
-    "deepseek_v2": {"num_key_value_heads": 4}, "xmod": {"default_language": "en_XX"},
+    "deepseek_v2": {"num_key_value_heads": 4},
     "efficientnet": {"hidden_dim": 2560}, "mobilebert": {"intra_bottleneck_size": 16, "intermediate_size": 32},
-    "dbrx": {"attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0, "clip_qkv": 8}},
+    "dbrx": {"attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0}},
     "autoformer": {"prediction_length": 8}, "informer": {"prediction_length": 8},
     "time_series_transformer": {"prediction_length": 8},
     "zamba": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"]},
-    "align": {"projection_dim": 640}, "maskformer": {"backbone_config": ALL_STAGES},
-    "mask2former": {"backbone_config": ALL_STAGES}, "upernet": {"backbone_config": ALL_STAGES},
+    "align": {"projection_dim": 640}, "maskformer": {"backbone_config": SWIN},
+    "mask2former": {"backbone_config": SWIN}, "upernet": {"backbone_config": ALL_STAGES},
     "rt_detr": LAST_STAGES, "rt_detr_v2": LAST_STAGES,
     "depth_anything": {"backbone_config": PATCHES}, "prompt_depth_anything": {"backbone_config": PATCHES},
     "pix2struct_vision_model": {"patch_embed_hidden_size": 192},
-    "oneformer": {"backbone_config": ALL_STAGES},
+    "oneformer": {"backbone_config": SWIN},
     "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
     "rwkv": {"attention_hidden_size": 32, "intermediate_size": 64},
     }  # fmt: skip
@@ -260,23 +266,25 @@ def tiny_config(model_type: str, dropout: float = 0.0, way: Way = WAYS[0]) -> Pr
         dropout: every probability of dropping something.
         way: how to make it small.
     """
-    return _shrunk(CONFIG_MAPPING[model_type], dropout, way, SPECIAL.get(model_type, {}))
+    return _shrunk(CONFIG_MAPPING[model_type](), dropout, way, SPECIAL.get(model_type, {}))
 
 
-def _shrunk(config_class: Any, dropout: float, way: Way, changes: dict[str, Any]) -> PreTrainedConfig:
-    default = config_class()
+def _shrunk(default: PreTrainedConfig, dropout: float, way: Way, changes: dict[str, Any]) -> PreTrainedConfig:
+    config_class = type(default)
     known = default.to_dict()
     known.update({own: known.get(other) for own, other in config_class.attribute_map.items()})
     known = {name: value for name, value in known.items() if _can_be_given(config_class, name)}
     layers = _layers_kept(known)
     given = {name: _smaller(name, value, dropout, way, layers) for name, value in known.items()}
-    given = {name: value for name, value in given.items() if value is not _KEPT}
+    usual = config_class().to_dict()  # which a part of a configuration may differ from
+    kept = {n: known[n] for n, v in given.items() if v is _KEPT and n in usual and known[n] != usual[n]}
+    given = {name: value for name, value in given.items() if value is not _KEPT} | kept
     given |= {name: value for name, value in way.changes if known.get(name) is not None}
     if known.get("head_dim") is not None and known.get("head_dim") == known.get("qk_rope_head_dim"):
         given["head_dim"] = given.get("qk_rope_head_dim", known["head_dim"])
     for name, sub in vars(default).items():
         if name not in changes and isinstance(sub, PreTrainedConfig):
-            small = _shrunk(type(sub), dropout, way, SPECIAL.get(sub.model_type, {}))
+            small = _shrunk(sub, dropout, way, SPECIAL.get(sub.model_type, {}))
             given[name] = TINY_BACKBONE if sub.model_type == "timm_backbone" else small.to_dict()
     _fit_rope(config_class, known, given)
     given |= changes
@@ -310,7 +318,7 @@ def _layers_kept(known: dict[str, Any]) -> tuple[int, ...]:
 def _smaller(name: str, value: Any, dropout: float, way: Way, layers: tuple[int, ...]) -> Any:
     """Return what an attribute becomes."""
     *kept, count = layers
-    if name in OFF:
+    if name in FROM_TIMM:
         return False
     if value is None and way.unsaid and isinstance(COUNTS.get(name, SIZES.get(name)), int):
         return COUNTS.get(name, SIZES.get(name))

@@ -1,0 +1,78 @@
+"""Write docs/distributed.md: the tutorial in tools/distributed_page.md, with measurements on this machine put in.
+
+    python tools/distributed_page.py [--steps N]      about five minutes on two cores
+
+Losses and times come from one launch in which the ways of training take turns; memory from one launch for each of them.
+"""
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from thunder_distributed.costs import validate
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = {
+    "torch-ddp": "`DistributedDataParallel`, eager",
+    "torch-ddp-of-thunder": "`DistributedDataParallel(thunder.jit(model))`",
+    "ddp": "`thunder_distributed.ddp`",
+    "torch-fully-shard": "`fully_shard` of each block, eager",
+    "fsdp": "`thunder_distributed.fsdp`, ZERO3, BLOCK",
+}
+
+
+def launched(modes: str, steps: int, *words: str) -> dict:
+    """Return what one launch of two processes measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "found.json"
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        command += ["-m", "thunder_benchmarks.parallel", "--modes", modes, "--steps", str(steps), "--json", str(file)]
+        subprocess.run([*command, *words], check=True, timeout=1200, capture_output=True)
+        return json.loads(file.read_text())
+
+
+def measured(steps: int) -> str:
+    """Return the table of measurements."""
+    together = launched(",".join(NAMES), steps)
+    lines = [
+        "| | first loss | last loss | step, ms | beside PyTorch's | peak of a process, MB |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, title in NAMES.items():
+        row = together[name]
+        alone = launched(name, 3, "--layers", "6", "--width", "512", "--batch", "4")[name]
+        theirs = together["torch-fully-shard" if name in ("fsdp", "torch-fully-shard") else "torch-ddp"]["step"]
+        lines.append(
+            f"| {title} | {row['losses'][0]:.5f} | {row['losses'][-1]:.5f} | {row['step'] * 1e3:.0f} | "
+            f"{row['step'] / theirs:.2f} | {alone['peak'] / 1e6:.0f} |"
+        )
+    size, larger = together["ddp"]["parameters"] / 1e6, alone["parameters"] / 1e6
+    lines.append("")
+    lines.append(
+        f"A GPT of 4 layers, {size:.1f} MB of parameters, {steps} steps of AdamW on 2 gloo processes of one thread "
+        f"each, PyTorch {torch.__version__}, {platform.machine()}; medians of steps that took turns, on a machine that "
+        f"may have had other work. The peaks are those of a larger one, of 6 layers and {larger:.0f} MB, in a launch "
+        "of its own: all that the process has resident, Python and its libraries included."
+    )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=20)
+    options = parser.parse_args()
+    text = (ROOT / "tools" / "distributed_page.md").read_text(encoding="utf-8")
+    text = text.replace("<!-- measured -->", measured(options.steps))
+    text = text.replace("<!-- validated -->", "```text\n" + validate().table() + "\n```")
+    (ROOT / "docs" / "distributed.md").write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

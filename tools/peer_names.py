@@ -1,0 +1,105 @@
+"""Write docs/peer-names.md: each public name of Lightning Thunder 0.2.6, and what became of it here.
+
+    python tools/peer_names.py
+
+`tools/peer_names.json` has the names that the modules of the peer define, read from its wheel. What is found under
+the same path is here; others are renamed, or not here, with the reason.
+"""
+
+import importlib
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "peer-names.md"
+NAMES = Path(__file__).with_suffix(".json")
+
+HEAD = """# Names of Lightning Thunder
+
+Each public name of Lightning Thunder 0.2.6 by module: here under the same path, renamed, or not here, and why. Made by
+`python tools/peer_names.py`.
+"""
+
+RENAMED = {
+    "thunder.TupleProxy": "plain tuples of proxies",
+    "thunder.ListProxy": "plain lists of proxies",
+    "thunder.DictProxy": "plain dictionaries of proxies",
+    "thunder.last_interpreted_instructions": "`thunder.last_interpreter_log`, with `log=True`",
+    "thunder.set_execution_callback_file": "`thunder.report(...).chrome_trace()`",
+    "thunder.get_compile_data": "`thunder.compile_data(fn)`",
+    "thunder.sdpa_executor": "part of `thunder.pytorch_executor`",
+    "thunder.common.trace": "`thunder.trace`",
+    "thunder.common.CompileData": "`thunder.compile_data(fn)`",
+    "thunder.common.CompileStats": "`thunder.compile_stats(fn)`",
+    "thunder.common.transform_for_execution": "`thunder_executors.transform_for_execution`",
+    "thunder.core.trace.TraceCtx": "`thunder.core.trace.Trace`",
+    "thunder.core.trace.from_trace": "`trace.replace(...)`",
+    "thunder.core.trace.TraceProvenance": "`thunder.core.trace.Provenance`",
+    "thunder.core.transform_common.Transform": "`thunder.Transform`",
+    "thunder.core.transform_common.dce": "`thunder_ir.passes.dead_code_elimination`",
+    "thunder.core.transform_common.cse": "`thunder_ir.passes.common_subexpressions`",
+    "thunder.dev_utils.check_trace.check_trace": "`thunder_ir.verify`",
+    "thunder.core.vjp_utils.get_saved_for_backward_tensors": "`thunder.examine.saved_for_backward`",
+    "thunder.examine.memory_calculation.get_alloc_memory": "`thunder.examine.get_alloc_memory`",
+    "thunder.examine.make_trace_dot": "`thunder.report`",
+    "thunder.executors.get_torch_executor": "`thunder.pytorch_executor`",
+}
+
+REASONS = {
+    "thunder.clang": "its own helpers; the operations under the names of `thunder_lang`",
+    "thunder.core": "inside of the peer; a Thunder package has its own",
+    "thunder.dev_utils": "a transform of one page: see [transforms of your own](transforms.md)",
+    "thunder.distributed": "inside of the peer, or not yet; the prims are `thunder_distributed.prims`",
+    "thunder.dynamo": "inside of the peer",
+    "thunder.examine": "of its nvFuser or inside of the peer",
+    "thunder.executors": "not yet",
+    "thunder.numpy": "inside of the peer",
+    "thunder.plugins": "not yet",
+    "thunder.recipes": "not yet",
+    "thunder.torch": "inside of the peer",
+    "thunder.transforms": "not yet",
+    "thunder": "not yet",
+}
+
+
+def here(module: str, name: str) -> bool:
+    """Whether a name is found under the same path."""
+    try:
+        return hasattr(importlib.import_module(module), name)
+    except ImportError:
+        return False
+
+
+def reason(module: str) -> str:
+    """Why a name of this module is not here: what is said of the module, or of the one around it."""
+    while module not in REASONS:
+        module = module.rpartition(".")[0]
+    return REASONS[module]
+
+
+def section(module: str, names: list[str]) -> list[str]:
+    """Return what the page says of one module."""
+    found = [name for name in names if here(module, name)]
+    renamed = [name for name in names if name not in found and f"{module}.{name}" in RENAMED]
+    absent = [name for name in names if name not in found and name not in renamed]
+    lines = ["", f"## `{module}`", "", f"{len(found)} of {len(names)} are here.", ""]
+    if found:
+        lines += [f"- **here**: {listed(found)}"]
+    lines += [f"- **renamed**: `{name}`: {RENAMED[f'{module}.{name}']}" for name in renamed]
+    if absent:
+        lines += [f"- **not here** ({reason(module)}): {listed(absent)}"]
+    return lines
+
+
+def listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def main() -> None:
+    names = json.loads(NAMES.read_text(encoding="utf-8"))
+    lines = [line for module, found in names.items() for line in section(module, found)]
+    PAGE.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
