@@ -13,6 +13,7 @@ from thunder_autograd import DRAWS_APART
 from thunder_executors_torch import calls
 from thunder_executors_torch.executor import executor, gradients
 from thunder_ir import BoundSymbol, OpTags, TensorProxy, current_builder, dtypes
+from thunder_ir.proxies import Dimension
 from thunder_torch import to_torch_device, to_torch_dtype
 
 FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
@@ -88,9 +89,9 @@ def flash_gradients(
     """What the kernel computes, by way of matmuls, which PyTorch's autograd can differentiate again."""
     _, is_causal = rest
 
-    def attend(*operands: torch.Tensor) -> torch.Tensor:
+    def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         with sdpa_kernel(SDPBackend.MATH):
-            return torch.nn.functional.scaled_dot_product_attention(*operands, is_causal=is_causal, **options)
+            return torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal, **options)
 
     return tuple(gradients(attend, (query, key, value), dy))
 
@@ -151,7 +152,7 @@ def _kernel(
     if query.device.type == "cpu":
         same_width = query.shape[3] == key.shape[3] == value.shape[3]
         dense_rows = all([t.strides is None or t.strides[-1] == 1 for t in tensors])
-        on = torch.backends.cuda.flash_sdp_enabled()
+        on: bool = torch.backends.cuda.flash_sdp_enabled()  # type: ignore[no-untyped-call]
         return _flash_on_cpu if on and same_width and dense_rows and dropout_p == 0 else None
     if query.device.type == "cuda" and torch.cuda.is_available():
         return _ON_CUDA.get(_choice_on_cuda(query, key, value, mask, dropout_p, is_causal, scale))
@@ -175,9 +176,9 @@ def _choice_on_cuda(
     def probe(shape: tuple[Any, ...], like: TensorProxy) -> torch.Tensor:
         return torch.empty(shape, dtype=to_torch_dtype(like.dtype), device=to_torch_device(like.device))
 
-    tensors = [probe((1, heads, *t.shape[2:]), t).requires_grad_() for t in (query, key, value)]
+    q, k, v = (probe((1, heads, *t.shape[2:]), t).requires_grad_() for t in (query, key, value))
     bias = None if mask is None else probe((1, 1, query.shape[2], key.shape[2]), mask)
-    return int(torch._fused_sdp_choice(*tensors, bias, dropout_p, is_causal, scale=scale))
+    return int(torch._fused_sdp_choice(q, k, v, bias, dropout_p, is_causal, scale=scale))
 
 
 def _additive(mask: Masks, query: TensorProxy) -> Masks:
@@ -281,7 +282,7 @@ def scaled_dot_product_attention(
     return out, pullback
 
 
-def _for_all_heads(a: TensorProxy, heads: int) -> TensorProxy:
+def _for_all_heads(a: TensorProxy, heads: Dimension) -> TensorProxy:
     """Repeat each head of keys or values for the group of query heads that share it."""
     batch, groups, length, width = a.shape
     if groups == heads:

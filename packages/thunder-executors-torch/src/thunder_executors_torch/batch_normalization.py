@@ -13,6 +13,7 @@ from thunder_executors_torch import calls
 from thunder_executors_torch.executor import executor
 from thunder_executors_torch.normalization import statistics_dtype, with_channels
 from thunder_ir import OpTags, TensorProxy, dtypes, value_of
+from thunder_ir.proxies import Dimension
 from thunder_torch.inplace import batch_norm_updating
 
 Rule = tuple[Any, Any]
@@ -182,7 +183,7 @@ def instance_norm(
     return prims.reshape(y, input.shape), pullback
 
 
-def _repeated(vector: Any, n: int) -> Any:
+def _repeated(vector: Any, n: Dimension) -> Any:
     """Return a parameter of the channels for the channels of all instances."""
     if vector is None:
         return None
@@ -190,5 +191,5 @@ def _repeated(vector: Any, n: int) -> Any:
     return calls.reshape(calls.expand(vector, (n, c)), (n * c,))
 
 
-def _added(gradient: Any, n: int, c: int) -> Any:
+def _added(gradient: Any, n: Dimension, c: Dimension) -> Any:
     return None if gradient is None else prims.sum(prims.reshape(gradient, (n, c)), (0,))

@@ -19,10 +19,10 @@ for _prim, _function, _reflected in (
     executor.calls(_reflected, _prim, when=number_first)(swapped)
     executor.implements(_prim)(_function)
 
-for _prim, _function in (
+for _prim, _test in (
     (prims.isfinite, torch.isfinite),
     (prims.isinf, torch.isinf),
     (prims.isnan, torch.isnan),
     (prims.signbit, torch.signbit),
 ):
-    executor.implements(_prim)(_function)
+    executor.implements(_prim)(_test)

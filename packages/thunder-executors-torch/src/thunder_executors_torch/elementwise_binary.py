@@ -10,7 +10,7 @@ import torch
 import thunder_prims as prims
 from thunder_executors import arguments
 from thunder_executors_torch.calls import as_tensor, first_tensor, is_number
-from thunder_executors_torch.executor import executor
+from thunder_executors_torch.executor import executor, torch_function
 from thunder_ir import BoundSymbol, Symbol, TensorProxy
 
 
@@ -48,7 +48,7 @@ def _promoted(a: TensorProxy, b: TensorProxy) -> TensorProxy:
     return a.like() if a.ndim >= b.ndim else b.like()
 
 
-COMMUTATIVE = (
+COMMUTATIVE: tuple[tuple[Symbol, Callable[..., Any]], ...] = (
     (prims.add, torch.add),
     (prims.mul, torch.mul),
     (prims.bitwise_and, torch.bitwise_and),
@@ -95,7 +95,7 @@ for _prim, _path in (
 ):
     _operator = executor.call(_path, _promoted)
     if _prim not in (prims.copysign, prims.fmod, prims.div):
-        executor.implements(_prim, when=two_tensors)(_operator.implementation)
+        executor.implements(_prim, when=two_tensors)(torch_function(_path))
     executor.transforms(_prim)(with_tensors(_operator))
 
 

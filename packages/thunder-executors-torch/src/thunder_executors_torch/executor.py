@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import torch
@@ -100,7 +101,8 @@ class TorchExecutor(OperatorExecutor):
             return None
         tags = recorded.DRAWS if OpTags.RANDOM in symbol.tags else recorded.KEEPS
         runs = self.plain(recorded.run, recorded.run_meta, *tags)
-        return recorded.rule_of(symbol.origin, runs, self.puller)
+        rule: Callable[..., Any] = recorded.rule_of(symbol.origin, runs, self.puller)
+        return rule
 
     def puller(self, leaves: list[TensorProxy]) -> Symbol:
         """Return the operator that follows PyTorch's graph to tensors like ``leaves``."""
@@ -139,9 +141,7 @@ class TorchExecutor(OperatorExecutor):
             differentiable: computes the same, in functions that PyTorch's autograd knows, if it does not know this one.
             held: positions of arguments for which PyTorch has no derivative, and none is needed.
         """
-        function: Any = torch
-        for name in path.split(".")[1:]:
-            function = getattr(function, name)
+        function = torch_function(path)
         if held:
             differentiable = Holding(function, held)
         return self.function(function, meta, *tags, path=path, differentiable=differentiable)
@@ -175,6 +175,12 @@ class TorchExecutor(OperatorExecutor):
     ) -> Callable[[F], F]:
         """Let the decorated rule be that of functions of PyTorch; see :meth:`OperatorExecutor.differentiates`."""
         return self.differentiates(*dict.fromkeys(symbol_of(f) for f in functions), when=when)
+
+
+def torch_function(path: str) -> Callable[..., Any]:
+    """Return the function of PyTorch at a dotted path, from ``torch`` on."""
+    function: Callable[..., Any] = attrgetter(path.removeprefix("torch."))(torch)
+    return function
 
 
 executor = TorchExecutor("torch", version=torch.__version__, always=True, priority=-100, checks=False)

@@ -106,7 +106,7 @@ def avg_pool_backward(
     if len(window) == 1:
         dy, a = dy.unsqueeze(-2), a.unsqueeze(-2)
         parameters = ((1, *window), (1, *stride), (0, *padding))
-    aten = torch.ops.aten
+    aten: Any = torch.ops.aten
     backward = aten.avg_pool3d_backward.default if len(window) == 3 else aten.avg_pool2d_backward.default
     da: torch.Tensor = backward(dy, a, *parameters, ceil_mode, count_include_pad, divisor)
     return da.squeeze(-2) if len(window) == 1 else da
@@ -120,9 +120,9 @@ def adaptive_avg_pool1d(a: torch.Tensor, lengths: Ints) -> torch.Tensor:
 @executor.implements(prims.adaptive_avg_pool_backward)
 def adaptive_avg_pool_backward(dy: torch.Tensor, lengths: Ints) -> torch.Tensor:
     a = dy.new_zeros(()).expand(*dy.shape[: -len(lengths)], *lengths)
-    aten = torch.ops.aten
-    if len(lengths) == 3:
-        return aten._adaptive_avg_pool3d_backward.default(dy, a)
-    if len(lengths) == 2:
-        return aten._adaptive_avg_pool2d_backward.default(dy, a)
-    return aten._adaptive_avg_pool2d_backward.default(dy.unsqueeze(-2), a.unsqueeze(-2)).squeeze(-2)
+    aten: Any = torch.ops.aten
+    backward = (aten._adaptive_avg_pool3d_backward if len(lengths) == 3 else aten._adaptive_avg_pool2d_backward).default
+    if len(lengths) == 1:
+        dy, a = dy.unsqueeze(-2), a.unsqueeze(-2)
+    da: torch.Tensor = backward(dy, a)
+    return da.squeeze(-2) if len(lengths) == 1 else da

@@ -10,7 +10,7 @@ import torch
 import thunder_prims as prims
 from thunder_executors import arguments
 from thunder_executors_torch.elementwise_binary import two_tensors, with_tensors
-from thunder_executors_torch.executor import executor
+from thunder_executors_torch.executor import executor, torch_function
 from thunder_ir import TensorProxy
 
 for _prim, _function in (
@@ -45,7 +45,8 @@ for _prim, _function in (
 @executor.implements(prims.erfcinv)
 def erfcinv(a: torch.Tensor) -> torch.Tensor:
     """PyTorch has no such function; by the normal quantile it keeps its precision near 0, unlike ``erfinv(1 - a)``."""
-    return torch.special.ndtri(a * 0.5) * -math.sqrt(0.5)
+    quantile: torch.Tensor = torch.special.ndtri(a * 0.5)
+    return quantile * -math.sqrt(0.5)
 
 
 @executor.calls(torch.polygamma, prims.polygamma)
@@ -59,7 +60,7 @@ def _like_larger(a: TensorProxy, b: TensorProxy) -> TensorProxy:
 
 for _prim, _path in ((prims.igamma, "torch.igamma"), (prims.igammac, "torch.igammac")):
     _operator = executor.call(_path, _like_larger)
-    executor.implements(_prim, when=two_tensors)(_operator.implementation)
+    executor.implements(_prim, when=two_tensors)(torch_function(_path))
     executor.transforms(_prim)(with_tensors(_operator))
 
 

@@ -379,16 +379,18 @@ def _method(name: str) -> Callable[..., Any]:
     return language.resolve(name)
 
 
-def _operator(name: str) -> Callable[..., Any]:
-    def apply(self: TensorProxy, *args: Any) -> Any:
-        return _method(name)(self, *args)
+def _operator(name: str) -> Callable[..., TensorProxy]:
+    def apply(self: TensorProxy, *args: Any) -> TensorProxy:
+        result: TensorProxy = _method(name)(self, *args)
+        return result
 
     return apply
 
 
-def _reflected(name: str) -> Callable[..., Any]:
-    def apply(self: TensorProxy, other: Any) -> Any:
-        return _method(name)(other, self)
+def _reflected(name: str) -> Callable[..., TensorProxy]:
+    def apply(self: TensorProxy, other: Any) -> TensorProxy:
+        result: TensorProxy = _method(name)(other, self)
+        return result
 
     return apply
 
@@ -547,8 +549,8 @@ class TensorProxy(Proxy):
     __neg__ = _operator("neg")
     __pos__ = _operator("positive")
     __abs__ = _operator("abs")
-    __eq__ = _operator("eq")
-    __ne__ = _operator("ne")
+    __eq__ = _operator("eq")  # type: ignore[assignment]
+    __ne__ = _operator("ne")  # type: ignore[assignment]
     __lt__ = _operator("lt")
     __le__ = _operator("le")
     __gt__ = _operator("gt")

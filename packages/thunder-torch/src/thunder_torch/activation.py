@@ -12,6 +12,7 @@ from torch import Tensor
 import thunder_lang as lang
 from thunder_autograd import Pullback, vjp_rule
 from thunder_ir import OpTags, TensorProxy, current_builder
+from thunder_ir.proxies import Dimension
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.rounding import floating, narrow_to, wide
@@ -162,7 +163,7 @@ def rrelu(
 def prelu(a: TensorProxy, weight: TensorProxy) -> TensorProxy:
     """``a`` where positive, elsewhere ``a`` times a weight, one for all or one for each channel."""
     if weight.ndim == 1 and a.ndim > 0:
-        places = [1] * a.ndim
+        places: list[Dimension] = [1] * a.ndim
         places[1 if a.ndim > 1 else 0] = weight.shape[0]
         weight = lang.reshape(weight, tuple(places))
     elif weight.ndim == 1:
@@ -231,7 +232,7 @@ def softshrink(a: TensorProxy, lambd: float = 0.5) -> TensorProxy:
     return lang.where(a > lambd, a - lambd, lang.where(a < -lambd, a + lambd, a * zero))
 
 
-@torchsymbol(F.threshold, F._threshold, tags=POINTWISE)
+@torchsymbol(F.threshold, F._threshold, tags=POINTWISE)  # type: ignore[attr-defined]
 def threshold(a: TensorProxy, threshold: float, value: float, inplace: bool = False) -> TensorProxy:
     """``a`` where above the threshold, ``value`` elsewhere."""
     return lang.where(a <= threshold, lang.full_like(a, value), a)

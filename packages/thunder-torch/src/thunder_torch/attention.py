@@ -112,6 +112,7 @@ def _grouped_mm_meta(a: Any, mat_b: Any, offs: Any = None, bias: Any = None, out
         return NotImplemented
     if a.dtype is not mat_b.dtype or any([d.__class__ is not int for d in (*a.shape, *mat_b.shape, *offs.shape)]):
         return NotImplemented
+    assert prims.grouped_mm.meta is not None
     made = prims.grouped_mm.meta(a, mat_b, offs)
     padded = -(-made.shape[-1] * made.dtype.bytes // 16) * 16 // made.dtype.bytes  # rows begin at multiples of 16 bytes
     strides = (made.shape[-2] * padded, padded, 1)[-made.ndim :]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -73,7 +73,7 @@ def connect_autograd(
         notice_hooks(function, lambda node, place, hooks: None)
     structure = split.forward.output[0]
     if _is_flat(structure):
-        return apply  # type: ignore[no-any-return]
+        return apply
     _, spec = flatten(structure)
     if isinstance(structure, Proxy):
         return lambda *inputs: apply(*inputs)[0]
@@ -180,7 +180,7 @@ class _Node:
         def forward(context: Any, *inputs: Any) -> Any:
             if generators is not None:  # a second derivative draws the same numbers again
                 context.states = generators.states()
-            before = inputs
+            before: Sequence[Any] = inputs
             if copied:
                 before = [t.clone() if i in copied else t for i, t in enumerate(inputs)]
             outputs, saved = run(*inputs)
@@ -206,7 +206,8 @@ class _Node:
         all_tensors = self.tensors == len(self.split.saved)
         is_grad_enabled, linked = torch.is_grad_enabled, self.is_linked
 
-        def backward(context: Any, *cotangents: Any) -> Any:
+        def backward(context: Any, *arrived: Any) -> Any:
+            cotangents: Sequence[Any] = arrived
             if linked and context.passes:
                 current = context.passes.get(torch._C._current_graph_task_id())
                 if current is not None:
@@ -215,7 +216,7 @@ class _Node:
                 cotangents = tuple([cotangents[i] for i in positions])
             if is_grad_enabled():
                 return self.differentiably(context, cotangents)
-            program = run
+            program: Callable[[list[Any]], Any] = run
             for cotangent in cotangents:
                 if cotangent is None:
                     program, cotangents = self.with_some(context, cotangents)
@@ -280,7 +281,7 @@ class _Node:
             return lambda values: nothing, ()
         if self.compile is not None:
             needed = tuple([w and n for w, n in zip(self.wanted, context.needs_input_grad, strict=True)])
-            variant = self.variants.get((present, needed))
+            variant: Callable[[list[Any]], Any] | Literal[False] | None = self.variants.get((present, needed))
             if variant is None:
                 program = specialised_backward(self.split, present, needed)
                 variant = False if program is None else self.compiled_backward(program, self.split)
@@ -293,7 +294,7 @@ class _Node:
         """Make a backward program of a split ready to run."""
         assert self.compile is not None
         apart = gradients_apart(tidy(program), len(split.saved))
-        return in_a_box(self.compile(apart)).python_callable()  # type: ignore[no-any-return]
+        return in_a_box(self.compile(apart)).python_callable()
 
     def with_zeros(self, context: Any, cotangents: Sequence[Any]) -> list[Any]:
         """Put zeros where there is no cotangent."""

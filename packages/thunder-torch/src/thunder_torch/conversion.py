@@ -65,8 +65,8 @@ def _method(method: Any, dtype: torch.dtype) -> Symbol:
 bfloat16_method = _method(Tensor.bfloat16, torch.bfloat16)
 bool_method = _method(Tensor.bool, torch.bool)
 byte_method = _method(Tensor.byte, torch.uint8)
-cdouble_method = _method(Tensor.cdouble, torch.complex128)
-cfloat_method = _method(Tensor.cfloat, torch.complex64)
+cdouble_method = _method(Tensor.cdouble, torch.complex128)  # type: ignore[attr-defined]
+cfloat_method = _method(Tensor.cfloat, torch.complex64)  # type: ignore[attr-defined]
 char_method = _method(Tensor.char, torch.int8)
 double_method = _method(Tensor.double, torch.float64)
 float_method = _method(Tensor.float, torch.float32)

@@ -12,7 +12,7 @@ import thunder_lang as lang
 from thunder_autograd import vjp_rule
 from thunder_ir import OpTags, Symbol, TensorProxy, dtypes
 from thunder_torch.rounding import narrow_to, wide
-from thunder_torch.symbol import composed, torchsymbol
+from thunder_torch.symbol import composed, getter, torchsymbol
 
 POINTWISE = (OpTags.ELEMENTWISE,)
 
@@ -73,8 +73,8 @@ tanh = _unary(lang.tanh, torch.tanh, Tensor.tanh, torch.nn.functional.tanh)
 trunc = _unary(lang.trunc, torch.trunc, Tensor.trunc, torch.fix, Tensor.fix)
 sigmoid = _unary(lang.sigmoid, torch.sigmoid, Tensor.sigmoid, torch.special.expit, torch.nn.functional.sigmoid)
 frexp = composed(lang.frexp, torch.frexp, Tensor.frexp)
-real = composed(lang.real, torch.real, Tensor.real.__get__, tags=(OpTags.VIEW,))
-imag = composed(lang.imag, torch.imag, Tensor.imag.__get__, tags=(OpTags.VIEW,))
+real = composed(lang.real, torch.real, getter("real"), tags=(OpTags.VIEW,))
+imag = composed(lang.imag, torch.imag, getter("imag"), tags=(OpTags.VIEW,))
 
 i0 = _unary(lang.i0, torch.i0, Tensor.i0, torch.special.i0)
 special_i0e = _unary(lang.i0e, torch.special.i0e, name="special_i0e")

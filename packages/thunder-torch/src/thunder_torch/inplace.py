@@ -69,7 +69,8 @@ class OutOfPlace:
         return name_of(self.method).rstrip("_")
 
     def __call__(self, a: torch.Tensor, /, *args: Any, **kwargs: Any) -> torch.Tensor:
-        return self.method(a.clone(), *args, **kwargs)
+        written: torch.Tensor = self.method(a.clone(), *args, **kwargs)
+        return written
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Functionalized:
 
 def _schema(operator: Any) -> Any:
     if isinstance(operator, OpOverloadPacket):
-        names = operator.overloads()
+        names: list[str] = operator.overloads()  # type: ignore[no-untyped-call]
         operator = operator.default if "default" in names else getattr(operator, names[0])
     return operator._schema if isinstance(operator, OpOverload) else None
 
@@ -189,7 +190,8 @@ def functional_of(function: Any) -> Callable[..., Any] | None:
         return None
     place, _, name = path.rpartition(".")
     if name in _DUNDERS:
-        return getattr(torch.Tensor, _DUNDERS[name])
+        method: Callable[..., Any] = getattr(torch.Tensor, _DUNDERS[name])
+        return method
     if not name.endswith("_") or name.endswith("__") or name in _NO_WRITE or place.startswith("torch.ops"):
         return None
     if name in _FILLS and place in ("torch", "torch.Tensor"):
@@ -197,7 +199,7 @@ def functional_of(function: Any) -> Callable[..., Any] | None:
     if name == "copy_":
         return copy
     where = {"torch": torch, "torch.Tensor": torch.Tensor, "torch.nn.functional": F}.get(place)
-    plain = getattr(where, name[:-1], None) if where is not None else None
+    plain: Callable[..., Any] | None = getattr(where, name[:-1], None) if where is not None else None
     if plain is None and place == "torch.nn.functional":
         plain = getattr(torch, name[:-1], None)
     if plain is not None and callable(plain) and name not in _OF_THEIR_OWN:

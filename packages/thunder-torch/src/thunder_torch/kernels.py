@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import torch
@@ -34,7 +35,7 @@ def lacks_kernel(bound: BoundSymbol) -> bool:
     if function is None or bound.has_tag(OpTags.VIEW) or not sizes or len(sizes) < len(proxies):
         return False
     key = arguments_key(function, bound.args, bound.kwargs)  # None where a size is open
-    if key is None or sum([torch.Size(s).numel() for s in sizes]) > LARGEST:
+    if key is None or sum([math.prod(map(int, s)) for s in sizes]) > LARGEST:
         return False
     found: bool | None = _LACKING.get(key)
     if found is None:

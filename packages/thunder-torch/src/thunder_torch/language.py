@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from thunder_ir import Language, TensorProxy
+from thunder_ir import Language, Symbol, TensorProxy
 from thunder_lang import core
 from thunder_torch.opaque import opaque
 from thunder_torch.symbol import find_symbol
@@ -31,7 +31,7 @@ _RENAMED = {"getitem": "__getitem__"}
 _PROPERTIES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 
 
-def symbol_of(function: Callable[..., Any]) -> Callable[..., Any]:
+def symbol_of(function: Callable[..., Any]) -> Symbol:
     """Return the symbol of a PyTorch callable: the one defined for it, or an opaque one."""
     return find_symbol(function) or opaque(function)
 

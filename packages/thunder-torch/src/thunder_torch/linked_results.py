@@ -146,7 +146,7 @@ class Linked:
         ]
         self.functions = [function, *[self._function(level, name) for level in range(1, len(self.members))]]
         self.applies = [_APPLY.__get__(None, function) for function in self.functions[1:]]
-        backward: Any = function._backward_cls  # type: ignore[attr-defined]
+        backward: Any = function._backward_cls
         backward.passes, backward.hooked = MappingProxyType({}), MappingProxyType({})
         notice_hooks(function, _note)
 
@@ -173,7 +173,8 @@ class Linked:
 
     def _function(self, level: int, name: str) -> type[torch.autograd.Function]:
         sources, members = self.links.sources[level - 1], self.members[level]
-        count, send, begun, probe = len(sources), self.send, self._begun, self.probe_node
+        count, send, begun = len(sources), self.send, self._begun
+        probe: Any = self.probe_node
         nothing, are_views = (None,) * (1 + count), [i in self.links.views for i in members]
 
         def forward(context: Any, probe: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
@@ -220,7 +221,7 @@ class Linked:
             return None
         task, passes = _task(), program.passes or {}
         program.passes, passes[task] = passes, (current := Pass(tuple(sorted(asked))))
-        torch.autograd.Variable._execution_engine.queue_callback(lambda: passes.pop(task, None))  # type: ignore[attr-defined]
+        torch.autograd.Variable._execution_engine.queue_callback(lambda: passes.pop(task, None))
         return current
 
     def _is_made_by(self, program: Any, result: Tensor, level: int) -> bool:

@@ -9,6 +9,7 @@ import torch.nn.functional as F  # noqa: N812
 import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import TensorProxy, dtypes
+from thunder_ir.proxies import Dimension
 from thunder_torch.activation import log_sigmoid_of, log_softmax_of
 from thunder_torch.rounding import half_of, narrow_to, wide
 from thunder_torch.symbol import torchsymbol
@@ -193,7 +194,7 @@ def negative_log_likelihood(
 
 def _weighted_sum(a: TensorProxy, weight: Any, dim: int) -> TensorProxy:
     if weight is not None:
-        shape = [1] * a.ndim
+        shape: list[Dimension] = [1] * a.ndim
         shape[dim] = a.shape[dim]
         a = a * lang.reshape(weight, tuple(shape))
     return lang.sum(a, dim)

@@ -120,7 +120,7 @@ def connected_to(
         found = _connected(function, args, kwargs)
         if key is not None:
             _MEMO.keep(key, found)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _connected(
@@ -397,11 +397,11 @@ def _without_autocast() -> Iterator[None]:
             torch.set_autocast_enabled(kind, True)
 
 
-class _Draws(TorchDispatchMode):
+class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes whether an operation that runs draws random numbers."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.found = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

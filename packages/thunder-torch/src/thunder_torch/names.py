@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import takewhile
 from types import FunctionType, GetSetDescriptorType
 from typing import Any
 
@@ -138,7 +139,8 @@ def schemas_of(function: Any) -> Iterator[Any]:
         if not isinstance(found, OpOverloadPacket):
             return
         packet = found
-    for overload in packet.overloads():
+    overloads: list[str] = packet.overloads()  # type: ignore[no-untyped-call]
+    for overload in overloads:
         yield getattr(packet, overload)._schema
 
 
@@ -175,9 +177,9 @@ def tensors_by_position(
         return args, kwargs
     leading: list[str] = []
     for arguments in _argument_names(function):
-        given = [next((name for name in names if name in kwargs), None) for names in arguments]
-        count = next((i for i, name in enumerate(given) if not _holds_tensors(kwargs.get(name))), len(given))
-        leading = max(leading, [name for name in given[:count] if name is not None], key=len)
+        given = [next((name for name in names if name in kwargs), "") for names in arguments]
+        tensors = takewhile(lambda name: name and _holds_tensors(kwargs[name]), given)
+        leading = max(leading, list(tensors), key=len)
     return tuple([kwargs[name] for name in leading]), {k: v for k, v in kwargs.items() if k not in leading}
 
 

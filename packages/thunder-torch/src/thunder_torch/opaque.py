@@ -218,7 +218,12 @@ drawing_call = Symbol(
 def _tensors(output: Any) -> list[Any]:
     """Return the tensors, or their proxies, in an output, in order."""
     found: list[Any] = []
-    map_tensors(lambda t: found.append(t) or t, output)
+
+    def note(tensor: Any) -> Any:
+        found.append(tensor)
+        return tensor
+
+    map_tensors(note, output)
     return found
 
 
@@ -277,7 +282,7 @@ class Pullback:
             tensors = _tensors(self.call(*values))
             return tuple([tensors[o] for o in self.outputs])
 
-        _, pull = torch.func.vjp(results, *[values[i] for i in self.inputs])
+        pull = torch.func.vjp(results, *[values[i] for i in self.inputs])[1]
         return tuple(pull(tuple(cotangents)))
 
     def __hash__(self) -> int:
@@ -336,9 +341,9 @@ class Pushforward:
 
 def _twice_reversed(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, ...]:
     """Return the jvp as the vjp of the vjp, which is linear in its cotangent."""
-    outputs, pull = torch.func.vjp(function, *primals)
+    outputs, pull = torch.func.vjp(function, *primals)[:2]
     zeros = tuple([torch.zeros_like(o) for o in outputs])
-    _, push = torch.func.vjp(lambda cotangents: pull(cotangents), zeros)
+    push = torch.func.vjp(lambda cotangents: pull(cotangents), zeros)[1]
     return tuple(push(tuple(tangents))[0])
 
 
@@ -402,7 +407,7 @@ def _without(a: TensorProxy, dim: int) -> TensorProxy:
 
 
 @vjp_rule(opaque_call)
-def opaque_call_vjp(call: Any, *values: Any) -> tuple[Any, Callable[..., Any]]:
+def opaque_call_vjp(call: Any, *values: Any) -> tuple[Any, Through]:
     """The pullback runs the call again under PyTorch's autograd."""
     output = opaque_call(call, *values)
     return output, _pullback(call, values, output)

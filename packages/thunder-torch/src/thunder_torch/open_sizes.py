@@ -33,7 +33,7 @@ class _Place(Source):
 
     if isinstance(Source.name, FunctionType):  # since PyTorch 2.10, a property that says what the template does
 
-        def name(self) -> str:
+        def name(self) -> str:  # type: ignore[override]
             return self._name_template
 
 
@@ -53,7 +53,7 @@ class OpenSizes(StandIns):
                 duck_shape=False,
             )
         )
-        self._symbols: dict[Any, torch.SymInt] = {}
+        self._symbols: dict[Any, Any] = {}
         self._proxies: dict[Any, IntegerProxy] = {}
 
     # --- the way in ------------------------------------------------------------------------------------------------
@@ -63,13 +63,12 @@ class OpenSizes(StandIns):
         if number.__class__ is int or number < 1:
             return int(number)
         key = number.name or id(number)
-        known = self._symbols.get(key)
+        known: Any = self._symbols.get(key)
         if known is None:
             source = _Place(len(self._symbols))
             symbol = self.env.create_symbol(number.value, source, DimDynamic.DYNAMIC, do_not_specialize_zero_one=True)
             self._proxies[symbol] = number
-            known = self.env.create_symintnode(symbol, hint=number.value, source=source)
-            self._symbols[key] = known
+            known = self._symbols[key] = self.env.create_symintnode(symbol, hint=number.value, source=source)
         return known
 
     # --- the way out -----------------------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ def drop(a: TensorProxy, p: float, training: bool) -> TensorProxy:
         return a
     if p == 1:
         return a * lang.zeros_like(a)
-    return a * draw_noise(a, p)
+    noise: TensorProxy = draw_noise(a, p)
+    return a * noise
 
 
 @torchsymbol(F.dropout, tags=DRAWS)

@@ -36,7 +36,8 @@ def is_random(function: Callable[..., Any]) -> bool:
     if isinstance(function, OpOverload):
         return torch.Tag.nondeterministic_seeded in function.tags
     if isinstance(function, OpOverloadPacket):
-        return any(torch.Tag.nondeterministic_seeded in getattr(function, o).tags for o in function.overloads())
+        overloads: list[str] = function.overloads()  # type: ignore[no-untyped-call]
+        return any(torch.Tag.nondeterministic_seeded in getattr(function, o).tags for o in overloads)
     return bool(path_of(function)) and last_name(function) in DRAWING
 
 

@@ -13,7 +13,7 @@ import thunder_prims as prims
 from thunder_autograd import vjp_rule
 from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch.convert import from_torch_dtype
-from thunder_torch.symbol import torchsymbol
+from thunder_torch.symbol import structured, torchsymbol
 
 REDUCES = (OpTags.REDUCTION,)
 CHOOSES = (OpTags.REDUCTION, OpTags.CONSTANT_FOR_DERIVATIVE)
@@ -104,7 +104,7 @@ def amin(a: TensorProxy, dim: Any = (), keepdim: bool = False) -> TensorProxy:
 @torchsymbol(torch.aminmax, Tensor.aminmax, tags=REDUCES)
 def aminmax(a: TensorProxy, *, dim: Any = None, keepdim: bool = False) -> Any:
     """The least and the greatest element."""
-    return torch.return_types.aminmax((lang.amin(a, dim, keepdim), lang.amax(a, dim, keepdim)))
+    return structured(torch.return_types.aminmax, (lang.amin(a, dim, keepdim), lang.amax(a, dim, keepdim)))
 
 
 def _extremum(a: TensorProxy, args: tuple[Any, ...], kwargs: dict[str, Any], largest: bool) -> Any:
@@ -124,7 +124,7 @@ def _extremum(a: TensorProxy, args: tuple[Any, ...], kwargs: dict[str, Any], lar
         place = lang.reshape(place, ())
     elif not keepdim:
         value, place = lang.squeeze(value, dim), lang.squeeze(place, dim)
-    return (torch.return_types.max if largest else torch.return_types.min)((value, place))
+    return structured(torch.return_types.max if largest else torch.return_types.min, (value, place))
 
 
 @torchsymbol(torch.max, Tensor.max, tags=REDUCES)

@@ -23,7 +23,8 @@ def floating(operation: str, a: TensorProxy) -> TensorProxy:
     """
     if not a.dtype.is_floating:
         raise DTypeError(f"{operation} of {a.type_string} needs a floating-point dtype; convert it first")
-    return wide(a)
+    widened: TensorProxy = wide(a)
+    return widened
 
 
 def narrow_to(a: TensorProxy, dtype: Any) -> TensorProxy:

@@ -10,7 +10,7 @@ from torch import Tensor
 import thunder_lang as lang
 from thunder_ir import TensorProxy
 from thunder_torch.reduction import dtype_of
-from thunder_torch.symbol import torchsymbol
+from thunder_torch.symbol import structured, torchsymbol
 
 
 @torchsymbol(torch.cumsum, Tensor.cumsum)
@@ -34,13 +34,13 @@ def logcumsumexp(a: TensorProxy, dim: Any) -> Any:
 @torchsymbol(torch.cummax, Tensor.cummax)
 def cummax(a: TensorProxy, dim: Any) -> Any:
     """The greatest element up to each one, and its place."""
-    return NotImplemented if isinstance(dim, str) else torch.return_types.cummax(lang.cummax(a, dim))
+    return NotImplemented if isinstance(dim, str) else structured(torch.return_types.cummax, lang.cummax(a, dim))
 
 
 @torchsymbol(torch.cummin, Tensor.cummin)
 def cummin(a: TensorProxy, dim: Any) -> Any:
     """The least element up to each one, and its place."""
-    return NotImplemented if isinstance(dim, str) else torch.return_types.cummin(lang.cummin(a, dim))
+    return NotImplemented if isinstance(dim, str) else structured(torch.return_types.cummin, lang.cummin(a, dim))
 
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp"]

@@ -11,7 +11,7 @@ from torch import Tensor
 import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import OpTags, TensorProxy, dtypes
-from thunder_torch.symbol import composed, torchsymbol
+from thunder_torch.symbol import composed, getter, torchsymbol
 
 MOVES = (OpTags.SHAPE_OP,)
 VIEWS = (OpTags.SHAPE_OP, OpTags.VIEW)
@@ -61,7 +61,7 @@ transpose = composed(
     tags=VIEWS,
 )  # fmt: skip
 t = composed(lang.t, torch.t, Tensor.t, tags=VIEWS)
-mT = composed(lang.matrix_transpose, Tensor.mT.__get__, tags=VIEWS, name="mT")  # noqa: N816
+mT = composed(lang.matrix_transpose, getter("mT"), tags=VIEWS, name="mT")  # noqa: N816
 movedim = composed(lang.movedim, torch.movedim, Tensor.movedim, torch.moveaxis, Tensor.moveaxis, tags=VIEWS)
 unsqueeze = composed(lang.unsqueeze, torch.unsqueeze, Tensor.unsqueeze, tags=VIEWS)
 squeeze = composed(lang.squeeze, torch.squeeze, Tensor.squeeze, tags=VIEWS)
@@ -70,7 +70,7 @@ ravel = composed(lang.ravel, torch.ravel, Tensor.ravel, tags=VIEWS)
 diagonal = composed(lang.diagonal, torch.diagonal, Tensor.diagonal, tags=VIEWS)
 
 
-@torchsymbol(Tensor.T.__get__, tags=VIEWS)
+@torchsymbol(getter("T"), tags=VIEWS)
 def T(a: TensorProxy) -> TensorProxy:  # noqa: N802
     """Reverse the order of the dimensions."""
     return lang.permute(a, tuple(reversed(range(a.ndim))))
@@ -94,7 +94,7 @@ def linalg_diagonal(a: TensorProxy, *, offset: int = 0, dim1: int = -2, dim2: in
     return lang.diagonal(a, offset, dim1, dim2)
 
 
-@torchsymbol(torch.adjoint, Tensor.adjoint, Tensor.mH.__get__, tags=VIEWS)
+@torchsymbol(torch.adjoint, Tensor.adjoint, getter("mH"), tags=VIEWS)
 def adjoint(a: TensorProxy) -> Any:
     """Swap the last two dimensions and conjugate."""
     return NotImplemented if a.dtype.is_complex else lang.matrix_transpose(a)
@@ -156,7 +156,7 @@ def narrow(a: TensorProxy, dim: int, start: Any, length: int) -> Any:
 
 
 @torchsymbol(Tensor.unfold, tags=VIEWS)
-def unfold(a: TensorProxy, dimension: int, size: int, step: int) -> TensorProxy:
+def unfold(a: TensorProxy, dimension: int, size: int, step: int) -> Any:
     """Return all windows along a dimension."""
     if a.ndim == 0:
         return NotImplemented

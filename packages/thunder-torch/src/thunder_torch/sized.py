@@ -98,7 +98,7 @@ def with_sizes(output: Any) -> Any:
     known: dict[int, Any] = {}
 
     def settle(tensor: TensorProxy) -> Any:
-        open_sizes = [d for d in tensor.shape if d.__class__ is not int and not d.name]
+        open_sizes = [d for d in tensor.shape if not isinstance(d, int) and not d.name]
         if not open_sizes:
             return tensor
         claimed = tuple([_claim(d, known) for d in tensor.shape])

@@ -9,13 +9,13 @@ from torch import Tensor
 
 import thunder_lang as lang
 from thunder_ir import OpTags, TensorProxy
-from thunder_torch.symbol import torchsymbol
+from thunder_torch.symbol import structured, torchsymbol
 
 
 @torchsymbol(torch.sort, Tensor.sort)
 def sort(a: TensorProxy, dim: Any = -1, descending: bool = False, stable: bool | None = None) -> Any:
     """The elements in order along a dimension, and where they were."""
-    return torch.return_types.sort(lang.sort(a, dim, descending, bool(stable)))
+    return structured(torch.return_types.sort, lang.sort(a, dim, descending, bool(stable)))
 
 
 @torchsymbol(torch.argsort, Tensor.argsort, tags=(OpTags.CONSTANT_FOR_DERIVATIVE,))
@@ -33,7 +33,7 @@ def msort(a: TensorProxy) -> Any:
 @torchsymbol(torch.topk, Tensor.topk)
 def topk(a: TensorProxy, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The greatest or least elements along a dimension, and where they were."""
-    return torch.return_types.topk(lang.topk(a, k, dim, largest, sorted))
+    return structured(torch.return_types.topk, lang.topk(a, k, dim, largest, sorted))
 
 
 __all__ = ["argsort", "msort", "sort", "topk"]

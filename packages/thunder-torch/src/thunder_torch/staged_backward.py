@@ -37,6 +37,7 @@ class StagedBackward:
             saved: by the forward program.
             metadata: of the results.
         """
+        sent: dict[int, Any]
         _, sent, handed = self._run(current, saved, metadata, ())
         current.handed = handed
         return sent

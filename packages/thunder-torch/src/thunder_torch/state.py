@@ -144,7 +144,8 @@ def _under_autocast(
 def convert(tensor: TensorProxy, dtype: DType) -> TensorProxy:
     """Record the conversion of a tensor to a dtype."""
     symbol = find_symbol(torch.Tensor.to) or opaque(torch.Tensor.to)
-    return symbol(tensor, to_torch_dtype(dtype))
+    converted: TensorProxy = symbol(tensor, to_torch_dtype(dtype))
+    return converted
 
 
 def with_defaults(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

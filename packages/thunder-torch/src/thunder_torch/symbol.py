@@ -162,6 +162,17 @@ def _of_its_own(output: Any, given: Sequence[Any]) -> Any:
     return output
 
 
+def getter(name: str) -> Callable[..., Any]:
+    """Return what reads an attribute of tensors, as PyTorch names it to ``__torch_function__``."""
+    read: Callable[..., Any] = getattr(torch.Tensor, name).__get__
+    return read
+
+
+def structured(kind: Callable[..., Any], values: Sequence[TensorProxy]) -> Any:
+    """Return several results under the names that PyTorch gives them; its type is said to hold tensors alone."""
+    return kind(values)
+
+
 def composed(function: Callable[..., Any], *callables: Any, tags: Iterable[OpTags] = (), name: str = "") -> Symbol:
     """Return the symbol of PyTorch functions that a function of the core language computes as it is.
 

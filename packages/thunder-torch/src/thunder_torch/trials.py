@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -86,7 +87,7 @@ def sizes_by_trial(
 
 
 def _merged(told: list[Any], operation: str, refusal: Exception) -> Any:
-    one = told[0]
+    one: Any = told[0]
     if any([other.__class__ is not one.__class__ for other in told]):
         raise refusal
     if isinstance(one, TensorSpec):
@@ -95,7 +96,7 @@ def _merged(told: list[Any], operation: str, refusal: Exception) -> Any:
         sizes = [_size(places, i, operation) for i, places in enumerate(zip(*[t.shape for t in told], strict=True))]
         return one._replace(shape=tuple(sizes), strides=None, has_unknown=bool(sizes))
     if one.__class__ in NUMBERS:  # it may be the answer to a question about values, whether or not they differ here
-        return number_proxy(one, unknown=Unknown(f"what {operation} returns"))
+        return number_proxy(told[0], unknown=Unknown(f"what {operation} returns"))
     if isinstance(one, (tuple, list)):
         if any([len(other) != len(one) for other in told]):
             raise refusal
@@ -145,7 +146,7 @@ def succeeds(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 def _can_be_tried(args: Any, kwargs: Any) -> bool:
     proxies = [p for p in tensors_of(args, kwargs) if isinstance(p, TensorProxy)]
     on_cpu = all(to_torch_device(p.device).type == "cpu" for p in proxies)
-    return on_cpu and sum(torch.Size(p.shape).numel() for p in proxies) <= LARGEST_TRIAL
+    return on_cpu and sum(math.prod(map(int, p.shape)) for p in proxies) <= LARGEST_TRIAL
 
 
 def _lacks_kernel(error: Exception) -> bool:

@@ -63,6 +63,7 @@ def rule_by_autograd(function: Callable[..., Any]) -> Callable[..., Any]:
     def rule(*args: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
         call, values = call_of(function, args, kwargs)
         output, pull = opaque_call_vjp(call, *values)
+        assert isinstance(pull, Through)
 
         def pullback(*cotangents: Any) -> tuple[Any, ...]:
             gradients = iter(pull(*cotangents)[1:])

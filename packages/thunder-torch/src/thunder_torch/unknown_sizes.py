@@ -88,9 +88,9 @@ class UnknownSizes(StandIns):
             low, high = bounds_of(atom)
             low = max(low, self.least) if low >= 0 else low
             if low > -math.inf:
-                torch._check(known >= int(low))
+                torch._check(known >= int(low))  # type: ignore[no-untyped-call]
             if high < math.inf:
-                torch._check(known <= int(high))
+                torch._check(known <= int(high))  # type: ignore[no-untyped-call]
             self._proxy_of[known.node.expr] = atom
         return known
 
@@ -118,7 +118,8 @@ class UnknownSizes(StandIns):
     def result(self, value: Any) -> NumberProxy:
         """Return a proxy for a number among the results."""
         if isinstance(value, torch.SymInt):
-            return self._number(value, int, f"what {self._operation} returns", -math.inf)
+            number: NumberProxy = self._number(value, int, f"what {self._operation} returns", -math.inf)
+            return number
         kind = float if isinstance(value, torch.SymFloat) else bool
         return number_proxy(math.nan if kind is float else True, unknown=Unknown(f"what {self._operation} returns"))
 

@@ -112,7 +112,7 @@ def _each_spec(function: Callable[[TensorSpec], None], value: Any) -> None:
 
 def is_view_of(tensor: torch.Tensor, base: torch.Tensor) -> bool:
     """Whether two tensors share memory."""
-    return tensor.untyped_storage()._cdata == base.untyped_storage()._cdata
+    return bool(tensor.untyped_storage()._cdata == base.untyped_storage()._cdata)
 
 
 __all__ = ["OF_FIRST", "is_view", "is_view_of", "view_argument", "viewed"]
