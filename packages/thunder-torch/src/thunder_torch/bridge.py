@@ -19,8 +19,9 @@ from thunder_ir.trees import flatten, unflatten
 from thunder_prims import tidy
 from thunder_torch.gradient_memory import gradients_apart
 from thunder_torch.linked_results import Linked, Links, Pass
+from thunder_torch.own_nodes import give_own_node
 from thunder_torch.randomness import Generators
-from thunder_torch.result_hooks import notice_hooks
+from thunder_torch.result_hooks import skip_nothing
 from thunder_torch.second_derivatives import SecondDerivatives
 from thunder_torch.staged_backward import StagedBackward
 
@@ -69,8 +70,9 @@ def connect_autograd(
     apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
     if node.is_linked:
         apply = Linked(node.links, name, function, node.sent).connected(apply)
-    elif len(node.positions) > 1:
-        notice_hooks(function, lambda node, place, hooks: None)
+    elif any(node.positions):
+        skip_nothing(function)
+        apply = _with_own_nodes(apply, [i for i in node.positions if i])
     structure = split.forward.output[0]
     if _is_flat(structure):
         return apply
@@ -98,6 +100,17 @@ def _without_constants(apply: Callable[..., Any], inputs: Sequence[Any], wanted:
         return apply(*given)
 
     return apply_without
+
+
+def _with_own_nodes(apply: Callable[..., Any], places: Sequence[int]) -> Callable[..., Any]:
+    """Return ``apply`` such that results in some places have nodes of their own."""
+
+    def apply_apart(*inputs: Any) -> Any:
+        results = apply(*inputs)
+        give_own_node(results, places)
+        return results
+
+    return apply_apart
 
 
 def _leading_to_saved(split: Split, overwritten: Mapping[str, str]) -> list[int]:

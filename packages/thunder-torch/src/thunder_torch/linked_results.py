@@ -20,7 +20,8 @@ from torch import Tensor
 from thunder_autograd import Split, Trait, Traits
 from thunder_ir import OpTags, Trace
 from thunder_ir.trees import flatten
-from thunder_torch.result_hooks import notice_hooks
+from thunder_torch.own_nodes import give_own_node, has_own_node
+from thunder_torch.result_hooks import let_be_hooked, skip_nothing
 
 _APPLY = torch._C._FunctionBase.__dict__["apply"]
 _will_run = torch._C._will_engine_execute_node
@@ -121,12 +122,12 @@ class Linked:
     """Connects the results of a program's node that are computed of one another.
 
     The program's node knows the results that others are computed from by weak references, in the order of
-    ``links.watched``, and the hooks on them.
+    ``links.watched``, and the hooks on them. Each of these has a node of its own.
 
     Args:
         links: which these are.
         name: of the nodes.
-        function: the program's, which is told of hooks on its results.
+        function: the program's.
         send: computes, given the program's context and a pass, what comes to the results in some places.
     """
 
@@ -147,14 +148,16 @@ class Linked:
         self.functions = [function, *[self._function(level, name) for level in range(1, len(self.members))]]
         self.applies = [_APPLY.__get__(None, function) for function in self.functions[1:]]
         backward: Any = function._backward_cls
-        backward.passes, backward.hooked = MappingProxyType({}), MappingProxyType({})
-        notice_hooks(function, _note)
+        backward.passes = MappingProxyType({})
+        skip_nothing(function)
 
     def connected(self, apply: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``apply`` with these nodes around that of the program."""
         sources, probe = self.links.sources, self.probe
         watched, first = [i for i, _ in self.watched], sources[0][0]
-        steps = list(zip(self.applies, sources, self.members[1:], strict=True))
+        apart = [tuple([i for i in members if i in watched or i != members[0]]) for members in self.members]
+        apart[0] = tuple([i for i in self.members[0] if i in watched or i != 0])
+        steps = list(zip(self.applies, sources, self.members[1:], apart[1:], strict=True))
 
         def apply_linked(*inputs: Any) -> Any:
             raw = apply(*inputs)
@@ -162,11 +165,14 @@ class Linked:
             if context is None:
                 return raw
             results = list(raw)
-            for apply_level, below, above in steps:
+            give_own_node(results, apart[0])
+            for apply_level, below, above, alone in steps:
                 made = apply_level(probe, *[results[i] for i in below], *[raw[i] for i in above])
                 for place, result in zip(above, made, strict=True):
                     results[place] = result
+                give_own_node(results, alone)
             context.results = [weakref.ref(results[i]) for i in watched]
+            context.hooks = [let_be_hooked(results[i]) for i in watched]
             return tuple(results)
 
         return apply_linked
@@ -195,7 +201,7 @@ class Linked:
 
         methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
         function = type(name, (torch.autograd.Function,), methods)
-        notice_hooks(function, lambda node, index, hooks: _note(node.program, members[index], hooks))
+        skip_nothing(function)
         return function
 
     def _begun(self, program: Any, level: int, for_some: bool) -> Pass | None:
@@ -208,14 +214,14 @@ class Linked:
                 have gradients in turn.
         """
         asked = []
-        for (place, at), reference in zip(self.watched, program.results, strict=True):
+        for (place, at), reference, hooks in zip(self.watched, program.results, program.hooks, strict=True):
             if at >= level:
                 break
-            if program.hooked.get(place):  # hooks may outlive their result
+            if hooks:  # they may outlive their result
                 asked.append(place)
                 continue
             result = reference()
-            if result is not None and (for_some or result.retains_grad) and self._is_made_by(program, result, at):
+            if result is not None and (for_some or result.retains_grad) and self._is_looked_at(program, result, at):
                 asked.append(place)
         if not asked:
             return None
@@ -224,20 +230,19 @@ class Linked:
         torch.autograd.Variable._execution_engine.queue_callback(lambda: passes.pop(task, None))
         return current
 
-    def _is_made_by(self, program: Any, result: Tensor, level: int) -> bool:
+    def _is_looked_at(self, program: Any, result: Tensor, level: int) -> bool:
         """Whether a result is still what the program's node, or one above it, returned: a write in place gives it
-        another node."""
+        another node. One that was detached in place since keeps the gradient that it was to keep."""
         try:
-            node: Any = result.grad_fn
+            own = result.grad_fn
         except RuntimeError:  # somebody wrote to what it views
             return False
+        if own is None:
+            return result.retains_grad
+        node: Any = own.next_functions[0][0] if has_own_node(own) else own
         if level == 0 or node is program:
             return node is program
         return type(node) is self.functions[level]._backward_cls and node.program is program  # type: ignore[attr-defined]
-
-
-def _note(program: Any, place: int, hooks: Mapping[int, Any]) -> None:
-    program.hooked = {**program.hooked, place: hooks}
 
 
 def cut(program: Trace, names: Sequence[str]) -> Trace:

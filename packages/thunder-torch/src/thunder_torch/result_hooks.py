@@ -28,22 +28,33 @@ class Hooks(OrderedDict[int, Any]):
         super().__setitem__(key, with_gradient)
 
 
-def notice_hooks(function: type[torch.autograd.Function], note: Callable[[Any, int, Mapping[int, Any]], None]) -> None:
-    """Let hooks on results of a function be called with gradients only, and tell of results that get one.
+def skip_nothing(function: type[torch.autograd.Function]) -> None:
+    """Let hooks on results of a function be called with gradients only.
 
     Nothing happens where nobody registers a hook: PyTorch then asks the node of a result to know of its hooks.
 
     Args:
         function: whose nodes.
-        note: takes the node, the place of the result, and its hooks, which come and go.
     """
 
     def register(node: Any, result: Tensor) -> None:
-        result._backward_hooks = hooks = Hooks(result._backward_hooks or ())
+        result._backward_hooks = Hooks(result._backward_hooks or ())
         _REGISTER(node, result)
-        note(node, result.output_nr, hooks)
 
     function._backward_cls._register_hook_dict = register  # type: ignore[attr-defined]
 
 
-__all__ = ["Hooks", "notice_hooks"]
+def let_be_hooked(result: Tensor) -> Mapping[int, Any]:
+    """Return where hooks on a result are to be found from now on, also once it is gone.
+
+    Args:
+        result: computed, and without hooks.
+    """
+    hooks = Hooks()
+    node: Any = result.grad_fn
+    result._backward_hooks = hooks
+    node._register_hook_dict(result)
+    return hooks
+
+
+__all__ = ["Hooks", "let_be_hooked", "skip_nothing"]

@@ -1,0 +1,67 @@
+"""Results that keep their gradients, as the program or its caller says, and that the caller then writes to."""
+
+import pytest
+import torch
+
+from thunder_frontend import jit
+
+
+def linked(x):
+    y = x * 3
+    return y * 2, y
+
+
+def apart(x):
+    return x.sin(), x * 3
+
+
+def viewed(x):
+    y = x * 3
+    return y * 2, y, y[0] * 2, y
+
+
+def retaining(x):
+    y = x * 3
+    y.retain_grad()
+    return y + 1, y
+
+
+WRITES = {
+    "nothing": lambda t: None,
+    "whole": lambda t: t.mul_(2),
+    "part": lambda t: t[0].zero_(),
+    "twice": lambda t: (t[0].zero_(), t.mul_(2)),
+    "detached": lambda t: t.detach_(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("which", [[1], [0, 1]], ids=["second", "both"])
+@pytest.mark.parametrize("program", [linked, apart, viewed, retaining])
+def test_results_that_keep_their_gradients_may_be_written_to(program, which, write):
+    def called(function):
+        leaf = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        results = function(leaf)
+        for i in which:
+            results[i].retain_grad()
+        write(results[1])
+        sum([(i + 1) * t.square().sum() for i, t in enumerate(results)]).backward()
+        return [leaf.grad, *[t.grad for t in results if t.retains_grad]]
+
+    compiled = jit(program, fallback="error")
+    for _ in range(2):
+        torch.testing.assert_close(called(compiled), called(program))
+
+
+@pytest.mark.parametrize("program", [linked, apart])
+def test_hooks_on_results_that_are_written_to_see_what_came_to_the_results_before(program):
+    def called(function):
+        leaf, seen = torch.ones(2, 3, requires_grad=True), []
+        results = function(leaf)
+        results[1].register_hook(lambda gradient: seen.append(gradient))
+        results[1].mul_(2)
+        results[1].register_hook(lambda gradient: seen.append(gradient))
+        (results[0].sum() + results[1].sum()).backward()
+        return [leaf.grad, *seen]
+
+    torch.testing.assert_close(called(jit(program, fallback="error")), called(program))
