@@ -8,7 +8,7 @@ from numpy_executor import executor as numpy_executor
 
 import thunder_prims as prims
 from thunder_executors import FusionExecutor, Region, claim, execution_traces, partition, to_callable
-from thunder_ir import BoundSymbol, OpTags, Symbol, Tensor, trace_of
+from thunder_ir import BoundSymbol, OpTags, Symbol, Tensor, dtypes, trace_of
 from thunder_ir.passes import verifying
 
 
@@ -74,6 +74,24 @@ def test_a_region_reads_and_returns_only_what_crosses_its_border():
 
     assert [p.name for p in region.inputs] == ["x", "y"]
     assert [p.name for p in region.outputs] == ["t1", "t3"]
+
+
+def test_what_a_later_region_alone_reads_is_computed_there():
+    def program(x, y):
+        again = prims.exp(x)
+        return prims.mul(prims.sin(prims.tanh(y)), again)
+
+    assert regions(program, fuser(*ELEMENTWISE), Tensor((2,)), Tensor((2,))) == [["exp", "sin", "mul"]]
+
+
+def test_a_value_is_computed_where_it_is_small_rather_than_where_it_is_read():
+    def program(x, y):
+        small = prims.convert_element_type(prims.exp(x), dtypes.bool8)
+        return prims.where(small, prims.sin(prims.tanh(y)), prims.exp(y))
+
+    fusing = fuser(*ELEMENTWISE, prims.convert_element_type, prims.where)
+
+    assert regions(program, fusing, Tensor((2,)), Tensor((2,))) == [["exp", "convert_element_type"], ["sin", "exp", "where"]]
 
 
 def test_small_regions_go_to_the_others():

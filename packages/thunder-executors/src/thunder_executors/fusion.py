@@ -9,6 +9,7 @@ from typing import Any
 
 from thunder_executors.executor import Executor
 from thunder_executors.implementation import Declined, Implementation, of_arguments
+from thunder_executors.order import bytes_of
 from thunder_ir import BoundSymbol, Proxy, Symbol, Trace
 from thunder_ir.passes.traits import has_effect, is_random
 
@@ -118,7 +119,9 @@ def partition(trace: Trace, executor: FusionExecutor) -> list[Region | BoundSymb
 
     Regions grow along values (producer with consumer) and across (readers of one value). Merging never makes a cycle:
     a call's *stage* counts how often the longest way to it leaves a marked call for an unmarked one and comes back;
-    marked calls of one stage depend on each other only through marked calls of that stage. Cost: n log n.
+    marked calls of one stage depend on each other only through marked calls of that stage. What is read in later stages
+    alone moves there, if nothing larger has to be kept for it: so what a backward program computes again stands in the
+    region that reads it. Cost: n log n.
 
     Args:
         trace: the program, after :func:`claim`.
@@ -127,7 +130,7 @@ def partition(trace: Trace, executor: FusionExecutor) -> list[Region | BoundSymb
     bounds = trace.bound_symbols
     marked = [executor.mark in bound.tags for bound in bounds]
     producers = _producers(bounds)
-    stages = _stages(producers, marked)
+    stages = _delayed(bounds, producers, marked, _stages(producers, marked))
     group = _components(bounds, producers, marked, stages)
     members: dict[int, list[int]] = {}
     for position in range(len(bounds)):
@@ -191,6 +194,32 @@ def _stages(producers: list[list[int]], marked: list[bool]) -> list[int]:
         else:
             stage = max([stages[p] for p in before], default=0)
         stages.append(stage)
+    return stages
+
+
+def _delayed(
+    bounds: Sequence[BoundSymbol], producers: list[list[int]], marked: list[bool], stages: list[int]
+) -> list[int]:
+    """Move marked calls to the first stage that reads them, unless their inputs would be kept for less than they are.
+
+    Stages still never fall from a call to its readers, and rise where an unmarked one comes before a marked one: all
+    that keeps regions from making a cycle.
+    """
+    stages = list(stages)
+    until: dict[str, int] = {}  # the last stage that reads a value
+    first: list[int | None] = [None] * len(bounds)  # the first stage that has a reader of a call
+    for position in range(len(bounds) - 1, -1, -1):
+        bound, reader = bounds[position], first[position]
+        if marked[position] and reader is not None and reader > stages[position]:
+            kept = [bytes_of(p) for p in bound.inputs if until.get(p.name, -1) < reader]
+            if max(kept, default=0) <= sum([bytes_of(p) for p in bound.outputs]):
+                stages[position] = reader
+        stage = stages[position]
+        for proxy in bound.inputs:
+            until[proxy.name] = max(until.get(proxy.name, -1), stage)
+        for producer in producers[position]:
+            known = first[producer]
+            first[producer] = stage if known is None else min(known, stage)
     return stages
 
 
