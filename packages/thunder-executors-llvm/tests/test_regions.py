@@ -182,3 +182,19 @@ def test_a_size_that_no_input_tells_is_left_to_others():
     with recording(builder):
         prims.full((n,), 1.0, dtypes.float32, devices.cpu)
     assert "no input tells the size n" in executor.can_fuse(builder.bound_symbols[0]).reason
+
+
+def test_regions_of_one_structure_are_compiled_once():
+    def block(x):
+        return prims.mul(prims.tanh(prims.exp(x)), x)
+
+    x = proxy_of(torch.ones(5, 7), "")
+    first, second = (
+        transform_for_execution(trace_of(program, x), [executor]) for program in (block, lambda y: block(y))
+    )
+    runners = [
+        b.symbol.implementation for t in (first, second) for b in t.bound_symbols if b.symbol.executor is executor
+    ]
+
+    assert len(runners) == 2
+    assert runners[0] is runners[1]

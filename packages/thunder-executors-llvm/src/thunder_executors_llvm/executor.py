@@ -10,12 +10,16 @@ from thunder_executors_llvm._version import __version__
 from thunder_executors_llvm.disk import Disk, default_folder
 from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import keeps_rows
+from thunder_executors_llvm.memo import Memo
 from thunder_executors_llvm.runner import Runner
 from thunder_executors_llvm.selection import why_not, worth
 from thunder_executors_llvm.target import here
 from thunder_ir import BoundSymbol, Proxy
 from thunder_ir.passes import expand
-from thunder_loops import CannotLower, lower, parts_of
+from thunder_loops import CannotLower, lower, parts_of, structure_of
+
+REMEMBERED = 4096
+"""Structures of which it is known what becomes of them."""
 
 
 def missing() -> str | None:
@@ -35,8 +39,13 @@ class LlvmExecutor(FusionExecutor):
             "llvm", version=__version__, missing=missing, install="pip install llvmlite", checks=False, **options
         )
         self.kernels = kernels
+        self._answers: Memo[bool | Declined] = Memo(REMEMBERED)
+        self._runners: Memo[Runner | None] = Memo(REMEMBERED)
 
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
+        return self._answers.get(structure_of((bound,), ()), lambda: self._answer(bound))
+
+    def _answer(self, bound: BoundSymbol) -> bool | Declined:
         reason = why_not(bound, here())
         return True if reason is None else Declined(reason)
 
@@ -45,11 +54,14 @@ class LlvmExecutor(FusionExecutor):
         if not parts.outputs or not worth(parts):
             return None
         inner = Region(parts.inside, _inputs(parts.inside), parts.outputs)
+        runner = self._runners.get(structure_of(inner.bound_symbols, inner.outputs), lambda: self._runner(inner, name))
+        return None if runner is None else [self.fused(inner, name, runner), *parts.views]
+
+    def _runner(self, region: Region, name: str) -> Runner | None:
         try:
-            runner = self.runner(inner, name)
+            return self.runner(region, name)
         except CannotLower:  # the calls can be in kernels one by one, and not together
             return None
-        return [self.fused(inner, name, runner), *parts.views]
 
     def runner(self, region: Region, name: str) -> Runner:
         """Return what runs a region, whatever that is worth."""

@@ -1,0 +1,76 @@
+"""The structure of a region: what is equal for regions that one kernel serves, whatever their values are called."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from thunder_ir import BoundSymbol, Device, DType, Proxy, TensorProxy
+from thunder_ir.keys import key_of
+
+Structure = tuple[Hashable, ...]
+"""Equal for regions that compute the same; keeps the symbols that it names alive."""
+
+
+def structure_of(bounds: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> Structure | None:
+    """Return what regions that compute the same have in common; ``None`` where that is not known.
+
+    Values count by the order in which they occur, and by their metadata. Sizes and numbers that only a call tells, and
+    arguments that are other objects than numbers, texts and dtypes, are equal to nothing.
+
+    Args:
+        bounds: the calls, in order.
+        outputs: the values that are wanted of them.
+
+    Example:
+        >>> import thunder_prims as prims
+        >>> from thunder_ir import Tensor, trace_of
+        >>> from thunder_loops import structure_of
+        >>> one, other = (trace_of(lambda a: prims.exp(a), Tensor((n,))) for n in (2, 2))
+        >>> structure_of(one.bound_symbols, one.outputs) == structure_of(other.bound_symbols, other.outputs)
+        True
+    """
+    writer = _Writer()
+    found: list[Hashable] = []
+    try:
+        for bound in bounds:
+            found.append(bound.symbol)
+            found.append(writer.text((bound.args, bound.kwargs, bound.output)))
+        found.append(writer.text(tuple(outputs)))
+    except _UnknownError:
+        return None
+    return tuple(found)
+
+
+class _UnknownError(Exception):
+    """Raised for what is equal to nothing."""
+
+
+class _Writer:
+    """Writes arguments as text; proxies are numbered as they occur."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, str] = {}
+
+    def text(self, value: Any) -> str:
+        if isinstance(value, Proxy):
+            return self.numbers.get(value.name) or self.first(value)
+        if isinstance(value, (tuple, list)):
+            if value.__class__ not in (tuple, list):
+                raise _UnknownError
+            return f"{value.__class__.__name__}({','.join([self.text(v) for v in value])})"
+        if isinstance(value, dict):
+            return f"{{{','.join([f'{self.text(k)}:{self.text(v)}' for k, v in value.items()])}}}"
+        if value is None or isinstance(value, (bool, int, float, complex, str, DType, Device)):
+            return key_of(value)
+        raise _UnknownError
+
+    def first(self, value: Proxy) -> str:
+        """Write a value where it occurs first: its number and its metadata."""
+        if not isinstance(value, TensorProxy):
+            raise _UnknownError
+        sizes = (*value.shape, *(value.strides or ()))
+        if not all([size.__class__ is int for size in sizes]):
+            raise _UnknownError
+        number = self.numbers[value.name] = f"%{len(self.numbers)}"
+        return f"{number}:{value.shape}{value.strides}{value.dtype.name}{value.device}{value.requires_grad}"

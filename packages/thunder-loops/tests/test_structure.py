@@ -1,0 +1,48 @@
+"""Which regions count as one, and which do not."""
+
+import pytest
+
+import thunder_prims as prims
+from thunder_ir import FloatProxy, Tensor, trace_of
+from thunder_loops import structure_of
+
+
+def structure(program, *examples):
+    trace = trace_of(program, *examples)
+    return structure_of(trace.bound_symbols, trace.outputs)
+
+
+def test_names_do_not_count():
+    one = structure(lambda x, y: prims.mul(prims.exp(x), y), Tensor((2, 3)), Tensor((2, 3)))
+    other = structure(lambda a, b, c: prims.mul(prims.exp(b), a), *[Tensor((2, 3))] * 3)
+
+    assert one is not None
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("program", "examples"),
+    [
+        (lambda x, y: prims.mul(y, prims.exp(x)), [Tensor((2, 3))] * 2),
+        (lambda x, y: prims.mul(prims.exp(x), x), [Tensor((2, 3))] * 2),
+        (lambda x, y: prims.mul(prims.exp2(x), y), [Tensor((2, 3))] * 2),
+        (lambda x, y: prims.mul(prims.exp(x), y), [Tensor((3, 2))] * 2),
+        (lambda x, y: prims.mul(prims.exp(x), y), [Tensor((2, 3), "float64")] * 2),
+        (lambda x, y: (prims.exp(x), prims.mul(prims.exp(x), y)), [Tensor((2, 3))] * 2),
+    ],
+    ids=["operands", "values", "operation", "shape", "dtype", "outputs"],
+)
+def test_what_is_computed_counts(program, examples):
+    one = structure(lambda x, y: prims.mul(prims.exp(x), y), *[Tensor((2, 3))] * 2)
+
+    assert structure(program, *examples) != one
+
+
+def test_numbers_count_with_their_types_and_signs():
+    found = {structure(lambda x, n=n: prims.add(x, n), Tensor((2,))) for n in (0.0, -0.0, 0, 1.0, float("nan"))}
+
+    assert len(found) == 5
+
+
+def test_numbers_that_the_call_tells_are_equal_to_nothing():
+    assert structure(lambda x, n: prims.add(x, n), Tensor((2,)), FloatProxy(value=None)) is None
