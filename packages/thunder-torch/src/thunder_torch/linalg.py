@@ -153,28 +153,39 @@ def addbmm(a: TensorProxy, batch1: TensorProxy, batch2: TensorProxy, *, beta: An
     return _combined(lambda x, y: lang.sum(lang.matmul(x, y), 0), a, batch1, batch2, beta, alpha)
 
 
-def _differentiates_products(*symbols: Symbol) -> None:
-    """Give sums of a tensor and a product of matrices their gradients, in the dtype of the operands as PyTorch's are.
+def _combined_vjp(symbol: Symbol, a: TensorProxy, left: TensorProxy, right: TensorProxy, beta: Any, alpha: Any) -> Any:
+    """Differentiate ``beta * a + alpha * left @ right``, in the dtype of the operands as PyTorch does.
 
-    The call stays whole, so that one kernel adds to what it multiplies.
+    ``da = beta * dy``, ``dleft = alpha * dy @ right.mH`` and ``dright = alpha * left.mH @ dy``. The call stays whole,
+    so that one kernel adds to what it multiplies.
     """
+    y = symbol(a, left, right, beta=beta, alpha=alpha)
 
-    def register(symbol: Symbol) -> None:
-        @vjp_rule(symbol)
-        def rule(a: TensorProxy, left: TensorProxy, right: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
-            """``da = beta * dy``, ``dleft = alpha * dy @ right.mH`` and ``dright = alpha * left.mH @ dy``."""
-            y = symbol(a, left, right, beta=beta, alpha=alpha)
+    def pullback(dy: TensorProxy) -> Any:
+        da = dy if beta == 1 else dy * _conjugate(beta)
+        dproduct = dy if alpha == 1 else dy * _conjugate(alpha)
+        dleft, dright = lang.matmul(dproduct, _adjoint(right)), lang.matmul(_adjoint(left), dproduct)
+        return _reduced_to(a, da), dleft, dright
 
-            def pullback(dy: TensorProxy) -> Any:
-                da = dy if beta == 1 else dy * _conjugate(beta)
-                dproduct = dy if alpha == 1 else dy * _conjugate(alpha)
-                dleft, dright = lang.matmul(dproduct, _adjoint(right)), lang.matmul(_adjoint(left), dproduct)
-                return _reduced_to(a, da), dleft, dright
+    return y, pullback
 
-            return y, pullback
 
-    for symbol in symbols:
-        register(symbol)
+@vjp_rule(addmm)
+def addmm_vjp(a: TensorProxy, mat1: TensorProxy, mat2: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """One product for each factor."""
+    return _combined_vjp(addmm, a, mat1, mat2, beta, alpha)
+
+
+@vjp_rule(baddbmm)
+def baddbmm_vjp(a: TensorProxy, batch1: TensorProxy, batch2: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """One product for each factor, batch by batch."""
+    return _combined_vjp(baddbmm, a, batch1, batch2, beta, alpha)
+
+
+@vjp_rule(addbmm)
+def addbmm_vjp(a: TensorProxy, batch1: TensorProxy, batch2: TensorProxy, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """One product for each factor; the gradient of the sum over the batch is the same for all of it."""
+    return _combined_vjp(addbmm, a, batch1, batch2, beta, alpha)
 
 
 def _adjoint(a: TensorProxy) -> TensorProxy:
@@ -194,9 +205,6 @@ def _reduced_to(a: TensorProxy, gradient: TensorProxy) -> TensorProxy:
         return gradient
     kept = lang.sum(gradient, dims)
     return lang.unsqueeze(kept, tuple(repeated)) if repeated else kept
-
-
-_differentiates_products(addmm, baddbmm, addbmm)
 
 
 def _linear_meta(a: Any, weight: Any, bias: Any = None) -> Any:
