@@ -10,13 +10,16 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from thunder_distributed import CollectiveError, FSDPType, fsdp
+from thunder_distributed import CollectiveError, FSDPType, axis_of, fsdp
 
 rank, folder, fault = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 dist.init_process_group(
-    "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2, timeout=timedelta(seconds=8)
+    "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2, timeout=timedelta(seconds=120)
 )
-model = fsdp(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), sharding_strategy=FSDPType.ZERO3)
+axis = axis_of(dist.new_group(timeout=timedelta(seconds=8)), "shard")
+layers = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+model = fsdp(layers, sharding_strategy=FSDPType.ZERO3, device_mesh=axis)
+dist.barrier()
 model(torch.ones(2, 4)).sum().backward()
 loss = model(torch.ones(2, 4)).sum()
 if rank == 1:

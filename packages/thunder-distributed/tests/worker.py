@@ -18,7 +18,7 @@ def main() -> int:
     file, rank, size, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo", init_method=f"file://{folder / 'store'}", rank=rank, world_size=size, timeout=timedelta(seconds=30)
+        "gloo", init_method=f"file://{folder / 'store'}", rank=rank, world_size=size, timeout=timedelta(seconds=90)
     )
     scenarios = {name: value for name, value in runpy.run_path(file).items() if name.startswith("scenario_")}
     with open(folder / f"results_{rank}", "w", encoding="utf-8") as results:
