@@ -10,7 +10,7 @@ from torch.distributed._functional_collectives import all_reduce
 from torch.distributed.fsdp import fully_shard
 from torch.nn.utils import parametrizations, parametrize, prune
 
-from thunder_frontend import AcquisitionError, jit
+from thunder_frontend import AcquisitionError, jit, last_traces
 
 
 def pruned():
@@ -187,9 +187,41 @@ def alone(tmp_path):
 
 
 @pytest.mark.usefixtures("alone")
-def test_collectives_are_refused_with_the_way_out():
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: torch.distributed.all_reduce(x, async_op=True).wait(),
+        lambda x: torch.distributed.all_reduce(x.requires_grad_()),
+        lambda x: torch.distributed.all_reduce(x.expand(3, 2)),
+        lambda x: torch.distributed.send(x, 0),
+    ],
+    ids=["waited for later", "differentiated", "not contiguous", "to one process"],
+)
+def test_collectives_that_a_program_cannot_hold_are_refused_with_the_way_out(program):
     with pytest.raises(AcquisitionError, match="_functional_collectives, which return new tensors"):
-        jit(lambda x: torch.distributed.all_reduce(x))(torch.ones(2))
+        jit(program, fallback="error")(torch.ones(2))
+
+
+def in_place(x):
+    y = x * 2
+    torch.distributed.all_reduce(y)
+    torch.distributed.all_reduce(y)
+    torch.distributed.all_reduce(x * 2)
+    return x + 1
+
+
+def functional(x):
+    for _ in range(3):
+        all_reduce(x * 2, "sum", torch.distributed.group.WORLD)
+    return x + 1
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(("program", "requires_grad"), [(in_place, False), (functional, False), (functional, True)])
+def test_collectives_that_nobody_reads_are_made_as_other_processes_wait_for_them(program, requires_grad):
+    compiled = jit(program, fallback="error")
+    compiled(torch.ones(3, requires_grad=requires_grad))
+    assert str(last_traces(compiled)[-1]).count("all_reduce") == 3
 
 
 @pytest.mark.usefixtures("alone")

@@ -19,6 +19,7 @@ from thunder_executors import (
 from thunder_executors_torch import recorded
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy
 from thunder_torch import find_symbol, opaque_call, symbol_of, torch_language, view_argument
+from thunder_torch.communication import EFFECTS
 from thunder_torch.names import path_of
 from thunder_torch.opaque import call_of
 
@@ -100,7 +101,7 @@ class TorchExecutor(OperatorExecutor):
         if symbol.executor is self:
             return None
         tags = recorded.DRAWS if OpTags.RANDOM in symbol.tags else recorded.KEEPS
-        runs = self.plain(recorded.run, recorded.run_meta, *tags)
+        runs = self.plain(recorded.run, recorded.run_meta, *tags, *(symbol.tags & EFFECTS))
         rule: Callable[..., Any] = recorded.rule_of(symbol.origin, runs, self.puller)
         return rule
 

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from thunder_autograd import Through, jvp_rule, tensor_slots, vjp_rule
-from thunder_ir import OpTags, Proxy, Symbol, TensorProxy
+from thunder_ir import OpTags, Proxy, Symbol, TensorProxy, current_builder
 from thunder_lang.language import core
+from thunder_torch.communication import communication_tags
 from thunder_torch.metadata import MetaOf, connected_to, drew, map_tensors, metadata_of, tensors_of
 from thunder_torch.names import LTORCH, last_name, name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
@@ -183,13 +184,15 @@ def opaque(function: Callable[..., Any], *, tags: frozenset[OpTags] = frozenset(
 
 def _make(function: Callable[..., Any], tags: frozenset[OpTags]) -> Symbol:
     random = OpTags.RANDOM in tags or is_random(function)
+    communicates = communication_tags(function)
 
     def decomposition(*args: Any, **kwargs: Any) -> Any:
         call, values = call_of(function, args, kwargs)
-        return (drawing_call if random or drew(function) else opaque_call)(call, *values)
+        with current_builder().tagged(*communicates):
+            return (drawing_call if random or drew(function) else opaque_call)(call, *values)
 
     path = path_of(function)
-    tags |= failing(function)
+    tags |= failing(function) | communicates
     if is_view(function):
         tags |= {OpTags.VIEW}
     return TorchSymbol(

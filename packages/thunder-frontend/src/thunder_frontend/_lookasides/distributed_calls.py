@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend._lookasides.collectives import WRITTEN_OUT, refuse
 from thunder_guards.errors import AcquisitionError
 
 FULLY_SHARDED = (
@@ -28,9 +29,8 @@ _WRAPPERS = {
 """What a module that is called may be derived from, by name, with the refusal."""
 
 _COLLECTIVES = (
-    "all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all all_to_all_single barrier broadcast "
-    "broadcast_object_list gather gather_object irecv isend recv reduce reduce_scatter reduce_scatter_tensor scatter "
-    "scatter_object_list send"
+    "all_gather_object all_to_all all_to_all_single barrier broadcast_object_list gather gather_object irecv isend "
+    "recv reduce reduce_scatter scatter scatter_object_list send"
 ).split()
 
 
@@ -46,21 +46,20 @@ def refuse_wrappers(module: torch.nn.Module) -> None:
 
 
 def _refusal(name: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> None:
-        raise AcquisitionError(
-            f"torch.distributed.{name} hands tensors to other processes in a way that a program does not see. Use the "
-            "functions of torch.distributed._functional_collectives, which return new tensors, or call it before or "
-            "after the compiled function"
-        )
+    def refused(*args: Any, **kwargs: Any) -> None:
+        refuse(name)
 
-    return refuse
+    return refused
 
 
-REFUSED_COLLECTIVES: dict[Any, Callable[..., Any]] = {
-    getattr(torch.distributed, name): _refusal(name)
-    for name in _COLLECTIVES
-    if torch.distributed.is_available() and hasattr(torch.distributed, name)
+COLLECTIVES: dict[Any, Any] = {
+    **WRITTEN_OUT,
+    **{
+        getattr(torch.distributed, name): _refusal(name)
+        for name in _COLLECTIVES
+        if torch.distributed.is_available() and hasattr(torch.distributed, name)
+    },
 }
 """What is called in place of collectives."""
 
-__all__ = ["FULLY_SHARDED", "REFUSED_COLLECTIVES", "refuse_wrappers"]
+__all__ = ["COLLECTIVES", "FULLY_SHARDED", "refuse_wrappers"]

@@ -19,7 +19,7 @@ from thunder_frontend._lookasides.branches import Branches
 from thunder_frontend._lookasides.cached_functions import with_cache
 from thunder_frontend._lookasides.checks import checks
 from thunder_frontend._lookasides.control_flow import OPERATORS, WHILE_LOOP, choose
-from thunder_frontend._lookasides.distributed_calls import REFUSED_COLLECTIVES
+from thunder_frontend._lookasides.distributed_calls import COLLECTIVES
 from thunder_frontend._lookasides.draws import Draws
 from thunder_frontend._lookasides.identities import identities
 from thunder_frontend._lookasides.module_lookasides import ModuleLookasides
@@ -77,7 +77,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         **identities(acquisition),
         **_of_control_flow(acquisition),
         **_of_executors(acquisition),
-        **REFUSED_COLLECTIVES,
+        **COLLECTIVES,
     }
     return [
         table,
