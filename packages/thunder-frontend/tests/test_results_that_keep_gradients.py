@@ -35,17 +35,18 @@ WRITES = {
 }
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 @pytest.mark.parametrize("which", [[1], [0, 1]], ids=["second", "both"])
 @pytest.mark.parametrize("program", [linked, apart, viewed, retaining])
-def test_results_that_keep_their_gradients_may_be_written_to(program, which, write):
+def test_results_that_keep_their_gradients_may_be_written_to(program, which, write, dtype):
     def called(function):
-        leaf = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        leaf = torch.arange(6.0).to(dtype).reshape(2, 3).requires_grad_()
         results = function(leaf)
         for i in which:
             results[i].retain_grad()
         write(results[1])
-        sum([(i + 1) * t.square().sum() for i, t in enumerate(results)]).backward()
+        sum([(i + 1) * t.abs().square().sum() for i, t in enumerate(results)]).backward()
         return [leaf.grad, *[t.grad for t in results if t.retains_grad]]
 
     compiled = jit(program, fallback="error")

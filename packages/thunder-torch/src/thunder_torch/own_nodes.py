@@ -7,12 +7,29 @@ error, or reads beyond its memory. Eager's operations hardly ever have several r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
-_LIFT = torch.ops.aten.lift.default  # the identity; autograd records it on the very tensor
+_LIFT = torch.ops.aten.lift.default  # the identity; autograd records it on the very tensor, unless that is complex
+
+
+class Identity(torch.autograd.Function):
+    """The same for complex tensors."""
+
+    @staticmethod
+    def forward(context: Any, tensor: torch.Tensor) -> torch.Tensor:
+        context.mark_dirty(tensor)
+        return tensor
+
+    @staticmethod
+    def backward(context: Any, cotangent: Any) -> Any:
+        return cotangent
+
+
+_IDENTITY: Callable[..., Any] = Identity.apply
 
 
 def give_own_node(results: Sequence[Any], places: Iterable[int]) -> None:
@@ -32,22 +49,27 @@ def give_own_node(results: Sequence[Any], places: Iterable[int]) -> None:
     """
     for i in places:
         result = results[i]
-        if not result._is_view():
+        if result._is_view() or not result.requires_grad:
+            continue
+        if result.is_complex():
+            with _unsafe_preserve_version_counter(result):
+                _IDENTITY(result)
+        else:
             _LIFT(result)
 
 
-def _node_type() -> type:
+def _node_types() -> tuple[type, type]:
     with torch.inference_mode(False), torch.enable_grad():
         tensor = torch.zeros((), device="cpu", requires_grad=True).clone()
-        return type(_LIFT(tensor).grad_fn)
+        return type(_LIFT(tensor).grad_fn), Identity._backward_cls
 
 
-_NODE = _node_type()
+_NODES = _node_types()
 
 
 def has_own_node(node: Any) -> bool:
     """Whether a node is one that :func:`give_own_node` makes."""
-    return type(node) is _NODE
+    return type(node) in _NODES
 
 
 __all__ = ["give_own_node", "has_own_node"]
