@@ -126,3 +126,22 @@ def test_what_is_around_a_reduction_is_in_its_kernel():
     made = transform_for_execution(trace, [executor])
     assert [b.symbol.name for b in made.bound_symbols if b.symbol.executor is executor] == ["llvm_0"]
     torch.testing.assert_close(made.python_callable()(x), torch.softmax(x * 0.5, 1))
+
+
+@pytest.mark.parametrize("shape", [(8, 3), (2, 3, 4), (24,), (3, 8), (1, 24), (4, 6), (6, 2, 2)], ids=str)
+@pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)], ids=str)
+def test_what_is_written_in_another_shape_is_computed_with_the_reduction(shape, dims):
+    x = torch.randn(6, 4)
+
+    def program(a):
+        y = prims.tanh(prims.exp(a))
+        return prims.sum(y, dims), prims.reshape(y, shape)
+
+    trace = trace_of(program, proxy_of(x, ""))
+    run = executor.runner(Region(trace.bound_symbols, trace.inputs, tuple(trace.outputs)), "both")
+    total, moved = run(x)
+    y = torch.tanh(torch.exp(x))
+
+    torch.testing.assert_close(total, y.sum(dims))
+    torch.testing.assert_close(moved, y.reshape(shape))
+    assert shape != (2, 3, 4) or len(run.program.nests) == 1

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from thunder_ir import BoundSymbol, DType, TensorProxy, Trace
 from thunder_loops.build import Builder, Elsewhere
 from thunder_loops.cost import cost_of
-from thunder_loops.index import Index
+from thunder_loops.index import Index, splits
 from thunder_loops.nest import Buffer, Nest, Size
 from thunder_loops.reduction import REDUCING, reduced_dims
 from thunder_loops.rules import CannotLower, Place
+from thunder_loops.shape import reshaped
 from thunder_loops.space import Space, cut, size_of, space_of
 
 DEAR = 12
@@ -37,7 +39,7 @@ class Group:
     members: list[TensorProxy] = field(default_factory=list)
     stores: dict[str, Buffer] = field(default_factory=dict)
 
-    def place(self, tensor: TensorProxy, space: Space) -> Place | None:
+    def place(self, tensor: TensorProxy, space: Space, build: Builder) -> Place | None:
         """Return where the element of a tensor stands that belongs to a point; ``None`` if its shape does not fit."""
         shape = tuple([size_of(d) for d in tensor.shape])
         if shape == self.shape:
@@ -46,6 +48,10 @@ class Group:
             return self.cell(space)
         if shape == tuple([1 if d in self.dims else s for d, s in enumerate(self.shape)]):
             return tuple([Index() if d in self.dims else i for d, i in enumerate(space.place)])
+        if _as_many(shape, self.shape):
+            found = reshaped(space.place, self.shape, shape, build)
+            if all([i.is_affine or splits(i, build.extents) for i in found]):  # no division is left in the end
+                return found
         return None
 
     def cell(self, space: Space) -> Place:
@@ -212,7 +218,7 @@ class Grouping:
                 space.axes, buffers, self.producers, self.accumulate, group.cell(space), space.place, reduced
             )
             for proxy in group.members:
-                place = group.place(proxy, space)
+                place = group.place(proxy, space, build)
                 if place is None:
                     raise Elsewhere(proxy)
                 value = build.value(proxy, place)
@@ -222,6 +228,13 @@ class Grouping:
                 return Nest(space.axes, tuple(build.statements)), build.computed
             dim, sizes = cut(space, *next(iter(build.wanted_splits.items())))
             cuts[dim] = sizes
+
+
+def _as_many(shape: Sequence[Size], other: Sequence[Size]) -> bool:
+    """Whether two shapes are known to have as many elements."""
+    if any([isinstance(s, str) for s in (*shape, *other)]):
+        return False
+    return math.prod([int(s) for s in shape]) == math.prod([int(s) for s in other]) > 0
 
 
 def _needed(region: Trace) -> list[BoundSymbol]:
