@@ -61,7 +61,9 @@ def _start() -> None:
 def _target_machine(machine: Machine) -> Any:
     _start()
     target = llvm.Target.from_triple(machine.triple)
-    return target.create_target_machine(cpu=machine.cpu, features=machine.features, opt=2, reloc="pic")
+    return target.create_target_machine(
+        cpu=machine.cpu, features=machine.features, opt=2, reloc="pic", codemodel="small"
+    )
 
 
 _LOCK = threading.Lock()

@@ -18,6 +18,9 @@ LN2_HIGH, LN2_LOW = 0.693145751953125, 1.42860682030941723e-6
 MAGIC = 1.5 * 2.0**23
 """Added to a small ``float32``, it leaves the nearest integer in the lowest bits."""
 
+MAGIC_BITS = 0x4B400000
+"""The bits of that number."""
+
 EXP = (0.5, 0.1666651964187622, 0.04166839271783829, 0.008368780836462975, 0.0013814466074109077)
 """``(exp(r) - 1 - r) / r**2`` for ``abs(r) <= log(2) / 2``."""
 
@@ -59,29 +62,56 @@ def horner(emit: Emitter, coefficients: Sequence[float], x: Value) -> Value:
 
 @lowering("exp", SINGLE, missing)
 def exp(emit: Emitter, a: Value) -> Value:
-    """``2**n * exp(r)`` with ``a = n * log(2) + r``; the power in two steps, for denormals and what overflows."""
+    """``2**n * exp(r)`` with ``a = n * log(2) + r``; the result is rounded once more where it is denormal."""
     bounded = emit.select(emit.compare("fcmp olt", a, emit.like(-104.0, a)), emit.like(-104.0, a), a)
     bounded = emit.select(emit.compare("fcmp ogt", a, emit.like(89.0, a)), emit.like(89.0, a), bounded)
-    shifted = fma(emit, bounded, emit.like(LOG2_E, a), emit.like(MAGIC, a))
-    whole = emit.binary("fsub", shifted, emit.like(MAGIC, a))
-    rest = fma(emit, whole, emit.like(-LN2_HIGH, a), bounded)  # exact
-    low = emit.binary("fmul", whole, emit.like(LN2_LOW, a))
-    short = emit.binary("fsub", rest, low)
-    tail = emit.binary("fsub", emit.binary("fmul", emit.binary("fmul", short, short), horner(emit, EXP, short)), low)
-    one = emit.like(1, a)
-    total = emit.binary("fadd", one, rest)
-    lost = emit.binary("fsub", rest, emit.binary("fsub", total, one))
-    value = emit.binary("fadd", total, emit.binary("fadd", lost, tail))
-    bits = emit.value(f"bitcast {shifted} to {type_of('i32', a.lanes)}", dtypes.int32, a.lanes)
-    power = emit.binary("sub", bits, emit.like(0x4B400000, bits))
-    half = emit.binary("ashr", power, emit.like(1, power))
+    shifted, whole, value = _reduced(emit, bounded)
+    if a.lanes == 16 and "avx512f" in emit.target.machine.has:
+        return _scaled(emit, value, whole)
+    power = emit.binary("sub", _bits(emit, shifted), emit.constant(MAGIC_BITS, dtypes.int32, a.lanes))
+    half = emit.binary("ashr", power, emit.like(1, power))  # in two steps, for denormals and what overflows
     for part in (half, emit.binary("sub", power, half)):
         value = emit.binary("fmul", value, _power_of_two(emit, part))
     return value
 
 
+def exp_in_range(emit: Emitter, a: Value) -> Value:
+    """Write ``exp`` of what is known to lie from -87 to 88: neither the result nor ``2**n`` is denormal or infinite."""
+    shifted, _, value = _reduced(emit, a)
+    bits = emit.binary("add", _bits(emit, value), _shifted(emit, _bits(emit, shifted)))
+    return emit.value(f"bitcast {bits} to {type_of('float', a.lanes)}", dtypes.float32, a.lanes)
+
+
+def _reduced(emit: Emitter, a: Value) -> tuple[Value, Value, Value]:
+    """Write ``n``, as the lowest bits of a number and as a number, and ``exp(r)``."""
+    shifted = fma(emit, a, emit.like(LOG2_E, a), emit.like(MAGIC, a))
+    whole = emit.binary("fsub", shifted, emit.like(MAGIC, a))
+    rest = fma(emit, whole, emit.like(-LN2_LOW, a), fma(emit, whole, emit.like(-LN2_HIGH, a), a))
+    square = emit.binary("fmul", rest, rest)
+    return shifted, whole, emit.binary("fadd", emit.like(1, a), fma(emit, square, horner(emit, EXP, rest), rest))
+
+
+def _scaled(emit: Emitter, value: Value, power: Value) -> Value:
+    """Write ``value * 2**power``, rounded once."""
+    name = "llvm.x86.avx512.mask.scalef.ps.512"
+    vector = value.type
+    emit.declare(f"{vector} @{name}({vector}, {vector}, {vector}, i16, i32)")
+    return emit.value(
+        f"call {vector} @{name}({value}, {power}, {vector} zeroinitializer, i16 -1, i32 4)", value.dtype, value.lanes
+    )
+
+
+def _bits(emit: Emitter, a: Value) -> Value:
+    return emit.value(f"bitcast {a} to {type_of('i32', a.lanes)}", dtypes.int32, a.lanes)
+
+
+def _shifted(emit: Emitter, a: Value) -> Value:
+    """Write an integer where the exponent of a number stands."""
+    return emit.binary("shl", a, emit.like(23, a))
+
+
 def _power_of_two(emit: Emitter, exponent: Value) -> Value:
-    biased = emit.binary("shl", emit.binary("add", exponent, emit.like(127, exponent)), emit.like(23, exponent))
+    biased = _shifted(emit, emit.binary("add", exponent, emit.like(127, exponent)))
     return emit.value(f"bitcast {biased} to {type_of('float', exponent.lanes)}", dtypes.float32, exponent.lanes)
 
 
@@ -91,7 +121,7 @@ def erf(emit: Emitter, a: Value) -> Value:
     size = emit.intrinsic("llvm.fabs", a)
     near = fma(emit, horner(emit, ERF, emit.binary("fmul", a, a)), a, a)
     bounded = emit.select(emit.compare("fcmp ogt", size, emit.like(3.95, a)), emit.like(3.95, a), size)
-    far = emit.binary("fsub", emit.like(1, a), exp(emit, horner(emit, LOG_ERFC, bounded)))
+    far = emit.binary("fsub", emit.like(1, a), exp_in_range(emit, horner(emit, LOG_ERFC, bounded)))
     far = emit.intrinsic("llvm.copysign", far, a)
     return emit.select(emit.compare("fcmp ogt", size, emit.like(0.9277, a)), far, near)
 
@@ -103,7 +133,8 @@ def tanh(emit: Emitter, a: Value) -> Value:
     square = emit.binary("fmul", a, a)
     near = fma(emit, emit.binary("fmul", horner(emit, TANH, square), square), a, a)
     one = emit.like(1, a)
-    grown = emit.binary("fadd", exp(emit, emit.binary("fadd", size, size)), one)
+    bounded = emit.select(emit.compare("fcmp ogt", size, emit.like(10, a)), emit.like(10, a), size)
+    grown = emit.binary("fadd", exp_in_range(emit, emit.binary("fadd", bounded, bounded)), one)
     far = emit.binary("fsub", one, emit.binary("fdiv", emit.like(2, a), grown))
     return emit.intrinsic(
         "llvm.copysign", emit.select(emit.compare("fcmp ogt", size, emit.like(0.63, a)), far, near), a
