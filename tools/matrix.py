@@ -1,8 +1,11 @@
-"""Run the tests on a version of PyTorch, and write what came out, with the date, to docs/support.md.
+"""Run the tests on versions of PyTorch, NumPy and transformers, and write what came out to docs/support.md.
 
-python3 tools/dev.py matrix --torch 2.15                           all packages that use PyTorch, in an environment made
+python3 tools/dev.py matrix --torch 2.15                           the whole test suite, in an environment made for it
 python3 tools/dev.py matrix --torch 2.15 --python python3.12       ... of another Python
 python3 tools/dev.py matrix --torch 2.15 thunder-torch             one package
+python3 tools/dev.py matrix --torch 2.13 --numpy 1.26              ... with another NumPy
+python3 tools/dev.py matrix --torch 2.13 --transformers 4.55 integration       the tests of models with another transformers
+python3 tools/dev.py matrix --torch 2.9 --discard                  ... and remove the environment afterwards
 python3 tools/dev.py matrix --environment DIR                      in an environment that is there already
 
 An environment is made once, in .hatch/matrix; builds of PyTorch with CUDA run on machines without a GPU, too.
@@ -12,67 +15,105 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
-import xml.etree.ElementTree as ET
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+HOME = ROOT / ".hatch" / "matrix"
 PAGE = ROOT / "docs" / "support.md"
 NAME = re.compile(r"^[A-Za-z0-9._-]+")
-HEADER = "| PyTorch | Python | package | passed | failed | skipped | date |"
-INTRODUCTION = f"""# Versions of PyTorch
+EDITABLE = "editables>=0.5"  # what the build backend needs to install a folder as it is
+INTRODUCTION = """# Versions that the tests ran on
 
-What `python3 tools/dev.py matrix --torch VERSION` found: the tests of packages on versions of PyTorch, one row for the
-last run of each. What is not listed was not run. Of a newer version than the newest that was tested, one warning when
-Thunder is imported names the range.
+What `python3 tools/dev.py matrix --torch VERSION` found, one column for each set of versions and day: the tests of each
+package, its docstrings and its README among them, and `integration`, the tests across packages and the code of these
+pages. Every number counts tests that passed; what failed or was skipped stands beside it, and what has no number was
+not run. Of a newer PyTorch than the newest that was tested, one warning when Thunder is imported names the range.
 
-{HEADER}
-|---|---|---|---|---|---|---|
+"""
+PROBE = """
+import importlib.metadata, platform
+for name in ("torch", "numpy", "transformers"):
+    try:
+        print(importlib.metadata.version(name).split("+")[0])
+    except importlib.metadata.PackageNotFoundError:
+        print("none")
+print(platform.python_version())
 """
 
 
 @dataclass(frozen=True)
-class Row:
-    """What one run of a package's tests came to."""
+class Versions:
+    """What a column of the page is about."""
 
     torch: str
     python: str
-    package: str
-    passed: int
-    failed: int
-    skipped: int
+    numpy: str
+    transformers: str
     date: str
 
-    def line(self) -> str:
-        """Return it as a row of the page."""
-        cells = (self.torch, self.python, self.package, self.passed, self.failed, self.skipped, self.date)
-        return f"| {' | '.join(map(str, cells))} |"
+    @property
+    def order(self) -> tuple[list[int], ...]:
+        """Where the column stands."""
+        return tuple([_numbers(text) for text in astuple(self)])
+
+
+LABELS = ("PyTorch", "Python", "NumPy", "transformers", "date")
+Results = dict[Versions, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which versions an environment is to have; of what is ``None``, the newest or what the workspace pins."""
+
+    torch: str
+    python: str
+    numpy: str | None = None
+    transformers: str | None = None
 
     @property
-    def key(self) -> tuple[list[int], list[int], str]:
-        """What it is the last run of, in the order of the page."""
-        return _numbers(self.torch), _numbers(self.python), self.package
+    def folder(self) -> Path:
+        """Where the environment lies."""
+        label = subprocess.check_output([self.python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+        words = ["torch", self.torch, "python", label.decode().strip()]
+        for name in ("numpy", "transformers"):
+            if getattr(self, name) is not None:
+                words += [name, getattr(self, name)]
+        return HOME / "-".join(words)
+
+    def requirements(self) -> list[str]:
+        """What is to be installed, beside the packages of the workspace."""
+        versions = {"torch": self.torch, "numpy": self.numpy, "transformers": self.transformers}
+        exact = {name: f"{name}=={version}.*" for name, version in versions.items() if version is not None}
+        return sorted({r for r in outside() if named(r) not in exact} | set(exact.values()))
 
 
 def _numbers(version: str) -> list[int]:
     return [int(n) for n in re.findall(r"\d+", version)[:3]]
 
 
-def members() -> dict[str, dict[str, list[str]]]:
-    """Return what each package declares: its dependencies, and those of its tests."""
-    found = {}
-    for file in sorted(ROOT.glob("packages/*/pyproject.toml")):
+def outside() -> set[str]:
+    """Return what the packages, their builds, their tests and the tools need that is not in the workspace."""
+    root = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["env"]
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["envs"]["default"]
+    found = {EDITABLE, *root["collectors"]["custom"]["test-dependencies"], *tools["dependencies"]}
+    for file in members():
         data = tomllib.loads(file.read_text(encoding="utf-8"))
-        found[file.parent.name] = {
-            "dependencies": data["project"].get("dependencies", []),
-            "test": data.get("dependency-groups", {}).get("test", []),
-        }
-    return found
+        found |= {*data["project"].get("dependencies", []), *data.get("dependency-groups", {}).get("test", [])}
+        found |= set(data["build-system"]["requires"])
+    return {requirement for requirement in found if not named(requirement).startswith("thunder")}
+
+
+def members() -> list[Path]:
+    """Return the declarations of all packages."""
+    return sorted(ROOT.glob("packages/*/pyproject.toml"))
 
 
 def named(requirement: str) -> str:
@@ -82,84 +123,115 @@ def named(requirement: str) -> str:
     return found.group().lower().replace("_", "-")
 
 
-def make(torch: str, python: str) -> Path:
-    """Return an environment with a version of PyTorch and all packages, made where there is none yet."""
-    label = subprocess.check_output([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], text=True)
-    folder = ROOT / ".hatch" / "matrix" / f"torch-{torch}-python-{label.strip()}"
+def make(wanted: Wanted) -> Path:
+    """Return an environment with the versions wanted and all packages, made where there is none yet."""
+    folder = wanted.folder
     if not (folder / "made").exists():
-        subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
-        declared = members()
-        everything = {r for m in declared.values() for r in (*m["dependencies"], *m["test"])}
-        outside = sorted({r for r in everything if not named(r).startswith("thunder") and named(r) != "torch"})
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-        subprocess.run([*pip, f"torch=={torch}.*", "pytest>=8.3", *outside], check=True)
-        editable = [word for name in declared for word in ("--editable", str(ROOT / "packages" / name))]
-        subprocess.run([*pip, "--no-deps", *editable], check=True)
+        subprocess.run([wanted.python, "-m", "venv", "--clear", str(folder)], check=True)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
+        subprocess.run([*pip, *wanted.requirements()], check=True)
+        editable = [word for file in members() for word in ("--editable", str(file.parent))]
+        subprocess.run([*pip, "--no-deps", "--no-build-isolation", *editable], check=True)
         (folder / "made").touch()
     return folder
 
 
-def versions(environment: Path) -> tuple[str, str]:
-    """Return the versions of PyTorch and Python of an environment."""
-    code = "import sys, torch; print(torch.__version__.split('+')[0], '.'.join(map(str, sys.version_info[:3])))"
-    torch, python = subprocess.check_output([str(environment / "bin" / "python"), "-c", code], text=True).split()[-2:]
-    return torch, python
+def versions(environment: Path) -> Versions:
+    """Return what an environment holds, today."""
+    found = subprocess.check_output([str(environment / "bin" / "python"), "-c", PROBE], text=True).split()
+    torch, numpy, transformers, python = found
+    return Versions(torch, python, numpy, transformers, datetime.date.today().isoformat())
 
 
-def run(environment: Path, package: str) -> Row:
-    """Run the tests of a package and return what came out."""
-    results = ROOT / ".hatch" / "matrix" / f"{environment.name}-{package}.xml"
-    results.parent.mkdir(parents=True, exist_ok=True)
-    results.unlink(missing_ok=True)
-    words = ["-q", "--no-header", "-p", "no:cacheprovider", f"--junitxml={results}", str(ROOT / "packages" / package)]
-    path = os.pathsep.join([str(environment / "bin"), os.environ["PATH"]])
+def run(environment: Path, packages: list[str]) -> dict[str, dict[str, int]]:
+    """Run the tests of packages, of all if none is named, and return how many passed, failed and so on in each."""
+    reports = HOME / f"{environment.name}-reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir(parents=True)
     subprocess.run(
-        [str(environment / "bin" / "python"), "-m", "pytest", *words],
+        [str(environment / "bin" / "python"), str(ROOT / "tools" / "run_tests.py"), *packages],
         cwd=ROOT,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "tools" / "pytest_plugins")},
+        env={
+            **os.environ,
+            "PATH": os.pathsep.join([str(environment / "bin"), os.environ["PATH"]]),
+            "PYTHONDONTWRITEBYTECODE": "",  # else every process would compile torch's sources anew
+            "THUNDER_TEST_REPORTS": str(reports),
+        },
         check=False,
     )
-    suites = list(ET.parse(results).getroot().iter("testsuite"))
-    tests, failures, errors, skipped = (
-        sum([int(s.get(what, 0)) for s in suites]) for what in ("tests", "failures", "errors", "skipped")
-    )
-    failed = failures + errors
-    torch, python = versions(environment)
-    today = datetime.date.today().isoformat()
-    return Row(torch, python, package, tests - failed - skipped, failed, skipped, today)
+    found: dict[str, dict[str, int]] = json.loads((reports / "counts.json").read_text(encoding="utf-8"))
+    return found
 
 
-def write(row: Row) -> None:
-    """Put a row on the page, in the place of that of an earlier run."""
-    rows = {}
-    for line in PAGE.read_text(encoding="utf-8").splitlines() if PAGE.exists() else ():
-        cells = [c.strip() for c in line.strip("|").split("|")]
-        if len(cells) == 7 and cells[0][:1].isdigit():
-            before = Row(*cells[:3], *map(int, cells[3:6]), cells[6])  # type: ignore[arg-type]
-            rows[before.torch, before.python, before.package] = before
-    rows[row.torch, row.python, row.package] = row
-    ordered = sorted(rows.values(), key=lambda r: r.key)
-    PAGE.write_text(INTRODUCTION + "".join([r.line() + "\n" for r in ordered]), encoding="utf-8")
+def cell(counts: dict[str, int]) -> str:
+    """Return what one package came to, as the page has it.
+
+    Example:
+        >>> cell({"passed": 7, "failed": 1})
+        '7, 1 failed'
+    """
+    words = [str(counts.get("passed", 0))]
+    words += [f"{counts[what]} {what}" for what in ("failed", "skipped", "xfailed") if counts.get(what)]
+    return ", ".join(words)
+
+
+def read(text: str) -> Results:
+    """Return what a page says."""
+    table = [[c.strip() for c in line.strip().strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    rows = {row[0]: row[1:] for row in table if set(row[0]) != {"-"}}
+    if not set(LABELS) <= set(rows):
+        return {}
+    columns = [Versions(*column) for column in zip(*[rows.pop(label) for label in LABELS], strict=True)]
+    return {
+        column: {package: cells[i] for package, cells in rows.items() if cells[i]} for i, column in enumerate(columns)
+    }
+
+
+def merge(results: Results, now: Versions, cells: dict[str, str]) -> Results:
+    """Return results with those of a run added, in the place of earlier days' of the same versions."""
+    same = [column for column in results if astuple(column)[:-1] == astuple(now)[:-1]]
+    kept = {
+        column: {p: c for p, c in found.items() if column not in same or p not in cells}
+        for column, found in results.items()
+    }
+    kept[now] = {**kept.get(now, {}), **cells}
+    return {column: kept[column] for column in sorted(kept, key=lambda c: c.order) if kept[column]}
+
+
+def page(results: Results) -> str:
+    """Return the page."""
+    packages = sorted({package for cells in results.values() for package in cells})
+    rows = [[label, *[getattr(c, f.name) for c in results]] for label, f in zip(LABELS, fields(Versions), strict=True)]
+    rows.insert(1, ["---"] * (len(results) + 1))
+    rows += [[package, *[cells.get(package, "") for cells in results.values()]] for package in packages]
+    return INTRODUCTION + "".join([f"| {' | '.join(row)} |\n" for row in rows])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("packages", nargs="*", help="all that use PyTorch, if none is named")
-    parser.add_argument("--torch", help="a minor version, such as 2.15")
+    parser.add_argument("packages", nargs="*", help="names of packages, and 'integration'; all, if none is named")
+    parser.add_argument("--torch", help="a version of PyTorch, such as 2.15")
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--environment", type=Path, help="use this one, whatever PyTorch it holds")
+    parser.add_argument("--numpy", help="a version of NumPy, such as 1.26")
+    parser.add_argument("--transformers", help="a version of transformers, such as 4.55")
+    parser.add_argument("--discard", action="store_true", help="remove the environment afterwards")
+    parser.add_argument("--environment", type=Path, help="use this one, whatever it holds")
     options = parser.parse_args()
     if (options.torch is None) == (options.environment is None):
         parser.error("name a version by --torch, or an environment by --environment")
-    environment = options.environment or make(options.torch, options.python)
-    uses = [n for n, m in members().items() if "torch" in [named(r) for r in m["dependencies"]]]
-    failed = 0
-    for package in options.packages or uses:
-        row = run(environment.absolute(), package)
-        print(row.line(), flush=True)
-        write(row)
-        failed += row.failed
-    return 1 if failed else 0
+    if options.environment is not None and (options.numpy or options.transformers or options.discard):
+        parser.error("--numpy, --transformers and --discard are of an environment that --torch makes")
+    environment = (
+        options.environment or make(Wanted(options.torch, options.python, options.numpy, options.transformers))
+    ).absolute()
+    found = run(environment, options.packages)
+    now = versions(environment)
+    cells = {package: cell(counts) for package, counts in found.items()}
+    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    PAGE.write_text(page(merge(read(before), now, cells)), encoding="utf-8")
+    if options.discard:
+        shutil.rmtree(environment)
+    return 1 if any([counts.get("failed") for counts in found.values()]) else 0
 
 
 if __name__ == "__main__":

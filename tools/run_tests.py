@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-REPORTS = ROOT / ".hatch" / "reports"
+REPORTS = Path(os.environ.get("THUNDER_TEST_REPORTS") or ROOT / ".hatch" / "reports")
+TIMES = ROOT / ".hatch" / "reports" / "times.json"
 PLUGINS = ROOT / "tools" / "pytest_plugins"
 SHARE_SECONDS = 90.0  # a package whose files take longer is shared out
 SILENCE_SECONDS = 900.0  # a process in which no test ends for so long is killed
@@ -163,7 +164,7 @@ class Run:
 
 def plan(wanted: list[str]) -> list[Share]:
     """Share out what is to be run, the longest first."""
-    times = json.loads((REPORTS / "times.json").read_text()) if (REPORTS / "times.json").is_file() else {}
+    times = json.loads(TIMES.read_text()) if TIMES.is_file() else {}
     shares: list[Share] = []
     for folder in sorted(ROOT.glob("packages/*")):
         if (folder / "pyproject.toml").is_file() and (not wanted or folder.name in wanted):
@@ -211,16 +212,22 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def summary(run: Run) -> str:
+def counts_of(run: Run) -> dict[str, Counter[str]]:
     """Add up the shares per package."""
-    packages = list(dict.fromkeys(share.package for share in sorted(run.shares, key=lambda s: s.package)))
+    counts: dict[str, Counter[str]] = {}
+    for share in sorted(run.shares, key=lambda s: s.package):
+        counts.setdefault(share.package, Counter()).update(share.counts)
+    return counts
+
+
+def summary(run: Run) -> str:
+    """Say how it went, package by package."""
+    packages = counts_of(run)
     width = max(map(len, packages), default=0)
     lines = [f"{'package':{width}}" + "".join(f"{c:>9}" for c in COLUMNS) + "  seconds"]
     total: Counter[str] = Counter()
-    for package in packages:
-        mine = [share for share in run.shares if share.package == package]
-        counts = sum((share.counts for share in mine), Counter())
-        seconds = sum(share.seconds for share in mine)
+    for package, counts in packages.items():
+        seconds = sum(share.seconds for share in run.shares if share.package == package)
         lines.append(f"{package:{width}}" + "".join(f"{counts[c]:9}" for c in COLUMNS) + f"{seconds:9.1f}")
         total += counts
     lines.append(f"{'all':{width}}" + "".join(f"{total[c]:9}" for c in COLUMNS))
@@ -231,14 +238,14 @@ def summary(run: Run) -> str:
 
 def remember(run: Run) -> None:
     """Keep how long each file took."""
-    file = REPORTS / "times.json"
-    times = json.loads(file.read_text()) if file.is_file() else {}
+    times = json.loads(TIMES.read_text()) if TIMES.is_file() else {}
     for share in run.shares:
         for name, (_, seconds) in share.files.items():
             times[name] = round(seconds, 2)
-    partial = file.with_suffix(f".{os.getpid()}")
+    TIMES.parent.mkdir(parents=True, exist_ok=True)
+    partial = TIMES.with_suffix(f".{os.getpid()}")
     partial.write_text(json.dumps(times, indent=0, sort_keys=True))
-    partial.replace(file)  # in one step, as another run may be reading
+    partial.replace(TIMES)  # in one step, as another run may be reading
 
 
 def everything(words: list[str]) -> int:
@@ -257,6 +264,7 @@ def everything(words: list[str]) -> int:
         remember(run)
     text = summary(run)
     (REPORTS / "summary.txt").write_text(text + "\n", encoding="utf-8")
+    (REPORTS / "counts.json").write_text(json.dumps(counts_of(run)), encoding="utf-8")
     print("\n" + text)
     failed = any(share.counts["failed"] for share in run.shares)
     passed = any(share.counts["passed"] for share in run.shares)
