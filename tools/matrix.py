@@ -4,7 +4,7 @@ python3 tools/dev.py matrix --torch 2.15                           the whole tes
 python3 tools/dev.py matrix --torch 2.15 --python python3.12       ... of another Python
 python3 tools/dev.py matrix --torch 2.15 thunder-torch             one package
 python3 tools/dev.py matrix --torch 2.13 --numpy 1.26              ... with another NumPy
-python3 tools/dev.py matrix --torch 2.13 --transformers 4.55 integration       the tests of models with another transformers
+python3 tools/dev.py matrix --torch 2.13 --transformers 4.55 integration     ... with another transformers
 python3 tools/dev.py matrix --torch 2.9 --discard                  ... and remove the environment afterwards
 python3 tools/dev.py matrix --environment DIR                      in an environment that is there already
 

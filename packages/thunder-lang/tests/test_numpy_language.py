@@ -29,6 +29,17 @@ DTYPES = [
     "complex128",
 ]
 
+KEEPS_INTEGERS = np.ceil(np.ones(1, "int8")).dtype == "int8"
+"""Whether this NumPy rounds integers to integers, as the array API has it and the language does."""
+
+
+def looks_at_values():
+    """Whether this NumPy finds a dtype for the value of a number, as none does since weak scalars."""
+    try:
+        return (np.ones(1, "uint8") + 300).dtype != "uint8"
+    except OverflowError:
+        return False
+
 
 def described(value):
     return Tensor(value.shape, value.dtype.name) if isinstance(value, np.ndarray) else value
@@ -164,6 +175,8 @@ UNARY = [
 def test_unary_functions_match(name, dtype):
     if name == "reciprocal" and dtype == "bool":
         pytest.skip("NumPy computes this in int8, for which nobody asks")
+    if name in ("ceil", "floor", "trunc") and np.dtype(dtype).kind not in "fc" and not KEEPS_INTEGERS:
+        pytest.skip("this NumPy rounds integers to floats")
     theirs = {"acos": "arccos", "asinh": "arcsinh", "atan": "arctan", "bitwise_invert": "invert"}.get(name, name)
     x = sample(dtype)
     assert_same(getattr(tnp, name), getattr(np, theirs), x / 10 if name == "acos" and x.dtype.kind in "fc" else x)
@@ -189,6 +202,8 @@ def test_unary_functions_match(name, dtype):
 def test_operators_with_numbers_match(function, dtype, number):
     if number == 300 and function in (operator.eq, operator.lt, operator.pow):
         pytest.skip("NumPy compares beyond the range of the dtype")
+    if number == 300 and dtype == "uint8" and looks_at_values():
+        pytest.skip("this NumPy takes a wider dtype for a number that does not fit")
     assert_same(lambda x: function(x, number), lambda x: function(x, number), sample(dtype))
     assert_same(lambda x: function(number, x), lambda x: function(number, x), sample(dtype))
 
