@@ -5,7 +5,7 @@ import operator
 
 import pytest
 import torch
-from lang_against_torch import DTYPES, OURS, assert_same, sample
+from lang_against_torch import DTYPES, OURS, THEIRS, assert_same, sample
 
 import thunder_lang as lang
 from thunder_ir import Tensor
@@ -35,6 +35,8 @@ def test_result_types_follow_torchs_categories(dtype, other, shape):
         with pytest.raises(RuntimeError):
             lang.result_type(Tensor(shape, dtype), mine)
         return
+    if expected not in THEIRS:
+        pytest.skip(f"{expected}, for which PyTorch has hardly any kernel, is no dtype of the language")
     assert OURS[lang.result_type(Tensor(shape, dtype), mine).name] is expected
 
 

@@ -194,6 +194,14 @@ def test_gradients_of_bounds_are_those_of_torch():
     check(prims.clamp, torch.clamp, a, None, high)
 
 
+def test_gradients_of_bounds_among_nan_and_equals_are_those_of_torch():
+    values = of([-1.0, 0.0, 1.0, NAN])
+    for first in values:
+        a, (low, high) = first.expand(16).clone(), torch.cartesian_prod(values, values).T.contiguous()
+        for bounds in ((low, high), (low, None), (None, high)):
+            check(prims.clamp, torch.clamp, a, *bounds)
+
+
 def test_where_and_lerp_are_those_of_torch():
     a, b = of(ORDINARY), of(ORDINARY[::-1])
     check(prims.where, torch.where, a > b, a, b)

@@ -81,6 +81,19 @@ POINTS = {
 
 # Eager differentiates the first once only, and gives NaN where the second derivative of a norm has none.
 ONCE = {"hardsigmoid", "norm below 1", "norm of order 3", "norm of order -1"}
+ONCE_IN_SOME_VERSIONS = {"attention to nothing"}
+"""What eager differentiates twice unless it takes a kernel that has one derivative only."""
+
+
+def differentiates_again(name):
+    if name not in ONCE_IN_SOME_VERSIONS:
+        return name not in ONCE
+    try:
+        outside(*POINTS[name], True)
+    except RuntimeError as error:
+        assert "is not implemented" in str(error)
+        return False
+    return True
 
 
 def weights(y):
@@ -130,7 +143,7 @@ def by_transform(function):
 @pytest.mark.parametrize("name", POINTS)
 def test_gradients_at_special_points_are_eagers(name):
     function, inputs = POINTS[name]
-    again = name not in ONCE
+    again = differentiates_again(name)
     found, expected = outside(jit(function), inputs, again), outside(function, inputs, again)
     torch.testing.assert_close(found, expected, equal_nan=True)
     for program in (inside(function, again), by_transform(function)):

@@ -11,7 +11,7 @@ from thunder_prims.checks import ANY, INEXACT, ORDERED, check_same, check_tensor
 from thunder_prims.derivatives import Map, derivatives
 from thunder_prims.prim import prim
 
-__all__ = ["clamp", "lerp", "where"]
+__all__ = ["clamp", "jointly_clamped_maps", "lerp", "where"]
 
 ELEMENTWISE = OpTags.ELEMENTWISE
 Operand = TensorProxy | Number
@@ -67,6 +67,37 @@ def clamp_maps(a: TensorProxy, low: Any, high: Any, y: TensorProxy) -> tuple[Map
         lambda d: where(_both(a < low, None if high is None else low < high), d, 0),
         lambda d: where(a > high if low is None else (a > high) | (high < low), d, 0),
     )
+
+
+Maybe = Map | None
+
+
+def jointly_clamped_maps(a: TensorProxy, low: Any, high: Any, y: TensorProxy) -> tuple[Maybe, Maybe, Maybe]:
+    """``d`` for what is the result, half of it for each of two tensors that are; ``a`` has none on a bound by a number.
+
+    The rule of a host that shares gradients among equals, which it registers by ``derivatives(clamp, replace=True)``.
+    Where something is NaN, all of the gradient is that of ``a``, unless it is beyond a bound.
+    """
+    if not isinstance(low, TensorProxy) and not isinstance(high, TensorProxy):
+        inside = _both(None if low is None else a > low, None if high is None else a < high)
+        return lambda d: where(inside, d, 0), None, None
+    if high is None:
+        return *_shared(a == low, a < low, a > low), None
+    if low is None:
+        own, others = _shared(a == high, a > high, a < high)
+        return own, None, others
+    below, above, ordered = a < low, a > high, low <= high
+    at_low, at_high = (a == low) & (low < high), (a == high) & (low < high)
+    return (
+        lambda d: where(at_low | at_high, d / 2, where(below | above, 0, d)),
+        lambda d: where(at_low, d / 2, where(below & ordered, d, 0)),
+        lambda d: where(at_high, d / 2, where((above & ordered) | (low > high), d, 0)),
+    )
+
+
+def _shared(equal: Any, beyond: Any, within: Any) -> tuple[Map, Map]:
+    """Return the maps of a tensor and of its only bound: where one is NaN, each gets all."""
+    return lambda d: where(equal, d / 2, where(beyond, 0, d)), lambda d: where(equal, d / 2, where(within, 0, d))
 
 
 def _within(a: TensorProxy, low: Any, high: Any, d: TensorProxy) -> TensorProxy:

@@ -38,7 +38,7 @@ Maps = Callable[..., Any]
 """Takes the operands and then the result of an elementwise operation; returns a :data:`Map` for each operand."""
 
 
-def derivatives(*symbols: Symbol) -> Callable[[Maps], Maps]:
+def derivatives(*symbols: Symbol, replace: bool = False) -> Callable[[Maps], Maps]:
     """Make vjp and jvp rules of elementwise operations of the derivative alone.
 
     The decorated function takes the operation's arguments and its result ``y``, and returns for each argument the map
@@ -46,17 +46,21 @@ def derivatives(*symbols: Symbol) -> Callable[[Maps], Maps]:
     whose derivative is zero everywhere, :class:`NoFormula` for one whose derivative is refused. The tangent of the
     result is the sum of what the maps make of the tangents. As each element depends only on its own place, a map is
     its own transpose, so the pullback applies it too, to conjugates where the dtype is complex.
+
+    Args:
+        symbols: the operations.
+        replace: whether they have rules already, which go.
     """
 
     def register(maps: Maps) -> Maps:
         for symbol in symbols:
-            _register(symbol, maps)
+            _register(symbol, maps, replace)
         return maps
 
     return register
 
 
-def _register(symbol: Symbol, maps: Maps) -> None:
+def _register(symbol: Symbol, maps: Maps, replace: bool) -> None:
     def vjp(*args: Any) -> tuple[Any, Callable[[TensorProxy], Any]]:
         y = symbol(*args)
 
@@ -82,8 +86,12 @@ def _register(symbol: Symbol, maps: Maps) -> None:
     vjp.__name__ = vjp.__qualname__ = f"{symbol.name}_vjp"
     jvp.__name__ = jvp.__qualname__ = f"{symbol.name}_jvp"
     vjp.__doc__ = jvp.__doc__ = maps.__doc__
-    vjp_rule(symbol)(vjp)
-    jvp_rule(symbol)(jvp)
+    if replace:
+        vjp_rule.replace(symbol, vjp)
+        jvp_rule.replace(symbol, jvp)
+    else:
+        vjp_rule(symbol)(vjp)
+        jvp_rule(symbol)(jvp)
 
 
 def _pulled_back(f: Map | NoFormula | None, a: TensorProxy, dy: TensorProxy) -> Any:

@@ -5,6 +5,7 @@ from prims_machine import assert_text, check_rules, close, pulled_back, run
 
 import thunder_prims as prims
 from thunder_ir import DTypeError, ShapeError, Tensor, trace_of
+from thunder_prims.conditional import clamp_maps, jointly_clamped_maps
 
 GENERATOR = np.random.default_rng(11)
 A, B, C = GENERATOR.uniform(-2, 2, (3, 2, 3))
@@ -41,9 +42,27 @@ def test_rules_of_clamp_hold(low, high):
     check_rules(prims.clamp, A, low, high)
 
 
+def test_gradients_are_shared_among_equals_where_the_host_says_so():
+    a = np.array([-1.0, 0.0, 1.0, 2.0])
+    assert maps_of(jointly_clamped_maps, a, -1.0, 1.0) == [[0, 1, 0, 0]]
+    low, high = np.array([-1.0, 1.0, 1.0, 2.0]), np.array([1.0, 0.0, 1.0, 2.0])
+    assert maps_of(jointly_clamped_maps, a, low, None) == [[0.5, 0, 0.5, 0.5], [0.5, 1, 0.5, 0.5]]
+    assert maps_of(jointly_clamped_maps, a, None, high) == [[1, 0.5, 0.5, 0.5], [0, 0.5, 0.5, 0.5]]
+    assert maps_of(jointly_clamped_maps, a, low, high) == [[0.5, 0, 1, 1], [0.5, 0, 0, 0], [0, 1, 0, 0]]
+
+
+def maps_of(maps, a, low, high):
+    """What the maps of tensors among the arguments make of ones."""
+
+    def program(*arguments):
+        return [f(arguments[-1]) for f in maps(*arguments[:-1], None) if f is not None]
+
+    return [np.asarray(found).tolist() for found in run(program, a, low, high, np.ones(4))]
+
+
 def test_a_clamped_value_on_its_bound_keeps_its_gradient():
-    _, (gradient, *_) = run(pulled_back(prims.clamp, 3), np.array([-1.0, 0.0, 1.0, 2.0]), -1.0, 1.0, np.ones(4))
-    close(gradient, [1, 1, 1, 0])
+    a = np.array([-1.0, 0.0, 1.0, 2.0])
+    assert maps_of(lambda *words: clamp_maps(*words)[:1], a, -1.0, 1.0) == [[1, 1, 1, 0]]
 
 
 def test_the_upper_bound_wins_over_a_greater_lower_one():

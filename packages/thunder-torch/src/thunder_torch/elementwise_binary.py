@@ -9,6 +9,7 @@ from torch import Tensor
 
 import thunder_lang as lang
 from thunder_ir import Symbol, TensorProxy
+from thunder_torch._torch_versions import SHARES_GRADIENTS
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.metadata import metadata_of
@@ -155,18 +156,22 @@ def lerp(a: TensorProxy, end: TensorProxy, weight: Any) -> TensorProxy:
 @torchsymbol(torch.fmax, Tensor.fmax, tags=POINTWISE)
 def fmax(a: TensorProxy, other: TensorProxy) -> TensorProxy:
     """The greater of two; where one is NaN, the other."""
-    return _first_where(lang.ge(a, other), a, other)
+    return _first_where(lang.ge(a, other), a, other, lang.maximum)
 
 
 @torchsymbol(torch.fmin, Tensor.fmin, tags=POINTWISE)
 def fmin(a: TensorProxy, other: TensorProxy) -> TensorProxy:
     """The lesser of two; where one is NaN, the other."""
-    return _first_where(lang.le(a, other), a, other)
+    return _first_where(lang.le(a, other), a, other, lang.minimum)
 
 
-def _first_where(wins: TensorProxy, a: TensorProxy, other: TensorProxy) -> TensorProxy:
-    """Return ``a`` where it wins or the other is NaN: of equal ones all the gradient is that of ``a``."""
-    return lang.where(lang.logical_or(wins, lang.isnan(other)), a, other)
+def _first_where(wins: TensorProxy, a: TensorProxy, other: TensorProxy, shared: Any) -> TensorProxy:
+    """Return ``a`` where it wins or the other is NaN.
+
+    Of equal ones all the gradient is that of ``a``, or what ``shared`` makes of it where PyTorch shares it.
+    """
+    chosen = lang.where(lang.logical_or(wins, lang.isnan(other)), a, other)
+    return lang.where(lang.eq(a, other), shared(a, other), chosen) if SHARES_GRADIENTS else chosen
 
 
 __all__ = [

@@ -51,7 +51,10 @@ def compiled_by_torch(function: Any) -> Any:
         )
     if type(function).__module__ == "torch._dynamo.eval_frame":
         return getattr(function, "_orig_mod", None)
-    return getattr(function, "__dict__", {}).get("_torchdynamo_orig_callable")
+    given: Any = getattr(function, "__dict__", {}).get("_torchdynamo_orig_callable")
+    if getattr(given, "__globals__", {}).get("__name__") == "torch._dynamo.external_utils":
+        return given.__wrapped__  # what PyTorch itself puts around a method of a module
+    return given
 
 
 def leave_uncompiled(model: Any = None, **options: Any) -> Any:

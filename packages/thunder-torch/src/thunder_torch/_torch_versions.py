@@ -1,0 +1,21 @@
+"""What differs between versions of PyTorch, found by feature."""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd import forward_ad
+
+
+def _shares_gradients() -> bool:
+    """Return whether a bound has no slope; forward mode tells, without the threads of the backward engine."""
+    with forward_ad.dual_level():
+        zero = torch.zeros((), device="cpu")
+        dual = forward_ad.make_dual(zero, zero + 1)  # type: ignore[no-untyped-call]
+        tangent = forward_ad.unpack_dual(torch.clamp_min(dual, 0)).tangent  # type: ignore[no-untyped-call]
+    return tangent is None or not bool(tangent)
+
+
+SHARES_GRADIENTS = _shares_gradients()
+"""Whether ``clamp``, ``fmax`` and ``fmin`` share the gradient among equal tensors, as PyTorch does since 2.14."""
+
+__all__ = ["SHARES_GRADIENTS"]
