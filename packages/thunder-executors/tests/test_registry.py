@@ -95,6 +95,26 @@ def test_a_package_whose_import_fails_is_known_and_says_why(tmp_path):
     assert "install it with: pip install broken-pack" in out
 
 
+def test_one_on_request_is_loaded_when_it_is_named(tmp_path):
+    info = tmp_path / "patient_pack-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: patient-pack\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[thunder.executors.on_request]\npatient = patient_pack:executor\n")
+    (tmp_path / "patient_pack.py").write_text(
+        "from thunder_executors import OperatorExecutor\nexecutor = OperatorExecutor('patient', default=False)\n"
+    )
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from thunder_executors import get_all_executors, resolve_executors\n"
+        "resolve_executors()\nprint('patient_pack' in sys.modules)\n"
+        "print(resolve_executors(['patient'])[0], 'patient_pack' in sys.modules)\n"
+        "print([e for e in get_all_executors() if e.name == 'patient'])\n"
+    )
+    out = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+
+    assert out.splitlines() == ["False", "<OperatorExecutor patient> True", "[<OperatorExecutor patient>]"]
+
+
 def test_the_executor_of_python_is_found():
     assert "python" in names(get_all_executors())
 

@@ -12,13 +12,17 @@ from thunder_executors.executor import Executor
 from thunder_ir import Symbol
 
 ENTRY_POINTS = "thunder.executors"
+ON_REQUEST = ".on_request"
+"""What follows the name of the group of entry points whose executors take part only where somebody names them."""
 
 
 class Registry:
     """Executors by name, and the lists of those that take part by themselves.
 
     Args:
-        group: the group of entry points in which installed executors are found; ``""``: none are looked for.
+        group: the group of entry points in which installed executors are found; ``""``: none are looked for. Those of
+            the group ``group + ".on_request"`` are loaded when somebody names them, so that a program which uses
+            none of them does not wait for their imports.
     """
 
     def __init__(self, group: str = ENTRY_POINTS) -> None:
@@ -26,6 +30,7 @@ class Registry:
         self._lock = threading.RLock()
         self._discovered = not group
         self._executors: dict[str, Executor] = {}
+        self._on_request: dict[str, importlib.metadata.EntryPoint] = {}
         self._default: list[Executor] = []
         self._always: list[Executor] = []
 
@@ -35,7 +40,9 @@ class Registry:
             if self._discovered:
                 return
             self._discovered = True
-            found = [_load(point) for point in importlib.metadata.entry_points(group=self._group)]
+            points = importlib.metadata.entry_points()
+            self._on_request = {point.name: point for point in points.select(group=self._group + ON_REQUEST)}
+            found = [_load(point) for point in points.select(group=self._group)]
             found = [e for e in found if e.name not in self._executors]
             found.sort(key=lambda e: -e.priority)
             for executor in found:
@@ -48,6 +55,7 @@ class Registry:
         """Make ``executor`` known by its name, in place of one of that name."""
         self.discover()
         with self._lock:
+            self._on_request.pop(executor.name, None)
             before = self._executors.get(executor.name)
             self._executors[executor.name] = executor
             for executors in (self._default, self._always):
@@ -60,17 +68,25 @@ class Registry:
         name = _name(executor)
         with self._lock:
             self._executors.pop(name, None)
+            self._on_request.pop(name, None)
             for executors in (self._default, self._always):
                 executors[:] = [e for e in executors if e.name != name]
 
     def everyone(self) -> tuple[Executor, ...]:
         """Return all executors, those that cannot run here included."""
         self.discover()
+        for name in list(self._on_request):
+            self.get(name)
         return tuple(self._executors.values())
 
     def get(self, name: str) -> Executor | None:
         """Return the executor of that name, or ``None``."""
         self.discover()
+        if name in self._on_request:
+            with self._lock:
+                if name in self._on_request:
+                    self._executors.setdefault(name, _load(self._on_request[name]))
+                    del self._on_request[name]
         return self._executors.get(name)
 
     def named(self, name: str) -> Executor:
@@ -81,7 +97,7 @@ class Registry:
         """
         executor = self.get(name)
         if executor is None:
-            known = ", ".join(self._executors) or "none"
+            known = ", ".join([*self._executors, *self._on_request]) or "none"
             raise UnavailableError(
                 f"no executor is named {name!r}; those installed are {known}. An executor of Thunder's installs with: "
                 f"pip install thunder-executors-{name}"
