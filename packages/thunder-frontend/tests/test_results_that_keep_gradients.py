@@ -66,3 +66,18 @@ def test_hooks_on_results_that_are_written_to_see_what_came_to_the_results_befor
         return [leaf.grad, *seen]
 
     torch.testing.assert_close(called(jit(program, fallback="error")), called(program))
+
+
+def test_numbers_that_change_are_no_tensors():
+    def program(x, counter):
+        counter["calls"] += 1
+        y = x * 3
+        return y.sum(), y
+
+    counter, compiled = {"calls": 0}, jit(program, fallback="error")
+    for _ in range(4):
+        leaf = torch.ones(3, requires_grad=True)
+        total, y = compiled(leaf, counter)
+        (total + y[0]).backward()
+    assert counter == {"calls": 4}
+    torch.testing.assert_close(leaf.grad, torch.tensor([6.0, 3.0, 3.0]))

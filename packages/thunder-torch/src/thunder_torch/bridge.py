@@ -69,7 +69,7 @@ def connect_autograd(
     function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
     apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
     if node.is_linked:
-        apply = Linked(node.links, name, function, node.sent).connected(apply)
+        apply = Linked(node.links, node.positions, name, function, node.sent).connected(apply)
     elif any(node.positions):
         skip_nothing(function)
         apply = _with_own_nodes(apply, [i for i in node.positions if i])

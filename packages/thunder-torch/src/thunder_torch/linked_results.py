@@ -126,6 +126,7 @@ class Linked:
 
     Args:
         links: which these are.
+        positions: the places of the differentiable results.
         name: of the nodes.
         function: the program's.
         send: computes, given the program's context and a pass, what comes to the results in some places.
@@ -134,11 +135,12 @@ class Linked:
     def __init__(
         self,
         links: Links,
+        positions: Sequence[int],
         name: str,
         function: type[torch.autograd.Function],
         send: Callable[[Any, Pass, Sequence[int]], Sequence[Any]],
     ) -> None:
-        self.links, self.send, self.watched = links, send, links.watched
+        self.links, self.positions, self.send, self.watched = links, positions, send, links.watched
         with torch.inference_mode(False), torch.enable_grad():
             self.probe = torch.zeros((), requires_grad=True)  # no gradient is ever asked of it
             self.probe_node = self.probe.view_as(self.probe).grad_fn.next_functions[0][0]  # type: ignore[union-attr]
@@ -156,7 +158,7 @@ class Linked:
         sources, probe = self.links.sources, self.probe
         watched, first = [i for i, _ in self.watched], sources[0][0]
         apart = [tuple([i for i in members if i in watched or i != members[0]]) for members in self.members]
-        apart[0] = tuple([i for i in self.members[0] if i in watched or i != 0])
+        apart[0] = tuple([i for i in self.positions if self.links.levels[i] == 0 and (i in watched or i != 0)])
         steps = list(zip(self.applies, sources, self.members[1:], apart[1:], strict=True))
 
         def apply_linked(*inputs: Any) -> Any:
