@@ -1,0 +1,27 @@
+"""What is done to compiled modules and programs: quantised weights, LoRA, autocast, profiling; recipes and plugins."""
+
+from thunder_transforms import plugins, recipes
+from thunder_transforms._version import __version__
+from thunder_transforms.autocast import AutocastTransform, autocast
+from thunder_transforms.constant_folding import ConstantFolding
+from thunder_transforms.lora import LORATransform
+from thunder_transforms.materialization import MaterializationTransform
+from thunder_transforms.quantization import Quantise
+from thunder_transforms.recipe import Plugin, PluginPolicy, Recipe
+from thunder_transforms.recipes import compile
+from thunder_transforms.state import load_original_state_dict, original_state_dict, transformed_state_dict
+from thunder_transforms.watching import (
+    AroundEach,
+    DebugTransform,
+    ITTProfileTransform,
+    NvtxProfileTransform,
+    ProfileTransform,
+    debug_execution_trace,
+)
+
+__all__ = [
+    "AroundEach", "AutocastTransform", "ConstantFolding", "DebugTransform", "ITTProfileTransform", "LORATransform",
+    "MaterializationTransform", "NvtxProfileTransform", "Plugin", "PluginPolicy", "ProfileTransform", "Quantise",
+    "Recipe", "__version__", "autocast", "compile", "debug_execution_trace", "load_original_state_dict",
+    "original_state_dict", "plugins", "recipes", "transformed_state_dict",
+]  # fmt: skip

@@ -1,0 +1,96 @@
+"""The recipes by name, and ``compile``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from thunder_transforms.plugins import names_to_plugins
+from thunder_transforms.recipe import Plugin, Recipe, Registered
+
+REGISTERED: Registered[type[Recipe]] = Registered("recipe")
+
+
+class BaseRecipe(Recipe):
+    """Compile as ``jit`` does."""
+
+
+class HFTransformers(Recipe):
+    """Compile a model of Hugging Face transformers: sizes that a call shows to change are left open from then on."""
+
+    @classmethod
+    def validate(cls, model: Any) -> bool:
+        """Whether a model is one of transformers: told without importing that."""
+        return any([base.__name__ == "PreTrainedModel" for base in type(model).__mro__])
+
+    def setup_config(self) -> Mapping[str, Any]:
+        return {"cache": "auto"}
+
+
+def register_recipe(name: str, recipe: type[Recipe]) -> None:
+    """Let users name a recipe.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    REGISTERED.add(name, recipe)
+
+
+def get_recipes() -> list[str]:
+    """Return the names of all recipes."""
+    return REGISTERED.names()
+
+
+def get_recipe_class(name: str) -> type[Recipe]:
+    """Return the recipe of this name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    return REGISTERED[name]
+
+
+def recipe_for(model: Any) -> type[Recipe]:
+    """Return what ``"auto"`` means for a model: the recipe registered last that is meant for it."""
+    return next(c for name in reversed(get_recipes()) if (c := get_recipe_class(name)).validate(model))
+
+
+def compile(
+    fn: Any,
+    recipe: str | Recipe | type[Recipe] = "auto",
+    plugins: str | Plugin | Iterable[str | Plugin] | None = None,
+    **options: Any,
+) -> Any:
+    """Compile a model or function by a recipe, with plugins.
+
+    Args:
+        fn: a function or ``nn.Module``.
+        recipe: ``"auto"`` picks by the model; ``"base"``, ``"hf-transformers"``, or one of your own.
+        plugins: ``"quantize-int4"``, ``"quantize-int8"``, ``"profile"``, ``"reduce-overhead"``, ``"fp8"``, instances of
+            :class:`Plugin`, or several of these.
+        options: of ``jit``; they go before what the recipe says.
+
+    Returns:
+        what ``jit`` returns.
+
+    Raises:
+        ValueError: there is no such recipe or plugin, or the recipe is not meant for ``fn``.
+        RuntimeError: a plugin needs what is not there.
+
+    Example:
+        >>> import torch
+        >>> from thunder_transforms import compile
+        >>> model = compile(torch.nn.Sequential(torch.nn.Linear(8, 8)), plugins="quantize-int8")
+        >>> model[0].weight_codes.dtype
+        torch.int8
+    """
+    added = names_to_plugins(plugins)
+    if isinstance(recipe, Recipe):
+        return recipe.extended(added, options).apply(fn)
+    if isinstance(recipe, str):
+        recipe = recipe_for(fn) if recipe == "auto" else get_recipe_class(recipe)
+    return recipe(plugins=added, **options).apply(fn)
+
+
+register_recipe("base", BaseRecipe)
+register_recipe("hf-transformers", HFTransformers)

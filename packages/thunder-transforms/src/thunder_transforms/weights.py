@@ -1,0 +1,94 @@
+"""Formats of quantised weights: a matrix as small integers with a scale for each row or each group in a row."""
+
+from __future__ import annotations
+
+import statistics
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+
+Parts = dict[str, torch.Tensor]
+
+
+class Format(ABC):
+    """How a weight is kept."""
+
+    name: str
+    """What users call it."""
+
+    @abstractmethod
+    def quantised(self, weight: torch.Tensor) -> Parts:
+        """Return what is kept of a weight of shape ``(rows, columns)``: tensors by name."""
+
+    @abstractmethod
+    def restored(self, parts: Parts, columns: int, dtype: torch.dtype) -> torch.Tensor:
+        """Return the weight that is computed with, of shape ``(rows, columns)`` and ``dtype``."""
+
+
+@dataclass(frozen=True)
+class Int8(Format):
+    """Eight bits a weight, symmetric, with one scale a row: an error of at most 1/254 of the row's largest weight."""
+
+    name: str = "int8"
+
+    def quantised(self, weight: torch.Tensor) -> Parts:
+        scale = _nonzero(weight.abs().amax(dim=1, keepdim=True).float() / 127)
+        return {"codes": (weight.float() / scale).round().to(torch.int8), "scale": scale}
+
+    def restored(self, parts: Parts, columns: int, dtype: torch.dtype) -> torch.Tensor:
+        return (parts["codes"].to(torch.float32) * parts["scale"]).to(dtype)
+
+
+@dataclass(frozen=True)
+class FourBits(Format):
+    """Four bits a weight, two of them in a byte: the place in a table of 16 levels, times the scale of the group.
+
+    Args:
+        name: of the format.
+        levels: 16 numbers in ascending order, between -1 and 1.
+        group: how many weights of a row share a scale, which is the largest of them.
+    """
+
+    name: str
+    levels: tuple[float, ...]
+    group: int = 64
+
+    def quantised(self, weight: torch.Tensor) -> Parts:
+        rows, columns = weight.shape
+        padded = torch.nn.functional.pad(weight.float(), (0, -columns % self.group)).reshape(rows, -1, self.group)
+        scale = _nonzero(padded.abs().amax(dim=2, keepdim=True))
+        levels = torch.tensor(self.levels, device=weight.device)
+        between = (levels[1:] + levels[:-1]) / 2
+        codes = torch.bucketize(padded / scale, between).to(torch.uint8).reshape(rows, -1)
+        return {"codes": codes[:, 0::2] * 16 + codes[:, 1::2], "scale": scale.squeeze(2)}
+
+    def restored(self, parts: Parts, columns: int, dtype: torch.dtype) -> torch.Tensor:
+        codes, scale = parts["codes"], parts["scale"]
+        rows = codes.shape[0]
+        places = torch.stack([codes >> 4, codes & 15], dim=2).reshape(rows, -1).long()
+        levels = torch.tensor(self.levels, device=codes.device)[places].reshape(rows, -1, self.group)
+        return (levels * scale.unsqueeze(2)).reshape(rows, -1)[:, :columns].to(dtype)
+
+
+def _nonzero(scale: torch.Tensor) -> torch.Tensor:
+    return torch.where(scale == 0, torch.ones_like(scale), scale)
+
+
+def normal_levels() -> tuple[float, ...]:
+    """Return the 16 levels of NF4: quantiles of the normal distribution, zero among them, scaled to -1 ... 1.
+
+    Eight levels above zero and seven below, each at the middle of a share of equal probability, the outermost at
+    the probability that makes the two sides meet their ends: ``1 - (1/32 + 1/30) / 2``.
+    """
+    normal = statistics.NormalDist()
+    end = 1 - (1 / 32 + 1 / 30) / 2
+    above = [normal.inv_cdf(0.5 + (end - 0.5) * k / 8) for k in range(1, 9)]
+    below = [-normal.inv_cdf(0.5 + (end - 0.5) * k / 7) for k in range(7, 0, -1)]
+    return tuple([level / above[-1] for level in (*below, 0.0, *above)])
+
+
+INT8 = Int8()
+INT4 = FourBits("int4", tuple([k / 8 if k < 0 else k / 7 for k in range(-8, 8)]))
+NF4 = FourBits("nf4", normal_levels())
+FORMATS: dict[str, Format] = {found.name: found for found in (INT8, INT4, NF4)}
