@@ -31,6 +31,20 @@ def test_the_first_program_runs_and_shows_its_traces():
         ("thunder.core.proxies", ["TensorProxy", "NumberProxy"]),
         ("thunder.core.symbol", ["Symbol", "BoundSymbol"]),
         ("thunder.core.trace", ["Trace"]),
+        ("thunder.core.recipe", ["Plugin", "PluginPolicy", "Recipe"]),
+        ("thunder.core.transform_common", ["Transform", "cse", "dce"]),
+        ("thunder.dev_utils.check_trace", ["check_trace"]),
+        ("thunder.dev_utils.debug_transform", ["DebugTransform", "debug_execution_trace"]),
+        ("thunder.dev_utils.nvtx_profile_transform", ["NvtxProfileTransform"]),
+        ("thunder.dev_utils.profile_transform", ["ProfileTransform"]),
+        ("thunder.executors", ["get_default_executors"]),
+        ("thunder.plugins", ["DDP", "FSDP", "FP8", "QuantizeInt4", "ReduceOverhead", "names_to_plugins"]),
+        ("thunder.recipes", ["BaseRecipe", "HFTransformers", "get_recipe_class", "register_recipe"]),
+        ("thunder.transforms.autocast", ["autocast"]),
+        ("thunder.transforms.constant_folding", ["ConstantFolding"]),
+        ("thunder.transforms.materialization", ["MaterializationTransform"]),
+        ("thunder.transforms.qlora", ["LORATransform"]),
+        ("thunder.transforms.quantization", ["Quantise"]),
         ("thunder.core.transforms", ["grad", "value_and_grad", "get_grad", "put_grad", "put_grads"]),
     ],
 )
@@ -50,3 +64,16 @@ def test_reports_come_with_the_package_that_makes_them():
 def test_parallelism_and_the_backend_come_with_their_packages():
     assert thunder.distributed.fsdp.__module__.startswith("thunder_distributed")
     assert thunder.dynamo.thunderfx.__module__.startswith("thunder_fx")
+
+
+def test_parallelism_is_a_plugin_like_others():
+    names = thunder.plugins.get_plugin_names()
+    assert {"ddp", "distributed", "fsdp", "quantize-int4", "profile"} <= set(names)
+    for name in ("ddp", "fsdp"):
+        with pytest.raises((RuntimeError, ValueError), match="process"):  # none is initialised
+            thunder.compile(torch.nn.Linear(2, 2), plugins=name)
+
+
+def test_every_public_name_is_there():
+    assert [n for n in thunder.__all__ if not hasattr(thunder, n)] == []
+    assert thunder.transforms.grad is thunder.grad and thunder.transforms.LORATransform is not None

@@ -3,11 +3,11 @@
 from importlib import import_module
 from typing import Any
 
-from thunder import clang, core, extend
+from thunder import clang, core, dev_utils, executors, extend, plugins, recipes, transforms
 from thunder import numpy as numpy
 from thunder import torch as torch
 from thunder._version import __version__
-from thunder.core import devices, dtypes, prims, transforms
+from thunder.core import devices, dtypes, prims
 from thunder_executors import (
     add_default_executor,
     add_executor_lists,
@@ -86,8 +86,8 @@ from thunder_ir.dtypes import (
     uint32,
     uint64,
 )
+from thunder_transforms import Plugin, Recipe, compile
 
-compile = jit
 LATE = {"distributed": "distributed", "dynamo": "dynamo", "examine": "examine", "report": "examine"}
 """What stands in packages that may be absent, with the module that has it."""
 
@@ -102,16 +102,17 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "AnyProxy", "CACHE_OPTIONS", "ComplexProxy", "DebugOptions", "FALLBACK_OPTIONS", "FallbackWarning",
-    "FloatProxy", "IntegerProxy", "NumberProxy", "Proxy", "SHARP_EDGES_OPTIONS", "StringProxy", "TensorProxy",
-    "ThunderModule", "Transform", "__version__", "add_default_executor", "add_executor_lists", "bfloat16",
-    "bool8", "cache_hits", "cache_misses", "cache_option", "clang", "compile", "compile_data", "compile_stats",
-    "complex128", "complex32", "complex64", "core", "deregister_executor", "devices", "dtypes", "explain",
-    "explain_misses", "export", "extend", "float16", "float32", "float64", "float8_e4m3fn", "float8_e4m3fnuz",
-    "float8_e5m2", "float8_e5m2fnuz", "get_all_executors", "get_always_executors",
-    "get_auto_registered_torch_op_names", "get_default_executors", "get_executor", "grad", "int16", "int32",
-    "int64", "int8", "jit", "last_backward_traces", "last_compile_options", "last_epilogue_traces",
-    "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "numpy",
-    "prims", "print_last_interpreter_log", "pytorch_executor", "register_executor", "remove_default_executor",
-    "resolve_executors", "set_always_executors", "set_default_executors", "torch", "trace", "transforms",
-    "uint16", "uint32", "uint64", "uint8", "value_and_grad",
+    "FloatProxy", "IntegerProxy", "NumberProxy", "Plugin", "Proxy", "Recipe", "SHARP_EDGES_OPTIONS", "StringProxy",
+    "TensorProxy", "ThunderModule", "Transform", "__version__", "add_default_executor", "add_executor_lists",
+    "bfloat16", "bool8", "cache_hits", "cache_misses", "cache_option", "clang", "compile", "compile_data",
+    "compile_stats", "complex128", "complex32", "complex64", "core", "deregister_executor", "dev_utils", "devices",
+    "dtypes", "executors", "explain", "explain_misses", "export", "extend", "float16", "float32", "float64",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "get_all_executors",
+    "get_always_executors", "get_auto_registered_torch_op_names", "get_default_executors", "get_executor", "grad",
+    "int16", "int32", "int64", "int8", "jit", "last_backward_traces", "last_compile_options",
+    "last_epilogue_traces", "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms",
+    "mark_dynamic", "numpy", "plugins", "prims", "print_last_interpreter_log", "pytorch_executor", "recipes",
+    "register_executor", "remove_default_executor", "resolve_executors", "set_always_executors",
+    "set_default_executors", "torch", "trace", "transforms", "uint16", "uint32", "uint64", "uint8",
+    "value_and_grad",
 ]  # fmt: skip

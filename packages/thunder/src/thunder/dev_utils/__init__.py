@@ -1,0 +1,1 @@
+"""Ways to look at programs while they are made and run."""

@@ -1,0 +1,5 @@
+"""Ranges of profilers of hardware."""
+
+from thunder_transforms import ITTProfileTransform, NvtxProfileTransform
+
+__all__ = ["ITTProfileTransform", "NvtxProfileTransform"]

@@ -1,0 +1,5 @@
+"""Models that begin on the meta device."""
+
+from thunder_transforms import MaterializationTransform
+
+__all__ = ["MaterializationTransform"]

@@ -1,0 +1,5 @@
+"""Low-rank adaptation."""
+
+from thunder_transforms import LORATransform
+
+__all__ = ["LORATransform"]
