@@ -10,6 +10,9 @@ from torch.distributed.device_mesh import init_device_mesh
 from thunder_distributed import (
     Colwise,
     Rowwise,
+    SequenceParallel,
+    VocabularyCrossEntropy,
+    WholeSequence,
     clip_grad_norm_,
     column_parallel,
     ddp,
@@ -18,6 +21,7 @@ from thunder_distributed import (
     parallelize,
     row_parallel,
 )
+from thunder_frontend import jit
 
 
 class Attention(nn.Module):
@@ -124,3 +128,108 @@ def scenario_what_cannot_be_cut_is_refused(rank, size):
     assert "norm, a LayerNorm; it takes" in refused(TypeError, lambda: parallelize(Model(), None, {"norm": Colwise()}))
     model = parallelize(Model(), None, {"up": Colwise()})
     assert "up, a Linear already cut" in refused(TypeError, lambda: parallelize(model, None, {"up": Colwise()}))
+
+
+class OnSequence(Model):
+    """What is between layers is of a part of the sequence, and so are the positions."""
+
+    def __init__(self, norm=nn.LayerNorm):
+        super().__init__()
+        self.norm, self.positions, self.head = norm(8), nn.Embedding(6, 8), nn.Linear(8, 12)
+
+    def forward(self, tokens):
+        x = self.tokens(tokens) + self.positions(torch.arange(6))
+        x = x + self.attention(x)
+        return self.head(x + self.down(F.gelu(self.up(self.norm(x)))))
+
+
+ON_SEQUENCE = {
+    "tokens": Rowwise(sequence_dim=1),
+    "positions": Rowwise(sequence_dim=0),
+    "attention.[qkv]": Colwise(sequence_dim=1),
+    "attention.out": Rowwise(sequence_dim=1),
+    "norm": SequenceParallel(),
+    "up": Colwise(sequence_dim=-2),
+    "down": Rowwise(sequence_dim=-2),
+    "head": Colwise(gather_output=True, sequence_dim=1),
+}
+GATHERED = {**ON_SEQUENCE, "attention.[qkv]": Colwise(), "attention": WholeSequence()}
+
+
+def steps_as_one(make, plan, loss_of):
+    torch.manual_seed(3)
+    model = make()
+    whole = copy.deepcopy(model)
+    ours = parallelize(model, None, plan)
+    generator = torch.Generator().manual_seed(4)
+    for _ in range(3):
+        tokens = torch.randint(11, (2, 6), generator=generator)
+        losses = []
+        for m in (whole, ours):
+            loss = loss_of(m, tokens)
+            loss.backward()
+            losses.append(loss.detach())
+        torch.testing.assert_close(losses[1], losses[0], rtol=1e-5, atol=1e-5)
+        for mine, theirs in zip(ours.norm.parameters(), whole.norm.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-5)
+        for m in (whole, ours):
+            torch.optim.SGD(m.parameters(), lr=0.1).step()
+            m.zero_grad()
+    state = get_model_state_dict(ours, full=True)
+    for name, value in whole.state_dict().items():
+        torch.testing.assert_close(state[name], value, rtol=1e-4, atol=1e-5)
+
+
+def scenario_between_layers_each_process_has_a_part_of_the_sequence(rank, size):
+    def loss_of(model, tokens):
+        return F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+
+    for plan in (ON_SEQUENCE, GATHERED):
+        for norm in (nn.LayerNorm, nn.RMSNorm):
+            steps_as_one(lambda norm=norm: OnSequence(norm), plan, loss_of)
+
+
+class WithLoss(nn.Module):
+    def __init__(self, loss):
+        super().__init__()
+        self.model, self.loss = OnSequence(), loss
+
+    @property
+    def norm(self):
+        return self.model.norm
+
+    def forward(self, tokens):
+        return self.loss(self.model(tokens).flatten(0, 1), tokens.flatten())
+
+
+def scenario_the_loss_of_a_vocabulary_in_parts(rank, size):
+    torch.manual_seed(5)
+    logits, targets = 20 * torch.randn(7, 4 * size), torch.randint(4 * size, (7,))
+    targets[2] = targets[5] = -1
+    for reduction in ("mean", "sum", "none"):
+        whole, mine = logits.clone().requires_grad_(), logits.chunk(size, 1)[rank].clone().requires_grad_()
+        expected = F.cross_entropy(whole, targets, ignore_index=-1, reduction=reduction)
+        found = jit(VocabularyCrossEntropy(ignore_index=-1, reduction=reduction))(mine, targets)
+        torch.testing.assert_close(found, expected)
+        for loss in (expected, found):
+            (loss * torch.arange(1.0, 1 + loss.numel()).reshape(loss.shape)).sum().backward()
+        torch.testing.assert_close(mine.grad, whole.grad.chunk(size, 1)[rank])
+
+    plan = {f"model.{name}": style for name, style in ON_SEQUENCE.items()} | {"model.head": Colwise(sequence_dim=1)}
+    parted = WithLoss(VocabularyCrossEntropy())
+    joint = copy.deepcopy(parted)
+    joint.loss = nn.CrossEntropyLoss()
+    ours = parallelize(parted, None, plan)
+    tokens = torch.randint(11, (2, 6))
+    for model in (ours, joint):
+        model(tokens).backward()
+    torch.testing.assert_close(ours.norm.weight.grad, joint.norm.weight.grad, rtol=1e-4, atol=1e-6)
+
+
+def scenario_what_cannot_run_on_a_sequence_is_refused(rank, size):
+    said = refused(TypeError, lambda: parallelize(Model(), None, {"head": SequenceParallel()}))
+    assert "head, a Linear, on parts of a sequence; SequenceParallel takes a LayerNorm or an RMSNorm" in said
+    model = parallelize(Model(), None, {"norm": SequenceParallel()})
+    assert "norm, a LayerNorm already cut" in refused(
+        TypeError, lambda: parallelize(model, None, {"norm": WholeSequence()})
+    )

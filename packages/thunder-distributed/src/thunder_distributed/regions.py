@@ -97,6 +97,35 @@ def cut_vjp(a: TensorProxy, axis: Axis, dim: int) -> tuple[TensorProxy, Pullback
     return _cut(a, axis, dim), lambda dy: joined(dy, axis, dim)
 
 
+gathered = Symbol(
+    "gathered", DIST_PRIMS, meta=_joined_meta, decomposition=_joined, language=strict,
+    doc="The parts of all processes along a dimension, to be computed with differently in each process.",
+)  # fmt: skip
+
+
+@vjp_rule(gathered)
+def gathered_vjp(a: TensorProxy, axis: Axis, dim: int) -> tuple[TensorProxy, Pullback]:
+    """``da = reduce_scatter(dy)``: what each process has computed of all parts is summed."""
+    return _joined(a, axis, dim), lambda dy: scattered(dy, axis, dim)
+
+
+def _scattered(a: TensorProxy, axis: Axis, dim: int) -> TensorProxy:
+    mine: TensorProxy = prims.wait(prims.reduce_scatter(a, axis, "sum", dim))
+    return mine
+
+
+scattered = Symbol(
+    "scattered", DIST_PRIMS, meta=_cut_meta, decomposition=_scattered, language=strict,
+    doc="This process's part along a dimension of the sum of what each process has computed.",
+)  # fmt: skip
+
+
+@vjp_rule(scattered)
+def scattered_vjp(a: TensorProxy, axis: Axis, dim: int) -> tuple[TensorProxy, Pullback]:
+    """``da = all_gather(dy)``."""
+    return _scattered(a, axis, dim), lambda dy: gathered(dy, axis, dim)
+
+
 # In the user's program ------------------------------------------------------------------------------------------------
 
 
@@ -126,6 +155,16 @@ def part_of_all(a: Any, axis: Axis, dim: int) -> Any:
     raise _outside("part_of_all")
 
 
+def gathered_from_all(a: Any, axis: Axis, dim: int) -> Any:
+    """Return all parts along a dimension, not negative, to be computed with differently in each process."""
+    raise _outside("gathered_from_all")
+
+
+def part_of_sum(a: Any, axis: Axis, dim: int) -> Any:
+    """Return this process's part along a dimension, not negative, of the sum of what each process has computed."""
+    raise _outside("part_of_sum")
+
+
 def from_first(a: Any, axis: Axis, step: int) -> Any:
     """Return integers counted from where this process's part begins: ``a - rank * step``."""
     raise _outside("from_first")
@@ -145,7 +184,10 @@ largest_of_all = Symbol(
 
 executor.replacements.update({
     entered: enter, left: leave, whole_of: joined, part_of_all: cut, from_first: prims.counted_from_part,
-    largest: largest_of_all,
+    largest: largest_of_all, gathered_from_all: gathered, part_of_sum: scattered,
 })  # fmt: skip
 
-__all__ = ["cut", "enter", "entered", "from_first", "joined", "largest", "leave", "left", "part_of_all", "whole_of"]
+__all__ = [
+    "cut", "enter", "entered", "from_first", "gathered", "gathered_from_all", "joined", "largest", "leave", "left",
+    "part_of_all", "part_of_sum", "scattered", "whole_of",
+]  # fmt: skip

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import types
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -16,44 +13,22 @@ from thunder_distributed.axes import Axis, axis_of
 from thunder_distributed.compiled import compiled_again, original_of
 from thunder_distributed.modules import PARTS
 from thunder_distributed.parameters import Part, part_of
-from thunder_distributed.regions import entered, from_first, left, part_of_all, whole_of
+from thunder_distributed.regions import (
+    entered,
+    from_first,
+    gathered_from_all,
+    left,
+    part_of_all,
+    part_of_sum,
+    whole_of,
+)
+from thunder_distributed.sequences import LAYOUT, run_by, run_on_sequence
+from thunder_distributed.styles import Colwise, Layout, Rowwise, Style
 from thunder_frontend import ThunderModule
-
-LAYOUT = "_thunder_layout"
-
-
-@dataclass(frozen=True)
-class Colwise:
-    """Cut a ``Linear``'s outputs, or an ``Embedding``'s features: each process computes a part of them.
-
-    Args:
-        gather_output: whether all processes get all of them; otherwise each goes on with its own.
-    """
-
-    gather_output: bool = False
-
-
-@dataclass(frozen=True)
-class Rowwise:
-    """Cut a ``Linear``'s inputs, or an ``Embedding``'s rows: what each process computes is summed.
-
-    Args:
-        cut_input: whether all processes have all inputs; otherwise each has its own, of a column-wise layer.
-    """
-
-    cut_input: bool = False
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How one module is run in parts."""
-
-    axis: Axis
-    style: Colwise | Rowwise
 
 
 def parallelize(
-    model: torch.nn.Module, device_mesh: Any = None, plan: Mapping[str, Colwise | Rowwise] | None = None
+    model: torch.nn.Module, device_mesh: Any = None, plan: Mapping[str, Style] | None = None
 ) -> ThunderModule:
     """Let processes share the work of single layers, by a plan.
 
@@ -71,7 +46,7 @@ def parallelize(
     Raises:
         AxisError: ``torch.distributed`` is not initialised, or the mesh has several dimensions.
         KeyError: a name in the plan is that of no module.
-        TypeError: a module is neither a ``Linear`` nor an ``Embedding``.
+        TypeError: a module is of no class that its style takes.
         ValueError: a size is no multiple of the number of processes.
 
     Example, of two layers between which each process has its own half:
@@ -100,6 +75,9 @@ def row_parallel(model: torch.nn.Module, target_modules: list[str], process_grou
 
 
 def _cut(name: str, module: torch.nn.Module, layout: Layout) -> None:
+    if not isinstance(layout.style, (Colwise, Rowwise)):
+        run_on_sequence(name, module, layout)
+        return
     kind = next((k for k in (torch.nn.Linear, torch.nn.Embedding) if type(module) is k), None)
     if kind is None:
         before = " already cut" if LAYOUT in module.__dict__ else ""
@@ -113,13 +91,11 @@ def _cut(name: str, module: torch.nn.Module, layout: Layout) -> None:
     parts["weight"] = _part(f"{name}.weight", module, "weight", layout.axis, dim, pads)
     if not embeds and module.bias is not None and by_column:
         parts["bias"] = _part(f"{name}.bias", module, "bias", layout.axis, 0, False)
-    module.__dict__[LAYOUT] = layout
     forward = {
         (False, True): _linear_by_column, (False, False): _linear_by_row,
         (True, True): _embedding_by_column, (True, False): _embedding_by_row,
     }[embeds, by_column]  # fmt: skip
-    cls: Any = type(module)
-    module.__class__ = _class_for(cls, forward)
+    run_by(module, forward, layout)
 
 
 def _part(name: str, module: torch.nn.Module, key: str, axis: Axis, dim: int, pads: bool) -> Part:
@@ -137,15 +113,11 @@ def _part(name: str, module: torch.nn.Module, key: str, axis: Axis, dim: int, pa
     return part
 
 
-@functools.cache
-def _class_for(cls: Any, forward: Callable[..., Any]) -> type:
-    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
-    return types.new_class(cls.__name__, (cls,), exec_body=lambda space: space.update(names, forward=forward))
-
-
 def _linear_by_column(self: Any, x: torch.Tensor) -> Any:
     layout = self._thunder_layout
-    y = F.linear(entered(x, layout.axis), self.weight, self.bias)
+    at = layout.style.sequence_dim
+    x = entered(x, layout.axis) if at is None else gathered_from_all(x, layout.axis, at % x.ndim)
+    y = F.linear(x, self.weight, self.bias)
     return whole_of(y, layout.axis, y.ndim - 1) if layout.style.gather_output else y
 
 
@@ -153,8 +125,13 @@ def _linear_by_row(self: Any, x: torch.Tensor) -> Any:
     layout = self._thunder_layout
     if layout.style.cut_input:
         x = part_of_all(x, layout.axis, x.ndim - 1)
-    y = left(F.linear(x, self.weight), layout.axis)
-    return y if self.bias is None else y + self.bias
+    y = F.linear(x, self.weight)
+    at = layout.style.sequence_dim
+    if at is None:
+        y = left(y, layout.axis)
+        return y if self.bias is None else y + self.bias
+    y = part_of_sum(y, layout.axis, at % y.ndim)
+    return y if self.bias is None else y + entered(self.bias, layout.axis)
 
 
 def _embedding_by_column(self: Any, tokens: torch.Tensor) -> Any:
@@ -175,7 +152,9 @@ def _embedding_by_row(self: Any, tokens: torch.Tensor) -> Any:
         y = y.detach() * fixed + y * ~fixed
     else:
         y = F.embedding(local.masked_fill(elsewhere, 0), self.weight)
-    return left(y.masked_fill(elsewhere.unsqueeze(-1), 0.0), layout.axis)
+    y = y.masked_fill(elsewhere.unsqueeze(-1), 0.0)
+    at = layout.style.sequence_dim
+    return left(y, layout.axis) if at is None else part_of_sum(y, layout.axis, at % y.ndim)
 
 
-__all__ = ["Colwise", "Layout", "Rowwise", "column_parallel", "parallelize", "row_parallel"]
+__all__ = ["column_parallel", "parallelize", "row_parallel"]
