@@ -1,11 +1,12 @@
 """Runs CPython bytecode in Python. Knows nothing of tensors or traces."""
 
 from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted
-from thunder_interpreter._interpretation import Interpretation, Location, interpret
+from thunder_interpreter._interpretation import Interpretation, Location, interpret, resume, resume_raising
 from thunder_interpreter._log import Log
 from thunder_interpreter._pristine import replaced_builtins
 from thunder_interpreter._raising import truth_that_raises
 from thunder_interpreter._registry import UnsupportedOpcode, UnsupportedPython, opcode
+from thunder_interpreter._suspending import Left, Place
 from thunder_interpreter._version import __version__
 
 __all__ = [
@@ -13,13 +14,17 @@ __all__ = [
     "Callbacks",
     "Interpretation",
     "Interpreted",
+    "Left",
     "Location",
     "Log",
+    "Place",
     "UnsupportedOpcode",
     "UnsupportedPython",
     "__version__",
     "interpret",
     "opcode",
     "replaced_builtins",
+    "resume",
+    "resume_raising",
     "truth_that_raises",
 ]

@@ -1,8 +1,9 @@
 """The public entry: ``interpret`` a callable, with lookasides and callbacks."""
 
+import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, MethodWrapperType
 from typing import Any, TypeAlias
@@ -10,14 +11,15 @@ from typing import Any, TypeAlias
 from thunder_interpreter import _generators
 from thunder_interpreter._builtins import SPECIALS
 from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted, overridden
-from thunder_interpreter._calls import MethodOfClassType, call, call_native, call_type
-from thunder_interpreter._frame import AnyFrame, Frame, user_frames
+from thunder_interpreter._calls import MethodOfClassType, call, call_function, call_native, call_type
+from thunder_interpreter._frame import AnyFrame, Frame, Leave, user_frames
 from thunder_interpreter._log import Log
 from thunder_interpreter._loop import Loop
 from thunder_interpreter._machine import BY_NAME, Found, Machine, Special
 from thunder_interpreter._native_stack import strip
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import FREE_THREADED, RUNNING, SUPPORTED, UnsupportedPython
+from thunder_interpreter._suspending import Left, Place, special_resume, special_resume_raising, suspended
 
 keep_builtins(globals())
 
@@ -132,7 +134,7 @@ class Interpretation:
         self.peculiar: set[type] = set()
         self.constructors: dict[type, Any] = {}
         self.generators: dict[int, weakref.ref[Frame]] = {}
-        self.table: dict[int, Special] = {id(key): special for key, special in SPECIALS.items()}
+        self.table: dict[int, Special] = {id(key): special for key, special in {**SPECIALS, **RESUMING}.items()}
         self._kept: list[Any] = []
         self._predicates: list[Predicate] = []
         self._explicit: set[int] = set()
@@ -215,6 +217,13 @@ class Interpretation:
         """The user's frames of this thread, innermost first, native ones below the interpreted ones included."""
         return list(user_frames(self.machine().frame))
 
+    def suspended(self) -> tuple[tuple[Place, ...], list[Any]] | None:
+        """Where the frames of this thread go on, and with which values: what :func:`resume` takes.
+
+        ``None`` if they are more than frames of functions that wait for a call.
+        """
+        return suspended(self.machine().frame)
+
     def _add(self, lookasides: Any) -> None:
         if isinstance(lookasides, Mapping):
             for key, replacement in lookasides.items():
@@ -267,6 +276,8 @@ def calling(fn: object) -> Special:
     """What is done for a callable by itself."""
     if isinstance(fn, type):
         return lambda frame, args, kwargs: call_type(frame, fn, args, kwargs)
+    if isinstance(fn, FunctionType):
+        return lambda frame, args, kwargs: call_function(frame, fn, args, kwargs)
     return lambda frame, args, kwargs: call_native(frame, fn, args, kwargs)
 
 
@@ -280,6 +291,8 @@ def replacing(replacement: Any, otherwise: Special) -> Special:
         result = replacement(*args, **kwargs)
         if result is DECLINED:
             return otherwise(frame, args, kwargs)
+        if type(result) is Left:
+            return Leave(result.value)
         frame.stack.append(result)
         return None
 
@@ -317,3 +330,35 @@ def interpret(
         [0, 1, 4, 9]
     """
     return Interpretation(fn, lookasides=lookasides, callbacks=callbacks, opaque=opaque, log=log)
+
+
+def resume(places: Sequence[Place], values: Sequence[Any], result: Any) -> Any:
+    """Go on with frames where :meth:`Interpretation.suspended` found them, in the interpretation that calls this.
+
+    Called natively, it makes one of its own.
+
+    Args:
+        places: of the frames, outermost first.
+        values: what they go on with.
+        result: what the call returned that the innermost one waits for.
+
+    Returns:
+        what the outermost one returns.
+    """
+    return interpret(functools.partial(resume, places, values, result))()
+
+
+def resume_raising(places: Sequence[Place], values: Sequence[Any], error: BaseException) -> Any:
+    """Go on with frames as if the call that they wait for had raised.
+
+    Args:
+        places, values: see :func:`resume`.
+        error: what it raised.
+
+    Returns:
+        what the outermost one returns.
+    """
+    return interpret(functools.partial(resume_raising, places, values, error))()
+
+
+RESUMING: dict[Any, Special] = {resume: special_resume, resume_raising: special_resume_raising}

@@ -1,0 +1,127 @@
+"""Suspends the frames of a run and goes on with them in another one."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from thunder_interpreter._decode import RESUMABLE
+from thunder_interpreter._frame import AnyFrame, BaseFrame, Frame
+from thunder_interpreter._liveness import live_variables
+from thunder_interpreter._machine import Outcome
+from thunder_interpreter._null import NULL
+from thunder_interpreter._pristine import keep_builtins
+from thunder_interpreter._waiting import RaiseFrame
+
+keep_builtins(globals())
+
+CO_OPTIMIZED = 0x1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a frame waits for the result of a call.
+
+    Args:
+        function: whose frame it is.
+        code: that runs.
+        index: the step that called.
+        variables: which of its fast locals the frame goes on with.
+        stack: which slots of its stack hold a value.
+    """
+
+    function: FunctionType
+    code: CodeType
+    index: int
+    variables: tuple[bool, ...]
+    stack: tuple[bool, ...]
+
+    @property
+    def count(self) -> int:
+        """How many values it goes on with."""
+        return sum(self.variables) + sum(self.stack)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a lookaside's replacement returns to end the run with a value: the code that called goes on no more.
+
+    Args:
+        value: what the run returns.
+    """
+
+    value: Any
+
+
+def suspended(frame: AnyFrame) -> tuple[tuple[Place, ...], list[Any]] | None:
+    """Return where a frame and those that called it go on, and with which values, outermost first.
+
+    Variables that are not read any more are left out. ``None`` if there is more to them than frames of functions:
+    code in C that waits for them, generators, an exception that is being handled, cells of their own.
+    """
+    places: list[Place] = []
+    values: list[list[Any]] = []
+    while type(frame) is Frame:
+        found = _place(frame)
+        if found is None:
+            return None
+        places.append(found[0])
+        values.append(found[1])
+        frame = frame.back
+    if type(frame) is not BaseFrame or frame.back is not None:
+        return None
+    return tuple(places[::-1]), [value for part in reversed(values) for value in part]
+
+
+def _place(frame: Frame) -> tuple[Place, list[Any]] | None:
+    program = frame.program
+    code = program.code
+    plain = code.co_flags & CO_OPTIMIZED and not code.co_flags & RESUMABLE and not code.co_cellvars
+    if not plain or frame.namespace is not None or frame.handled is not None or frame.reraising is not None:
+        return None
+    if frame.__dict__ or frame.index < 0:
+        return None
+    live = _live(code, program.offsets[frame.index])
+    own = frame.locals[: program.free]
+    names = code.co_varnames
+    kept = tuple([value is not NULL and names[i] in live for i, value in enumerate(own)])
+    stack = tuple([value is not NULL for value in frame.stack])
+    values = [value for value, keep in zip([*own, *frame.stack], [*kept, *stack], strict=True) if keep]
+    return Place(frame.function, code, frame.index, kept, stack), values
+
+
+_live = functools.lru_cache(maxsize=1000)(live_variables)
+
+
+def _rebuilt(back: AnyFrame, places: Sequence[Place], values: Sequence[Any]) -> Frame:
+    """Return the innermost of frames in front of one that called for them."""
+    machine = back.machine
+    given = iter(values)
+    for place in places:
+        program = machine.decode(place.code)
+        slots = [next(given) if keep else NULL for keep in place.variables]
+        if machine.on_call is not None:
+            count = place.code.co_argcount + place.code.co_kwonlyargcount
+            machine.on_call(place.function, [None if v is NULL else v for v in slots[:count]], {})
+        back = frame = Frame(machine, program, place.function, [*slots, *(place.function.__closure__ or ())], back)
+        frame.index = place.index
+        frame.stack += [next(given) if there else NULL for there in place.stack]
+    return frame
+
+
+def special_resume(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Run ``resume``."""
+    places, values, result = args
+    innermost = _rebuilt(frame, places, values)
+    innermost.stack.append(result)
+    return innermost
+
+
+def special_resume_raising(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """Run ``resume_raising``."""
+    places, values, error = args
+    return RaiseFrame(_rebuilt(frame, places, values), error)
+
+
+__all__ = ["Left", "Place", "special_resume", "special_resume_raising", "suspended"]

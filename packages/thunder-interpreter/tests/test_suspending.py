@@ -1,0 +1,130 @@
+"""Frames are suspended at a call, and go on in another interpretation."""
+
+import pytest
+
+from thunder_interpreter import DECLINED, Left, interpret, resume, resume_raising
+from thunder_interpreter._liveness import live_variables
+
+
+def stop(value):
+    return value * 100
+
+
+class Runs:
+    """Runs functions up to calls of :func:`stop`."""
+
+    def __init__(self):
+        self.states = []
+        self.run = None
+
+    def __call__(self, function, *args):
+        self.run = interpret(function, lookasides={stop: self._stop})
+        return self.run(*args)
+
+    def _stop(self, value):
+        state = self.run.suspended()
+        return DECLINED if state is None else Left(("stopped", state, value))
+
+    def whole(self, function, *args):
+        """Run a function, and go on after each call."""
+        result = self(function, *args)
+        while type(result) is tuple and result[0] == "stopped":
+            _, (places, values), value = result
+            self.states.append(values)
+            result = self(go_on, (places[1:] if places[0].code is go_on.__code__ else places), values, stop(value))
+        return result
+
+
+def go_on(places, values, result):
+    return resume(places, values, result)
+
+
+def summed(values, scale):
+    unused = [scale] * 3
+    found = list(unused[:1])
+    for index, value in enumerate(values):
+        found.append(stop(value) + index)
+    return sum(found) + scale
+
+
+def handled(value):
+    try:
+        return summed([value], 1)
+    except ValueError as error:
+        return f"handled {error}"
+    finally:
+        value = None
+
+
+def keywords(a, /, b=2, *rest, c, **named):
+    before = a + b
+    after = stop(before) + c
+    return after, rest, named
+
+
+def test_a_function_is_what_its_parts_are():
+    assert Runs().whole(summed, [1, 2, 3], 5) == summed([1, 2, 3], 5)
+    assert Runs().whole(handled, 7) == handled(7)
+    assert Runs().whole(lambda: keywords(1, 2, 3, c=4, d=5)) == keywords(1, 2, 3, c=4, d=5)
+
+
+def test_the_call_may_have_raised():
+    _, (places, values), _ = Runs()(handled, 7)
+    assert resume_raising(places, values, ValueError("no")) == "handled no"
+    with pytest.raises(KeyError):
+        resume_raising(places, values, KeyError("other"))
+
+
+def test_only_what_is_read_later_is_kept():
+    runs = Runs()
+    runs.whole(summed, [1], 5)
+    (values,) = runs.states
+    assert [5] * 3 not in values and 5 in values
+
+
+def in_a_generator(value):
+    return sum(stop(v) for v in [value])
+
+
+def with_a_cell(value):
+    def inner():
+        return value
+
+    return stop(value) + inner()
+
+
+def while_handling(value):
+    try:
+        raise ValueError
+    except ValueError:
+        return stop(value)
+
+
+@pytest.mark.parametrize("function", [in_a_generator, with_a_cell, while_handling, lambda v: [*map(stop, [v])]])
+def test_what_is_more_than_frames_runs_on(function):
+    assert Runs()(function, 3) == function(3)
+
+
+def test_variables_are_live_until_they_are_read_or_set():
+    def looped(a, b, c):
+        for _ in a:
+            d = b
+            b = c
+            print(d)
+        try:
+            e = c
+        except ValueError:
+            e = a
+        return e
+
+    code = looped.__code__
+    assert live_variables(code, -1) == {"a", "b", "c"}
+    end = max(offset for offset, _, line in code.co_lines() if line is not None)
+    assert "d" not in live_variables(code, end)
+
+
+def test_code_that_may_look_at_all_variables_keeps_all():
+    def looks(a, b):
+        return len(locals())
+
+    assert live_variables(looks.__code__, -1) == {"a", "b"}
