@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from types import CodeType, MappingProxyType
@@ -28,6 +28,8 @@ from thunder_frontend._outside.world import World
 from thunder_frontend._printing import Prints
 from thunder_frontend._repeated.repeats import Repeats
 from thunder_frontend._repeated.replay import Recording, Run
+from thunder_frontend._splits import Splits
+from thunder_frontend._suspensions import Continuation
 from thunder_frontend._tracebacks import users_stacklevel
 from thunder_guards import (
     ArgumentsGuard,
@@ -41,10 +43,11 @@ from thunder_guards.errors import (
     in_users_code,
     state_of,
 )
+from thunder_guards.own_code import PACKAGES, name_in, package_of
 from thunder_guards.program import Effect, Program
 from thunder_guards.sources import Source, held
 from thunder_guards.templates import Outside
-from thunder_interpreter import interpret, truth_that_raises
+from thunder_interpreter import DECLINED, Left, interpret, truth_that_raises
 from thunder_ir import (
     Symbol,
     ThunderError,
@@ -80,6 +83,7 @@ class Acquisition(Tracer):
         mortal: objects that the program is not to keep alive.
         path: what Python is to see first of values that only the run tells, after which it sees those of the call at
             hand; ``None`` lets it see none.
+        splits: knows before which calls the program ends; ``None`` if before none.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Acquisition(Tracer):
         interprets: frozenset[Any] = frozenset(),
         mortal: Collection[Any] = (),
         path: Path | None = None,
+        splits: Splits | None = None,
     ) -> None:
         self.left_open = left_open
         self.world = World(self.input, self.number, self.known_input, left_open, mortal)
@@ -105,6 +110,7 @@ class Acquisition(Tracer):
         self.beneath = Beneath(lambda: self.world.journal.version)
         self.goes_beneath = False
         self.path = path
+        self.splits = splits
         evaluation = Evaluation(lambda: self.builder.bound_symbols, lambda: self.inputs, lambda: self.numbers)
         self.outcomes = None if path is None else Outcomes(self, path, evaluation)
         self._sharp_edges = sharp_edges
@@ -170,7 +176,12 @@ class Acquisition(Tracer):
         """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
         self.world.classes.lookup(type(module), "__call__")
         refuse_wrappers(module)
-        if self._log or self.levels.stack or self.looks is Looks.AT_ALL:
+        if (
+            self._log
+            or self.levels.stack
+            or self.looks is Looks.AT_ALL
+            or (self.splits is not None and self.splits.lost)
+        ):
             return None
         with torch._C.DisableTorchFunction():
             return self._repeats.begin(module, args, kwargs)
@@ -253,6 +264,8 @@ class Acquisition(Tracer):
         now, arguments = EnvironmentGuard(), ArgumentsGuard(args, kwargs)
         self._log = log
         self.world.hold(function, getattr(function, "__name__", "function"))
+        for waiting in function.held if isinstance(function, Continuation) else ():
+            self.world.hold(waiting, waiting.__name__)
         watch = (WatchOpen if self.opens else Watch)(self.world, self.sharp, self.branch, self.arrays)
         run = interpret(
             function,
@@ -261,6 +274,8 @@ class Acquisition(Tracer):
             opaque=self.runs_natively,
             log=log,
         )
+        self._suspended = run.suspended
+        watch.codes = lambda: codes_of_users(run.frames())
         self._bridge = run.bridge
         self.builder.oracle = self.outcomes
         self.builder.locate = run.location
@@ -278,11 +293,11 @@ class Acquisition(Tracer):
             try:
                 result = run(*traced_args, **traced_kwargs)
             except ThunderError as error:
-                raise refused(error) from error.__cause__
+                raise blamed(refused(error), watch.frames) from error.__cause__
             except Exception as error:  # the program's own: what it wrote before stays written
                 raised, result = error, (state := state_of(error))
             if watch.refusal is not None:  # and the program's handler took it for an error of its own
-                raise refused(watch.refusal) from watch.refusal.__cause__
+                raise blamed(refused(watch.refusal), watch.frames) from watch.refusal.__cause__
             with torch._C.DisableTorchFunction():
                 self.inference_modes.check()
                 settings = self.world.process.left()
@@ -297,6 +312,15 @@ class Acquisition(Tracer):
             if raised is not None and not (program.effects or any(state) or _runs(program)):  # nothing comes before
                 raise raised
             return replace(program, raises=raised)
+
+    def paused(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Return what the program returns if it ends before a call, or ``DECLINED``."""
+        if self.splits is None or self.levels.stack:
+            return DECLINED
+        found = self.splits.pause(
+            function, args, kwargs, self._suspended(), lambda value: self.world.source_of(value) is not None
+        )
+        return DECLINED if found is None else Left(found)
 
     def _let_go(self) -> None:
         """Keep nothing of the outside world alive any more."""
@@ -328,6 +352,18 @@ class Acquisition(Tracer):
 def _runs(program: Program) -> bool:
     """Whether a program that returns nothing has anything to compute."""
     return bool(dead_code_elimination(program.computation).bound_symbols)
+
+
+def blamed(error: Exception, frames: tuple[CodeType, ...]) -> Exception:
+    """Return a refusal with the code of the frames that it went through, innermost first."""
+    if isinstance(error, AcquisitionError):
+        error.frames = frames
+    return error
+
+
+def codes_of_users(frames: Sequence[Any]) -> tuple[CodeType, ...]:
+    """Return the code of frames, but for those of Thunder itself."""
+    return tuple([f.f_code for f in frames if package_of(name_in(f.f_globals)) not in PACKAGES])
 
 
 def refused(error: ThunderError) -> Exception:

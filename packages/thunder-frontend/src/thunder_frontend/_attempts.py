@@ -18,6 +18,7 @@ from thunder_frontend._lookasides.torch_warnings import Warned
 from thunder_frontend._outcomes import Path
 from thunder_frontend._outside.left_open import LeftOpen
 from thunder_frontend._outside.mortal import KeptAlive
+from thunder_frontend._splits import Splits
 from thunder_frontend._tracebacks import because_of_builtins
 from thunder_guards.errors import DataDependentError, is_of_our_code
 from thunder_guards.program import Program
@@ -38,6 +39,7 @@ def acquire(
     left_open: LeftOpen | None = None,
     replacements: Mapping[Any, Symbol] = MappingProxyType({}),
     sees: bool = True,
+    splits: Splits | None = None,
 ) -> Program:
     """Return a call as a program.
 
@@ -49,8 +51,9 @@ def acquire(
         left_open: tells which dimensions and numbers are left open; ``None`` leaves none.
         replacements: which functions executors replace, by which operators.
         sees: whether Python may look at values that only the run of the program tells.
+        splits: knows before which calls programs end; ``None`` if before none.
     """
-    make = functools.partial(Acquisition, sharp_edges, left_open=left_open, replacements=replacements)
+    make = functools.partial(Acquisition, sharp_edges, left_open=left_open, replacements=replacements, splits=splits)
     call = (function, args, kwargs, log)
     attempt = make()
     found = _tried(attempt, make, call)
@@ -114,14 +117,15 @@ def acquire_along(
     left_open: LeftOpen | None = None,
     replacements: Mapping[Any, Symbol] = MappingProxyType({}),
     sees: bool = True,
+    splits: Splits | None = None,
 ) -> Program:
     """Return a call as a program in which Python sees first what ``path`` says, of values that only the run tells.
 
     Args:
         path: see :mod:`thunder_frontend.outcomes`.
-        function, args, kwargs, sharp_edges, log, left_open, replacements, sees: as of :func:`acquire`.
+        function, args, kwargs, sharp_edges, log, left_open, replacements, sees, splits: as of :func:`acquire`.
     """
-    make = functools.partial(Acquisition, sharp_edges, left_open=left_open, replacements=replacements)
+    make = functools.partial(Acquisition, sharp_edges, left_open=left_open, replacements=replacements, splits=splits)
     attempt = make(opens=True, looks=SEEING[0], tells=SEEING[1], path=path)
     found = _tried(attempt, make, (function, args, kwargs, log))
     if isinstance(found, Program):

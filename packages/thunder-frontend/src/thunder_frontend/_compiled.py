@@ -31,6 +31,7 @@ from thunder_frontend._pipeline import Compiled, compile_program
 from thunder_frontend._report import SplitOff
 from thunder_frontend._splits import Splits
 from thunder_frontend._stats import CompileStats, Timer
+from thunder_frontend._suspensions import Continuation, Paused
 from thunder_frontend._tracebacks import because_of_builtins, tell_the_user, users_stacklevel
 from thunder_frontend.options import Options
 from thunder_guards import MISSED, Dispatcher, Specialisation, missed
@@ -47,6 +48,9 @@ ATTEMPTS = 6
 
 MANY = 32
 """After how often compiling a function its user is warned, once: that most calls compile it may not be meant."""
+
+AFTER_CALLS = 64
+"""How many programs are made for what comes after one call that no program can hold; a loop may come to it each time."""
 
 EXPLAINED = 8
 """Why how many specialisations do not serve is told of a miss: asking all would make each miss dearer than the last."""
@@ -95,13 +99,28 @@ class CompiledFunction(CompileData):
     @left_alone_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self._dispatch(args, kwargs)
+            result = self._dispatch(args, kwargs)
+            return self.go_on(result) if result.__class__ is Paused else result
         except OtherWay as other:
             way: OtherWay = other
         except Exception as error:
             tell_the_user(error, self.programs())
             raise
-        return self.other_way(way, args, kwargs)
+        return self.go_on(self.other_way(way, args, kwargs))
+
+    def first_part(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call it, as far as its program goes: what that returns may be the call of a frame that it cannot hold."""
+        try:
+            return self._dispatch(args, kwargs)
+        except OtherWay as way:
+            return self.other_way(way, args, kwargs)
+
+    def go_on(self, result: Any) -> Any:
+        """Return what a call comes to of which a program returned this."""
+        while result.__class__ is Paused:
+            result = self._splits.go_on(result)
+            self._fallback.tell()
+        return result
 
     def other_way(self, way: OtherWay, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Begin a call anew that goes another way than the program which was tried first."""
@@ -169,7 +188,8 @@ class CompiledFunction(CompileData):
         self.stats.unserved += 1
         if watched_from_outside():
             return self.function(*args, **kwargs)
-        if self._fallback.knows(args, kwargs):
+        too_many = isinstance(self.function, Continuation) and len(self.compiled) >= AFTER_CALLS
+        if too_many or self._fallback.knows(args, kwargs):
             return self._fallback.run(args, kwargs)
         known = len(self.compiled) if attempts == ATTEMPTS else 0
         with self._lock:
@@ -194,14 +214,16 @@ class CompiledFunction(CompileData):
 
     def _compile_or_note(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path) -> Compiled | None:
         """Compile a specialisation; return ``None`` where there is none and the call is to run in Python."""
-        try:
-            with collector_paused():
-                return self._compile(args, kwargs, path)
-        except Exception as error:
-            if not self._fallback.takes(error):
-                raise
-            self._fallback.note(error, args, kwargs)
-            return None
+        while True:
+            try:
+                with collector_paused():
+                    return self._compile(args, kwargs, path)
+            except Exception as error:
+                if not self._fallback.takes(error):
+                    raise
+                if not self._fallback.loses(error):
+                    self._fallback.note(error, args, kwargs)
+                    return None
 
     def _keep(self, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let later calls use a specialisation."""
@@ -220,7 +242,8 @@ class CompiledFunction(CompileData):
             self._report(reasons)
         self.compiled.append(compiled)
         self.stats.cache_misses += 1
-        if self.stats.cache_misses == MANY and self.options.cache != "no caching":
+        of_user = self.options.cache != "no caching" and not isinstance(self.function, Continuation)
+        if self.stats.cache_misses == MANY and of_user:
             self._warn_of_many(reasons)
 
     def _part(self, function: Callable[..., Any]) -> CompiledFunction:
@@ -285,6 +308,7 @@ class CompiledFunction(CompileData):
             left_open,
             replacements(self.options.executors),
             self.options.extra.get("outcomes") != 0,
+            self._splits if self.options.fallback == "split" else None,
         )
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path) -> Compiled:

@@ -61,10 +61,18 @@ class Fallback:
             self._splits.report.tell('All of it runs without being compiled; fallback="error" refuses it.')
         else:
             result = self._splits.run(self._function, args, kwargs)
-            self._splits.report.tell(
-                'What it calls is compiled. thunder.explain tells of all such places, fallback="error" refuses them.'
-            )
+            self.tell()
         return result
+
+    def tell(self) -> None:
+        """Warn of what runs in Python."""
+        self._splits.report.tell(
+            'What it calls is compiled. thunder.explain tells of all such places, fallback="error" refuses them.'
+        )
+
+    def loses(self, error: Exception) -> bool:
+        """Whether there may be a program of this kind of call once the frame is lost that this error tells of."""
+        return self._mode == "split" and self._splits.loses(error, self._function)
 
     def _kind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         training = getattr(self._function, "training", None)

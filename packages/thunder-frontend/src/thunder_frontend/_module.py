@@ -15,6 +15,7 @@ from thunder_frontend._compiled import CompiledFunction
 from thunder_frontend._dynamo import left_alone_by_dynamo
 from thunder_frontend._lookasides.distributed_calls import FULLY_SHARDED
 from thunder_frontend._lookasides.module_calls import has_hooks
+from thunder_frontend._suspensions import Paused
 from thunder_frontend._tracebacks import tell_the_user
 from thunder_frontend.options import Options
 from thunder_tracing.one_way import OtherWay
@@ -168,13 +169,14 @@ class ThunderModule(torch.nn.Module):
     @left_alone_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self._thunder_dispatch(args, kwargs)  # type: ignore[operator]
+            result = self._thunder_dispatch(args, kwargs)  # type: ignore[operator]
+            return self._thunder_compiled.go_on(result) if result.__class__ is Paused else result
         except OtherWay as other:
             way: OtherWay = other
         except Exception as error:
             tell_the_user(error, self._thunder_compiled.programs())
             raise
-        return self._thunder_compiled.other_way(way, args, kwargs)
+        return self._thunder_compiled.go_on(self._thunder_compiled.other_way(way, args, kwargs))
 
     forward = Forward()
 

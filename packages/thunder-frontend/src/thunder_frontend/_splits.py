@@ -2,14 +2,16 @@
 
 The frame of a function of which no program can be made is run by the interpreter, on real values, as Python runs it.
 Each call that it makes of a module, or of a function that is given tensors, is a call of a compiled callable; if no
-program can be made of that one either, its frame is run in the same way. So what is lost are the frames on the way to
-what a program cannot hold, and every effect happens where eager has it.
+program can be made of that one either, its frame is run in the same way. What is lost is the smallest such frame: the
+programs of those that call it end before that call, and others go on behind it, so that every effect happens where
+eager has it. Where the frames of the callers cannot be handed over, they are run in Python, too.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
+import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -22,12 +24,15 @@ from thunder_frontend._lookasides.module_lookasides import MODULE_CALL, MODULE_C
 from thunder_frontend._lookasides.native_code import module_runs_natively
 from thunder_frontend._lookasides.own_operations import is_own_operation
 from thunder_frontend._report import Report
-from thunder_guards.own_code import name_in, package_of
+from thunder_frontend._suspensions import CannotPause, Continuation, Handling, Pause, Paused, pause
+from thunder_guards.own_code import PACKAGES, name_in, package_of
 from thunder_interpreter import interpret
 
 Made = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 UNLIKELY = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+MOST = 64
+"""How many frames may be lost before the callers of another one are, too."""
 DEPTH = 2
 """How deep containers among the arguments are searched for tensors."""
 
@@ -47,10 +52,64 @@ class Splits:
         self._modules: dict[int, Callable[..., Any]] = {}
         self._functions: dict[Any, Callable[..., Any]] = {}
         self._met: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.lost: set[types.CodeType] = set()
+        """The code of frames that no program can hold."""
+        self._pauses: dict[Pause, int] = {}
+        self._behind: dict[int, tuple[Pause, Any]] = {}
+        self._lock = threading.Lock()
 
     def parts(self) -> list[Any]:
         """Return what is compiled."""
-        return [*self._modules.values(), *self._functions.values()]
+        return [*self._modules.values(), *self._functions.values(), *[made for _, made in self._behind.values()]]
+
+    def loses(self, error: Exception, function: Any) -> bool:
+        """Take in that there is no program, because of a frame that a callable calls; whether there may be one now.
+
+        Args:
+            error: why there is none.
+            function: what was to be compiled.
+        """
+        roots = (
+            {p.code for p in function.places} if isinstance(function, Continuation) else set(_codes(_entry(function)))
+        )
+        for code in getattr(error, "frames", ()):
+            if code in roots or len(self.lost) == MOST:
+                return False
+            if code in self.lost or code.co_flags & UNLIKELY or code.co_name.startswith("<"):
+                continue
+            self.lost.add(code)
+            self.report.note(code.co_qualname.removesuffix(".forward"), error)
+            return True
+        return False
+
+    def pause(
+        self, function: Any, args: Any, kwargs: Any, found: Any, is_outside: Callable[[Any], bool]
+    ) -> Paused | None:
+        """Return what a program returns that ends before a call; ``None`` if it cannot.
+
+        Args:
+            function, args, kwargs: the call.
+            found: what the interpreter says of the frames that wait for it.
+            is_outside: tells whether an object was there before the program.
+        """
+        try:
+            where, values = pause(function, found, is_outside)
+        except CannotPause:
+            return None
+        with self._lock:
+            key = self._pauses.setdefault(where, len(self._pauses))
+            if key not in self._behind:
+                self._behind[key] = where, self._make(Continuation(where))
+        return Paused(key, args, kwargs, values)
+
+    def go_on(self, paused: Paused) -> Any:
+        """Make the call that a program ended before, and what comes behind it; which may end before a call, too."""
+        where, behind = self._behind[paused.key]
+        try:
+            result = self.run(where.function, paused.args, paused.kwargs)
+        except Exception as error:
+            return self.run(Handling(where), (*paused.values, error), {})
+        return behind.first_part((*paused.values, result), {})
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the frame of a callable in Python."""
@@ -107,6 +166,8 @@ class Splits:
         return met
 
     def _call_function(self, function: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if function.__code__ in self.lost:
+            return self.run(function, args, kwargs)
         made = self._functions.get(function)
         if made is None:
             given = (*args, *kwargs.values())
@@ -158,6 +219,8 @@ def _may_compile(function: types.FunctionType) -> bool:
     if function.__name__.startswith("__") and function.__name__ != "__call__":
         return False  # makes an object, or reads or writes one
     package = package_of(module)
+    if package in PACKAGES:
+        return False
     return package != "torch" and package not in sys.stdlib_module_names and not module_runs_natively(module)
 
 

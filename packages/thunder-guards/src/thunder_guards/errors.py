@@ -6,7 +6,7 @@ import itertools
 import linecache
 from collections.abc import Iterator
 from traceback import walk_tb
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 import torch
@@ -23,6 +23,8 @@ class AcquisitionError(ThunderError, RuntimeError):
 
     operation: str | None = None
     where: str | None = None
+    frames: tuple[CodeType, ...] = ()
+    """The code of the interpreted frames that it went through, innermost first."""
 
     def __str__(self) -> str:
         parts = [super().__str__()]

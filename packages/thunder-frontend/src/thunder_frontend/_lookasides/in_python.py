@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,4 +22,16 @@ def reduce(function: Callable[[Any, Any], Any], iterable: Iterable[Any], /, *ini
     return value
 
 
-__all__ = ["reduce"]
+def bound(function: Any, owner: Any) -> Any:
+    """Return a method; an acquisition makes it without looking into what code in C is given."""
+    return types.MethodType(function, owner)
+
+
+def remade(cls: Any, attributes: Any) -> Any:
+    """Return an object with these attributes, an iterable of pairs, without running its ``__init__``."""
+    made = object.__new__(cls)
+    made.__dict__.update(attributes)
+    return made
+
+
+__all__ = ["bound", "reduce", "remade"]

@@ -83,7 +83,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         table,
         *[
             functools.partial(p, acquisition)
-            for p in (own_operation, _compiled_before, with_cache, of_lists, _handed_on)
+            for p in (_cannot_be_held, own_operation, _compiled_before, with_cache, of_lists, _handed_on)
         ],
     ]
 
@@ -186,6 +186,8 @@ def _of_single_functions(acquisition: Any) -> dict[Any, Any]:
         logging.LogRecord: logging.LogRecord,  # the time in it is nothing that programs compute with
         functools.reduce: Interpreted(in_python.reduce),
         print: acquisition.prints,
+        in_python.bound: types.MethodType,
+        in_python.remade: in_python.remade,
         warnings.warn_explicit: acquisition.prints.warn,
         torch.autograd.Variable: functools.partial(variable, acquisition),
     }
@@ -200,6 +202,14 @@ def _of_executors(acquisition: Any) -> dict[Any, Any]:
     """What executors replace of functions written in Python."""
     replaced = acquisition.replacements.items()
     return {f: in_place_of(acquisition, symbol) for f, symbol in replaced if isinstance(f, types.FunctionType)}
+
+
+def _cannot_be_held(acquisition: Any, function: Any) -> Any:
+    """Return what ends the program before a call of a function whose frame no program can hold."""
+    splits = acquisition.splits
+    if splits is None or type(function) is not types.FunctionType or function.__code__ not in splits.lost:
+        return None
+    return lambda *args, **kwargs: acquisition.paused(function, args, kwargs)
 
 
 def _handed_on(acquisition: Any, function: Any) -> Any:

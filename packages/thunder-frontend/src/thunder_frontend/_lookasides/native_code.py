@@ -23,6 +23,7 @@ INTERPRETED_TORCH = (
 
 INTERPRETED_OWN = (
     "thunder_frontend._gradients",
+    "thunder_frontend._suspensions",
     "thunder_frontend._lookasides.transform_calls",
     "thunder_frontend._lookasides.control_flow",
     "thunder_frontend._lookasides.transformer_encoders",

@@ -1,0 +1,249 @@
+"""A call that no program can hold is made between two programs of its caller."""
+
+import copy
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+from thunder_frontend import compiled_function, jit
+
+pytestmark = pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+
+
+def same(ours, eager):
+    """Compare trees of tensors and of what is compared by ``==``."""
+    (found, shape), (expected, like) = map(torch.utils._pytree.tree_flatten, (ours, eager))
+    assert shape == like
+    for a, b in zip(found, expected, strict=True):
+        if isinstance(a, torch.Tensor):
+            torch.testing.assert_close(a, b)
+        else:
+            assert a == b
+
+
+def odd(x):
+    return x * float(x.detach().float().numpy().sum())
+
+
+def parts(x):
+    size = len(x.detach().numpy().tobytes())
+    return {"a": x + 1, "b": [x * 2, size]}
+
+
+def touch(x, state):
+    x.detach().numpy()
+    state["seen"] += 10
+    return x * 2
+
+
+def refuses(x):
+    x.detach().numpy()
+    raise ValueError(f"no {tuple(x.shape)}")
+
+
+def around(x):
+    y = x.sin()
+    return odd(y).cos() + y
+
+
+def containers(x, log):
+    log.append("a")
+    y = x * 2
+    found = parts(y)
+    log.append(len(log))
+    y.add_(1)
+    return found["a"] + y, found["b"][1], found
+
+
+def under_no_grad(x):
+    with torch.no_grad():
+        y = odd(x * 2) + 1
+    return y * x, torch.is_grad_enabled()
+
+
+def under_autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return odd(x @ x.T) + (x @ x.T).float()
+
+
+def loops(x):
+    out = []
+    for i, v in enumerate(x.unbind()):
+        out.append(odd(v) + i)
+    return torch.stack(out)
+
+
+def over_dict(x):
+    for key, value in {"p": x, "q": x * 2}.items():
+        if key == "q":
+            x = odd(value) + x
+    return x
+
+
+def over_pairs(x):
+    for a, b in zip(x, x + 1, strict=False):
+        x = x + odd(a) * b
+    return x
+
+
+def handles(x):
+    try:
+        return refuses(x * 2)
+    except ValueError as error:
+        return x.sum(), str(error)
+    finally:
+        x.add_(1)
+
+
+def passes_on(x):
+    x.add_(1)
+    return refuses(x)
+
+
+def writes(x):
+    x.add_(1)
+    view = x[0]
+    y = odd(view)
+    view.mul_(2)
+    return x * y.sum(), view
+
+
+def overlapping(x):
+    a, b = x[1:], x[:2]
+    a.add_(odd(b).sum().detach())
+    return a, b
+
+
+def draws(x):
+    torch.manual_seed(3)
+    a, b = torch.rand(3), odd(torch.rand(3))
+    return a + b + torch.rand(3) + x.sum()
+
+
+def touched(x, state):
+    state["seen"] = state.get("seen", 0) + 1
+    y = touch(x, state)
+    state["n"] = state["seen"]
+    return y + state["seen"]
+
+
+def in_the_middle(x):
+    h = (x * x.cos()).relu()
+    return (odd(h) @ x.T).softmax(-1).sum() + h.sum()
+
+
+def nested(x):
+    return odd(around(x) + 1) + containers(x, [])[0]
+
+
+def branches(x):
+    y = odd(x)
+    if y.sum() > 20:
+        y = y * 2
+    return odd(y)
+
+
+ONLY_X = [
+    around, under_no_grad, under_autocast, loops, over_dict, over_pairs, handles, passes_on, writes, overlapping, draws,
+    in_the_middle, nested, branches,
+]  # fmt: skip
+CASES = [*[(f, ()) for f in ONLY_X], (containers, ([],)), (touched, ({},))]
+
+
+def ran(function, x, others, requires_grad):
+    """Return all that a call and its backward leave."""
+    torch.manual_seed(0)
+    leaf, others = x.clone().requires_grad_(requires_grad), copy.deepcopy(others)
+    given = leaf * 1
+    try:
+        result = function(given, *others)
+    except (ValueError, TypeError) as error:
+        return type(error), str(error), given, others
+    tensors = [t for t in torch.utils._pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+    flows = [t.float().sum() for t in tensors if t.requires_grad]
+    if flows:
+        sum(flows).backward()
+    return result, others, given, leaf.grad, [t.requires_grad for t in tensors], torch.rand(1)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(("function", "others"), CASES, ids=lambda value: getattr(value, "__name__", ""))
+def test_calls_are_what_they_are_in_eager(function, others, requires_grad):
+    compiled = jit(function, fallback="split")
+    for i in range(3):
+        x = torch.arange(12.0).reshape(3, 4) / 7 + 0.1 + i
+        same(ran(compiled, x, others, requires_grad), ran(function, x, others, requires_grad))
+
+
+@pytest.mark.parametrize("function", [around, under_no_grad, writes, overlapping, draws, in_the_middle])
+def test_the_caller_is_two_programs_however_often_it_is_called(function):
+    compiled = jit(function, fallback="split")
+    for i in range(3):
+        compiled(torch.ones(3, 4) + i)
+    assert [len(part.compiled) for part in compiled_function(compiled).parts()] == [1, 1]
+
+
+class Counter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls, self.linear = 0, nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.calls += 1
+        x.detach().numpy().sum()
+        return self.linear(x) + self.calls
+
+
+class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.counter, self.calls = Counter(), 0
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+
+    def forward(self, x):
+        self.calls += 1
+        for layer in self.layers:
+            x = layer(self.counter(x)) * self.calls + self.counter.calls
+        return x.tanh()
+
+
+def test_what_the_call_writes_is_what_comes_after_reads():
+    ours = Stack()
+    eager = copy.deepcopy(ours)
+    compiled = jit(ours, fallback="split")
+    for i in range(4):
+        x = torch.ones(3, 4) + i
+        result, expected = compiled(x), eager(x)
+        result.sum().backward()
+        expected.sum().backward()
+        same(result, expected)
+        same([p.grad for p in ours.parameters()], [p.grad for p in eager.parameters()])
+        assert (ours.calls, ours.counter.calls) == (eager.calls, eager.counter.calls)
+
+
+def test_many_calls_in_a_row_need_no_deeper_stack():
+    def repeated(x):
+        for _ in range(400):
+            x = odd(x) * 0 + x
+        return x
+
+    same(jit(repeated, fallback="split")(torch.ones(2)), repeated(torch.ones(2)))
+
+
+def test_threads_do_not_meet():
+    compiled, found = jit(loops, fallback="split"), {}
+
+    def work(at):
+        x = torch.full((3, 4), float(at))
+        found[at] = compiled(x), loops(x)
+
+    threads = [threading.Thread(target=work, args=(at,)) for at in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6
+    for ours, eager in found.values():
+        same(ours, eager)
