@@ -50,7 +50,7 @@ MANY = 32
 """After how often compiling a function its user is warned, once: that most calls compile it may not be meant."""
 
 AFTER_CALLS = 64
-"""How many programs are made for what comes after one call that no program can hold; a loop may come to it each time."""
+"""How many programs are made for what comes after one call that no program can hold, to which a loop may come often."""
 
 EXPLAINED = 8
 """Why how many specialisations do not serve is told of a miss: asking all would make each miss dearer than the last."""
