@@ -196,22 +196,26 @@ def agrees_with_eager(seed: int) -> None:
     generated = Generated(seed)
     expected, found = generated.run(compiles=False), generated.run(compiles=True)
     where = f"seed {seed}\n{generated.text}\n{generated.calls}"
+    # eager sums up the gradients of a weight that autocast cast once in low precision, a program those of several casts
+    precise = 5e-2 if "autocast" in generated.text else 1e-4
     for step, (ours, theirs) in enumerate(zip(found, expected, strict=False)):
         # where eager's autograd forbids what it did, we may know the derivative
         if theirs == "changed" or FORBIDDEN in str(theirs):
             return
         if ours == "changed" or FORBIDDEN in str(ours) and FORBIDDEN not in str(theirs):
             raise Refused("autograd forbids to write to a result of which the program computes others, or its base")
-        assert same(ours, theirs), f"step {step}: {ours}, where eager comes to {theirs}\n{where}"
+        assert same(ours, theirs, precise), f"step {step}: {ours}, where eager comes to {theirs}\n{where}"
+        if str(theirs).startswith("raised"):  # where an operation raises as it runs, a program leaves all as it was
+            return
     assert len(expected) == len(found), where
 
 
-def same(ours: Any, theirs: Any) -> bool:
-    """Whether two logs say the same."""
+def same(ours: Any, theirs: Any, precise: float) -> bool:
+    """Whether two logs say the same; numbers of some dtypes up to ``precise``."""
     if isinstance(ours, list) and isinstance(theirs, list):
-        return len(ours) == len(theirs) and all(map(same, ours, theirs))
+        return len(ours) == len(theirs) and all([same(a, b, precise) for a, b in zip(ours, theirs, strict=True)])
     if isinstance(ours, torch.Tensor) and isinstance(theirs, torch.Tensor):
         alike = ours.shape == theirs.shape and ours.dtype == theirs.dtype
-        precise = 1e-4 if ours.dtype in (torch.float32, torch.float64) else 5e-2
+        precise = precise if ours.dtype in (torch.float32, torch.float64) else 5e-2
         return alike and torch.allclose(ours.double(), theirs.double(), rtol=precise, atol=precise, equal_nan=True)
     return type(ours) is type(theirs) and bool(ours == theirs)

@@ -81,3 +81,49 @@ def test_numbers_that_change_are_no_tensors():
         (total + y[0]).backward()
     assert counter == {"calls": 4}
     torch.testing.assert_close(leaf.grad, torch.tensor([6.0, 3.0, 3.0]))
+
+
+def unseen(x):
+    y = x * 3
+    z = y * 5
+    with torch.no_grad():
+        y.add_(1)
+    return z, y
+
+
+def unseen_twice(x):
+    y = x * 3
+    z = y * 5
+    with torch.no_grad():
+        y[0].mul_(2)
+    w = y * 7
+    y.data.mul_(2)
+    return y, z, w, y[0]
+
+
+def unseen_after_a_copy(x):
+    y = x * 3
+    y.retain_grad()
+    z = torch.nn.functional.dropout(y, 0.0)
+    with torch.no_grad():
+        y.copy_(torch.ones(3))
+    return z, y, y.detach()
+
+
+@pytest.mark.parametrize("program", [unseen, unseen_twice, unseen_after_a_copy])
+def test_results_written_behind_autograds_back_get_gradients_of_what_was_computed_of_them(program):
+    def called(function):
+        leaf = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        results = function(leaf)
+        for result in results:
+            if result.requires_grad:
+                result.retain_grad()
+        with torch.no_grad():
+            results[1].add_(1)
+        values = [t.detach().clone() for t in results]
+        sum([(i + 1) * t.sum() for i, t in enumerate(results) if t.requires_grad]).backward()
+        return [leaf.grad, values, *[t.grad for t in results if t.retains_grad]]
+
+    compiled = jit(program, fallback="error")
+    for _ in range(2):
+        torch.testing.assert_close(called(compiled), called(program))

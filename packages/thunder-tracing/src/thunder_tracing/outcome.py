@@ -14,7 +14,7 @@ from thunder_guards.program import Effect
 from thunder_guards.sources import held
 from thunder_guards.templates import Built, Outside, proxies_of
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, flat_proxies
-from thunder_torch.views import view_argument
+from thunder_torch.views import is_view, view_argument, viewed
 from thunder_tracing.derivatives._freed_graphs import SECOND_TIME, descendants
 from thunder_tracing.derivatives.inner_backward import as_gradient
 from thunder_tracing.outputs import template
@@ -24,6 +24,7 @@ from thunder_tracing.tensors._remade import (
     as_inference,
     as_normal,
     with_attributes,
+    with_contents,
     with_gradient,
     with_history,
     with_retained_gradient,
@@ -31,6 +32,8 @@ from thunder_tracing.tensors._remade import (
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import is_unconnected, outdated
 from thunder_tracing.tensors.leaves import AsClass, as_leaf
+from thunder_tracing.tensors.open_numbers import at_hand
+from thunder_tracing.tensors.overwrites import WRITTEN_UNSEEN
 from thunder_tracing.tensors.storage import current_value
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
@@ -55,6 +58,8 @@ class Outcome:
         hooks = [b for b in calls.builder.bound_symbols if b.symbol.name == "tensor_hook"]
         self._with_hooks = {p.name for b in hooks for p in b.outputs}
         self._read = _read_by_others(calls.builder.bound_symbols)
+        unseen = [b for b in calls.builder.bound_symbols if b.symbol is WRITTEN_UNSEEN]
+        self._unseen: dict[str, BoundSymbol] = {b.output.name: b for b in unseen}
         self._there = {*[i.proxy.name for i in calls.inputs], *[n.proxy.name for n in calls.numbers]}
         self._looked_at = 0
         tensor = self._tensor_template
@@ -150,6 +155,10 @@ class Outcome:
             if with_gradient and (view.cuts or detached) and current.requires_grad:
                 return Built(with_history, (made, current))
             return made
+        before = self._as_others_read_it(traced, current) if with_gradient else None
+        if before is not None:
+            contents = self.calls.on_values(T.detach, (current,), {})
+            return Built(with_contents, (self._own(traced, before), contents))
         value = self._own(traced, current)
         if unconnected:
             return Built(as_leaf, (self.calls.on_values(T.detach, (value,), {}),))
@@ -157,6 +166,21 @@ class Outcome:
             return Built(NoGraph(SECOND_TIME), (self.calls.on_values(T.detach, (value,), {}),))
         if traced._memory.inference is not torch.is_inference_mode_enabled() and not value.requires_grad:
             return Built(as_inference if traced._memory.inference else as_normal, (value,))
+        return value
+
+    def _as_others_read_it(self, traced: TracedTensor, current: TensorProxy) -> TensorProxy | None:
+        """Return what a tensor was before writes that autograd did not see, if the program computed something of that.
+
+        Autograd takes both for one tensor: gradients of what was computed of it then come to it.
+        """
+        if traced._viewed_as is not None or traced._leaf is not None or current.name in self.spent:
+            return None
+        value, names = current, set()
+        while (bound := self._unseen.get(value.name)) is not None:
+            value = bound.args[0]
+            names.add(value.name)
+        if names.isdisjoint(self._read) or any([i.proxy.name == value.name for i in self.calls.inputs]):
+            return None
         return value
 
     def _is_seen_by_autograd(self, traced: TracedTensor, current: TensorProxy) -> bool:
@@ -304,13 +328,23 @@ class Outcome:
 
 
 def _read_by_others(bound_symbols: Sequence[BoundSymbol]) -> set[str]:
-    """Return the names of values that something which requires grad is computed of, and not just views of them."""
+    """Return the names of values that something which requires grad is computed of: what are no views of them, and not
+    written over them behind autograd's back."""
     found: set[str] = set()
     for bound in bound_symbols:
-        views = bound.has_tag(OpTags.VIEW) or view_argument(bound.symbol.origin) is not None
-        if not views and any([isinstance(p, TensorProxy) and p.requires_grad for p in bound.outputs]):
+        if not any([isinstance(p, TensorProxy) and p.requires_grad for p in bound.outputs]):
+            continue
+        if not (bound.symbol is WRITTEN_UNSEEN or bound.has_tag(OpTags.VIEW) or _only_views(bound)):
             found.update([p.name for p in bound.inputs])
     return found
+
+
+def _only_views(bound: BoundSymbol) -> bool:
+    """Whether a call of a torch function returns nothing but views of its first argument, for the sizes at hand."""
+    if view_argument(bound.symbol.origin) is None:
+        return False
+    args, kwargs = at_hand((bound.args, bound.kwargs))
+    return is_view(bound.symbol.origin) or all([base is not None for base in viewed(bound.symbol, args, kwargs)])
 
 
 def _copied(container: Any) -> Any:

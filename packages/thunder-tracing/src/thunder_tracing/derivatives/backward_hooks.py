@@ -14,6 +14,7 @@ from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy
 from thunder_torch import call, torch_language
 from thunder_torch.running import run
+from thunder_tracing.tensors.histories import is_unconnected
 from thunder_tracing.tensors.overwrites import zeros_like
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 from thunder_tracing.tensors.write_calls import WriteCalls
@@ -330,6 +331,11 @@ def hook_tensor(
         is_outside: whether an object is there on each call, and not made by the program.
     """
     value = calls.value(tensor)
+    if not value.requires_grad and is_unconnected(tensor):
+        raise AcquisitionError(
+            "a hook on a view that autograd did not record, of a tensor that requires grad, is not supported inside of "
+            "a compiled program; register it outside"
+        )
     if not value.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     bounds = calls.builder.bound_symbols

@@ -68,6 +68,12 @@ def with_gradient(tensor: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+def with_contents(tensor: torch.Tensor, contents: torch.Tensor) -> torch.Tensor:
+    """Return a tensor that holds something else now, of which autograd does not know."""
+    tensor.data = contents  # what autograd has saved keeps its memory
+    return tensor
+
+
 def with_retained_gradient(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor that keeps the gradients that come to it."""
     tensor.retain_grad()
@@ -130,4 +136,14 @@ class RemadeView:
         return made if self.index is None else made[self.index]
 
 
-__all__ = ["NoGraph", "RemadeView", "with_attributes", "with_gradient", "with_history", "with_retained_gradient"]
+__all__ = [
+    "NoGraph",
+    "RemadeView",
+    "as_inference",
+    "as_normal",
+    "with_attributes",
+    "with_contents",
+    "with_gradient",
+    "with_history",
+    "with_retained_gradient",
+]
