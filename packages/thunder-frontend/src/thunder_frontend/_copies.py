@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from thunder_frontend._outside.native_frames import names_of
 from thunder_guards.journal import MISSING, contents_of
 from thunder_guards.kinds import CONTAINERS, DICTS, is_of_library, is_value
+from thunder_interpreter import names_of
 
 ATOMS = (type, types.ModuleType, types.BuiltinFunctionType)
 

@@ -1,6 +1,7 @@
 """Runs CPython bytecode in Python. Knows nothing of tensors or traces."""
 
 from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted
+from thunder_interpreter._code import CodeNames, does_nothing, names_of, paths_named
 from thunder_interpreter._interpretation import Interpretation, Location, interpret, resume, resume_raising
 from thunder_interpreter._log import Log
 from thunder_interpreter._pristine import replaced_builtins
@@ -12,6 +13,7 @@ from thunder_interpreter._version import __version__
 __all__ = [
     "DECLINED",
     "Callbacks",
+    "CodeNames",
     "Interpretation",
     "Interpreted",
     "Left",
@@ -21,8 +23,11 @@ __all__ = [
     "UnsupportedOpcode",
     "UnsupportedPython",
     "__version__",
+    "does_nothing",
     "interpret",
+    "names_of",
     "opcode",
+    "paths_named",
     "replaced_builtins",
     "resume",
     "resume_raising",

@@ -6,8 +6,6 @@ what it calls, which is guarded; where somebody did, the function is interpreted
 
 from __future__ import annotations
 
-import dis
-import functools
 import types
 from collections.abc import Callable, Iterator
 from operator import is_
@@ -17,27 +15,11 @@ import torch
 
 from thunder_guards.kinds import is_of_library
 from thunder_guards.own_code import name_in, package_of
+from thunder_interpreter import paths_named
 
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
-CONTINUES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 PROTOCOL = "torch_function"
 """Part of the names of what asks for overrides, which acquisition itself answers."""
-
-
-@functools.lru_cache(maxsize=1024)
-def _ways_named(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
-    """Return the globals that code names, each with the attributes that it asks for on the way from there."""
-    ways: dict[tuple[str, ...], None] = {}
-    way: tuple[str, ...] = ()
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "LOAD_GLOBAL":
-            way = (instruction.argval,)
-        elif way and instruction.opname in CONTINUES:
-            way = (*way, instruction.argval)
-        elif way and instruction.opname not in ("CACHE", "PUSH_NULL"):
-            ways[way] = None
-            way = ()
-    return tuple(ways)
 
 
 def called_by_name(function: types.FunctionType) -> Iterator[tuple[Any, str, Any]]:
@@ -63,7 +45,7 @@ def looked_up(function: types.FunctionType) -> Iterator[tuple[Any, str, Any]]:
         if here.__code__ in seen:
             continue
         seen.add(here.__code__)
-        for way in _ways_named(here.__code__):
+        for way in paths_named(here.__code__):
             for place, name, value in _along(scope, way):
                 yield place, name, value
                 if type(value) is types.FunctionType and value.__globals__ is scope and _is_called(place, name, value):

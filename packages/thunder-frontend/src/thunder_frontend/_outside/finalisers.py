@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import types
 import weakref
 from collections.abc import Sequence
@@ -10,14 +9,10 @@ from typing import Any
 
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import held_by_class
+from thunder_interpreter import does_nothing
 
 OF_THE_LIBRARY = frozenset({"weakref", "_weakrefset"})
 """Modules whose weak references call something that keeps their own containers in order."""
-
-WITHOUT_EFFECTS = frozenset(
-    "RESUME LOAD_CONST LOAD_FAST LOAD_GLOBAL LOAD_ATTR RETURN_VALUE RETURN_CONST POP_TOP NOP COPY_FREE_VARS".split()
-)
-"""Instructions of a finaliser that does nothing."""
 
 OF_CLASSES_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType)
 """What the finalisers of files and generators are."""
@@ -38,9 +33,7 @@ def refuse_finaliser(cls: type) -> None:
 
 
 def _does_something(finaliser: Any) -> bool:
-    if not isinstance(finaliser, types.FunctionType):
-        return True
-    return any([i.opname not in WITHOUT_EFFECTS for i in dis.get_instructions(finaliser.__code__)])
+    return not isinstance(finaliser, types.FunctionType) or not does_nothing(finaliser.__code__)
 
 
 def refuse_callback(fn: Any, args: Sequence[Any]) -> None:

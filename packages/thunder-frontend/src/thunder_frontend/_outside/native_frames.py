@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import contextvars
 import decimal
-import dis
-import functools
 import gc
 import sys
 import types
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -35,78 +32,16 @@ from thunder_frontend._outside.queries import (
 from thunder_guards.journal import MISSING, contents_of
 from thunder_guards.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, is_value, items_of, pairs_of
 from thunder_guards.sources import held
+from thunder_interpreter import CodeNames, names_of
 
 if TYPE_CHECKING:
     from thunder_frontend._outside.world import World
 
 HOW_FAR = 5
 """How many steps a function is looked for from what C code was given."""
-ADDED_TO = frozenset("append extend insert pop remove clear sort reverse update setdefault popitem add discard".split())
 FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 MANY = (None,) * 9
 """Arguments of a function that may get any."""
-LOOKING = frozenset({"getattr", "hasattr", "vars", "setattr"})
-"""Builtins that take names of attributes as strings."""
-
-
-@dataclass(frozen=True)
-class Names:
-    """What the code of a function names.
-
-    Args:
-        globals: that it reads.
-        attributes: that it reads.
-        written_globals: that it sets or deletes.
-        written_attributes, written_variables: likewise; of the variables, those that functions share.
-        changes_containers: whether it may change a container.
-    """
-
-    globals: frozenset[str] = frozenset()
-    attributes: frozenset[str] = frozenset()
-    written_globals: frozenset[str] = frozenset()
-    written_attributes: frozenset[str] = frozenset()
-    written_variables: frozenset[str] = frozenset()
-    changes_containers: bool = False
-
-    @property
-    def writes(self) -> bool:
-        """Whether the code may write anything."""
-        written = self.written_globals | self.written_attributes | self.written_variables
-        return bool(written) or self.changes_containers
-
-
-@functools.lru_cache(maxsize=1024)
-def names_of(code: types.CodeType) -> Names:
-    """Return what code names, that of the functions within it included."""
-    found: dict[str, set[str]] = {kind: set() for kind in KINDS.values()}
-    stores = False
-    for inner in _codes(code):
-        for instruction in dis.get_instructions(inner):
-            kind = KINDS.get(instruction.opname)
-            if kind is not None:
-                found[kind].add(instruction.argval)
-            stores |= instruction.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
-        if LOOKING & found["globals"]:
-            found["attributes"] |= {c for c in inner.co_consts if isinstance(c, str)}
-    named = {kind: frozenset(names) for kind, names in found.items()}
-    return Names(**named, changes_containers=stores or bool(ADDED_TO & found["attributes"]))
-
-
-KINDS = {
-    **dict.fromkeys(("LOAD_GLOBAL", "LOAD_NAME"), "globals"),
-    **dict.fromkeys(("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"), "attributes"),
-    **dict.fromkeys(("STORE_GLOBAL", "DELETE_GLOBAL"), "written_globals"),
-    **dict.fromkeys(("STORE_ATTR", "DELETE_ATTR"), "written_attributes"),
-    **dict.fromkeys(("STORE_DEREF", "DELETE_DEREF"), "written_variables"),
-}
-"""Which names instructions give, by field of :class:`Names`."""
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
 
 
 class NativeFrames:
@@ -166,12 +101,12 @@ class NativeFrames:
         Returns:
             names of those whose answer is another one each time.
         """
-        names = Names(attributes=attributes)
+        names = CodeNames(attributes=attributes)
         of_c = [fn for fn in callables if type(fn) is types.BuiltinFunctionType]
         varying = [name for fn in of_c for name in self.calls(fn, names)]
         return varying + self._follow([*given, *callables], names)
 
-    def calls(self, fn: Any, names: Names) -> list[str]:
+    def calls(self, fn: Any, names: CodeNames) -> list[str]:
         """Take in what code in C answers such a function, about to be called with arguments that are not known.
 
         Args:
@@ -224,7 +159,7 @@ class NativeFrames:
             self._functions[code] = found
         return found
 
-    def _closure(self, function: types.FunctionType, names: Names) -> Iterator[Any]:
+    def _closure(self, function: types.FunctionType, names: CodeNames) -> Iterator[Any]:
         world = self._world
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             contents = contents_of(cell)
@@ -234,7 +169,7 @@ class NativeFrames:
                 yield contents
                 world.functions.cell(function, name, contents)
 
-    def _follow(self, reached: list[Any], names: Names) -> list[str]:
+    def _follow(self, reached: list[Any], names: CodeNames) -> list[str]:
         """Take in the attributes of those names, of what the function gets at, and of what these are."""
         seen: dict[int, Any] = {}
         varying = []
@@ -258,7 +193,7 @@ class NativeFrames:
                 varying.append(value.__name__)
         return varying
 
-    def _within(self, container: Any, names: Names) -> list[Any]:
+    def _within(self, container: Any, names: CodeNames) -> list[Any]:
         if container is sys.modules:  # each import changes it, and hardly ever what a function looks up there
             return []
         if self._world.source_of(container) is not None:
@@ -267,7 +202,7 @@ class NativeFrames:
                 self._world.journal.expect("container", container, None, None)
         return [v for _, v in pairs_of(container)] if isinstance(container, DICTS) else items_of(container)
 
-    def _attributes(self, value: Any, names: Names) -> Iterator[Any]:
+    def _attributes(self, value: Any, names: CodeNames) -> Iterator[Any]:
         world = self._world
         for name in names.attributes:
             found = _found(value, name)

@@ -16,14 +16,13 @@ from thunder_frontend._lookasides.native_code import is_of_no_concern
 from thunder_frontend._lookasides.open_numbers import compare_with_zero, fixed, identical
 from thunder_frontend._outside.builtin_reads import found_in_dict
 from thunder_frontend._outside.class_reads import type_of
-from thunder_frontend._outside.native_frames import names_of
 from thunder_frontend._outside.opaque_calls import OpaqueCalls, makes_class
 from thunder_frontend._outside.queries import hashable
 from thunder_frontend._outside.world import World
 from thunder_guards import IdentityGuard
 from thunder_guards.journal import MISSING, contents_of, is_slot
 from thunder_guards.kinds import DICTS, LISTS, NOTHING_INSIDE, held_by_class, is_container, item_of
-from thunder_interpreter import Callbacks
+from thunder_interpreter import Callbacks, names_of
 from thunder_ir import (
     DeviceError,
     DimensionError,
