@@ -45,9 +45,12 @@ def direct(traced: TracedFunction, run: Callable[..., Any]) -> Callable[..., Any
     flat = traced.out_spec.type is tuple and all([c.is_leaf() for c in traced.out_spec.children()])
     if not plain or not flat or traced.writes:
         return None
+    arguments = traced.in_spec.children()[0].children()
+    if not all([a.is_leaf() for a in arguments]):
+        return None
     places = [i.argument for i in traced.inputs]
     held = [i.tensor for i in traced.inputs]
-    if places == list(range(len(traced.in_spec.children()[0].children()))):
+    if places == list(range(len(arguments))):
         return run
 
     def called(*args: Any) -> Any:

@@ -13,7 +13,9 @@ from thunder_fx.aten import known_call
 from thunder_fx.errors import FXError, NodeError
 from thunder_fx.graphs import described, location_of, plain
 from thunder_fx.sizes import Examples
-from thunder_ir import Builder, Location, Names, Proxy, Trace, flat_proxies, recording
+from thunder_fx.subgraphs import SUBGRAPHS
+from thunder_fx.whole import whole
+from thunder_ir import Builder, Location, Names, Proxy, Trace, current_builder, flat_proxies, recording
 from thunder_torch import call, torch_language
 
 
@@ -52,7 +54,6 @@ def from_fx(graph_module: GraphModule, example_inputs: Sequence[Any] | None = No
     inputs = [examples.take(node.name, value) for node, value in zip(placeholders, values, strict=True)]
     builder = Builder(names, torch_language)
     recorder = Recorder(graph_module)
-    builder.locate = recorder.location
     with recording(builder):
         output = recorder.run(*inputs)
     proxies = tuple([i for i in inputs if isinstance(i, Proxy)])
@@ -89,6 +90,15 @@ class Recorder(Interpreter):
         super().__init__(module, garbage_collect_values=False)
         self.node: Node | None = None
 
+    def run(self, *args: Any, **options: Any) -> Any:
+        """Record the graph; its calls are from the lines that its nodes are from."""
+        builder = current_builder()
+        before, builder.locate = builder.locate, self.location
+        try:
+            return super().run(*args, **options)
+        finally:
+            builder.locate = before
+
     def location(self) -> Location | None:
         """Return the user's line that the present node is from."""
         return location_of(self.node) if self.node is not None else None
@@ -107,7 +117,7 @@ class Recorder(Interpreter):
         """Record the call of an operation or a function."""
         args, kwargs = plain(args), plain(kwargs)
         if isinstance(target, HigherOrderOperator):
-            raise NodeError(f"{described(self.node)} is a higher-order operator that traces do not know", self.node)
+            return self._higher_order(target, args, kwargs)
         if not _holds_proxies(args, kwargs) and not isinstance(target, OpOverload):
             return self._without_proxies(target, args, kwargs)
         if isinstance(target, OpOverload):
@@ -116,6 +126,17 @@ class Recorder(Interpreter):
         if getattr(target, "__module__", "") in ("_operator", "math", "builtins"):
             return target(*args, **kwargs)
         return call(target, args, kwargs)
+
+    def _higher_order(self, target: HigherOrderOperator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record what an operator does that stands for its graph, and others as whole operations."""
+        made = whole(target, args, kwargs)
+        if made is not None:
+            function, values = made
+            return call(function, tuple(values), {})
+        rule = SUBGRAPHS.get(target)
+        if rule is None:
+            raise NodeError(f"{described(self.node)} is a higher-order operator that traces do not know", self.node)
+        return rule(lambda module: Recorder(module).run, *args, **kwargs)
 
     def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the call of a method of tensors."""

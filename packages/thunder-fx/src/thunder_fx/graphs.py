@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Interpreter, Node
+from torch.overrides import handle_torch_function, has_torch_function
 
 from thunder_fx.aten import known_call
 from thunder_fx.errors import NodeError
 from thunder_fx.subgraphs import SUBGRAPHS
+from thunder_fx.whole import whole
 from thunder_ir import Location, ThunderError, find_builder
 
 _FRAME = re.compile(r'File "(?P<filename>[^"\n]*)", line (?P<line>\d+)(?:, in (?P<function>[^\n]*))?')
@@ -74,13 +77,19 @@ class Runner(Interpreter):
             if known is not None:
                 target, args, kwargs = known
         elif isinstance(target, HigherOrderOperator):
-            rule = SUBGRAPHS.get(target)
-            if rule is None:
-                raise NodeError(
-                    f"{described(self.node)} is a higher-order operator that programs do not know", self.node
-                )
-            return rule(lambda module: Runner(module).run, *args, **kwargs)
+            return self._higher_order(target, args, kwargs)
         return target(*args, **kwargs)
+
+    def _higher_order(self, target: HigherOrderOperator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        rule = SUBGRAPHS.get(target)
+        if rule is not None:
+            return rule(lambda module: Runner(module).run, *args, **kwargs)
+        made = whole(target, args, kwargs)
+        if made is None:
+            raise NodeError(f"{described(self.node)} is a higher-order operator that programs do not know", self.node)
+        call, values = made
+        tensors = [v for v in values if isinstance(v, torch.Tensor)]
+        return handle_torch_function(call, tensors, *values) if has_torch_function(tensors) else call(*values)
 
     def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a method."""

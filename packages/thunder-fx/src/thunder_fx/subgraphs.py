@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -57,6 +57,34 @@ def _with_autocast(
 ) -> Any:
     with torch.autocast(device, dtype, enabled, cache_enabled):
         return running(graph)(*args)
+
+
+@SUBGRAPHS.define("autograd_function_apply")
+def _apply(
+    running: Running,
+    forward: Any,
+    backward: Any,
+    *args: Any,
+    non_differentiable_idx: Sequence[int] = (),
+    dirty_idx: Sequence[int] = (),
+    **options: Any,
+) -> Any:
+    """The graphs of a custom function are its forward and its backward."""
+
+    class Applied(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *given: Any) -> Any:
+            outputs, ctx.saved = running(forward)(*given)
+            results = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+            ctx.mark_non_differentiable(*[results[i] for i in non_differentiable_idx])
+            ctx.mark_dirty(*[results[i] for i in dirty_idx])
+            return tuple(outputs) if isinstance(outputs, list) else outputs
+
+        @staticmethod
+        def backward(ctx: Any, *cotangents: Any) -> Any:
+            return running(backward)(*cotangents, *ctx.saved)
+
+    return Applied.apply(*args)  # type: ignore[no-untyped-call]
 
 
 __all__ = ["SUBGRAPHS"]
