@@ -138,3 +138,16 @@ def test_an_operator_needs_either_like_or_meta(mine, options):
 def test_an_implementation_needs_an_operator_or_a_transform(mine):
     with pytest.raises(ValueError, match="executor mine needs op= or execution_transform= to run prims.mul"):
         mine.register_implementation(prims.mul)
+
+
+def test_a_finishing_pass_sees_calls_in_order_and_values_freed(mine):
+    seen = []
+
+    def look(trace):
+        seen.append([b.symbol.name for b in trace.bound_symbols])
+        return trace
+
+    mine.finishing.append(look)
+    trace = trace_of(lambda x: prims.mul(prims.mul(x, x), x), Tensor((3,), "float64"))
+    to_callable(trace, [mine, numpy_executor])
+    assert seen == [["multiply", "multiply", "del"]]

@@ -18,7 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Executor:
     """Someone who runs operations. See :class:`OperatorExecutor` and :class:`FusionExecutor`.
 
-    ``passes`` are its own improvements of programs, made after all calls are claimed.
+    ``passes`` are its own improvements of programs, made after all calls are claimed; ``finishing`` are those made when
+    calls are in their final order and values freed.
 
     Args:
         name: under which it is asked for.
@@ -58,6 +59,7 @@ class Executor:
         self._operators: dict[Hashable, Symbol] = {}
         self.opmap: dict[str, Symbol] = {}
         self.passes: list[Callable[[Trace], Trace]] = []
+        self.finishing: list[Callable[[Trace], Trace]] = []
         self.replacements: dict[Callable[..., Any], Symbol] = {}
 
     def missing(self) -> str | None:

@@ -36,22 +36,22 @@ def execution_traces(trace: Trace, executors: Sequence[Executor | str] | None = 
     stages.append(common_subexpressions(stages[-1]))
     stages.append(claim(stages[-1], chosen))
     stages.append(dead_code_elimination(stages[-1]))
-    stages += _improved(stages[-1], chosen)
+    stages += _improved(stages[-1], [p for e in chosen for p in e.passes])
     if any([bound.tags and _is_marked(bound, chosen) for bound in stages[-1].bound_symbols]):
         stages.append(fuse(stages[-1], chosen))
     stages.append(order_for_memory(stages[-1]))
     stages.append(free_after_last_use(stages[-1]))
+    stages += _improved(stages[-1], [p for e in chosen for p in e.finishing])
     return stages
 
 
-def _improved(trace: Trace, executors: Sequence[Executor]) -> list[Trace]:
+def _improved(trace: Trace, passes: Sequence[Callable[[Trace], Trace]]) -> list[Trace]:
     """Return the program after each pass of an executor's own that changed it."""
     made = [trace]
-    for executor in executors:
-        for improve in executor.passes:
-            improved = improve(made[-1])
-            if improved.bound_symbols != made[-1].bound_symbols:
-                made.append(improved)
+    for improve in passes:
+        improved = improve(made[-1])
+        if improved.bound_symbols != made[-1].bound_symbols:
+            made.append(improved)
     return made[1:]
 
 
