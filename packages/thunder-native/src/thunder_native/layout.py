@@ -1,0 +1,68 @@
+"""Where PyTorch and Python keep what native code reads of a tensor, as tensors at hand show."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+
+OBJECT_WORDS = 8
+"""How many words of a Python object that holds a tensor are looked at."""
+
+TENSOR_WORDS = 32
+"""How many words of PyTorch's tensor are looked at."""
+
+_WORD = ctypes.sizeof(ctypes.c_uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Offsets in bytes, and the dispatch keys of tensors that are nothing but memory of the CPU.
+
+    Args:
+        tensor: of the pointer to PyTorch's tensor in Python's object.
+        keys: of the dispatch keys in PyTorch's tensor.
+        plain: these keys.
+    """
+
+    tensor: int
+    keys: int
+    plain: int
+
+
+def _words(address: int, count: int) -> list[int]:
+    return list((ctypes.c_uint64 * count).from_address(address))
+
+
+def _keys(tensor: torch.Tensor) -> int:
+    found: int = torch._C._dispatch_keys(tensor).raw_repr()
+    return found
+
+
+def _offset(addresses: list[int], values: list[int], count: int) -> int | None:
+    """Return at which offset each address has its value; ``None`` if that is at none, or at several."""
+    read = [_words(address, count) for address in addresses]
+    found = [i for i in range(count) if [words[i] for words in read] == values]
+    return found[0] * _WORD if len(found) == 1 else None
+
+
+@cache
+def layout() -> Layout | str:
+    """Return the layout in this process, or why it cannot be told."""
+    plain = torch.zeros(3)
+    tensors = [
+        plain, torch.nn.Parameter(torch.ones(2, 2)), torch._neg_view(torch.ones(2)), torch.empty(2, device="meta"),
+        torch.ones(2, dtype=torch.complex64).conj(), torch.ones(4)[1:],
+    ]  # fmt: skip
+    objects = [id(t) for t in tensors]
+    if [words[1] for words in [_words(o, 2) for o in objects]] != [id(type(t)) for t in tensors]:
+        return "this Python keeps an object's class at another place"
+    tensor = _offset(objects, [t._cdata for t in tensors], OBJECT_WORDS)
+    if tensor is None:
+        return "this PyTorch keeps its tensor at an unknown place of Python's object"
+    keys = _offset([t._cdata for t in tensors], [_keys(t) for t in tensors], TENSOR_WORDS)
+    if keys is None:
+        return "this PyTorch keeps the dispatch keys of a tensor at an unknown place"
+    return Layout(tensor, keys, _keys(plain))

@@ -1,0 +1,631 @@
+"""The native code, as LLVM's text: one loop over a program's table of steps, and what steps are made of.
+
+A step is the address of a function and that of its words (``i64``). The function gets the program's slots, each a
+handle of a tensor or null, and the words; it returns 0, or another number where PyTorch reported an error.
+"""
+
+STACK = 32
+"""Most arguments and results of one call by PyTorch's dispatcher."""
+
+IMPORTS = (
+    "aoti_torch_new_tensor_handle", "aoti_torch_delete_tensor_object", "aoti_torch_empty_strided",
+    "aoti_torch__reinterpret_tensor", "aoti_torch_get_sizes", "aoti_torch_get_strides", "aoti_torch_get_dim",
+    "aoti_torch_get_storage_offset", "aoti_torch_cpu_addmm_out", "aoti_torch_cpu_mm_out", "aoti_torch_cpu_cat",
+    "torch_call_dispatcher", "torch_new_stable_ivalue", "torch_new_list_reserve_size", "torch_list_push_back",
+    "torch_list_get_item", "torch_delete_list", "torch_new_string_handle",
+)  # fmt: skip
+"""What is called of PyTorch's C interface, besides the functions that tables name."""
+
+PYTHON = (
+    "PyCapsule_GetPointer", "PyCapsule_New", "PyList_New", "PyList_SetItem", "PyEval_SaveThread",
+    "PyEval_RestoreThread", "PyLong_FromLong",
+)  # fmt: skip
+"""What is called of Python's stable C interface."""
+
+EXPORTS = (
+    "enter", "release", "constant", "binary", "binary_alpha", "scalar", "scalar_alpha", "linear", "product",
+    "transposed", "joined", "dispatched",
+)  # fmt: skip
+"""The functions of the module: the entry, and the kinds of steps."""
+
+DECLARATIONS = """
+declare i32 @aoti_torch_new_tensor_handle(ptr, ptr)
+declare i32 @aoti_torch_delete_tensor_object(ptr)
+declare i32 @aoti_torch_empty_strided(i64, ptr, ptr, i32, i32, i32, ptr)
+declare i32 @aoti_torch__reinterpret_tensor(ptr, i64, ptr, ptr, i64, ptr)
+declare i32 @aoti_torch_get_sizes(ptr, ptr)
+declare i32 @aoti_torch_get_strides(ptr, ptr)
+declare i32 @aoti_torch_get_dim(ptr, ptr)
+declare i32 @aoti_torch_get_storage_offset(ptr, ptr)
+declare i32 @aoti_torch_cpu_addmm_out(ptr, ptr, ptr, ptr, double, double)
+declare i32 @aoti_torch_cpu_mm_out(ptr, ptr, ptr)
+declare i32 @aoti_torch_cpu_cat(ptr, i64, i64, ptr)
+declare i32 @torch_call_dispatcher(ptr, ptr, ptr, i64)
+declare i32 @torch_new_stable_ivalue(ptr)
+declare i32 @torch_new_list_reserve_size(i64, ptr)
+declare i32 @torch_list_push_back(ptr, i64)
+declare i32 @torch_list_get_item(ptr, i64, ptr)
+declare i32 @torch_delete_list(ptr)
+declare i32 @torch_new_string_handle(ptr, i64, ptr)
+declare ptr @PyCapsule_GetPointer(ptr, ptr)
+declare ptr @PyCapsule_New(ptr, ptr, ptr)
+declare ptr @PyList_New(i64)
+declare i32 @PyList_SetItem(ptr, i64, ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyLong_FromLong(i64)
+
+define internal i64 @word(ptr %words, i64 %index) alwaysinline {
+  %at = getelementptr i64, ptr %words, i64 %index
+  %value = load i64, ptr %at
+  ret i64 %value
+}
+
+define internal ptr @slot(ptr %slots, ptr %words, i64 %index) alwaysinline {
+  %number = call i64 @word(ptr %words, i64 %index)
+  %at = getelementptr ptr, ptr %slots, i64 %number
+  ret ptr %at
+}
+
+define internal ptr @handle(ptr %slots, ptr %words, i64 %index) alwaysinline {
+  %at = call ptr @slot(ptr %slots, ptr %words, i64 %index)
+  %value = load ptr, ptr %at
+  ret ptr %value
+}
+
+define internal ptr @function(ptr %words) alwaysinline {
+  %address = call i64 @word(ptr %words, i64 0)
+  %found = inttoptr i64 %address to ptr
+  ret ptr %found
+}
+
+define internal double @number(ptr %words, i64 %index) alwaysinline {
+  %bits = call i64 @word(ptr %words, i64 %index)
+  %value = bitcast i64 %bits to double
+  ret double %value
+}
+"""
+
+ENTRY = """
+; What Python calls, by METH_FASTCALL: a list of capsules that own the outputs, or an integer that says why it did not
+; run: -1 where an input is none that the program is for, else the step that failed. Words of the program: inputs,
+; slots, steps, address of the steps, outputs, address of the outputs' slots, classes of tensors (2), offset of the
+; dispatch keys, the keys allowed (2), offset of the tensor in Python's object.
+define ptr @enter(ptr %self, ptr %args, i64 %given) {
+start:
+  %program = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
+  %inputs = call i64 @word(ptr %program, i64 0)
+  %count = call i64 @word(ptr %program, i64 1)
+  %steps = call i64 @word(ptr %program, i64 2)
+  %code_at = call i64 @word(ptr %program, i64 3)
+  %code = inttoptr i64 %code_at to ptr
+  %slots = alloca ptr, i64 %count
+  %bytes = mul i64 %count, 8
+  call void @llvm.memset.p0.i64(ptr %slots, i8 0, i64 %bytes, i1 false)
+  %first = call i64 @word(ptr %program, i64 6)
+  %second = call i64 @word(ptr %program, i64 7)
+  %key_offset = call i64 @word(ptr %program, i64 8)
+  %key_one = call i64 @word(ptr %program, i64 9)
+  %key_two = call i64 @word(ptr %program, i64 10)
+  %offset = call i64 @word(ptr %program, i64 11)
+  %fits = icmp eq i64 %given, %inputs
+  br i1 %fits, label %take, label %refuse
+
+take:
+  %i = phi i64 [ 0, %start ], [ %i_next, %taken ]
+  %more = icmp ult i64 %i, %inputs
+  br i1 %more, label %look, label %run
+
+look:
+  %object_at = getelementptr ptr, ptr %args, i64 %i
+  %object = load ptr, ptr %object_at
+  %class_at = getelementptr i8, ptr %object, i64 8
+  %class = load i64, ptr %class_at
+  %is_first = icmp eq i64 %class, %first
+  %is_second = icmp eq i64 %class, %second
+  %is_tensor = or i1 %is_first, %is_second
+  br i1 %is_tensor, label %keyed, label %refuse
+
+keyed:
+  %borrowed = getelementptr i8, ptr %object, i64 %offset
+  %tensor = load ptr, ptr %borrowed
+  %keys_at = getelementptr i8, ptr %tensor, i64 %key_offset
+  %keys = load i64, ptr %keys_at
+  %is_one = icmp eq i64 %keys, %key_one
+  %is_two = icmp eq i64 %keys, %key_two
+  %plain = or i1 %is_one, %is_two
+  br i1 %plain, label %own, label %refuse
+
+own:
+  %into = getelementptr ptr, ptr %slots, i64 %i
+  %own_error = call i32 @aoti_torch_new_tensor_handle(ptr %borrowed, ptr %into)
+  %owned = icmp eq i32 %own_error, 0
+  br i1 %owned, label %taken, label %refuse
+
+taken:
+  %i_next = add i64 %i, 1
+  br label %take
+
+refuse:
+  call void @clear(ptr %slots, i64 %count)
+  %refusal = call ptr @PyLong_FromLong(i64 -1)
+  ret ptr %refusal
+
+run:
+  %thread = call ptr @PyEval_SaveThread()
+  br label %step
+
+step:
+  %n = phi i64 [ 0, %run ], [ %n_next, %stepped ]
+  %going = icmp ult i64 %n, %steps
+  br i1 %going, label %do, label %done
+
+do:
+  %pair = mul i64 %n, 2
+  %pair_next = add i64 %pair, 1
+  %function_address = call i64 @word(ptr %code, i64 %pair)
+  %words_address = call i64 @word(ptr %code, i64 %pair_next)
+  %function = inttoptr i64 %function_address to ptr
+  %words = inttoptr i64 %words_address to ptr
+  %error = call i32 %function(ptr %slots, ptr %words)
+  %worked = icmp eq i32 %error, 0
+  br i1 %worked, label %stepped, label %failed
+
+stepped:
+  %n_next = add i64 %n, 1
+  br label %step
+
+failed:
+  call void @clear(ptr %slots, i64 %count)
+  call void @PyEval_RestoreThread(ptr %thread)
+  %failure = call ptr @PyLong_FromLong(i64 %n)
+  ret ptr %failure
+
+done:
+  call void @PyEval_RestoreThread(ptr %thread)
+  %outputs = call i64 @word(ptr %program, i64 4)
+  %list = call ptr @PyList_New(i64 %outputs)
+  %no_list = icmp eq ptr %list, null
+  br i1 %no_list, label %finish, label %give
+
+give:
+  %o = phi i64 [ 0, %done ], [ %o_next, %given_one ]
+  %giving = icmp ult i64 %o, %outputs
+  br i1 %giving, label %wrap, label %finish
+
+wrap:
+  %outputs_address = call i64 @word(ptr %program, i64 5)
+  %outputs_at = inttoptr i64 %outputs_address to ptr
+  %result = call ptr @handle(ptr %slots, ptr %outputs_at, i64 %o)
+  %capsule = call ptr @PyCapsule_New(ptr %result, ptr null, ptr null)
+  %no_capsule = icmp eq ptr %capsule, null
+  br i1 %no_capsule, label %finish, label %given_one
+
+given_one:
+  %result_at = call ptr @slot(ptr %slots, ptr %outputs_at, i64 %o)
+  store ptr null, ptr %result_at
+  %set = call i32 @PyList_SetItem(ptr %list, i64 %o, ptr %capsule)
+  %o_next = add i64 %o, 1
+  br label %give
+
+finish:
+  %answer = phi ptr [ null, %done ], [ %list, %give ], [ null, %wrap ]
+  call void @clear(ptr %slots, i64 %count)
+  ret ptr %answer
+}
+
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+define internal void @drop(ptr %at) {
+  %value = load ptr, ptr %at
+  %empty = icmp eq ptr %value, null
+  br i1 %empty, label %end, label %full
+full:
+  %error = call i32 @aoti_torch_delete_tensor_object(ptr %value)
+  store ptr null, ptr %at
+  br label %end
+end:
+  ret void
+}
+
+define internal void @clear(ptr %slots, i64 %count) {
+start:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %start ], [ %next, %body ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %body, label %end
+body:
+  %at = getelementptr ptr, ptr %slots, i64 %i
+  call void @drop(ptr %at)
+  %next = add i64 %i, 1
+  br label %loop
+end:
+  ret void
+}
+"""
+
+STEPS = """
+; how many, slots: forget tensors
+define i32 @release(ptr %slots, ptr %words) {
+start:
+  %count = call i64 @word(ptr %words, i64 0)
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %start ], [ %next, %body ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %body, label %end
+body:
+  %next = add i64 %i, 1
+  %at = call ptr @slot(ptr %slots, ptr %words, i64 %next)
+  call void @drop(ptr %at)
+  br label %loop
+end:
+  ret i32 0
+}
+
+; address of a tensor, to: a handle of a tensor that the program holds
+define i32 @constant(ptr %slots, ptr %words) {
+  %from = call ptr @function(ptr %words)
+  %to = call ptr @slot(ptr %slots, ptr %words, i64 1)
+  %error = call i32 @aoti_torch_new_tensor_handle(ptr %from, ptr %to)
+  ret i32 %error
+}
+
+; function, a, b, out
+define i32 @binary(ptr %slots, ptr %words) {
+  %function = call ptr @function(ptr %words)
+  %a = call ptr @handle(ptr %slots, ptr %words, i64 1)
+  %b = call ptr @handle(ptr %slots, ptr %words, i64 2)
+  %out = call ptr @slot(ptr %slots, ptr %words, i64 3)
+  %error = call i32 %function(ptr %a, ptr %b, ptr %out)
+  ret i32 %error
+}
+
+; function, a, b, out, alpha
+define i32 @binary_alpha(ptr %slots, ptr %words) {
+  %function = call ptr @function(ptr %words)
+  %a = call ptr @handle(ptr %slots, ptr %words, i64 1)
+  %b = call ptr @handle(ptr %slots, ptr %words, i64 2)
+  %out = call ptr @slot(ptr %slots, ptr %words, i64 3)
+  %alpha = call double @number(ptr %words, i64 4)
+  %error = call i32 %function(ptr %a, ptr %b, double %alpha, ptr %out)
+  ret i32 %error
+}
+
+; function, a, out, number
+define i32 @scalar(ptr %slots, ptr %words) {
+  %function = call ptr @function(ptr %words)
+  %a = call ptr @handle(ptr %slots, ptr %words, i64 1)
+  %out = call ptr @slot(ptr %slots, ptr %words, i64 2)
+  %value = call double @number(ptr %words, i64 3)
+  %error = call i32 %function(ptr %a, double %value, ptr %out)
+  ret i32 %error
+}
+
+; function, a, out, number, alpha
+define i32 @scalar_alpha(ptr %slots, ptr %words) {
+  %function = call ptr @function(ptr %words)
+  %a = call ptr @handle(ptr %slots, ptr %words, i64 1)
+  %out = call ptr @slot(ptr %slots, ptr %words, i64 2)
+  %value = call double @number(ptr %words, i64 3)
+  %alpha = call double @number(ptr %words, i64 4)
+  %error = call i32 %function(ptr %a, double %value, double %alpha, ptr %out)
+  ret i32 %error
+}
+
+; a matrix with its dimensions exchanged, in its own memory
+define internal i32 @exchange(ptr %matrix, ptr %out) {
+  %shape_at = alloca ptr
+  %strides_at = alloca ptr
+  %start_at = alloca i64
+  %new_shape = alloca i64, i64 2
+  %new_strides = alloca i64, i64 2
+  %e1 = call i32 @aoti_torch_get_sizes(ptr %matrix, ptr %shape_at)
+  %e2 = call i32 @aoti_torch_get_strides(ptr %matrix, ptr %strides_at)
+  %e3 = call i32 @aoti_torch_get_storage_offset(ptr %matrix, ptr %start_at)
+  %e12 = or i32 %e1, %e2
+  %e123 = or i32 %e12, %e3
+  %ok = icmp eq i32 %e123, 0
+  br i1 %ok, label %go, label %fail
+go:
+  %shape = load ptr, ptr %shape_at
+  %strides = load ptr, ptr %strides_at
+  %start = load i64, ptr %start_at
+  %rows = call i64 @word(ptr %shape, i64 0)
+  %columns = call i64 @word(ptr %shape, i64 1)
+  %row_stride = call i64 @word(ptr %strides, i64 0)
+  %column_stride = call i64 @word(ptr %strides, i64 1)
+  %shape_1 = getelementptr i64, ptr %new_shape, i64 1
+  %strides_1 = getelementptr i64, ptr %new_strides, i64 1
+  store i64 %columns, ptr %new_shape
+  store i64 %rows, ptr %shape_1
+  store i64 %column_stride, ptr %new_strides
+  store i64 %row_stride, ptr %strides_1
+  %error = call i32 @aoti_torch__reinterpret_tensor(ptr %matrix, i64 2, ptr %new_shape, ptr %new_strides, i64 %start,
+                                                    ptr %out)
+  ret i32 %error
+fail:
+  ret i32 1
+}
+
+; matrix, out
+define i32 @transposed(ptr %slots, ptr %words) {
+  %a = call ptr @handle(ptr %slots, ptr %words, i64 0)
+  %out = call ptr @slot(ptr %slots, ptr %words, i64 1)
+  %error = call i32 @exchange(ptr %a, ptr %out)
+  ret i32 %error
+}
+
+; memory for the product of two matrices, the second one given with its dimensions exchanged if %exchanged
+define internal i32 @room(ptr %a, ptr %b, i64 %exchanged, i64 %dtype, ptr %out) {
+  %dim_a = alloca i64
+  %dim_b = alloca i64
+  %a_at = alloca ptr
+  %b_at = alloca ptr
+  %shape = alloca i64, i64 2
+  %strides = alloca i64, i64 2
+  %e1 = call i32 @aoti_torch_get_dim(ptr %a, ptr %dim_a)
+  %e2 = call i32 @aoti_torch_get_dim(ptr %b, ptr %dim_b)
+  %e3 = call i32 @aoti_torch_get_sizes(ptr %a, ptr %a_at)
+  %e4 = call i32 @aoti_torch_get_sizes(ptr %b, ptr %b_at)
+  %na = load i64, ptr %dim_a
+  %nb = load i64, ptr %dim_b
+  %a_flat = icmp eq i64 %na, 2
+  %b_flat = icmp eq i64 %nb, 2
+  %flat = and i1 %a_flat, %b_flat
+  br i1 %flat, label %go, label %fail
+go:
+  %sizes_a = load ptr, ptr %a_at
+  %sizes_b = load ptr, ptr %b_at
+  %rows = call i64 @word(ptr %sizes_a, i64 0)
+  %last = sub i64 1, %exchanged
+  %columns = call i64 @word(ptr %sizes_b, i64 %last)
+  %small = icmp slt i64 %columns, 1
+  %row_stride = select i1 %small, i64 1, i64 %columns
+  %shape_1 = getelementptr i64, ptr %shape, i64 1
+  %strides_1 = getelementptr i64, ptr %strides, i64 1
+  store i64 %rows, ptr %shape
+  store i64 %columns, ptr %shape_1
+  store i64 %row_stride, ptr %strides
+  store i64 1, ptr %strides_1
+  %dtype_code = trunc i64 %dtype to i32
+  %error = call i32 @aoti_torch_empty_strided(i64 2, ptr %shape, ptr %strides, i32 %dtype_code, i32 0, i32 0, ptr %out)
+  ret i32 %error
+fail:
+  ret i32 1
+}
+
+; input, weight, bias, out, dtype: of matrices
+define i32 @linear(ptr %slots, ptr %words) {
+  %weight = alloca ptr
+  %made = alloca ptr
+  store ptr null, ptr %weight
+  store ptr null, ptr %made
+  %a = call ptr @handle(ptr %slots, ptr %words, i64 0)
+  %w = call ptr @handle(ptr %slots, ptr %words, i64 1)
+  %bias = call ptr @handle(ptr %slots, ptr %words, i64 2)
+  %out = call ptr @slot(ptr %slots, ptr %words, i64 3)
+  %dtype = call i64 @word(ptr %words, i64 4)
+  %e1 = call i32 @room(ptr %a, ptr %w, i64 1, i64 %dtype, ptr %made)
+  %ok1 = icmp eq i32 %e1, 0
+  br i1 %ok1, label %turn, label %fail
+turn:
+  %e2 = call i32 @exchange(ptr %w, ptr %weight)
+  %ok2 = icmp eq i32 %e2, 0
+  br i1 %ok2, label %compute, label %fail
+compute:
+  %room = load ptr, ptr %made
+  %turned = load ptr, ptr %weight
+  %e3 = call i32 @aoti_torch_cpu_addmm_out(ptr %room, ptr %bias, ptr %a, ptr %turned, double 1.0, double 1.0)
+  %ok3 = icmp eq i32 %e3, 0
+  br i1 %ok3, label %done, label %fail
+done:
+  call void @drop(ptr %weight)
+  store ptr %room, ptr %out
+  ret i32 0
+fail:
+  call void @drop(ptr %weight)
+  call void @drop(ptr %made)
+  ret i32 1
+}
+
+; a, b, out, dtype: the product of matrices
+define i32 @product(ptr %slots, ptr %words) {
+  %made = alloca ptr
+  store ptr null, ptr %made
+  %a = call ptr @handle(ptr %slots, ptr %words, i64 0)
+  %b = call ptr @handle(ptr %slots, ptr %words, i64 1)
+  %out = call ptr @slot(ptr %slots, ptr %words, i64 2)
+  %dtype = call i64 @word(ptr %words, i64 3)
+  %e1 = call i32 @room(ptr %a, ptr %b, i64 0, i64 %dtype, ptr %made)
+  %ok1 = icmp eq i32 %e1, 0
+  br i1 %ok1, label %compute, label %fail
+compute:
+  %room = load ptr, ptr %made
+  %e2 = call i32 @aoti_torch_cpu_mm_out(ptr %room, ptr %a, ptr %b)
+  %ok2 = icmp eq i32 %e2, 0
+  br i1 %ok2, label %done, label %fail
+done:
+  store ptr %room, ptr %out
+  ret i32 0
+fail:
+  call void @drop(ptr %made)
+  ret i32 1
+}
+
+; out, dimension, how many, slots
+define i32 @joined(ptr %slots, ptr %words) {
+start:
+  %out = call ptr @slot(ptr %slots, ptr %words, i64 0)
+  %dimension = call i64 @word(ptr %words, i64 1)
+  %count = call i64 @word(ptr %words, i64 2)
+  %handles = alloca ptr, i64 %count
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %start ], [ %next, %body ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %body, label %end
+body:
+  %from = add i64 %i, 3
+  %next = add i64 %i, 1
+  %one = call ptr @handle(ptr %slots, ptr %words, i64 %from)
+  %to = getelementptr ptr, ptr %handles, i64 %i
+  store ptr %one, ptr %to
+  br label %loop
+end:
+  %error = call i32 @aoti_torch_cpu_cat(ptr %handles, i64 %count, i64 %dimension, ptr %out)
+  ret i32 %error
+}
+"""
+
+DISPATCHED = """
+; name, overload, version, arguments, results, whether the one result is a list, then two words for each argument
+; (kind, value), then the results' slots. Kinds: 0 the word itself, 1 a tensor, 2 an optional tensor, 3 an optional
+; word, 4 a list of words (address of their number and them), 5 an optional one, 6 a list of tensors (the same),
+; 7 a text (address of 2, its length, its address).
+define i32 @dispatched(ptr %slots, ptr %words) {
+start:
+  %stack = alloca i64, i64 32
+  %handle_at = alloca ptr
+  %list_at = alloca ptr
+  %box_at = alloca ptr
+  %name_word = call i64 @word(ptr %words, i64 0)
+  %overload_word = call i64 @word(ptr %words, i64 1)
+  %version = call i64 @word(ptr %words, i64 2)
+  %arguments = call i64 @word(ptr %words, i64 3)
+  %results = call i64 @word(ptr %words, i64 4)
+  %listed = call i64 @word(ptr %words, i64 5)
+  %name = inttoptr i64 %name_word to ptr
+  %overload = inttoptr i64 %overload_word to ptr
+  br label %argument
+
+argument:
+  %i = phi i64 [ 0, %start ], [ %i_next, %store ]
+  %twice = mul i64 %i, 2
+  %kind_index = add i64 %twice, 6
+  %more = icmp ult i64 %i, %arguments
+  br i1 %more, label %encode, label %call
+
+encode:
+  %value_index = add i64 %kind_index, 1
+  %kind = call i64 @word(ptr %words, i64 %kind_index)
+  %value = call i64 @word(ptr %words, i64 %value_index)
+  switch i64 %kind, label %store_word [ i64 1, label %tensor
+                                        i64 2, label %tensor
+                                        i64 3, label %box
+                                        i64 4, label %listing
+                                        i64 5, label %listing
+                                        i64 6, label %listing
+                                        i64 7, label %text ]
+store_word:
+  br label %store
+
+tensor:
+  %from_at = getelementptr ptr, ptr %slots, i64 %value
+  %from = load ptr, ptr %from_at
+  %e_handle = call i32 @aoti_torch_new_tensor_handle(ptr %from, ptr %handle_at)
+  %handle_word = load i64, ptr %handle_at
+  %is_optional = icmp eq i64 %kind, 2
+  br i1 %is_optional, label %box, label %store
+
+text:
+  %text_words = inttoptr i64 %value to ptr
+  %length = call i64 @word(ptr %text_words, i64 1)
+  %letters_word = call i64 @word(ptr %text_words, i64 2)
+  %letters = inttoptr i64 %letters_word to ptr
+  %e_text = call i32 @torch_new_string_handle(ptr %letters, i64 %length, ptr %handle_at)
+  %text_word = load i64, ptr %handle_at
+  br label %store
+
+listing:
+  %numbers = inttoptr i64 %value to ptr
+  %count = call i64 @word(ptr %numbers, i64 0)
+  %e_list = call i32 @torch_new_list_reserve_size(i64 %count, ptr %list_at)
+  %list = load ptr, ptr %list_at
+  br label %item
+item:
+  %k = phi i64 [ 0, %listing ], [ %k_next, %push ]
+  %k_next = add i64 %k, 1
+  %items = icmp ult i64 %k, %count
+  br i1 %items, label %item_word, label %item_end
+item_word:
+  %one = call i64 @word(ptr %numbers, i64 %k_next)
+  %of_tensors = icmp eq i64 %kind, 6
+  br i1 %of_tensors, label %item_tensor, label %push
+item_tensor:
+  %item_at = getelementptr ptr, ptr %slots, i64 %one
+  %item_from = load ptr, ptr %item_at
+  %e_item = call i32 @aoti_torch_new_tensor_handle(ptr %item_from, ptr %handle_at)
+  %item_handle = load i64, ptr %handle_at
+  br label %push
+push:
+  %item_value = phi i64 [ %one, %item_word ], [ %item_handle, %item_tensor ]
+  %e_push = call i32 @torch_list_push_back(ptr %list, i64 %item_value)
+  br label %item
+item_end:
+  %list_word = ptrtoint ptr %list to i64
+  %is_optional_list = icmp eq i64 %kind, 5
+  br i1 %is_optional_list, label %box, label %store
+
+box:
+  %boxed = phi i64 [ %value, %encode ], [ %handle_word, %tensor ], [ %list_word, %item_end ]
+  %e_box = call i32 @torch_new_stable_ivalue(ptr %box_at)
+  %the_box = load ptr, ptr %box_at
+  store i64 %boxed, ptr %the_box
+  %box_word = ptrtoint ptr %the_box to i64
+  br label %store
+
+store:
+  %encoded = phi i64 [ %value, %store_word ], [ %handle_word, %tensor ], [ %list_word, %item_end ], [ %box_word, %box ],
+                     [ %text_word, %text ]
+  %to = getelementptr i64, ptr %stack, i64 %i
+  store i64 %encoded, ptr %to
+  %i_next = add i64 %i, 1
+  br label %argument
+
+call:
+  %error = call i32 @torch_call_dispatcher(ptr %name, ptr %overload, ptr %stack, i64 %version)
+  %worked = icmp eq i32 %error, 0
+  br i1 %worked, label %unpack, label %failed
+failed:
+  ret i32 1
+
+unpack:
+  %is_list = icmp ne i64 %listed, 0
+  %first_word = load i64, ptr %stack
+  %first = inttoptr i64 %first_word to ptr
+  br label %result
+result:
+  %r = phi i64 [ 0, %unpack ], [ %r_next, %put ]
+  %r_more = icmp ult i64 %r, %results
+  br i1 %r_more, label %get, label %free
+get:
+  %slot_index = add i64 %kind_index, %r
+  %into = call ptr @slot(ptr %slots, ptr %words, i64 %slot_index)
+  br i1 %is_list, label %get_item, label %get_result
+get_item:
+  %e_get = call i32 @torch_list_get_item(ptr %first, i64 %r, ptr %into)
+  br label %put
+get_result:
+  %result_at = getelementptr i64, ptr %stack, i64 %r
+  %result_word = load i64, ptr %result_at
+  store i64 %result_word, ptr %into
+  br label %put
+put:
+  %r_next = add i64 %r, 1
+  br label %result
+free:
+  br i1 %is_list, label %free_list, label %end
+free_list:
+  %e_free = call i32 @torch_delete_list(ptr %first)
+  br label %end
+end:
+  ret i32 0
+}
+"""
+
+
+def module() -> str:
+    """Return the text of the module."""
+    return DECLARATIONS + ENTRY + STEPS + DISPATCHED

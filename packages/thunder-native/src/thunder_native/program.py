@@ -1,0 +1,79 @@
+"""A region as a program in native code: its table, and the function that runs it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from thunder_executors import Region
+from thunder_ir import TensorProxy
+from thunder_native.rows import NEW, ROWS
+from thunder_native.runtime import Runtime
+from thunder_native.table import CannotExpress, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A region in native code.
+
+    Args:
+        enter: takes the inputs; returns capsules that own the outputs, or an integer if it did not run: -1 if an input
+            is no plain tensor of the CPU, else the step that failed. It holds nothing afterwards, either way.
+        steps: how many steps there are.
+    """
+
+    enter: Callable[..., Any]
+    steps: int
+
+
+def program_of(region: Region, runtime: Runtime) -> Program:
+    """Return a region in native code.
+
+    Raises:
+        CannotExpress: a call, an input or an output is none that it can deal with.
+    """
+    for proxy in (*region.inputs, *region.outputs):
+        if not isinstance(proxy, TensorProxy):
+            raise CannotExpress(f"{proxy.name} is no tensor")
+    table = Table(runtime, inner_values(region))
+    for proxy in region.inputs:
+        table.make(proxy)
+    dead = _dead_after(region)
+    for bound, names in zip(region.bound_symbols, dead, strict=True):
+        ROWS[bound.symbol.path](table, bound)
+        if names:
+            table.step("release", len(names), *[table.slots[n] for n in names])
+    layout = runtime.layout
+    code = array("q", [word for function, words in table.steps for word in (function, words.buffer_info()[0])])
+    outputs = array("q", [table.read(p) for p in region.outputs])
+    head = array("q", [
+        len(region.inputs), table.count, len(table.steps), code.buffer_info()[0],
+        len(outputs), outputs.buffer_info()[0], id(torch.Tensor), id(torch.nn.Parameter),
+        layout.keys, layout.plain, layout.plain, layout.tensor,
+    ])  # fmt: skip
+    memory = (head, code, outputs, tuple(table.steps), tuple(table.memory))
+    return Program(runtime.callable_of(head.buffer_info()[0], memory), len(table.steps))
+
+
+def inner_values(region: Region) -> frozenset[str]:
+    """Return the values that leave no trace: read within the region alone, by calls that make new memory."""
+    inner = {p.name for bound in region.bound_symbols for p in bound.outputs} - {p.name for p in region.outputs}
+    for bound in region.bound_symbols:
+        if bound.symbol.path not in NEW:
+            inner -= {p.name for p in bound.inputs}
+    return frozenset(inner)
+
+
+def _dead_after(region: Region) -> list[list[str]]:
+    """For each call, which of the region's own values nobody reads after it."""
+    live = {p.name for p in (*region.outputs, *region.inputs)}
+    backwards = []
+    for bound in reversed(region.bound_symbols):
+        names = list(dict.fromkeys([p.name for p in (*bound.inputs, *bound.outputs) if p.name not in live]))
+        live.update(names)
+        backwards.append(names)
+    return backwards[::-1]

@@ -1,0 +1,51 @@
+"""Running a region: in native code where that is the same as its Python text, else by that text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from thunder_executors import Region, free_after_last_use
+from thunder_native.program import Program
+
+
+class Runner:
+    """Runs a region.
+
+    Python runs it where PyTorch's dispatcher would do more than to call kernels, for tensors that are more than memory
+    of the CPU, and once more where a call failed, for the exception and the user's line: no call of a region writes to
+    what it reads, so that changes nothing.
+
+    Args:
+        region: its calls.
+        name: of the region.
+        program: the same in native code.
+    """
+
+    def __init__(self, region: Region, name: str, program: Program) -> None:
+        self.region = region
+        self.program = program
+        self.enter = program.enter
+        self.__name__ = name
+
+    @cached_property
+    def python(self) -> Callable[..., Any]:
+        """The region's Python text, compiled when it is first wanted."""
+        made: Callable[..., Any] = free_after_last_use(self.region.trace(self.__name__)).python_callable()
+        return made
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """Return the outputs."""
+        if (
+            torch._C._len_torch_dispatch_stack()
+            or torch.is_autocast_enabled("cpu")
+            or (torch.is_grad_enabled() and any([t.requires_grad for t in inputs]))
+        ):
+            return tuple(self.python(*inputs))
+        made = self.enter(*inputs)
+        if made.__class__ is int:
+            return tuple(self.python(*inputs))
+        return tuple(torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs(made))

@@ -1,0 +1,114 @@
+"""The native code in memory: compiled once per process, when a program first wants it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+
+from thunder_executors_llvm import binding, library
+from thunder_native import machine_code
+from thunder_native.layout import Layout, layout
+
+_FASTCALL = 0x0080
+"""``METH_FASTCALL`` of Python's C interface."""
+
+
+class _Method(ctypes.Structure):
+    """``PyMethodDef`` of Python's C interface."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The functions in memory.
+
+    Args:
+        addresses: of the exports of :mod:`thunder_native.machine_code`.
+        layout: of tensors in this process.
+        version: of PyTorch, as its dispatcher wants to be told.
+    """
+
+    addresses: dict[str, int]
+    layout: Layout
+    version: int
+    _method: _Method = field(repr=False)
+    _loaded: binding.Loaded = field(repr=False)
+
+    def callable_of(self, head: int, memory: tuple[object, ...]) -> Callable[..., Any]:
+        """Return the function of Python that runs a program.
+
+        Args:
+            head: address of the words that :data:`thunder_native.machine_code.ENTRY` reads.
+            memory: whose memory these and what they point to are in; the function keeps it.
+        """
+        capsule = _CAPSULE_NEW(head, None, None)
+        made: Callable[..., Any] = _FUNCTION_NEW(ctypes.byref(self._method), capsule, (self, memory))
+        return made
+
+
+_CAPSULE_NEW = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_FUNCTION_NEW = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Method), ctypes.py_object, ctypes.py_object)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+
+
+def python_address(name: str) -> int:
+    """Return where a function of Python's C interface is in memory."""
+    address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def torch_address(name: str) -> int | None:
+    """Return where a function of PyTorch's C interface is in memory, or ``None``."""
+    return library.address_of(name)
+
+
+@cache
+def missing() -> str | None:
+    """Why native code cannot run here, or ``None``."""
+    if binding.IMPORT_ERROR:
+        return str(binding.IMPORT_ERROR)
+    absent = [name for name in machine_code.IMPORTS if torch_address(name) is None]
+    if absent:
+        return f"PyTorch {torch.__version__} does not export {', '.join(absent)}"
+    if not hasattr(torch._C, "_aoti"):
+        return f"PyTorch {torch.__version__} hands over no tensors"
+    found = layout()
+    return found if isinstance(found, str) else None
+
+
+@cache
+def runtime() -> Runtime:
+    """Return the native code, compiled if this is the first time.
+
+    Raises:
+        RuntimeError: it cannot run here; the message says why.
+    """
+    reason = missing()
+    found = layout()
+    if reason is not None or isinstance(found, str):
+        raise RuntimeError(f"native code cannot run here: {reason}")
+    image = binding.compile_object(machine_code.module(), binding.host())
+    imports = {name: address for name in machine_code.IMPORTS if (address := torch_address(name)) is not None}
+    imports |= {name: python_address(name) for name in machine_code.PYTHON}
+    loaded = binding.load_object(image, machine_code.EXPORTS, imports)
+    addresses = dict(loaded.addresses)
+    method = _Method(b"native", addresses["enter"], _FASTCALL, None)
+    return Runtime(addresses, found, _version(), method, loaded)
+
+
+def _version() -> int:
+    """PyTorch's version in its own encoding: a byte each for major, minor and patch, from the highest down."""
+    major, minor, *_ = torch.__version__.split(".")
+    return (int(major) << 56) | (int(minor) << 48)

@@ -1,0 +1,113 @@
+"""Calls by PyTorch's dispatcher: arguments as an operator's schema names them, encoded as words."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+
+from thunder_executors_llvm.library import torch_library
+from thunder_ir import BoundSymbol, TensorProxy
+from thunder_native.machine_code import STACK
+from thunder_native.table import CannotExpress, Table, bits
+
+WORD, TENSOR, OPTIONAL_TENSOR, OPTIONAL_WORD, LIST, OPTIONAL_LIST, TENSORS, TEXT = range(8)
+
+
+@cache
+def schema_of(name: str, overload: str) -> Any:
+    """Return the schema of an operator."""
+    return torch._C._get_schema(name, overload)
+
+
+@cache
+def dtype_word(dtype: torch.dtype) -> int:
+    """Return the number of a dtype in PyTorch's C interface."""
+    function = getattr(torch_library(), f"aoti_torch_dtype_{str(dtype).removeprefix('torch.')}", None)
+    if function is None:
+        raise CannotExpress(f"{dtype} has no number")
+    return int(function())
+
+
+def dispatch(table: Table, bound: BoundSymbol, name: str, overload: str) -> None:
+    """Append the step that makes a call.
+
+    Args:
+        table: what is appended to.
+        bound: the call; its arguments are those of the schema, by position or name.
+        name, overload: of the operator.
+
+    Raises:
+        CannotExpress: an argument is of a kind that has no encoding.
+    """
+    schema = schema_of(name, overload)
+    given = _given(bound, schema)
+    pairs: list[int] = []
+    for argument, value in zip(schema.arguments, given, strict=True):
+        pairs += _encode(table, str(argument.real_type), value, argument.name)
+    outputs = bound.output if isinstance(bound.output, (tuple, list)) else (bound.output,)
+    listed = [str(r.real_type) for r in schema.returns] == ["List[Tensor]"]
+    if not all([isinstance(o, TensorProxy) for o in outputs]) or not (listed or len(outputs) == len(schema.returns)):
+        raise CannotExpress(f"{name} returns what is no tensor")
+    if max(len(given), len(outputs)) > STACK:
+        raise CannotExpress(f"{name} takes or returns more than {STACK} values")
+    made = [table.make(o) for o in outputs]
+    table.step(
+        "dispatched", table.text(name), table.text(overload), table.runtime.version, len(given), len(outputs),
+        int(listed), *pairs, *made,
+    )  # fmt: skip
+
+
+def _given(bound: BoundSymbol, schema: Any) -> list[Any]:
+    arguments = schema.arguments
+    if len(bound.args) > len(arguments):
+        raise CannotExpress(f"{schema.name} takes fewer arguments")
+    rest = dict(bound.kwargs)
+    values = list(bound.args)
+    for argument in arguments[len(values) :]:
+        if argument.name in rest:
+            values.append(rest.pop(argument.name))
+        elif argument.has_default_value():
+            values.append(argument.default_value)
+        else:
+            raise CannotExpress(f"{schema.name} wants {argument.name}")
+    if rest:
+        raise CannotExpress(f"{schema.name} takes no {', '.join(rest)}")
+    return values
+
+
+def _encode(table: Table, kind: str, value: Any, name: str) -> tuple[int, int]:
+    """Return the two words of one argument."""
+    optional = kind.startswith("Optional[")
+    inner = kind[len("Optional[") : -1] if optional else kind
+    if value is None and optional:
+        return WORD, 0
+    if inner == "Tensor" and isinstance(value, TensorProxy):
+        return (OPTIONAL_TENSOR if optional else TENSOR), table.read(value)
+    if inner == "List[Tensor]" and isinstance(value, (tuple, list)):
+        if all([isinstance(v, TensorProxy) for v in value]):
+            return TENSORS, table.words([table.read(v) for v in value])
+    if inner in ("List[int]", "List[bool]"):
+        wanted = int if inner == "List[int]" else bool
+        items = [value] if value.__class__ is int else value
+        if isinstance(items, (tuple, list)) and all([v.__class__ is wanted for v in items]):
+            return (OPTIONAL_LIST if optional else LIST), table.words([int(v) for v in items])
+    if kind == "str" and isinstance(value, str):
+        return TEXT, table.words([len(value.encode()), table.text(value)])
+    word = _word(inner, value)
+    if word is None:
+        raise CannotExpress(f"{name}={value!r} is no {kind} that has an encoding")
+    return (OPTIONAL_WORD if optional else WORD), word
+
+
+def _word(kind: str, value: Any) -> int | None:
+    if kind in ("int", "SymInt") and value.__class__ is int:
+        return int(value)
+    if kind == "bool" and value.__class__ is bool:
+        return int(value)
+    if kind == "float" and value.__class__ in (int, float):
+        return bits(float(value))
+    if kind == "ScalarType" and isinstance(value, torch.dtype):
+        return dtype_word(value)
+    return None

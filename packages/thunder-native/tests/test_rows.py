@@ -1,0 +1,81 @@
+"""Every row computes what the function of PyTorch does, to the bit."""
+
+import pytest
+import torch
+from regions import Recorder, same
+
+from thunder_native.rows import ROWS, UNARY
+
+A = torch.randn(4, 6)
+B = torch.randn(4, 6)
+D = torch.randn(4, 6, dtype=torch.float64)
+V = torch.randn(6)
+I = torch.randint(-5, 5, (4, 6))  # noqa: E741
+Q = torch.randn(2, 3, 5, 8)
+EMPTY = torch.randn(0, 6)
+MASK = A > 0
+MEAN, RSTD = torch.native_layer_norm(A, (6,), V, V, 1e-5)[1:]
+
+CASES = [
+    ("torch.add", (A, B)), ("torch.add", (A, V)), ("torch.add", (A, 2)), ("torch.add", (D, 0.1)),
+    ("torch.add", (EMPTY, V)), ("torch.sub", (A, B)), ("torch.sub", (A, 0)), ("torch.sub", (-A * 0, 0)),
+    ("torch.sub", (A, 0.3)), ("torch.mul", (A, B)), ("torch.mul", (I, I)), ("torch.mul", (A, D)),
+    ("torch.mul", (A, 3)), ("torch.mul", (D, 0.1)), ("torch.mul", (MASK, A)), ("torch.pow", (A, 2)),
+    ("torch.pow", (A.abs(), 0.5)), ("torch.pow", (A, 3.0)), ("torch.div", (A, B)), ("torch.div", (A, 3)),
+    ("torch.div", (1, A)), ("torch.div", (I, I + 10)), ("torch.div", (A, 0.1)), ("torch.true_divide", (A, B)),
+    ("torch.nn.functional.linear", (A, torch.randn(5, 6), torch.randn(5))),
+    ("torch.nn.functional.linear", (A, torch.randn(5, 6))),
+    ("torch.nn.functional.linear", (A, torch.randn(6, 5).t(), torch.randn(10)[::2])),
+    ("torch.nn.functional.linear", (A.t().contiguous().t(), torch.randn(5, 6), torch.randn(5))),
+    ("torch.nn.functional.linear", (EMPTY, torch.randn(5, 6), torch.randn(5))),
+    ("torch.nn.functional.linear", (torch.randn(4, 0), torch.randn(5, 0), torch.randn(5))),
+    ("torch.nn.functional.linear", (A, torch.randn(0, 6), torch.randn(0))),
+    ("torch.nn.functional.linear", (Q, torch.randn(7, 8), torch.randn(7))),
+    ("torch.nn.functional.linear", (A.bfloat16(), torch.randn(5, 6).bfloat16(), torch.randn(5).bfloat16())),
+    ("torch.matmul", (A, B.t())), ("torch.matmul", (A.t(), B)), ("torch.matmul", (Q, Q.transpose(2, 3))),
+    ("torch.matmul", (A, V)), ("torch.matmul", (D, D.t())), ("torch.matmul", (EMPTY, B.t())),
+    ("torch.mm", (A, B.t())), ("torch.bmm", (Q[0], Q[1].transpose(1, 2))),
+    ("torch.permute", (A, (1, 0))), ("torch.permute", (Q, (0, 2, 1, 3))),
+    ("torch.cat", ((A, B),)), ("torch.cat", ([A, B], 1)), ("torch.cat", ((A, B, A), -1)),
+    ("torch.nn.functional.silu", (A,)), ("torch.nn.functional.gelu", (A,)),
+    ("torch.nn.functional.layer_norm", (A, (6,), V, V, 1e-5)), ("torch.nn.functional.layer_norm", (A, (6,))),
+    ("torch.native_layer_norm", (A, (6,), V, V, 1e-5)),
+    ("torch.ops.aten.native_layer_norm_backward.default", (B, A, (6,), MEAN, RSTD, V, V, (True, True, True))),
+    ("torch.nn.functional.scaled_dot_product_attention", (Q, Q, Q)),
+    ("torch.softmax", (A, 1)), ("torch.softmax", (A, -1)), ("torch.log_softmax", (A, 0)),
+    ("torch.sum", (A,)), ("torch.sum", (A, (0,))), ("torch.sum", (I, (1,))), ("torch.mean", (A,)),
+    ("torch.mean", (A, (0, 1))), ("torch.amax", (A, (1,))), ("torch.maximum", (A, B)), ("torch.minimum", (A, V)),
+    ("torch.where", (MASK, A, B)), ("torch.reshape", (A, (6, 4))), ("torch.reshape", (A.t(), (24,))),
+    ("torch.Tensor.view", (A, (2, 12))), ("torch.Tensor.expand", (V, (4, 6))), ("torch.transpose", (A, 0, 1)),
+    ("torch.unsqueeze", (A, 1)), ("torch.squeeze", (A[:1], 0)), ("torch.split", (A, 2)), ("torch.split", (A, (1, 3))),
+    ("torch.chunk", (A, 2, 1)), ("torch.select", (A, 0, 2)), ("torch.narrow", (A, 1, 2, 3)), ("torch.unbind", (A,)),
+    *[(f"torch.{name}", (A.abs(),)) for name in UNARY],
+]  # fmt: skip
+KEYWORDS = [
+    ("torch.sum", (A, (0,)), {"keepdim": True}), ("torch.sum", (I,), {"dtype": torch.float32}),
+    ("torch.mean", (A, (0,)), {"keepdim": True}), ("torch.softmax", (A, 1), {"dtype": torch.float64}),
+    ("torch.nn.functional.gelu", (A,), {"approximate": "tanh"}),
+    ("torch.nn.functional.scaled_dot_product_attention", (Q, Q, Q), {"is_causal": True, "scale": 0.5}),
+    ("torch.nn.functional.layer_norm", (A, (6,)), {"weight": V, "bias": V, "eps": 1e-3}),
+    ("torch.cat", ((A, B),), {"dim": 1}),
+]  # fmt: skip
+
+
+def test_every_row_has_a_case():
+    assert {path for path, *_ in CASES} == set(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("path", "args", "kwargs"), [(*c, {}) for c in CASES] + KEYWORDS, ids=lambda v: v if isinstance(v, str) else ""
+)
+def test_a_row_is_the_function_to_the_bit(path, args, kwargs):
+    tensors = {id(t): t for v in (*args, *kwargs.values()) for t in (v if isinstance(v, (tuple, list)) else (v,))}
+    inputs = [t for t in tensors.values() if isinstance(t, torch.Tensor)]
+    recorder = Recorder(*inputs)
+    made = recorder.call(path, *args, **kwargs)
+    expected = (made,) if isinstance(made, torch.Tensor) else tuple(made)
+    results = recorder.runner(*expected).enter(*inputs)
+    assert results.__class__ is list
+    results = torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs(results)
+    assert len(results) == len(expected)
+    assert all(same(a, b) for a, b in zip(results, expected, strict=True))

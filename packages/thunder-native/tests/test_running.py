@@ -1,0 +1,219 @@
+"""Programs in native code: errors, ownership, threads, and when Python runs instead."""
+
+import ctypes
+import gc
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+from regions import Recorder, same
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from thunder_executors import to_callable, transform_for_execution
+from thunder_ir import Tensor, trace_of
+from thunder_native import runtime
+from thunder_torch import symbol_of, torch_language
+
+add, mul, linear, tanh = (symbol_of(f) for f in (torch.add, torch.mul, torch.nn.functional.linear, torch.tanh))
+
+
+class Other(torch.Tensor):
+    pass
+
+
+def program(x, w, b):
+    y = linear(tanh(linear(x, w, b)), w, b)
+    return mul(add(y, x), 3), y
+
+
+def in_torch(x, w, b):
+    y = torch.nn.functional.linear(torch.tanh(torch.nn.functional.linear(x, w, b)), w, b)
+    return torch.mul(torch.add(y, x), 3), y
+
+
+def traced():
+    return trace_of(program, Tensor((4, 4)), Tensor((4, 4)), Tensor((4,)), language=torch_language)
+
+
+def runner_of(trace):
+    (bound,) = [b for b in trace.bound_symbols if b.symbol.module == "native"]
+    return bound.symbol.implementation
+
+
+@pytest.fixture
+def inputs():
+    return torch.randn(4, 4), torch.randn(4, 4), torch.randn(4)
+
+
+@pytest.fixture
+def runner():
+    return runner_of(transform_for_execution(traced(), ["native"]))
+
+
+def test_calls_in_a_row_become_one(inputs):
+    trace = transform_for_execution(traced(), ["native"])
+    assert [b.symbol.name for b in trace.bound_symbols] == ["native_0", "del"]
+    results = trace.python_callable()(*inputs)
+    assert all(same(a, b) for a, b in zip(results, in_torch(*inputs), strict=True))
+
+
+def test_it_takes_no_part_unasked():
+    assert not [b for b in transform_for_execution(traced()).bound_symbols if b.symbol.module == "native"]
+
+
+def test_few_calls_stay_in_python():
+    trace = trace_of(lambda x: tanh(tanh(x)), Tensor((4,)), language=torch_language)
+    assert "native" not in str(transform_for_execution(trace, ["native"]))
+
+
+def test_an_error_is_pytorchs_own(inputs, runner):
+    x, w, b = inputs
+    wrong = torch.randn(4, 5)
+    assert runner.enter(x, wrong, b) == 0
+    with pytest.raises(RuntimeError) as expected:
+        in_torch(x, wrong, b)
+    with pytest.raises(RuntimeError) as found:
+        runner(x, wrong, b)
+    assert str(found.value) == str(expected.value)
+
+
+def allocated():
+    """Return how many bytes the process holds of its heap."""
+    library = ctypes.CDLL(None)
+
+    class Info(ctypes.Structure):
+        _fields_ = tuple((f"field{i}", ctypes.c_size_t) for i in range(10))
+
+    library.mallinfo2.restype = Info
+    return library.mallinfo2().field7
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mallinfo2 is of glibc")
+@pytest.mark.parametrize("bad", [None, 0, 1, 2], ids=["works", "the input", "the weight", "the bias"])
+def test_nothing_is_left_over_when_a_step_fails(inputs, runner, bad):
+    wrong = list(inputs)
+    if bad is not None:
+        wrong[bad] = torch.randn(3, 3) if bad < 2 else torch.randn(7)
+
+    def calls(count):
+        for _ in range(count):
+            runner.enter(*wrong) if bad is not None else runner(*wrong)
+
+    calls(30)
+    gc.collect()
+    before = allocated()
+    calls(150)
+    gc.collect()
+    assert allocated() - before < 150 * 64  # what holds a tensor takes more than 64 bytes
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mallinfo2 is of glibc")
+def test_nothing_is_left_over_when_a_call_of_the_dispatcher_fails():
+    a, b, q = torch.randn(4, 4), torch.randn(4), torch.randn(1, 2, 3, 4)
+    recorder = Recorder(a, b, q)
+    parts = recorder.call("torch.split", a, (1, 3))
+    attention = recorder.call("torch.nn.functional.scaled_dot_product_attention", q, q, q, scale=0.5)
+    normal = recorder.call("torch.nn.functional.layer_norm", a, (4,), b, b)
+    runner = recorder.runner(*parts, attention, normal)
+    wrong = torch.randn(5)
+
+    def calls(count):
+        for _ in range(count):
+            assert runner.enter(a, wrong, q) == 2
+
+    calls(30)
+    before = allocated()
+    calls(150)
+    assert allocated() - before < 150 * 64
+
+
+def test_other_tensors_are_left_to_python(inputs, runner):
+    x, w, b = inputs
+    for other in (torch._neg_view(x), x.as_subclass(Other), x.to("meta")):
+        assert runner.enter(other, w, b) == -1
+    assert runner.enter(x, w) == -1
+    results = runner(torch._neg_view(x), w, b)
+    assert all(map(torch.equal, results, in_torch(-x, w, b)[::-1]))
+    x.requires_grad_()
+    found, expected = runner(x, w, b)[1], in_torch(x, w, b)[0]
+    assert torch.equal(*[torch.autograd.grad(result.sum(), x)[0] for result in (found, expected)])
+
+
+def test_modes_see_every_call(inputs, runner):
+    seen = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        runner(*inputs)
+    assert torch.ops.aten.tanh.default in seen
+    with torch.autocast("cpu"):
+        assert runner(*inputs)[0].dtype is in_torch(*inputs)[1].dtype
+
+
+def test_inference_mode_makes_inference_tensors(inputs, runner):
+    with torch.inference_mode():
+        results = runner(*inputs)
+    assert all(t.is_inference() for t in results)
+
+
+def test_an_input_that_is_returned_is_the_same_object():
+    a = torch.randn(3, 3)
+    recorder = Recorder(a)
+    made = recorder.call("torch.reshape", a, (3, 3))
+    (result,) = recorder.runner(made)(a)
+    assert (result is a) == (torch.reshape(a, (3, 3)) is a)
+
+
+def test_views_that_leave_share_versions_with_their_bases():
+    a = torch.randn(3, 4)
+    recorder = Recorder(a)
+    view = recorder.call("torch.permute", a, (1, 0))
+    again = recorder.call("torch.unsqueeze", view, 0)
+    results = recorder.runner(view, again)(a)
+    assert all(t._base is a for t in results)
+    a.add_(1)
+    assert results[0]._version == a._version == 1
+
+
+def test_threads_and_calls_within_calls_do_not_meet(runner):
+    failures = []
+
+    def serve(seed):
+        generator = torch.Generator().manual_seed(seed)
+        for _ in range(200):
+            x, w = (torch.randn(4, 4, generator=generator) for _ in range(2))
+            b = torch.randn(4, generator=generator)
+            if not all(map(torch.equal, runner(x, w, b), in_torch(x, w, b)[::-1])):
+                failures.append(seed)
+
+    threads = [threading.Thread(target=serve, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_python_runs_where_a_function_is_not_exported(monkeypatch):
+    monkeypatch.setattr(runtime, "torch_address", lambda name: None)
+    runtime.missing.cache_clear()
+    try:
+        assert "does not export aoti_torch_new_tensor_handle" in runtime.missing()
+    finally:
+        runtime.missing.cache_clear()
+
+
+def test_importing_compiles_nothing():
+    program = "import sys, thunder_native.runtime as r; sys.exit(r.runtime.cache_info().currsize)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_the_python_text_is_the_same(inputs):
+    for a, b in zip(to_callable(traced(), ["native"])(*inputs), to_callable(traced())(*inputs), strict=True):
+        assert same(a, b)
