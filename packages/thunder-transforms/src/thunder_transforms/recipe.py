@@ -92,6 +92,10 @@ class Recipe:
         made.add_plugins(plugins)
         return made
 
+    def setup_model(self, model: Any) -> Any:
+        """Return the model that is compiled."""
+        return model
+
     def setup_executors(self) -> Sequence[Executor | str] | None:
         """Return executors in order of priority; ``None`` for the defaults."""
         return None
@@ -112,6 +116,7 @@ class Recipe:
         """
         if not self.validate(model):
             raise ValueError(f"the recipe {type(self).__name__} is not meant for {type(model).__qualname__}")
+        model = self.setup_model(model)
         for plugin in self.plugins:
             model = plugin.setup_model(model)
         return jit(model, **self._options())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from thunder_transforms.generation import tell_what_grows
 from thunder_transforms.plugins import names_to_plugins
 from thunder_transforms.recipe import Plugin, Recipe, Registered
 
@@ -16,12 +17,20 @@ class BaseRecipe(Recipe):
 
 
 class HFTransformers(Recipe):
-    """Compile a model of Hugging Face transformers: sizes that a call shows to change are left open from then on."""
+    """Compile a model of Hugging Face transformers.
+
+    Sizes that a call shows to change are left open from then on. ``generate`` tells beforehand what of a cache grows: a
+    program for the prompt and one for all further tokens write any number of them.
+    """
 
     @classmethod
     def validate(cls, model: Any) -> bool:
         """Whether a model is one of transformers: told without importing that."""
         return any([base.__name__ == "PreTrainedModel" for base in type(model).__mro__])
+
+    def setup_model(self, model: Any) -> Any:
+        tell_what_grows(model)
+        return model
 
     def setup_config(self) -> Mapping[str, Any]:
         return {"cache": "auto"}
