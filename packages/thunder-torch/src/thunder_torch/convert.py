@@ -7,11 +7,12 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor
 
 from thunder_ir import Device, DType, DTypeError, TensorProxy, dtypes, value_of
 from thunder_ir import device as make_device
 from thunder_torch.errors import UnknownMetadataError
+from thunder_torch.fake_modes import QuickMode
 
 _TORCH_OF = {d: getattr(torch, d.name) for d in dtypes.STRONG if hasattr(torch, d.name)}
 _TORCH_OF[dtypes.bool8] = torch.bool
@@ -88,14 +89,13 @@ class _FakeModes(threading.local):
     """One fake-tensor mode per thread: tensors of different modes do not mix, and modes are not thread-safe."""
 
     def __init__(self) -> None:
-        self.mode = FakeTensorMode(allow_non_fake_inputs=True)
-        self.mode.cache_enabled = False  # whoever asks remembers the answers
+        self.mode = QuickMode()
 
 
 _MODES = _FakeModes()
 
 
-def fake_mode() -> FakeTensorMode:
+def fake_mode() -> QuickMode:
     """Return this thread's fake-tensor mode."""
     return _MODES.mode
 

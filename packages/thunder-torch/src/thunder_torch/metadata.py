@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -19,7 +21,6 @@ from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationErr
 from thunder_torch.memo import Memo, Renamed, arguments_key
 from thunder_torch.names import last_name, name_of, path_of
 from thunder_torch.only_views import fake_views, is_only_view
-from thunder_torch.open_sizes import OpenSizes
 from thunder_torch.places import as_from_the_first, at_first_place
 from thunder_torch.specs import (
     NUMBERS,
@@ -41,12 +42,18 @@ from thunder_torch.trials import (
     succeeds,
     tried,
 )
-from thunder_torch.unknown_sizes import STAND_INS, UNDECIDED, UnknownSizes, fresh_number, has_unknown_sizes
+from thunder_torch.unknown_sizes import STAND_INS, fresh_number, has_unknown_sizes
 
 _MEMO = Memo()
+Told = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
-def metadata_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def metadata_of(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    quickly: Told | None = None,
+) -> Any:
     """Return what ``function`` returns for these arguments, with a proxy for each tensor.
 
     An output that is one of the arguments comes back as that very proxy.
@@ -54,6 +61,7 @@ def metadata_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     Args:
         function: any callable that takes and returns PyTorch tensors.
         args, kwargs: with :class:`~thunder_ir.TensorProxy` for tensors.
+        quickly: returns the specification of a result more cheaply than PyTorch does, or ``None`` if it does not know.
 
     Raises:
         DataDependentShapeError: the shapes depend on values.
@@ -67,7 +75,7 @@ def metadata_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         >>> metadata_of(torch.sum, (Tensor((2, 3)),), {"dim": 1})
         <TensorProxy ?: float32[2]>
     """
-    spec, sizes = _told(function, args, kwargs)
+    spec, sizes = _told(function, args, kwargs, quickly)
     return _instantiate(spec, args, kwargs, sizes)
 
 
@@ -80,7 +88,7 @@ def spec_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def _told(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], quickly: Told | None = None
 ) -> tuple[Any, dict[int, IntegerProxy]]:
     """Return the specification of a result, and of which unknown sizes those of this call take the place."""
     args = as_from_the_first(function, at_first_place(function, args))
@@ -88,7 +96,7 @@ def _told(
     if key is not None:
         spec = _MEMO.get(key)
         if spec is None:
-            spec = _run(function, args, kwargs)
+            spec = _run(function, args, kwargs, quickly)
             _MEMO.keep(key, spec)
         return spec, {}
     renamed = Renamed(function, args, kwargs)
@@ -137,7 +145,8 @@ def _connected(
         return inputs[-1]
 
     with _without_autocast(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
-        for fakes in (_Known(), UnknownSizes(name_of(function)), UnknownSizes(name_of(function), 2)):
+        for kind in (_Known, _unknown_sizes, partial(_unknown_sizes, least=2)):
+            fakes = kind(name_of(function))
             try:
                 given, named = (with_numbers(fakes.number, v) for v in (args, kwargs))
                 given, named = (map_tensors(partial(fake, fakes), v) for v in (given, named))
@@ -194,7 +203,9 @@ def _fresh(sizes: tuple[Any, ...] | None, made: dict[int, Any]) -> Any:
 _FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
 
 
-def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], quickly: Told | None = None
+) -> Any:
     """Return the specification of the result, by running the call on fake tensors."""
     for value in (*args, *kwargs.values()):
         if value.__class__ is torch.dtype:
@@ -212,6 +223,9 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         return sizes_by_trial(
             function, args, kwargs, data_dependent(function, RuntimeError("no two trials agree")), known
         )
+    found = None if quickly is None else quickly(args, kwargs)
+    if found is not None:
+        return found
     try:
         return _faked(function, args, kwargs, known, _Known())
     except (DynamicOutputShapeException, DataDependentOutputException) as error:
@@ -234,7 +248,7 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     """
     if name_of(function) in MISTOLD or not _has_open_integers(args, kwargs):
         return None
-    fakes = OpenSizes()
+    fakes = importlib.import_module("thunder_torch.open_sizes").OpenSizes()  # here: loads PyTorch's compilers
     try:
         given, named = (with_numbers(fakes.number, v) for v in (args, kwargs))
         spec = _faked(function, given, named, _strides_known(args, kwargs), fakes)
@@ -254,7 +268,14 @@ def _strides_known(args: Any, kwargs: Any) -> bool:
 
 
 class _Known:
-    """Tensors without data whose sizes are all known."""
+    """Tensors without data whose sizes are all known.
+
+    Args:
+        operation: what is asked for.
+    """
+
+    def __init__(self, operation: str = "") -> None:
+        self.operation = operation
 
     number = staticmethod(value_of)
 
@@ -316,7 +337,7 @@ def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwarg
             if least and spec.__class__ in (tuple, list) and last_name(function) in SPLITTING:
                 raise data_dependent(function, RuntimeError("how many results there are depends on an unknown size"))
             return spec
-        except (DynamicOutputShapeException, DataDependentOutputException, *UNDECIDED) as error:
+        except _undecided() as error:
             problem = problem or error
         except (UnsupportedMutationError, DataDependentShapeError):
             raise
@@ -328,6 +349,20 @@ def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwarg
     raise data_dependent(function, problem) from None
 
 
+def _unknown_sizes(operation: str, least: int = 0) -> Any:
+    """Return what makes tensors without data some of whose sizes are not known."""
+    return _symbols().UnknownSizes(operation, least)
+
+
+def _undecided() -> tuple[type[Exception], ...]:
+    """Return what PyTorch raises where an operation has to know a value, or an unknown size."""
+    return DynamicOutputShapeException, DataDependentOutputException, *_symbols().UNDECIDED
+
+
+def _symbols() -> ModuleType:
+    return importlib.import_module("thunder_torch.unknown_symbols")  # here: loads PyTorch's compilers
+
+
 def _for_stand_ins(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], least: int) -> Any:
     """Return the specification of a result.
 
@@ -337,9 +372,9 @@ def _for_stand_ins(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     known = _strides_known(args, kwargs)
     told, refused = [], None
     for stand_ins in STAND_INS[: 2 if _is_estimated(args, kwargs) else 1]:
-        fakes = UnknownSizes(name_of(function), least)
+        fakes = _unknown_sizes(name_of(function), least)
 
-        def number(value: NumberProxy, fakes: UnknownSizes = fakes, stand_ins: Any = stand_ins) -> Any:
+        def number(value: NumberProxy, fakes: Any = fakes, stand_ins: Any = stand_ins) -> Any:
             if isinstance(value, IntegerProxy):
                 return fakes.size(value)
             return stand_ins[value.python_type] if is_unknown(value) else value.value

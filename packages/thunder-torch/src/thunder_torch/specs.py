@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
 from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
 from thunder_torch.convert import from_torch_device, from_torch_dtype, unheld_kind
 from thunder_torch.errors import UnknownMetadataError
-from thunder_torch.open_sizes import OpenSizes
-from thunder_torch.unknown_sizes import SYMBOLS, UnknownSizes
+from thunder_torch.unknown_sizes import SYMBOLS
 
 PLAIN = frozenset({str, bytes, type(None), type(...), torch.dtype, torch.device, torch.memory_format, torch.layout})
 NUMBERS = frozenset({int, float, bool, complex})
+
+
+class _Unknown(Protocol):
+    """What knows of sizes that are open or known only when the program runs."""
+
+    def dimension(self, size: Any, place: int) -> Any: ...
+
+    def strides(self, strides: Any) -> Any: ...
+
+    def result(self, value: Any) -> Any: ...
 
 
 class TensorSpec(NamedTuple):
@@ -87,9 +96,7 @@ def plain(number: NumberProxy) -> Any:
     return int(number) if isinstance(number, IntegerProxy) else number.value
 
 
-def spec_of_result(
-    output: Any, inputs: list[torch.Tensor], known: bool, unknown: UnknownSizes | OpenSizes | None = None
-) -> Any:
+def spec_of_result(output: Any, inputs: list[torch.Tensor], known: bool, unknown: _Unknown | None = None) -> Any:
     """Return ``output`` with specifications for its tensors.
 
     Args:

@@ -7,11 +7,11 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
 from thunder_torch.convert import contiguous_strides, to_torch_device, to_torch_dtype
+from thunder_torch.fake_modes import QuickMode
 
 
 class SizeEnv(ShapeEnv):
@@ -36,7 +36,7 @@ class StandIns:
 
     def __init__(self, env: SizeEnv) -> None:
         self.env = env
-        self.mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
+        self.mode = QuickMode(env)
 
     def size(self, number: Any) -> Any:
         """Return what stands for an integer: a symbol, an expression of symbols, or a plain integer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from thunder_ir import (
     current_builder,
 )
 from thunder_lang import clone, core, default_dtype
+from thunder_torch.by_decomposition import told_by
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.metadata import metadata_of
 from thunder_torch.names import LTORCH
@@ -84,7 +85,7 @@ def torchsymbol(
         symbol = TorchSymbol(
             name or body.__name__,
             LTORCH,
-            meta=_meta(origin, decomposition, meta, language),
+            meta=_meta(origin, decomposition, meta, language, tags),
             decomposition=decomposition,
             tags=tags,
             language=language,
@@ -200,11 +201,17 @@ def requires_gradient(*values: Any) -> bool:
 
 
 def _meta(
-    origin: Any, decomposition: Callable[..., Any], quick: Callable[..., Any] | None, language: Language
+    origin: Any,
+    decomposition: Callable[..., Any],
+    quick: Callable[..., Any] | None,
+    language: Language,
+    tags: frozenset[OpTags],
 ) -> Callable[..., Any] | None:
     """Return the meta function: the quick one if it knows, the decomposition for symbolic shapes, else PyTorch."""
     if origin is None or quick is BY_DECOMPOSITION:
         return None if quick is BY_DECOMPOSITION else quick
+
+    quickly = told_by(partial(_by_decomposition, decomposition, language), origin, tags)
 
     def meta(*args: Any, **kwargs: Any) -> Any:
         if quick is not None:
@@ -215,8 +222,8 @@ def _meta(
             if output is not NotImplemented:
                 return output
         if _has_symbols(args) or (kwargs and _has_symbols(tuple(kwargs.values()))):
-            return _by_decomposition(decomposition, language, args, kwargs)
-        return metadata_of(origin, args, kwargs)
+            return _by_decomposition(decomposition, language, *args, **kwargs)
+        return metadata_of(origin, args, kwargs, quickly)
 
     return meta
 
@@ -234,9 +241,7 @@ def _has_symbols(values: Any) -> bool:
     return False
 
 
-def _by_decomposition(
-    decomposition: Callable[..., Any], language: Language, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def _by_decomposition(decomposition: Callable[..., Any], language: Language, /, *args: Any, **kwargs: Any) -> Any:
     builder = current_builder()
     before = builder.recording, builder.language
     builder.recording, builder.language = False, language

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch._higher_order_ops.associative_scan import associative_scan_op, generic_associative_scan
 from torch._higher_order_ops.cond import cond_op
 from torch._higher_order_ops.flex_attention import flex_attention, math_attention
@@ -76,9 +75,21 @@ OPERATORS: dict[Any, Any] = {
     map_impl: Interpreted(map_slices),
     associative_scan_op: Interpreted(associative_scan),
     flex_attention: Interpreted(math_attention),
-    TransformGetItemToIndex: nullcontext,  # indexing by a tensor without dimensions needs no mode here
 }
 """What is run in place of which operators."""
+
+
+def without_index_mode(_acquisition: Any, function: Any) -> Any:
+    """Return what stands for the mode that indexes by tensors without dimensions, which a program needs no mode for.
+
+    The mode is known by its name: the module that defines it loads PyTorch's compilers.
+    """
+    if isinstance(function, type) and function.__module__ == _INDEX_MODE[0] and function.__name__ == _INDEX_MODE[1]:
+        return nullcontext
+    return None
+
+
+_INDEX_MODE = ("torch._dynamo._trace_wrapped_higher_order_op", "TransformGetItemToIndex")
 
 INTERPRETED_OPERATORS = tuple(
     [
@@ -88,4 +99,4 @@ INTERPRETED_OPERATORS = tuple(
 )
 """Modules of PyTorch that check the arguments of these operators, and say in Python what they do."""
 
-__all__ = ["INTERPRETED_OPERATORS", "OPERATORS"]
+__all__ = ["INTERPRETED_OPERATORS", "OPERATORS", "without_index_mode"]

@@ -18,7 +18,7 @@ from thunder_frontend._lookasides.beneath_torch import is_replaced
 from thunder_frontend._lookasides.branches import Branches
 from thunder_frontend._lookasides.cached_functions import with_cache
 from thunder_frontend._lookasides.checks import checks
-from thunder_frontend._lookasides.control_flow import OPERATORS, WHILE_LOOP, choose
+from thunder_frontend._lookasides.control_flow import OPERATORS, WHILE_LOOP, choose, without_index_mode
 from thunder_frontend._lookasides.distributed_calls import COLLECTIVES
 from thunder_frontend._lookasides.draws import Draws
 from thunder_frontend._lookasides.identities import identities
@@ -83,7 +83,15 @@ def lookasides(acquisition: Any) -> list[Any]:
         table,
         *[
             functools.partial(p, acquisition)
-            for p in (_cannot_be_held, own_operation, _compiled_before, with_cache, of_lists, _handed_on)
+            for p in (
+                _cannot_be_held,
+                own_operation,
+                _compiled_before,
+                with_cache,
+                of_lists,
+                _handed_on,
+                without_index_mode,
+            )
         ],
     ]
 

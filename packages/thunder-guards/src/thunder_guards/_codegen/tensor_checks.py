@@ -8,6 +8,7 @@ as long as the check alone. No sign of Python's tells of them, as ``torch.utils.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -21,9 +22,10 @@ from thunder_ir import Context
 
 try:
     from torch._C._dynamo.guards import RootGuardManager, install_no_tensor_aliasing_guard
-    from torch._dynamo.guards import GuardManagerType
 except ImportError:  # a PyTorch without it: all are checked in Python
     RootGuardManager = None  # type: ignore[assignment, misc]
+
+COMPILERS = "torch._dynamo.guards"
 
 FEW_TENSORS = 5
 """How many tensors are asked one by one whether they are nested."""
@@ -34,7 +36,8 @@ class ManyTensors:
     """Checks in one call that tensors are of the kinds that a program was compiled for.
 
     The manager of guards takes longer to be made than the tensors to be looked at, so that it is made when a program is
-    called for the second time.
+    called for the second time; and not before PyTorch's compilers are loaded, which it needs and which take a second to
+    import. PyTorch's optimizers load them, so that they are there where a model is trained.
 
     Args:
         examples: the tensors that the program is compiled for.
@@ -69,7 +72,7 @@ class ManyTensors:
     def _second(self, tensors: tuple[Any, ...]) -> bool:
         if not self._one_by_one(tensors):
             return False
-        if RootGuardManager is not None:
+        if RootGuardManager is not None and hasattr(sys.modules.get(COMPILERS), "GuardManagerType"):
             self.functions = torch._C._get_torch_function_state()  # type: ignore[attr-defined]
             self.check = _manager(tensors, self.metadata, self.distinct).check
         return True
@@ -84,11 +87,11 @@ def _all_plain(tensors: tuple[Any, ...]) -> bool:
 
 def _manager(tensors: Sequence[torch.Tensor], metadata: Sequence[TensorMetadata], distinct: bool) -> Any:
     """Return a manager of guards for a tuple of tensors of these kinds."""
-    root = RootGuardManager()
+    root, kind = RootGuardManager(), sys.modules[COMPILERS].GuardManagerType.GUARD_MANAGER
     place, told = "tensors", ["as compiled for"]
     managers = []
     for index, (tensor, m) in enumerate(zip(tensors, metadata, strict=True)):
-        manager: Any = root.tuple_getitem_manager(index, place, None, GuardManagerType.GUARD_MANAGER)
+        manager: Any = root.tuple_getitem_manager(index, place, None, kind)
         sizes, strides, keys = list(m.shape), list(m.strides), torch._C._dispatch_keys(tensor)
         manager.add_tensor_match_guard(tensor, sizes, strides, place, told, *_user_stack(), m.type, keys)
         managers.append(manager)

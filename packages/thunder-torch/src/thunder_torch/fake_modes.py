@@ -1,0 +1,92 @@
+"""PyTorch's mode for tensors without data, made without loading its compilers.
+
+A mode asks the settings of ``torch._dynamo`` for two things, and for these alone Python would import all of it.
+What the dispatcher knows without a kernel in Python (views, metadata) then never loads it. A kernel in Python does.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+ASKED_FOR = "torch._dynamo.config"
+
+
+class _Settings:
+    """The settings of ``torch._dynamo`` that a mode asks for; any other is looked up where it stands."""
+
+    fake_tensor_cache_enabled = False  # whoever asks remembers the answers
+    fake_tensor_cache_crosscheck_enabled = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch._dynamo.config, name)
+
+
+class _Compilers:
+    """Stands for ``torch._dynamo``."""
+
+    config = _Settings()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch._dynamo, name)
+
+
+class _Torch:
+    """PyTorch, with the settings above in place of those of its compilers."""
+
+    _dynamo = _Compilers()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+
+_TORCH = _Torch()
+
+
+def _imported(name: str, *args: Any) -> Any:
+    """Do what an ``import`` statement does, but for the settings of PyTorch's compilers where they are not loaded."""
+    if name != ASKED_FOR:
+        found = builtins.__import__(name, *args)
+        return _TORCH if found is torch else found
+    return _TORCH
+
+
+def _initialise() -> Any:
+    """Return how a mode is initialised, with imports as above."""
+    original: Any = FakeTensorMode.__init__
+    if not isinstance(original, FunctionType):
+        return original
+    around = {**original.__globals__, "__builtins__": {**vars(builtins), "__import__": _imported}}
+    made = FunctionType(original.__code__, around, original.__name__, original.__defaults__, original.__closure__)
+    made.__kwdefaults__ = original.__kwdefaults__
+    return made
+
+
+class QuickMode(FakeTensorMode):  # type: ignore[no-untyped-call]
+    """A mode for tensors without data that takes real ones among them, and remembers nothing.
+
+    Args:
+        shape_env: keeps the symbols of sizes, where there are any.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.fake_modes import QuickMode
+        >>> with QuickMode():
+        ...     (torch.ones(2, 3) @ torch.ones(3, 4)).shape
+        torch.Size([2, 4])
+    """
+
+    def __init__(self, shape_env: Any = None) -> None:
+        if ASKED_FOR in sys.modules:
+            super().__init__(shape_env=shape_env, allow_non_fake_inputs=True)
+            self.cache_enabled = False
+        else:
+            _initialise()(self, shape_env=shape_env, allow_non_fake_inputs=True)
+
+
+__all__ = ["QuickMode"]

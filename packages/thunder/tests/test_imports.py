@@ -1,0 +1,30 @@
+"""``import thunder`` and a first call load none of PyTorch's compilers, which take longer than all of Thunder."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "functorch.compile", "networkx", "pandas", "scipy", "sympy", "torch._dynamo", "torch._export",
+    "torch._functorch.aot_autograd", "torch._inductor", "torch.distributed.fsdp", "torch.distributed.tensor",
+    "torch.fx.experimental.symbolic_shapes", "torch.onnx._internal", "triton",
+)  # fmt: skip
+FIRST_CALL = """
+def program(x, w, b):
+    return torch.tanh(x @ w + b).sum()
+torch.manual_seed(0)
+x, w, b = torch.randn(3, 4), torch.randn(4, 5, requires_grad=True), torch.randn(5, requires_grad=True)
+compiled = thunder.jit(program)
+for _ in range(3):
+    compiled(x, w, b).backward()
+"""
+
+
+@pytest.mark.parametrize("then", ["", FIRST_CALL], ids=["import", "first call and backward"])
+def test_loads_none_of_pytorchs_compilers(then):
+    program = (
+        f"import sys, torch\nbefore = set(sys.modules)\nimport thunder\n{then}\nprint(*(set(sys.modules) - before))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert not set(HEAVY) & set(run.stdout.split())
