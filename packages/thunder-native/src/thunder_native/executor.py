@@ -10,7 +10,7 @@ from thunder_ir import BoundSymbol, Proxy, Trace
 from thunder_ir.passes import trace_pass
 from thunder_native._version import __version__
 from thunder_native.program import program_of
-from thunder_native.rows import ROWS, why_not
+from thunder_native.rows import why_not, write
 from thunder_native.runner import Runner
 from thunder_native.runtime import missing, runtime
 from thunder_native.table import CannotExpress, Table
@@ -46,7 +46,7 @@ class NativeExecutor(FusionExecutor):
         for proxy in bound.inputs:
             table.make(proxy)
         try:
-            ROWS[bound.symbol.path](table, bound)
+            write(table, bound)
         except CannotExpress as error:
             return Declined(str(error))
         return True

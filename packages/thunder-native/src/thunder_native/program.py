@@ -11,7 +11,7 @@ import torch
 
 from thunder_executors import Region
 from thunder_ir import TensorProxy
-from thunder_native.rows import NEW, ROWS
+from thunder_native.rows import makes_new, write
 from thunder_native.runtime import Runtime
 from thunder_native.table import CannotExpress, Table
 
@@ -44,7 +44,7 @@ def program_of(region: Region, runtime: Runtime) -> Program:
         table.make(proxy)
     dead = _dead_after(region)
     for bound, names in zip(region.bound_symbols, dead, strict=True):
-        ROWS[bound.symbol.path](table, bound)
+        write(table, bound)
         if names:
             table.step("release", len(names), *[table.slots[n] for n in names])
     layout = runtime.layout
@@ -63,7 +63,7 @@ def inner_values(region: Region) -> frozenset[str]:
     """Return the values that leave no trace: read within the region alone, by calls that make new memory."""
     inner = {p.name for bound in region.bound_symbols for p in bound.outputs} - {p.name for p in region.outputs}
     for bound in region.bound_symbols:
-        if bound.symbol.path not in NEW:
+        if not makes_new(bound):
             inner -= {p.name for p in bound.inputs}
     return frozenset(inner)
 

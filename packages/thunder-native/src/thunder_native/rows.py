@@ -6,8 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import torch
+from torch._ops import OpOverload
+
 from thunder_ir import BoundSymbol, TensorProxy, devices, dtypes
-from thunder_native.schema import dispatch, dtype_word
+from thunder_native.schema import TENSOR, WORD, dispatch, dtype_word
 from thunder_native.table import CannotExpress, Table, bits, imported
 from thunder_torch.convert import to_torch_dtype
 
@@ -66,9 +69,46 @@ def dispatched(name: str, *overloads: str) -> Lowering:
     return write
 
 
+def spread(name: str, overload: str = "") -> Lowering:
+    """Return the row of a function that takes sizes behind its tensors, as one argument or as several."""
+
+    def write(table: Table, bound: BoundSymbol) -> None:
+        tensors = [a for a in bound.args if isinstance(a, TensorProxy)]
+        rest = bound.args[len(tensors) :]
+        sizes = rest[0] if len(rest) == 1 and isinstance(rest[0], (tuple, list)) else rest
+        dispatch(table, bound.replace(args=(*tensors, tuple(sizes))), name, overload)
+
+    return write
+
+
+def row_of(bound: BoundSymbol) -> Lowering | None:
+    """Return how a call is written; ``None`` if it has no row.
+
+    Overloads of PyTorch's own operators need none: their schema says it, if they neither write nor draw.
+    """
+    found = ROWS.get(bound.symbol.path)
+    if found is not None:
+        return found
+    operator = bound.symbol.implementation
+    if not isinstance(operator, OpOverload) or operator.namespace != "aten" or operator._schema.is_mutable:
+        return None
+    if torch.Tag.nondeterministic_seeded in operator.tags or not operator._schema.returns:
+        return None
+    overload = operator._overloadname
+    return dispatched(operator._schema.name, "" if overload == "default" else overload)
+
+
+def makes_new(bound: BoundSymbol) -> bool:
+    """Whether what a call with a row returns shares no memory with what it reads."""
+    operator = bound.symbol.implementation
+    if bound.symbol.path in ROWS or not isinstance(operator, OpOverload):
+        return bound.symbol.path in NEW
+    return all([r.alias_info is None for r in operator._schema.returns])
+
+
 def why_not(bound: BoundSymbol) -> str | None:
     """Return why a call is surely none for native code, or ``None``; its row has the last word."""
-    if bound.symbol.path not in ROWS:
+    if row_of(bound) is None:
         return f"{bound.symbol.path or bound.symbol.id} has no row"
     for proxy in (*bound.inputs, *bound.outputs):
         if not isinstance(proxy, TensorProxy):
@@ -76,6 +116,19 @@ def why_not(bound: BoundSymbol) -> str | None:
         if proxy.device.type is not devices.cpu.type:
             return f"{proxy.name} lives on {proxy.device}"
     return None
+
+
+def write(table: Table, bound: BoundSymbol) -> None:
+    """Append the steps of a call.
+
+    Raises:
+        CannotExpress: native code cannot make it.
+    """
+    reason = why_not(bound)
+    row = row_of(bound)
+    if reason is not None or row is None:
+        raise CannotExpress(str(reason))
+    row(table, bound)
 
 
 def _operands(bound: BoundSymbol) -> tuple[Any, Any]:
@@ -165,7 +218,7 @@ def div(table: Table, bound: BoundSymbol) -> None:
         raise CannotExpress("neither operand has dimensions")
     number = table.constant(_number(b if tensor is a else a))
     left, right = (table.read(a), number) if tensor is a else (number, table.read(b))
-    words = [table.text("aten::div"), table.text("Tensor"), table.runtime.version, 2, 1, 0, 1, left, 1, right]
+    words = [table.text("aten::div"), table.text("Tensor"), table.runtime.version, 2, 1, 0, TENSOR, left, TENSOR, right]
     table.step("dispatched", *words, table.make(bound.output))
 
 
@@ -207,6 +260,24 @@ def permute(table: Table, bound: BoundSymbol) -> None:
     dispatch(table, bound, "aten::permute", "")
 
 
+for _name in ("view", "expand", "reshape"):
+    lowering(f"torch.Tensor.{_name}", new=False)(spread(f"aten::{_name}"))
+for _name in ("zeros", "ones"):
+    lowering(f"torch.{_name}")(spread(f"aten::{_name}"))
+lowering("torch.Tensor.new_zeros")(spread("aten::new_zeros"))
+lowering("torch.Tensor.permute", new=False)(spread("aten::permute"))
+
+
+@lowering("torch.nn.functional.embedding")
+def embedding(table: Table, bound: BoundSymbol) -> None:
+    """Rows of a matrix at indices, none of them renormalised."""
+    names = ("input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse")
+    values = dict(zip(names, bound.args, strict=False)) | bound.kwargs
+    if values.get("max_norm") is not None:
+        raise CannotExpress("it renormalises rows")
+    dispatch(table, bound.replace(args=(values["weight"], values["input"]), kwargs={}), "aten::embedding", "")
+
+
 @lowering("torch.cat")
 def cat(table: Table, bound: BoundSymbol) -> None:
     """Joined along a dimension."""
@@ -218,9 +289,44 @@ def cat(table: Table, bound: BoundSymbol) -> None:
     table.step("joined", table.make(bound.output), dimension, len(read), *read)
 
 
+@lowering("torch.ops.aten.threshold_backward.default")
+def threshold_backward(table: Table, bound: BoundSymbol) -> None:
+    """``where(a <= threshold, 0, dy)``, which is the same to the bit."""
+    dy, a, threshold = bound.args
+    _floating(dy, a)
+    if not dy.ndim or not a.ndim:
+        raise CannotExpress("an operand has no dimensions")
+    bound_at, zero, mask = table.constant(_number(threshold)), table.constant(0.0), table.new()
+    version = table.runtime.version
+    compare = [table.text("aten::le"), table.text("Tensor"), version, 2, 1, 0]
+    table.step("dispatched", *compare, TENSOR, table.read(a), TENSOR, bound_at, mask)
+    choose = [table.text("aten::where"), table.text("self"), version, 3, 1, 0]
+    operands = [TENSOR, mask, TENSOR, zero, TENSOR, table.read(dy)]
+    table.step("dispatched", *choose, *operands, table.make(bound.output))
+    table.step("release", 3, bound_at, zero, mask)
+
+
+@lowering("torch.Tensor.__getitem__", new=False)
+def getitem(table: Table, bound: BoundSymbol) -> None:
+    """An index, or indices of the first dimensions."""
+    a, key = bound.args
+    keys = key if isinstance(key, tuple) else (key,)
+    if not keys or not all([k.__class__ is int for k in keys]) or len(keys) > a.ndim:
+        raise CannotExpress("it takes other parts than those at an index")
+    read = table.read(a)
+    for count, index in enumerate(keys):
+        made = table.make(bound.output) if count + 1 == len(keys) else table.new()
+        head = [table.text("aten::select"), table.text("int"), table.runtime.version, 3, 1, 0]
+        table.step("dispatched", *head, TENSOR, read, WORD, 0, WORD, index, made)
+        if count:
+            table.step("release", 1, read)
+        read = made
+
+
 UNARY = (
     "relu", "tanh", "sigmoid", "exp", "log", "neg", "sin", "cos", "sqrt", "rsqrt", "abs", "erf", "reciprocal", "log1p",
-    "expm1", "floor", "ceil", "square", "clone", "detach",
+    "expm1", "floor", "ceil", "square", "clone", "detach", "erfc", "exp2", "log2", "log10", "sign", "round", "trunc",
+    "logical_not", "isnan", "isfinite", "cosh", "sinh", "tan", "atan", "asinh", "sgn", "zeros_like", "ones_like",
 )  # fmt: skip
 for _name in UNARY:
     lowering(f"torch.{_name}", new=_name != "detach")(dispatched(f"aten::{_name}"))
@@ -230,7 +336,6 @@ COMPUTING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("torch.nn.functional.gelu", "gelu", ("",)),
     ("torch.nn.functional.layer_norm", "layer_norm", ("",)),
     ("torch.native_layer_norm", "native_layer_norm", ("",)),
-    ("torch.ops.aten.native_layer_norm_backward.default", "native_layer_norm_backward", ("",)),
     ("torch.nn.functional.scaled_dot_product_attention", "scaled_dot_product_attention", ("",)),
     ("torch.softmax", "softmax", ("int",)),
     ("torch.log_softmax", "log_softmax", ("int",)),
@@ -242,6 +347,26 @@ COMPUTING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("torch.where", "where", ("self",)),
     ("torch.bmm", "bmm", ("",)),
     ("torch.mm", "mm", ("",)),
+    ("torch.lstm_cell", "lstm_cell", ("",)),
+    ("torch.gru_cell", "gru_cell", ("",)),
+    ("torch.stack", "stack", ("",)),
+    ("torch.embedding", "embedding", ("",)),
+    ("torch._softmax_backward_data", "_softmax_backward_data", ("",)),
+    ("torch._log_softmax_backward_data", "_log_softmax_backward_data", ("",)),
+    ("torch._scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu", ("",)),
+    ("torch.index_select", "index_select", ("",)),
+    ("torch.argmax", "argmax", ("",)),
+    ("torch.amin", "amin", ("",)),
+    ("torch.cumsum", "cumsum", ("",)),
+    ("torch.tril", "tril", ("",)),
+    ("torch.eq", "eq", ("Tensor",)),
+    ("torch.ne", "ne", ("Tensor",)),
+    ("torch.lt", "lt", ("Tensor",)),
+    ("torch.le", "le", ("Tensor",)),
+    ("torch.gt", "gt", ("Tensor",)),
+    ("torch.ge", "ge", ("Tensor",)),
+    ("torch.logical_and", "logical_and", ("",)),
+    ("torch.logical_or", "logical_or", ("",)),
 )
 """Calls that make new memory: path, operator, overloads."""
 
@@ -250,8 +375,11 @@ for _path, _operator, _overloads in COMPUTING:
 
 VIEWING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("torch.reshape", "reshape", ("",)),
-    ("torch.Tensor.view", "view", ("",)),
-    ("torch.Tensor.expand", "expand", ("",)),
+    ("torch.Tensor.split", "split", ("Tensor", "sizes")),
+    ("torch.flatten", "flatten", ("using_ints",)),
+    ("torch.Tensor.to", "to", ("dtype",)),
+    ("torch.Tensor.contiguous", "contiguous", ("",)),
+    ("torch.t", "t", ("",)),
     ("torch.transpose", "transpose", ("int",)),
     ("torch.unsqueeze", "unsqueeze", ("",)),
     ("torch.squeeze", "squeeze", ("", "dim", "dims")),

@@ -102,6 +102,10 @@ def _encode(table: Table, kind: str, value: Any, name: str) -> tuple[int, int]:
 
 
 def _word(kind: str, value: Any) -> int | None:
+    if kind == "Device" and isinstance(value, (torch.device, str)) and torch.device(value).type == "cpu":
+        return 0xFFFFFFFF if torch.device(value).index is None else 0  # the kind of device is 0 in the upper half
+    if kind == "MemoryFormat" and value in (0, torch.contiguous_format):
+        return int(torch_library().aoti_torch_memory_format_contiguous_format())  # type: ignore[union-attr]
     if kind in ("int", "SymInt") and value.__class__ is int:
         return int(value)
     if kind == "bool" and value.__class__ is bool:
