@@ -21,6 +21,7 @@ TESTS = Path(__file__).parent.parent / "packages" / "thunder-frontend" / "tests"
 sys.path.insert(0, str(TESTS))
 
 import autograd_sessions  # noqa: E402
+import branch_programs  # noqa: E402
 import changes  # noqa: E402
 import operation_programs  # noqa: E402
 import programs  # noqa: E402
@@ -123,7 +124,13 @@ def try_state(seed: int) -> tuple[str, str]:
     return compared(state_programs.agrees_with_eager, seed)
 
 
+def try_branches(seed: int) -> tuple[str, str]:
+    """Return how a program with branches, loops, random numbers and calls that no program can hold compares."""
+    return compared(branch_programs.agrees_with_eager, seed)
+
+
 ATTEMPTS = {
+    "branches": try_branches,
     "programs": try_program,
     "wider programs": try_wider_program,
     "changes": try_changes,

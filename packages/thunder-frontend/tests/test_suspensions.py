@@ -247,3 +247,35 @@ def test_threads_do_not_meet():
     assert len(found) == 6
     for ours, eager in found.values():
         same(ours, eager)
+
+
+class Scaled(torch.Tensor):
+    """Integers with a scale, as quantised weights are."""
+
+    @staticmethod
+    def __new__(cls, integers, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, integers.shape, dtype=scale.dtype)
+
+    def __init__(self, integers, scale):
+        self.integers, self.scale = integers, scale
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        if function is torch.ops.aten.detach.default:
+            return cls(args[0].integers, args[0].scale)
+        given = [a.integers * a.scale if isinstance(a, cls) else a for a in args]
+        return function(*given, **(kwargs or {}))
+
+
+def test_of_modules_that_share_their_code_only_the_one_is_lost():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4))
+    weight = model[1].weight.detach()
+    scale = weight.abs().amax(1, keepdim=True) / 127
+    model[1].weight = nn.Parameter(Scaled((weight / scale).round().to(torch.int8), scale), requires_grad=False)
+    compiled = jit(model, fallback="split")
+    for _ in range(2):
+        x = torch.randn(3, 4)
+        same(compiled(x), model(x))
+    found = compiled_function(compiled)
+    assert [part.name for part in found.parts() if part.compiled] == ["Sequential", "Sequential after Linear"]
+    assert [split.what for split in found.split_off()] == ["Linear"]

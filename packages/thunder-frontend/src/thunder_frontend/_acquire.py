@@ -264,8 +264,8 @@ class Acquisition(Tracer):
         now, arguments = EnvironmentGuard(), ArgumentsGuard(args, kwargs)
         self._log = log
         self.world.hold(function, getattr(function, "__name__", "function"))
-        for waiting in function.held if isinstance(function, Continuation) else ():
-            self.world.hold(waiting, waiting.__name__)
+        for needed in function.held if isinstance(function, Continuation) else ():
+            self.world.hold(needed, needed.__name__)
         watch = (WatchOpen if self.opens else Watch)(self.world, self.sharp, self.branch, self.arrays)
         run = interpret(
             function,
@@ -275,7 +275,7 @@ class Acquisition(Tracer):
             log=log,
         )
         self._suspended = run.suspended
-        watch.codes = lambda: codes_of_users(run.frames())
+        watch.waiting = lambda: waiting(run.frames())
         self._bridge = run.bridge
         self.builder.oracle = self.outcomes
         self.builder.locate = run.location
@@ -354,16 +354,18 @@ def _runs(program: Program) -> bool:
     return bool(dead_code_elimination(program.computation).bound_symbols)
 
 
-def blamed(error: Exception, frames: tuple[CodeType, ...]) -> Exception:
-    """Return a refusal with the code of the frames that it went through, innermost first."""
+def blamed(error: Exception, frames: tuple[Any, ...]) -> Exception:
+    """Return a refusal with the frames that it went through, innermost first."""
     if isinstance(error, AcquisitionError):
         error.frames = frames
     return error
 
 
-def codes_of_users(frames: Sequence[Any]) -> tuple[CodeType, ...]:
-    """Return the code of frames, but for those of Thunder itself."""
-    return tuple([f.f_code for f in frames if package_of(name_in(f.f_globals)) not in PACKAGES])
+def waiting(frames: Sequence[Any]) -> tuple[tuple[CodeType, str, Any], ...]:
+    """Return the code of frames, the package that it is of, and the module whose method it is, if it is one's."""
+    found = [(f.f_code, package_of(name_in(f.f_globals)), next(iter(f.f_locals.values()), None)) for f in frames]
+    of_users = [(code, package, owner) for code, package, owner in found if package not in PACKAGES]
+    return tuple([(code, package, o if isinstance(o, torch.nn.Module) else None) for code, package, o in of_users])
 
 
 def refused(error: ThunderError) -> Exception:

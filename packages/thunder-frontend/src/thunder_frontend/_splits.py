@@ -37,6 +37,42 @@ DEPTH = 2
 """How deep containers among the arguments are searched for tensors."""
 
 
+class Lost:
+    """The frames that no program can hold: by their code, and for PyTorch's own, which all share, by their module."""
+
+    def __init__(self) -> None:
+        self._of_all: set[types.CodeType] = set()
+        self._of_modules: dict[types.CodeType, weakref.WeakSet[torch.nn.Module]] = {}
+
+    def __len__(self) -> int:
+        return len(self._of_all) + sum([len(modules) for modules in self._of_modules.values()])
+
+    def __contains__(self, code: types.CodeType) -> bool:
+        return code in self._of_all or code in self._of_modules
+
+    def add(self, code: types.CodeType, owner: torch.nn.Module | None, is_shared: bool) -> bool:
+        """Take in a frame, unless it is known, or nobody's in particular.
+
+        Args:
+            code: of the frame.
+            owner: the module whose method it is.
+            is_shared: whether it is code of PyTorch's.
+        """
+        if self.holds(code, owner):
+            return False
+        if not is_shared:
+            self._of_all.add(code)
+        elif owner is not None:
+            self._of_modules.setdefault(code, weakref.WeakSet()).add(owner)
+        return not is_shared or owner is not None
+
+    def holds(self, code: types.CodeType, owner: Any) -> bool:
+        """Whether no program can hold frames of some code, called with this first."""
+        if code in self._of_all:
+            return True
+        return isinstance(owner, torch.nn.Module) and owner in self._of_modules.get(code, ())
+
+
 class Splits:
     """The compiled callables that frames run in Python call.
 
@@ -52,8 +88,7 @@ class Splits:
         self._modules: dict[int, Callable[..., Any]] = {}
         self._functions: dict[Any, Callable[..., Any]] = {}
         self._met: weakref.WeakSet[Any] = weakref.WeakSet()
-        self.lost: set[types.CodeType] = set()
-        """The code of frames that no program can hold."""
+        self.lost = Lost()
         self._pauses: dict[Pause, int] = {}
         self._behind: dict[int, tuple[Pause, Any]] = {}
         self._lock = threading.Lock()
@@ -69,17 +104,16 @@ class Splits:
             error: why there is none.
             function: what was to be compiled.
         """
-        roots = (
-            {p.code for p in function.places} if isinstance(function, Continuation) else set(_codes(_entry(function)))
-        )
-        for code in getattr(error, "frames", ()):
-            if code in roots or len(self.lost) == MOST:
+        behind = isinstance(function, Continuation)
+        entry = None if behind else _entry(function)
+        roots = {p.code for p in function.places} if behind else set() if entry is None else set(_codes(entry))
+        for code, package, owner in getattr(error, "frames", ()):
+            if code in roots or len(self.lost) >= MOST:
                 return False
-            if code in self.lost or code.co_flags & UNLIKELY or code.co_name.startswith("<"):
-                continue
-            self.lost.add(code)
-            self.report.note(code.co_qualname.removesuffix(".forward"), error)
-            return True
+            unlikely = code.co_flags & UNLIKELY or code.co_name.startswith("<")
+            if not unlikely and self.lost.add(code, owner, package == "torch"):
+                self.report.note(code.co_qualname.removesuffix(".forward"), error)
+                return True
         return False
 
     def pause(
@@ -143,6 +177,9 @@ class Splits:
         return made
 
     def _call_module(self, module: Any, /, *args: Any, **kwargs: Any) -> Any:
+        entry = _entry(module)
+        if entry is not None and any([self.lost.holds(code, module) for code in _codes(entry)]):
+            return self.run(module, args, kwargs)
         return self._of_module(module)(*args, **kwargs)
 
     def _of_module(self, module: torch.nn.Module) -> Callable[..., Any]:
@@ -166,7 +203,7 @@ class Splits:
         return met
 
     def _call_function(self, function: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if function.__code__ in self.lost:
+        if self.lost.holds(function.__code__, next(iter(args), None)):
             return self.run(function, args, kwargs)
         made = self._functions.get(function)
         if made is None:

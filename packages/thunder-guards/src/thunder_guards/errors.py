@@ -23,8 +23,8 @@ class AcquisitionError(ThunderError, RuntimeError):
 
     operation: str | None = None
     where: str | None = None
-    frames: tuple[CodeType, ...] = ()
-    """The code of the interpreted frames that it went through, innermost first."""
+    frames: tuple[tuple[CodeType, str, torch.nn.Module | None], ...] = ()
+    """The interpreted frames that it went through, innermost first: code, package, the module whose method it is."""
 
     def __str__(self) -> str:
         parts = [super().__str__()]

@@ -32,7 +32,7 @@ from thunder_frontend._torch_versions import FUNCTION_APPLY
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import held_by_class
 from thunder_guards.own_code import package_of
-from thunder_interpreter import Interpreted
+from thunder_interpreter import DECLINED, Interpreted
 from thunder_tracing.tensors.constants import variable
 from thunder_tracing.tensors.foreach import of_lists
 from thunder_tracing.tensors.metadata_calls import reduced
@@ -217,7 +217,13 @@ def _cannot_be_held(acquisition: Any, function: Any) -> Any:
     splits = acquisition.splits
     if splits is None or type(function) is not types.FunctionType or function.__code__ not in splits.lost:
         return None
-    return lambda *args, **kwargs: acquisition.paused(function, args, kwargs)
+    code = function.__code__
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        lost = splits.lost.holds(code, next(iter(args), None))
+        return acquisition.paused(function, args, kwargs) if lost else DECLINED
+
+    return call
 
 
 def _handed_on(acquisition: Any, function: Any) -> Any:

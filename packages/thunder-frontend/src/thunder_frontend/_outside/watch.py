@@ -70,9 +70,9 @@ class Watch(Callbacks):
         self.opaque_call = self._calls.begin  # type: ignore[method-assign]
         self.opaque_result = self._calls.end  # type: ignore[method-assign]
         self.refusal: ThunderError | None = None
-        self.frames: tuple[CodeType, ...] = ()
-        """The code of the frames that a refusal went through first, innermost first."""
-        self.codes: Callable[[], tuple[CodeType, ...]] = tuple
+        self.frames: tuple[Any, ...] = ()
+        """The frames that a refusal went through first, innermost first."""
+        self.waiting: Callable[[], tuple[Any, ...]] = tuple
 
     def branch(self, value: Any, code: CodeType, offset: int) -> Any:
         if isinstance(value, (TracedTensor, NumberProxy)):
@@ -82,7 +82,7 @@ class Watch(Callbacks):
     def raised(self, error: BaseException) -> None:
         """Keep what says that there is no program: a handler of the user's is not meant for it."""
         if not self.frames and isinstance(error, ThunderError):
-            self.frames = self.codes()
+            self.frames = self.waiting()
         if self.refusal is None and isinstance(error, ThunderError) and not isinstance(error, EAGER_RAISES_TOO):
             self.refusal = error
         if isinstance(error, TypeError) and self.refusal is None and NUMBERS.search(str(error)):
