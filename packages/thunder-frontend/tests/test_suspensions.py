@@ -279,3 +279,65 @@ def test_of_modules_that_share_their_code_only_the_one_is_lost():
     found = compiled_function(compiled)
     assert [part.name for part in found.parts() if part.compiled] == ["Sequential", "Sequential after Linear"]
     assert [split.what for split in found.split_off()] == ["Linear"]
+
+
+@torch.compiler.disable
+def disabled(x):
+    return x * 2 if torch.compiler.is_compiling() else x * 3
+
+
+class PartlyDisabled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    @torch.compiler.disable
+    def own(self, x):
+        return self.linear(x).relu()
+
+    def forward(self, x):
+        return disabled(self.own(x.cos()) + 1).sin()
+
+
+def test_what_is_not_to_be_compiled_is_called_between_programs():
+    model = PartlyDisabled()
+    compiled = jit(model, fallback="split")
+    for i in range(3):
+        x = torch.ones(2, 4) + i
+        same(compiled(x), model(x))
+    found = compiled_function(compiled)
+    assert [split.what for split in found.split_off()] == ["PartlyDisabled.own", "disabled"]
+    assert [len(part.compiled) for part in found.parts()] == [1, 1, 1]
+
+
+def test_within_code_in_c_it_is_part_of_the_program():
+    compiled = jit(lambda xs: [*map(disabled, xs)], fallback="split")
+    same(compiled([torch.ones(2)]), [torch.ones(2) * 3])
+
+
+def jagged():
+    parts = [torch.arange(8.0).reshape(2, 4), torch.ones(3, 4)]
+    return torch.nested.nested_tensor(parts, layout=torch.jagged)
+
+
+@pytest.mark.parametrize(
+    ("function", "make"),
+    [
+        (lambda a, x: (a @ x).relu(), lambda: torch.eye(4).to_sparse()),
+        (lambda a, x: (a @ x).relu(), lambda: torch.eye(4).to_sparse_csr()),
+        (lambda a, x: torch.sparse.mm(a * 2, x).sum(), lambda: torch.eye(4).to_sparse()),
+        (lambda a, x: (a @ x).sin().values().sum(), jagged),
+        (lambda a, x: a.dequantize() + x, lambda: torch.quantize_per_tensor(torch.ones(4, 4), 0.1, 0, torch.qint8)),
+        (lambda a, x: (x.relu().to_sparse() @ x).to_dense() + a, lambda: torch.ones(4)),
+    ],
+    ids=["coo", "csr", "coo product", "jagged", "quantised", "made inside"],
+)
+def test_tensors_that_no_program_takes(function, make):
+    compiled = jit(function, fallback="split")
+    for i in range(2):
+        ours, eager = [(torch.ones(4, 4) + i).requires_grad_() for _ in range(2)]
+        result, expected = compiled(make(), ours), function(make(), eager)
+        same(result, expected)
+        result.sum().backward()
+        expected.sum().backward()
+        same(ours.grad, eager.grad)

@@ -49,6 +49,12 @@ class Report:
         with self._lock:
             self._found[found.where, found.why] = found
 
+    def asked_for(self, name: str, why: str) -> None:
+        """Take in what its author does not want compiled: nobody is warned of it."""
+        with self._lock:
+            self._found[None, name] = SplitOff(name, None, why)
+            self._told.add((None, name))
+
     def split_off(self) -> list[SplitOff]:
         """Return all that runs in Python."""
         with self._lock:

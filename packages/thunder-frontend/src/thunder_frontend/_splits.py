@@ -22,6 +22,7 @@ import torch
 from thunder_frontend._lookasides.module_calls import has_hooks
 from thunder_frontend._lookasides.module_lookasides import MODULE_CALL, MODULE_CALL_IMPL
 from thunder_frontend._lookasides.native_code import module_runs_natively
+from thunder_frontend._lookasides.other_transforms import is_disabled
 from thunder_frontend._lookasides.own_operations import is_own_operation
 from thunder_frontend._report import Report
 from thunder_frontend._suspensions import CannotPause, Continuation, Handling, Pause, Paused, pause
@@ -126,8 +127,12 @@ class Splits:
             found: what the interpreter says of the frames that wait for it.
             is_outside: tells whether an object was there before the program.
         """
+
+        def was_there(value: Any) -> bool:
+            return is_outside(value) or isinstance(value, types.FunctionType) and _is_found_by_name(value)
+
         try:
-            where, values = pause(function, found, is_outside)
+            where, values = pause(function, found, was_there)
         except CannotPause:
             return None
         with self._lock:
@@ -140,7 +145,10 @@ class Splits:
         """Make the call that a program ended before, and what comes behind it; which may end before a call, too."""
         where, behind = self._behind[paused.key]
         try:
-            result = self.run(where.function, paused.args, paused.kwargs)
+            if is_disabled(where.function):
+                result = where.function(*paused.args, **paused.kwargs)
+            else:
+                result = self.run(where.function, paused.args, paused.kwargs)
         except Exception as error:
             return self.run(Handling(where), (*paused.values, error), {})
         return behind.first_part((*paused.values, result), {})

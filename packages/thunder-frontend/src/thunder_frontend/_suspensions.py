@@ -58,7 +58,7 @@ class Pause:
     @property
     def name(self) -> str:
         """What comes behind the call, for messages."""
-        called = self.function.__code__.co_qualname
+        called = self.function.__qualname__
         outer = next((p.code.co_qualname for p in self.places if p.code is not MODULE_CALL_CODE), called)
         return f"{outer.removesuffix('.forward')} after {called.removesuffix('.forward')}"
 

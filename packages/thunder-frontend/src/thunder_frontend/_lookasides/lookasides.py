@@ -25,7 +25,7 @@ from thunder_frontend._lookasides.identities import identities
 from thunder_frontend._lookasides.module_lookasides import ModuleLookasides
 from thunder_frontend._lookasides.old_constructors import of_old_constructors
 from thunder_frontend._lookasides.open_numbers import OpenNumbers
-from thunder_frontend._lookasides.other_transforms import compiled_by_torch, leave_uncompiled, transforms
+from thunder_frontend._lookasides.other_transforms import compiled_by_torch, is_disabled, leave_uncompiled, transforms
 from thunder_frontend._lookasides.own_operations import in_place_of, own_operation
 from thunder_frontend._lookasides.seeds import Seeds
 from thunder_frontend._torch_versions import FUNCTION_APPLY
@@ -84,6 +84,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         *[
             functools.partial(p, acquisition)
             for p in (
+                _not_to_be_held,
                 _cannot_be_held,
                 own_operation,
                 _compiled_before,
@@ -210,6 +211,22 @@ def _of_executors(acquisition: Any) -> dict[Any, Any]:
     """What executors replace of functions written in Python."""
     replaced = acquisition.replacements.items()
     return {f: in_place_of(acquisition, symbol) for f, symbol in replaced if isinstance(f, types.FunctionType)}
+
+
+def _not_to_be_held(acquisition: Any, function: Any) -> Any:
+    """Return what ends the program before a call of a function that ``torch.compiler.disable`` was given."""
+    if acquisition.splits is None or not is_disabled(function):
+        return None
+    inner = function._torchdynamo_orig_callable
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = acquisition.paused(function, args, kwargs)
+        if found is DECLINED:  # code in C waits for it
+            return acquisition.interpreted(inner)(*args, **kwargs)
+        acquisition.splits.report.asked_for(inner.__qualname__, "torch.compiler.disable asks not to compile it")
+        return found
+
+    return call
 
 
 def _cannot_be_held(acquisition: Any, function: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from thunder_frontend._lookasides import transform_calls
 from thunder_guards.errors import AcquisitionError
+from thunder_guards.own_code import PACKAGES, package_of
 from thunder_interpreter import Interpreted
 from thunder_tracing.derivatives.derivative_levels import Derivatives
 
@@ -55,6 +57,15 @@ def compiled_by_torch(function: Any) -> Any:
     if getattr(given, "__globals__", {}).get("__name__") == "torch._dynamo.external_utils":
         return given.__wrapped__  # what PyTorch itself puts around a method of a module
     return given
+
+
+def is_disabled(function: Any) -> bool:
+    """Whether a function is not to be compiled, as ``torch.compiler.disable`` says: PyTorch's own are."""
+    own = getattr(function, "__dict__", {})
+    inner = own.get("_torchdynamo_orig_callable")
+    if type(function) is not types.FunctionType or own.get("_torchdynamo_disable") is not True or inner is None:
+        return False
+    return package_of(getattr(inner, "__module__", None)) not in PACKAGES | {"torch"}
 
 
 def leave_uncompiled(model: Any = None, **options: Any) -> Any:
@@ -105,4 +116,4 @@ def _tensors_in(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
-__all__ = ["INTERPRETED_TRANSFORMS", "compiled_by_torch", "leave_uncompiled", "transforms"]
+__all__ = ["INTERPRETED_TRANSFORMS", "compiled_by_torch", "is_disabled", "leave_uncompiled", "transforms"]
