@@ -5,6 +5,7 @@ import threading
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 
 from thunder_frontend import compiled_function, jit
@@ -341,3 +342,40 @@ def test_tensors_that_no_program_takes(function, make):
         result.sum().backward()
         expected.sum().backward()
         same(ours.grad, eager.grad)
+
+
+@pytest.fixture
+def one_process():
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+class Wrapping(nn.Module):
+    """Calls a module that several processes train together."""
+
+    def __init__(self):
+        super().__init__()
+        inner = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4))
+        self.inner, self.last = nn.parallel.DistributedDataParallel(inner), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.last(self.inner(x.cos())).tanh()
+
+
+def test_what_wraps_a_module_for_several_processes_runs_in_python_and_the_module_is_compiled(one_process):
+    torch.manual_seed(0)
+    ours = Wrapping()
+    torch.manual_seed(0)
+    eager = Wrapping()
+    compiled = jit(ours, fallback="split")
+    for i in range(3):
+        x = torch.ones(2, 4) + i
+        result, expected = compiled(x), eager(x)
+        result.sum().backward()
+        expected.sum().backward()
+        same(result, expected)
+        same([p.grad for p in ours.parameters()], [p.grad for p in eager.parameters()])
+    found = compiled_function(compiled)
+    names = [part.name for part in found.parts() if part.compiled]
+    assert sorted(names) == ["Sequential", "Wrapping", "Wrapping after DistributedDataParallel"]

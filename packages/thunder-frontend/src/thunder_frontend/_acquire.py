@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from types import CodeType, MappingProxyType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from thunder_frontend._lookasides.beneath_torch import Beneath
 from thunder_frontend._lookasides.distributed_calls import refuse_wrappers
 from thunder_frontend._lookasides.inference_modes import InferenceModes
 from thunder_frontend._lookasides.lookasides import lookasides
-from thunder_frontend._lookasides.module_calls import Again
+from thunder_frontend._lookasides.module_calls import Again, call_module, has_hooks
 from thunder_frontend._lookasides.native_code import is_of_torch, runs_natively
 from thunder_frontend._lookasides.torch_warnings import asks_for_overrides, may_warn, unless_it_warns
 from thunder_frontend._outcomes import Outcomes, Path
@@ -175,7 +175,9 @@ class Acquisition(Tracer):
     ) -> Run | Again | None:
         """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
         self.world.classes.lookup(type(module), "__call__")
-        refuse_wrappers(module)
+        code: Any = getattr(getattr(type(module), "forward", None), "__code__", None)
+        if self.splits is None or has_hooks(module) or not self.splits.lost.holds(code, module):
+            refuse_wrappers(module)
         if (
             self._log
             or self.levels.stack
@@ -362,10 +364,21 @@ def blamed(error: Exception, frames: tuple[Any, ...]) -> Exception:
 
 
 def waiting(frames: Sequence[Any]) -> tuple[tuple[CodeType, str, Any], ...]:
-    """Return the code of frames, the package that it is of, and the module whose method it is, if it is one's."""
-    found = [(f.f_code, package_of(name_in(f.f_globals)), next(iter(f.f_locals.values()), None)) for f in frames]
-    of_users = [(code, package, owner) for code, package, owner in found if package not in PACKAGES]
-    return tuple([(code, package, o if isinstance(o, torch.nn.Module) else None) for code, package, o in of_users])
+    """Return the code of frames, the package that it is of, and the module whose method it is, if it is one's.
+
+    In place of the one that calls a module is what that runs.
+    """
+    found = []
+    for frame in frames:
+        code, scope = frame.f_code, frame.f_globals
+        first = next(iter(frame.f_locals.values()), None)
+        owner = first if isinstance(first, torch.nn.Module) else None
+        forward = getattr(type(owner), "forward", None)
+        if code is call_module.__code__ and isinstance(forward, FunctionType):
+            code, scope = forward.__code__, forward.__globals__
+        if (package := package_of(name_in(scope))) not in PACKAGES:
+            found.append((code, package, owner))
+    return tuple(found)
 
 
 def refused(error: ThunderError) -> Exception:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.nn.parallel import DistributedDataParallel
 
 from thunder_frontend._lookasides.module_calls import has_hooks
 from thunder_frontend._lookasides.module_lookasides import MODULE_CALL, MODULE_CALL_IMPL
@@ -247,6 +248,8 @@ def _codes(entry: Any) -> Iterator[types.CodeType]:
         yield from _codes(forward)
     if isinstance(function, types.FunctionType):
         yield from _within(function.__code__)
+    if function is DistributedDataParallel.forward:
+        yield from _within(DistributedDataParallel._run_ddp_forward.__code__)
 
 
 def _within(code: types.CodeType) -> Iterator[types.CodeType]:
