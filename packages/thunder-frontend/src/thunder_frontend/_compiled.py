@@ -28,6 +28,7 @@ from thunder_frontend._outcome_tree import OUTCOMES, OutcomeTree
 from thunder_frontend._outcomes import LONGEST, OtherOutcome, Path, is_prefix
 from thunder_frontend._outside.left_open import LeftOpen
 from thunder_frontend._pipeline import Compiled, compile_program
+from thunder_frontend._progress import progress
 from thunder_frontend._report import SplitOff
 from thunder_frontend._splits import Splits
 from thunder_frontend._stats import CompileStats, Timer
@@ -323,7 +324,12 @@ class CompiledFunction(CompileData):
     def _compiled_for(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None, path: Path
     ) -> Compiled:
-        timer = Timer()
+        with progress(self.name) as begins:
+            return self._compiled_in_stages(args, kwargs, left_open, path, Timer(begins))
+
+    def _compiled_in_stages(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None, path: Path, timer: Timer
+    ) -> Compiled:
         with timer("acquisition"):
             program = self.acquired(args, kwargs, left_open, path)
         if self.options.debug.show_interpreter_progress:

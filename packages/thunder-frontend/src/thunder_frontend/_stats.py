@@ -10,15 +10,22 @@ from typing import Any
 
 
 class Timer:
-    """Adds up CPU seconds by phase."""
+    """Adds up CPU seconds by phase.
 
-    __slots__ = ("seconds",)
+    Args:
+        begins: is told of each phase that begins.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_begins", "seconds")
+
+    def __init__(self, begins: Callable[[str], None] | None = None) -> None:
         self.seconds: dict[str, float] = {}
+        self._begins = begins
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
+        if self._begins is not None:
+            self._begins(phase)
         start = time.process_time()
         try:
             yield
