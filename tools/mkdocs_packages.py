@@ -3,6 +3,7 @@
 There is no list of packages to keep: those of ``packages/`` are found, and sorted by the layers table, lowest first.
 """
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -15,9 +16,17 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"(^```.*?^```)", re.M | re.S)
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)\s]+)\)")
-FACE = (
-    "\n\n## Reference\n\n::: {module}\n    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n"
-)
+FACE = """
+
+## Reference
+
+{names}
+
+::: {module}
+    options:
+      show_root_heading: false
+      show_root_toc_entry: false
+"""
 
 
 def modules() -> list[str]:
@@ -52,7 +61,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         home = f"packages/{folder(module).name}"
         if not (folder(module) / "README.md").is_file():
             raise PluginError(f"{home}/README.md is missing")
-        text = page(folder(module) / "README.md") + FACE.format(module=module)
+        text = page(folder(module) / "README.md") + FACE.format(module=module, names=exported(module))
         files.append(File.generated(config, f"{home}/index.md", content=text))
         others = sorted(file for file in folder(module).glob("*.md") if file.name != "README.md")
         for file in others:
@@ -60,6 +69,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         generated.append({folder(module).name: [f"{home}/index.md", *(f"{home}/{file.name}" for file in others)]})
     config.nav = [*start, {"Guides": guides}, {"Explanations and figures": pages}, {"Packages": generated}]
     return files
+
+
+def exported(module: str) -> str:
+    """Return a line with all names that a package exports: some are data, and have no text of their own below it."""
+    face = ast.parse((folder(module) / "src" / module / "__init__.py").read_text(encoding="utf-8"))
+    lists = [n.value for n in face.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
+    names = sorted(e.value for names in lists for e in ast.walk(names) if isinstance(e, ast.Constant))
+    return "Exports " + ", ".join(f"`{name}`" for name in names) + "." if names else ""
 
 
 def page(file: Path) -> str:
@@ -75,4 +92,9 @@ def page(file: Path) -> str:
 
     parts = FENCE.split(file.read_text(encoding="utf-8"))
     prose = [LINK.sub(link, part) if i % 2 == 0 else part for i, part in enumerate(parts)]
-    return re.sub(r"^```python notest", "```python", "".join(prose), flags=re.M)
+    return "".join(prose)
+
+
+def on_page_markdown(markdown: str, **kwargs: object) -> str:
+    """Leave out of the fences of code what is meant for the tests."""
+    return re.sub(r"^( *)```python notest", r"\1```python", markdown, flags=re.M)
