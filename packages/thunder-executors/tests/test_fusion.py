@@ -7,7 +7,7 @@ import pytest
 from numpy_executor import executor as numpy_executor
 
 import thunder_prims as prims
-from thunder_executors import FusionExecutor, Region, claim, execution_traces, partition, to_callable
+from thunder_executors import FusionExecutor, Region, Registry, claim, execution_traces, partition, to_callable
 from thunder_ir import BoundSymbol, OpTags, Symbol, Tensor, dtypes, trace_of
 from thunder_ir.passes import verifying
 
@@ -93,6 +93,38 @@ def test_a_value_is_computed_where_it_is_small_rather_than_where_it_is_read():
     found = regions(program, fusing, Tensor((2,)), Tensor((2,)))
 
     assert found == [["exp", "convert_element_type"], ["sin", "exp", "where"]]
+
+
+def test_an_executor_that_a_program_gains_nothing_by_is_not_asked():
+    class Picky(Interpreter):
+        def gains(self, trace):
+            return any(p.shape[0] > 2 for b in trace.bound_symbols for p in b.outputs)
+
+    ex = Picky("picky")
+    for symbol in ELEMENTWISE:
+        ex.register_supported(symbol)
+    small, large = (
+        execution_traces(trace_of(lambda x: prims.sin(prims.exp(x)), Tensor((n,))), [ex, numpy_executor])[-1]
+        for n in (2, 3)
+    )
+
+    assert [b.symbol.id for b in small.bound_symbols if b.symbol.executor] == ["numpy.exp", "numpy.sin"]
+    assert [b.symbol.id for b in large.bound_symbols if b.symbol.executor] == ["picky.picky_0"]
+
+
+def test_another_of_its_kind_takes_part_where_nobody_is_named():
+    careful, registry = fuser(*ELEMENTWISE), Registry("")
+
+    class Willing(Interpreter):
+        def unasked(self):
+            return careful
+
+    willing = Willing("willing")
+    registry.register(willing)
+    registry.default().append(willing)
+
+    assert registry.resolve(None) == (careful,)
+    assert registry.resolve(["willing"]) == (willing,)
 
 
 def test_small_regions_go_to_the_others():

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from thunder_executors import Declined, FusionExecutor, Region, to_callable
+from thunder_executors import Declined, Executor, FusionExecutor, Region, to_callable
 from thunder_executors_llvm import binding, support
 from thunder_executors_llvm._version import __version__
 from thunder_executors_llvm.disk import Disk, default_folder
 from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import keeps_rows
 from thunder_executors_llvm.memo import Memo
+from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection
 from thunder_executors_llvm.runner import Runner
 from thunder_executors_llvm.selection import why_not, worth
 from thunder_executors_llvm.target import here
-from thunder_ir import BoundSymbol, Proxy
+from thunder_ir import BoundSymbol, Proxy, Trace
 from thunder_ir.passes import expand
 from thunder_loops import CannotLower, lower, parts_of, structure_of
 
@@ -32,26 +33,42 @@ class LlvmExecutor(FusionExecutor):
 
     Args:
         kernels: where compiled ones are kept.
+        selection: what is taken; everything that can be in a kernel, if not given.
+        careful: who takes part where the user names nobody; this executor, if not given.
     """
 
-    def __init__(self, kernels: Kernels, **options: Any) -> None:
+    def __init__(
+        self,
+        kernels: Kernels,
+        selection: Selection = EVERYTHING,
+        careful: LlvmExecutor | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(
             "llvm", version=__version__, missing=missing, install="pip install llvmlite", checks=False, **options
         )
         self.kernels = kernels
+        self.selection = selection
+        self.careful = careful
         self._answers: Memo[bool | Declined] = Memo(REMEMBERED)
         self._runners: Memo[Runner | None] = Memo(REMEMBERED)
+
+    def unasked(self) -> Executor:
+        return self.careful or self
+
+    def gains(self, trace: Trace) -> bool:
+        return self.selection.gains(trace)
 
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
         return self._answers.get(structure_of((bound,), ()), lambda: self._answer(bound))
 
     def _answer(self, bound: BoundSymbol) -> bool | Declined:
-        reason = why_not(bound, here())
+        reason = self.selection.why_not(bound) or why_not(bound, here())
         return True if reason is None else Declined(reason)
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
         parts = parts_of(region)
-        if not parts.outputs or not worth(parts):
+        if not parts.outputs or not worth(parts) or not self.selection.takes(parts):
             return None
         inner = Region(parts.inside, _inputs(parts.inside), parts.outputs)
         runner = self._runners.get(structure_of(inner.bound_symbols, inner.outputs), lambda: self._runner(inner, name))
@@ -75,4 +92,6 @@ def _inputs(bounds: tuple[BoundSymbol, ...]) -> tuple[Proxy, ...]:
 
 
 _FOLDER = default_folder()
-executor = LlvmExecutor(Kernels(Disk(_FOLDER) if _FOLDER is not None else None), default=False, priority=10)
+_KERNELS = Kernels(Disk(_FOLDER) if _FOLDER is not None else None)
+_CAREFUL = LlvmExecutor(_KERNELS, PAYING, default=False, priority=10)
+executor = LlvmExecutor(_KERNELS, careful=_CAREFUL, default=False, priority=10)

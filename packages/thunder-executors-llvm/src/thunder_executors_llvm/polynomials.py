@@ -64,7 +64,7 @@ def horner(emit: Emitter, coefficients: Sequence[float], x: Value) -> Value:
 def exp(emit: Emitter, a: Value) -> Value:
     """``2**n * exp(r)`` with ``a = n * log(2) + r``; the result is rounded once more where it is denormal."""
     bounded = emit.select(emit.compare("fcmp olt", a, emit.like(-104.0, a)), emit.like(-104.0, a), a)
-    bounded = emit.select(emit.compare("fcmp ogt", a, emit.like(89.0, a)), emit.like(89.0, a), bounded)
+    bounded = emit.select(emit.compare("fcmp ogt", bounded, emit.like(89.0, a)), emit.like(89.0, a), bounded)
     shifted, whole, value = _reduced(emit, bounded)
     if a.lanes == 16 and "avx512f" in emit.target.machine.has:
         return _scaled(emit, value, whole)

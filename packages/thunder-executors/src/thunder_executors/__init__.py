@@ -7,7 +7,7 @@ from thunder_executors.errors import ExecutorError, UnavailableError, UnclaimedE
 from thunder_executors.executor import Executor, OperatorExecutor
 from thunder_executors.free import free_after_last_use
 from thunder_executors.fuse import fuse
-from thunder_executors.fusion import FusionExecutor, Region, partition
+from thunder_executors.fusion import FusionExecutor, Region, partition, who_gains
 from thunder_executors.gradients import grad_rule, provide_gradient_adapter
 from thunder_executors.implementation import Arguments, Declined, Implementation, arguments
 from thunder_executors.into import compute_into_inputs
@@ -43,5 +43,5 @@ __all__ = [
     "get_default_executors", "get_executor", "grad_rule", "order_for_memory", "partition", "peak_bytes",
     "provide_gradient_adapter", "provide_language_of_operators", "register_executor", "remove_always_executor",
     "remove_default_executor", "replacements", "resolve_executors", "set_always_executors", "set_default_executors",
-    "single_op_executor", "to_callable", "transform_for_execution",
+    "single_op_executor", "to_callable", "transform_for_execution", "who_gains",
 ]  # fmt: skip

@@ -66,6 +66,10 @@ class Executor:
         """Return why it cannot run here, or ``None``."""
         return self._missing() if self._missing is not None else None
 
+    def unasked(self) -> Executor:
+        """Return who takes part where the user names nobody: this executor, or one of its kind that takes less."""
+        return self
+
     def implementations(self, symbol: Symbol) -> list[Implementation]:
         """Return how it runs ``symbol``, in the order in which they are tried."""
         found = self._implementations.get(symbol)

@@ -75,6 +75,10 @@ class FusionExecutor(Executor):
         found = self.find(bound)
         return found if isinstance(found, Declined) else True
 
+    def gains(self, trace: Trace) -> bool:
+        """Whether a program may gain by this executor; where not, it is asked about none of its calls."""
+        return True
+
     def fuse(self, region: Region, name: str) -> BoundSymbol | Sequence[BoundSymbol] | None:
         """Return one call that runs ``region``, or several, or ``None`` to leave it to others.
 
@@ -90,6 +94,11 @@ class FusionExecutor(Executor):
         """Return the call of ``function``, which takes the region's inputs and returns the tuple of its outputs."""
         symbol = Symbol(name, self.name, decomposition=_replay(region), implementation=function, executor=self)
         return BoundSymbol(symbol, region.inputs, {}, region.outputs, region.bound_symbols[0].location)
+
+
+def who_gains(trace: Trace, executors: Sequence[Executor]) -> list[Executor]:
+    """Return the executors without the fusion executors that a program gains nothing by."""
+    return [e for e in executors if not isinstance(e, FusionExecutor) or e.gains(trace)]
 
 
 def _replay(region: Region) -> Callable[..., Any]:

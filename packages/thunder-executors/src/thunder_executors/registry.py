@@ -121,7 +121,7 @@ class Registry:
     def resolve(self, executors: Sequence[Executor | str] | Executor | str | None) -> tuple[Executor, ...]:
         """Return who is asked, in order; see :func:`resolve_executors`."""
         if executors is None:
-            chosen = [e for e in self.default() if e.missing() is None]
+            chosen = [e.unasked() for e in self.default() if e.missing() is None]
         else:
             chosen = self._chosen([executors] if isinstance(executors, (Executor, str)) else executors)
         chosen += [e for e in self.always() if e.missing() is None]
@@ -142,7 +142,7 @@ class Registry:
                     f"{type(entry).__name__}"
                 )
         if additive:
-            chosen += [e for e in self.default() if e.missing() is None]
+            chosen += [e.unasked() for e in self.default() if e.missing() is None and e not in chosen]
         return chosen
 
 

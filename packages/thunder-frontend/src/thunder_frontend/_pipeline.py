@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from thunder_autograd import Split, gradients, written_out
-from thunder_executors import execution_traces, grad_rule, resolve_executors
+from thunder_executors import execution_traces, grad_rule, resolve_executors, who_gains
 from thunder_frontend._draws import DrawnFrom
 from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend._outcomes import Look
@@ -132,7 +132,7 @@ def _undifferentiated(
 
 def _with_inner_gradients(program: Program, computation: Trace, options: Options) -> tuple[Trace, Any]:
     """Write out the gradients that the program computes itself; return it, and its result in the names that it has."""
-    executors = resolve_executors(options.executors)
+    executors = who_gains(computation, resolve_executors(options.executors))
 
     def rule_of(bound: BoundSymbol) -> Any:  # what stands before one call may be differentiated by the next one again
         own = RULES_AGAIN.get(bound.symbol) or rule_for_higher_derivatives(program.rules, bound)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from thunder_autograd import Split, forward_and_backward
-from thunder_executors import execution_traces, grad_rule, resolve_executors, transform_for_execution
+from thunder_executors import execution_traces, grad_rule, resolve_executors, transform_for_execution, who_gains
 from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, Trace, recording, substitute
 from thunder_prims import replay, tidy
 from thunder_torch.bridge import connect_autograd, in_a_box
@@ -86,7 +86,7 @@ def differentiated(
         improve: adds stages to those of the forward program, and of the backward program.
         phase: within which the work of a named phase is done.
     """
-    asked = resolve_executors(executors)
+    asked = who_gains(trace, resolve_executors(executors))
     written = writes or Writes()
 
     def rule_of(bound: BoundSymbol) -> Any:

@@ -1,0 +1,87 @@
+"""What kernels pay for: what is taken where this is one of the default executors, and the user names none.
+
+A call of a kernel costs what four calls of PyTorch cost, so tensors have to be large enough that passes over memory
+count more. What is measured to be no faster than PyTorch's own kernels is left to them: elements of half precision,
+whose functions PyTorch computes with fewer digits, and what reads memory in another order than it writes it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes
+from thunder_ir.passes import expand
+from thunder_loops import Parts, moves_only
+
+LARGE = 65536
+"""Elements for which one pass over memory less is worth the call of a kernel."""
+
+EXACT_OR_WIDE = frozenset({
+    dtypes.bool8, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64,
+})  # fmt: skip
+
+MOVING = frozenset({"transpose", "flip", "stride_order", "cat", "pad"})
+"""Prims that read memory in another order, or by pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is taken of what can be in a kernel.
+
+    Args:
+        large: elements that the largest tensor of a region has at least; 0 to take everything.
+    """
+
+    large: int = 0
+
+    def gains(self, trace: Trace) -> bool:
+        """Whether a program computes a tensor that is large enough."""
+        return not self.large or any([self._is_large(p) for b in trace.bound_symbols for p in b.outputs])
+
+    def why_not(self, bound: BoundSymbol) -> str | None:
+        """Return why a call that can be in a kernel is left to others, or ``None``."""
+        if not self.large:
+            return None
+        for proxy in (*bound.inputs, *bound.outputs):
+            if isinstance(proxy, TensorProxy) and proxy.dtype not in EXACT_OR_WIDE:
+                return f"kernels of PyTorch are as fast for {proxy.dtype}"
+        inputs = tuple({p.name: p for p in bound.inputs}.values())
+        prims = expand(Trace("call", inputs, (bound,), bound.outputs)).bound_symbols
+        if any([b.symbol.name in MOVING and OpTags.ELEMENTWISE not in b.symbol.tags for b in prims]):
+            return "kernels of PyTorch are as fast for what moves elements"
+        computing = [b for b in prims if OpTags.VIEW not in b.symbol.tags]
+        if len(computing) > 2 and not any([self._is_large(p) for p in (*bound.inputs, *bound.outputs)]):
+            return "its tensors are small, and PyTorch has a kernel for it"
+        return None
+
+    def takes(self, parts: Parts) -> bool:
+        """Whether a region is worth a kernel."""
+        if not self.large:
+            return True
+        if not any([self._is_large(p) for b in parts.inside for p in (*b.inputs, *b.outputs)]):
+            return False
+        computing = [b for b in parts.inside if not moves_only(b)]
+        return len(computing) > 2 or not any([_reduces(b) for b in computing])
+
+    def _is_large(self, proxy: Proxy) -> bool:
+        on_cpu = isinstance(proxy, TensorProxy) and proxy.device.type is devices.cpu.type
+        return on_cpu and _elements(proxy) >= self.large
+
+
+def _elements(proxy: Proxy) -> int:
+    """Return how many elements a tensor has; 0 where only a call tells."""
+    if not isinstance(proxy, TensorProxy):
+        return 0
+    sizes = [s for s in proxy.shape if isinstance(s, int)]
+    return math.prod(sizes) if len(sizes) == len(proxy.shape) else 0
+
+
+def _reduces(bound: BoundSymbol) -> bool:
+    """Whether fewer elements come out than go in."""
+    most = max(map(_elements, bound.inputs), default=0)
+    return any([_elements(p) < most for p in bound.outputs])
+
+
+EVERYTHING = Selection()
+PAYING = Selection(LARGE)

@@ -1,0 +1,79 @@
+"""What is taken where the user names no executor and this is a default one: what is faster in kernels."""
+
+import pytest
+import torch
+
+from thunder_executors import (
+    add_default_executor,
+    get_default_executors,
+    resolve_executors,
+    set_default_executors,
+    transform_for_execution,
+)
+from thunder_executors_llvm import executor
+from thunder_executors_llvm.paying import LARGE
+from thunder_ir import trace_of
+from thunder_torch import proxy_of, symbol_of, torch_language
+
+pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
+
+SIDE = 256
+assert SIDE * SIDE >= LARGE
+
+
+@pytest.fixture(autouse=True)
+def by_default():
+    before = get_default_executors()
+    add_default_executor(executor)
+    yield
+    set_default_executors(before)
+
+
+def kernels(program, *tensors):
+    """Return the calls of kernels in a program for the default executors."""
+    trace = trace_of(program, *[proxy_of(t, "") for t in tensors], language=torch_language)
+    made = transform_for_execution(trace, None)
+    return [b for b in made.bound_symbols if b.symbol.executor is executor.careful]
+
+
+def gated(x, y):
+    return symbol_of(torch.relu)(x + y) * y
+
+
+def test_it_takes_part_where_nobody_is_named():
+    assert executor.careful in resolve_executors(None)
+    assert executor in resolve_executors(["llvm"])
+    assert executor.careful not in resolve_executors(["llvm"])
+
+
+def test_large_tensors_are_in_kernels():
+    x = torch.ones(SIDE, SIDE)
+
+    assert len(kernels(gated, x, x)) == 1
+
+
+@pytest.mark.parametrize(
+    "x",
+    [torch.ones(SIDE, SIDE - 1), torch.ones(SIDE, SIDE, dtype=torch.bfloat16), torch.ones(SIDE, SIDE, device="meta")],
+    ids=["small", "bfloat16", "elsewhere"],
+)
+def test_what_does_not_pay_is_left_to_others(x):
+    assert not kernels(gated, x, x)
+
+
+def test_small_tensors_of_a_program_with_large_ones_are_left_to_others():
+    x, y = torch.ones(SIDE, SIDE), torch.ones(8, 8)
+
+    def program(x, y):
+        return gated(x, x), gated(y, y), symbol_of(torch.nn.functional.gelu)(y)
+
+    (kernel,) = kernels(program, x, y)
+
+    assert [p.shape for p in kernel.outputs] == [(SIDE, SIDE)]
+
+
+def test_what_moves_elements_is_left_to_others():
+    x = torch.ones(SIDE, SIDE)
+
+    assert not kernels(lambda x: symbol_of(torch.cat)([x, x]) * 2, x)
+    assert not kernels(lambda x: symbol_of(torch.flip)(x, (0,)) * 2, x)
