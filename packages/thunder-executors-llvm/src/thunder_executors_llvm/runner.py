@@ -14,7 +14,7 @@ from thunder_executors_llvm.layouts import output_strides
 from thunder_executors_llvm.support import launcher
 from thunder_executors_llvm.target import Target
 from thunder_ir import dtypes
-from thunder_loops import GRAIN, Buffer, Launch, LoopPlan, LoopProgram, Schedule, row_major_strides, schedule
+from thunder_loops import GRAIN, Launch, LoopPlan, LoopProgram, Schedule, row_major_strides, schedule, sizes_of
 from thunder_torch.convert import to_torch_dtype
 
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
@@ -126,15 +126,15 @@ class Runner:
     def prepare(self, key: Any, inputs: tuple[Any, ...]) -> Prepared:
         """Plan, compile what is new, and remember how inputs that lie like these are run."""
         program = self.program
-        sizes = self.sizes(inputs)
+        sizes = sizes_of(self.program, *inputs)
         strides = {b.name: tuple(t.stride()) for b, t in zip(program.inputs, inputs, strict=True) if not b.is_number}
         strides |= {b.name: () for b in program.inputs if b.is_number}
-        shapes = {b.name: shape_of(b, sizes) for b in (*program.outputs, *program.temporaries)}
+        shapes = {b.name: b.shape_for(sizes) for b in (*program.outputs, *program.temporaries)}
         wanted = output_strides(self.keeps_rows, inputs, [shapes[b.name] for b in program.outputs], self.eager)
         strides |= {b.name: s for b, s in zip(program.outputs, wanted, strict=True)}
         strides |= {b.name: row_major_strides(shapes[b.name]) for b in program.temporaries}
         found = schedule(program, sizes, strides)
-        shapes |= {b.name: shape_of(b, sizes) for b in found.partial}
+        shapes |= {b.name: b.shape_for(sizes) for b in found.partial}
         strides |= {b.name: row_major_strides(shapes[b.name]) for b in found.partial}
         between = (*program.temporaries, *found.partial)
         order = {b.name: n for n, b in enumerate((*program.inputs, *program.outputs, *between))}
@@ -157,16 +157,3 @@ class Runner:
             launch.tasks,
             launch.elements,
         )
-
-    def sizes(self, inputs: tuple[Any, ...]) -> dict[str, int]:
-        """Return the open sizes, as inputs tell them."""
-        found: dict[str, int] = {}
-        for buffer, value in zip(self.program.inputs, inputs, strict=True):
-            if not buffer.is_number:
-                found.update({n: s for n, s in zip(buffer.shape, value.shape, strict=True) if isinstance(n, str)})
-        return found
-
-
-def shape_of(buffer: Buffer, sizes: dict[str, int]) -> tuple[int, ...]:
-    """Return the shape of a buffer, open sizes known."""
-    return tuple([sizes[n] if isinstance(n, str) else n for n in buffer.shape])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thunder_ir import DType
@@ -44,6 +45,10 @@ class Buffer:
     def type_string(self) -> str:
         """Dtype and shape, ``"float32[n0, 4]"``."""
         return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+
+    def shape_for(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Return its shape, those sizes known that the call tells."""
+        return tuple([sizes[n] if isinstance(n, str) else n for n in self.shape])
 
 
 @dataclass(frozen=True, slots=True)

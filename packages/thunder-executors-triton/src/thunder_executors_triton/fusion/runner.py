@@ -15,7 +15,7 @@ import triton.language as tl
 from thunder_executors_triton.fusion import mathematics
 from thunder_executors_triton.fusion.render import Kernel
 from thunder_executors_triton.kernels.launch import block_of, warps_of
-from thunder_loops import Axis, Buffer, LoopProgram
+from thunder_loops import Axis, LoopProgram, sizes_of
 from thunder_torch.convert import to_torch_dtype
 
 BLOCK = 1024
@@ -53,18 +53,18 @@ class Runner:
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Return the outputs."""
-        sizes = self.sizes(inputs)
+        sizes = sizes_of(self.program, *inputs)
         if any(not 0 < extent(kernel.reduced, sizes) <= LONGEST for kernel, _ in self.kernels if kernel.reduced):
             return tuple(self.eager(*inputs))
         device = next(t.device for t in inputs if isinstance(t, torch.Tensor))
         values = dict(zip([b.name for b in self.program.inputs], inputs, strict=True))
         for buffer, strides in zip(self.program.outputs, self.output_strides(inputs), strict=True):
             values[buffer.name] = torch.empty_strided(
-                shape_of(buffer, sizes), strides, dtype=to_torch_dtype(buffer.dtype), device=device
+                buffer.shape_for(sizes), strides, dtype=to_torch_dtype(buffer.dtype), device=device
             )
         for buffer in self.program.temporaries:
             values[buffer.name] = torch.empty(
-                shape_of(buffer, sizes), dtype=to_torch_dtype(buffer.dtype), device=device
+                buffer.shape_for(sizes), dtype=to_torch_dtype(buffer.dtype), device=device
             )
         for kernel, function in self.kernels:
             launch(kernel, function, values, sizes)
@@ -77,14 +77,6 @@ class Runner:
         if found is None:
             fakes = [t.to("meta") if isinstance(t, torch.Tensor) else t for t in inputs]
             found = self.strides[key] = [tuple(t.stride()) for t in self.eager(*fakes)]
-        return found
-
-    def sizes(self, inputs: tuple[Any, ...]) -> dict[str, int]:
-        """Return the open sizes, as inputs tell them."""
-        found: dict[str, int] = {}
-        for buffer, value in zip(self.program.inputs, inputs, strict=True):
-            if not buffer.is_number:
-                found.update({n: s for n, s in zip(buffer.shape, value.shape, strict=True) if isinstance(n, str)})
         return found
 
 
@@ -108,8 +100,3 @@ def launch(kernel: Kernel, function: Any, values: dict[str, Any], sizes: dict[st
 def extent(axes: Sequence[Axis], sizes: dict[str, int]) -> int:
     """Return how many points axes have."""
     return math.prod([sizes[a.size] if isinstance(a.size, str) else a.size for a in axes])
-
-
-def shape_of(buffer: Buffer, sizes: dict[str, int]) -> tuple[int, ...]:
-    """Return the shape of a buffer, open sizes known."""
-    return tuple([sizes[n] if isinstance(n, str) else n for n in buffer.shape])
