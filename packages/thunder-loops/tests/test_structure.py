@@ -46,3 +46,14 @@ def test_numbers_count_with_their_types_and_signs():
 
 def test_numbers_that_the_call_tells_are_equal_to_nothing():
     assert structure(lambda x, n: prims.add(x, n), Tensor((2,)), FloatProxy(value=None)) is None
+
+
+def test_objects_that_are_more_than_numbers_are_equal_to_nothing():
+    class Scale(float):
+        pass
+
+    bound = trace_of(lambda x: prims.add(x, 1.5), Tensor((2,))).bound_symbols[0]
+    known, other = (bound.replace(args=(bound.args[0], number)) for number in (1.5, Scale(1.5)))
+
+    assert structure_of((known,), known.outputs) is not None
+    assert structure_of((other,), other.outputs) is None

@@ -42,6 +42,10 @@ def structure_of(bounds: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> Str
     return tuple(found)
 
 
+_PLAIN = frozenset({bool, int, float, complex, str, DType, Device})
+"""Classes whose instances are what they print as; those of subclasses may be equal for a while only."""
+
+
 class _UnknownError(Exception):
     """Raised for what is equal to nothing."""
 
@@ -61,7 +65,7 @@ class _Writer:
             return f"{value.__class__.__name__}({','.join([self.text(v) for v in value])})"
         if isinstance(value, dict):
             return f"{{{','.join([f'{self.text(k)}:{self.text(v)}' for k, v in value.items()])}}}"
-        if value is None or isinstance(value, (bool, int, float, complex, str, DType, Device)):
+        if value is None or value.__class__ in _PLAIN:
             return key_of(value)
         raise _UnknownError
 
