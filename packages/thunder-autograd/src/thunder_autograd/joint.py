@@ -165,9 +165,7 @@ class _Differentiator:
             if not self.depends(bound):
                 self.items.append(bound)
                 continue
-            rule = self.rule_of(bound) if self.rule_of is not None else None
-            if rule is None:
-                rule = vjp_rule.get(bound.symbol)
+            rule = self.executors_rule(bound) or vjp_rule.get(bound.symbol)
             if rule is not None:
                 self.apply(bound, rule)
             elif bound.symbol.decomposition is not None:
@@ -175,6 +173,14 @@ class _Differentiator:
             else:
                 self.items.append(bound)
                 self.record(bound, _missing(bound), bound.args)
+
+    def executors_rule(self, bound: BoundSymbol) -> VjpRule | None:
+        """Return the rule that the executor of a call has for it; what it asks of open numbers are constraints."""
+        if self.rule_of is None:
+            return None
+        self.builder.language = bound.symbol.language or DEFAULT.language
+        with recording(self.builder):
+            return self.rule_of(bound)
 
     def depends(self, bound: BoundSymbol) -> bool:
         """Whether a derivative flows through a call."""

@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from thunder_fx.errors import FXError
 from thunder_fx.graphs import Runner
+from thunder_fx.open_inputs import kind_of
 from thunder_fx.partitions import (
     Joint,
     default_partition,
@@ -21,7 +22,6 @@ from thunder_fx.partitions import (
     min_cut_rematerialization_partition,
     partitioned,
 )
-from thunder_fx.splits import kind_of
 from thunder_fx.to_fx import Decompositions, to_fx
 from thunder_ir import TensorProxy, Trace
 from thunder_torch.differentiated import keep_written_inputs

@@ -9,8 +9,9 @@ from torch.fx import GraphModule
 
 from thunder_fx.graphs import Runner
 from thunder_fx.running import Ready, made_ready
+from thunder_guards.symbolic import ConstraintsGuard
 from thunder_ir import TensorProxy
-from thunder_tracing import TracedFunction, trace_function
+from thunder_tracing import OpenNumbers, TracedFunction, trace_function, trace_function_open
 
 
 class CompiledGraph:
@@ -20,17 +21,32 @@ class CompiledGraph:
         module: the graph.
         example_inputs: tensors, with or without data, and numbers.
         executors: in order of priority; ``None`` for the defaults.
+        opened: sizes and integers that are left open; ``None`` for none.
 
     Raises:
         NodeError: a node cannot be recorded.
     """
 
     def __init__(
-        self, module: GraphModule, example_inputs: Sequence[Any], executors: Sequence[Any] | None = None
+        self,
+        module: GraphModule,
+        example_inputs: Sequence[Any],
+        executors: Sequence[Any] | None = None,
+        opened: OpenNumbers | None = None,
     ) -> None:
-        self.traced: TracedFunction = trace_function(Runner(module).run, *example_inputs)
+        run = Runner(module).run
+        self.traced: TracedFunction = (
+            trace_function(run, *example_inputs)
+            if opened is None
+            else trace_function_open(run, list(example_inputs), opened)
+        )
         self.ready: Ready = made_ready(self.traced, executors)
+        self._constraints = ConstraintsGuard(self.traced.numbers, self.ready.traces[0].constraints)
         self._direct = direct(self.traced, self.ready.run)
+
+    def serves(self, args: Sequence[Any]) -> bool:
+        """Whether the program is right for the open numbers of these arguments, which are like its examples else."""
+        return self._constraints.failure({"args": args}) is None
 
     def __call__(self, *args: Any) -> Any:
         """Run the graph."""
@@ -48,6 +64,8 @@ def direct(traced: TracedFunction, run: Callable[..., Any]) -> Callable[..., Any
     arguments = traced.in_spec.children()[0].children()
     if not all([a.is_leaf() for a in arguments]):
         return None
+    if traced.numbers:
+        return lambda *args: run(*traced.given(args))
     places = [i.argument for i in traced.inputs]
     held = [i.tensor for i in traced.inputs]
     if places == list(range(len(arguments))):

@@ -58,6 +58,8 @@ class ThunderCompiler:
             for part in graph.parts:
                 told = f"{part.nodes} calls compiled" if part.compiled is not None else f"PyTorch runs {part.reason}"
                 lines.append(f"graph {i}: {told}")
+            if graph.fixed:
+                lines.append(f"graph {i}: a program for each size, as {graph.fixed}")
         return "\n".join(lines)
 
 

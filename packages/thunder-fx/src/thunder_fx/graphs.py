@@ -12,6 +12,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from thunder_fx.aten import known_call
 from thunder_fx.errors import NodeError
+from thunder_fx.open_calls import called, flat_numbers
 from thunder_fx.subgraphs import SUBGRAPHS
 from thunder_fx.whole import whole
 from thunder_ir import Location, ThunderError, find_builder
@@ -78,7 +79,7 @@ class Runner(Interpreter):
                 target, args, kwargs = known
         elif isinstance(target, HigherOrderOperator):
             return self._higher_order(target, args, kwargs)
-        return target(*args, **kwargs)
+        return called(target, args, kwargs)
 
     def _higher_order(self, target: HigherOrderOperator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         rule = SUBGRAPHS.get(target)
@@ -93,7 +94,10 @@ class Runner(Interpreter):
 
     def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a method."""
-        return super().call_method(target, plain(args), plain(kwargs))
+        args, kwargs = plain(args), plain(kwargs)
+        if isinstance(args[0], torch.Tensor) and flat_numbers((args, kwargs)):
+            return called(getattr(torch.Tensor, target), args, kwargs)
+        return super().call_method(target, args, kwargs)
 
     def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a module of the graph's."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
+from torch import nn
 from torch.fx import GraphModule, Node
 from torch.fx.passes.split_module import split_module
 
 from thunder_fx.compiled import CompiledGraph
 from thunder_fx.errors import NodeError
 from thunder_fx.graphs import enters_level, leaves_level
+from thunder_fx.open_inputs import OpenInputs
+from thunder_ir import ThunderError
+from thunder_tracing import OpenNumbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +49,10 @@ class Specialised:
         self.executors = executors
         self.splits = splits
         self._parts: list[Part | Specialised] = []
-        self._made: dict[Hashable, Callable[..., Any]] = {}
+        self.fixed = ""
+        """Why sizes that dynamo leaves open are fixed here, with a program for each; empty if they are not."""
+        self._open = OpenInputs.of(module)
+        self._made: dict[Hashable, list[Callable[..., Any]]] = {}
         self._lock = threading.RLock()
 
     @property
@@ -55,8 +62,13 @@ class Specialised:
 
     def __call__(self, *args: Any) -> Any:
         """Run the graph; compile it first if inputs of this kind come for the first time."""
-        made = self._made.get(kind_of(args))
-        return (made or self.compiled(args))(*args)
+        return (self._found(args) or self.compiled(args))(*args)
+
+    def _found(self, args: Sequence[Any]) -> Callable[..., Any] | None:
+        for made in self._made.get(self._open.kind_of(args), ()):
+            if not isinstance(made, CompiledGraph) or made.serves(args):
+                return made
+        return None
 
     def compiled(self, args: Sequence[Any]) -> Callable[..., Any]:
         """Return what runs the graph for inputs of this kind.
@@ -65,19 +77,34 @@ class Specialised:
             NodeError: a node cannot be recorded, and nothing is split off.
         """
         with self._lock:
-            kind = kind_of(args)
-            if kind not in self._made:
-                self._made[kind] = self._compile(args)
-            return self._made[kind]
+            found = self._found(args)
+            if found is None:
+                found = self._compile(args)
+                self._made.setdefault(self._open.kind_of(args), []).append(found)
+            return found
 
     def _compile(self, args: Sequence[Any]) -> Callable[..., Any]:
+        opened = self._open.numbers(args)
+        problem = ""
+        if opened is not None:
+            try:
+                return self._program(args, opened)
+            except (ThunderError, TypeError) as error:
+                problem = str(error)
         try:
-            made = CompiledGraph(self.module, args, self.executors)
+            made = self._program(args, None)
         except NodeError as error:
             node = error.node
             if not self.splits or node is None or node.graph is not self.module.graph:
                 raise
             return self._split(node, str(error))
+        if opened is not None:
+            self.fixed, self._open = problem, OpenInputs()
+            self._made.clear()
+        return made
+
+    def _program(self, args: Sequence[Any], opened: OpenNumbers | None) -> CompiledGraph:
+        made = CompiledGraph(self.module, args, self.executors, opened)
         self._parts.append(Part(_calls(self.module), made))
         return made
 
@@ -87,6 +114,9 @@ class Specialised:
         first, last = places[node], places[end_of(node)]
 
         def part_of(other: Node) -> int:
+            source = other.args[0] if other.target is operator.getitem else None
+            if isinstance(source, Node) and part_of(source) == 1:
+                return 1  # so that the parts hand on tensors, and no tuples of them
             return 0 if places[other] < first else 1 if places[other] <= last else 2
 
         whole: Any = split_module(self.module, None, part_of, keep_original_order=True)  # type: ignore[arg-type]
@@ -100,7 +130,7 @@ class Specialised:
         return whole  # type: ignore[no-any-return]
 
 
-class _Callable(torch.nn.Module):
+class _Callable(nn.Module):
     """A part of a graph as a module, for the graph of the parts to call."""
 
     def __init__(self, part: Specialised) -> None:
@@ -122,21 +152,8 @@ def end_of(node: Node) -> Node:
         here = here.next
 
 
-def kind_of(args: Sequence[Any]) -> Hashable:
-    """Return what a program is compiled for: metadata of tensors, numbers themselves, and whether gradients are on."""
-    return (torch.is_grad_enabled(), *[_kind(a) for a in args])
-
-
-def _kind(value: Any) -> Hashable:
-    if isinstance(value, torch.Tensor):
-        return tuple(value.shape), value.stride(), value.dtype, value.device, value.requires_grad
-    if isinstance(value, (tuple, list)):
-        return tuple([_kind(v) for v in value])
-    return type(value), value
-
-
 def _calls(module: GraphModule) -> int:
     return len([n for n in module.graph.nodes if n.op.startswith("call_")])
 
 
-__all__ = ["Part", "Specialised", "kind_of"]
+__all__ = ["Part", "Specialised"]

@@ -1,12 +1,12 @@
 """Tracing: from calls of PyTorch on traced tensors to a program, without an interpreter."""
 
-from thunder_tracing._function_tracer import TracedInput, TracedOutput, TracedWrite, ViewStep
-from thunder_tracing._functions import TracedFunction, trace_function
+from thunder_tracing._function_tracer import OpenNumbers, TracedInput, TracedOutput, TracedWrite, ViewStep
+from thunder_tracing._functions import TracedFunction, trace_function, trace_function_open
 from thunder_tracing._version import __version__
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.tracer import Tracer
 
 __all__ = [
-    "ExternalState", "TracedFunction", "TracedInput", "TracedOutput", "TracedWrite", "Tracer", "ViewStep",
-    "__version__", "trace_function",
+    "ExternalState", "OpenNumbers", "TracedFunction", "TracedInput", "TracedOutput", "TracedWrite", "Tracer",
+    "ViewStep", "__version__", "trace_function", "trace_function_open",
 ]  # fmt: skip

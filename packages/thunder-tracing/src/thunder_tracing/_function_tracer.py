@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -16,7 +16,7 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.own_code import PACKAGES, name_in, package_of
 from thunder_guards.program import Effect
 from thunder_guards.sources import Source, held
-from thunder_ir import BoundSymbol, Location, TensorProxy, Trace, flat_proxies, recording, substitute
+from thunder_ir import BoundSymbol, Location, Proxy, TensorProxy, Trace, flat_proxies, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy
 from thunder_torch import symbol_of
@@ -103,16 +103,31 @@ class TracedWrite:
     tracked: bool
 
 
+@dataclass(frozen=True, slots=True)
+class OpenNumbers:
+    """Which numbers among the leaves of a function's arguments a trace leaves open.
+
+    Args:
+        sizes: for a leaf that is a tensor, its open dimensions.
+        numbers: the leaves that are open integers.
+    """
+
+    sizes: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    numbers: frozenset[int] = frozenset()
+
+
 class FunctionTracer(Tracer):
     """Records a function that CPython runs. Tensors that are no arguments become inputs when they are met.
 
     Args:
         function: a module among these names its parameters and buffers.
+        opened: the numbers that are left open; ``None`` for none.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], opened: OpenNumbers | None = None) -> None:
         self.state = Arguments()
-        super().__init__(self.state)
+        self.opened = opened or OpenNumbers()
+        super().__init__(self.state, symbolic=opened is not None)
         self.builder.locate = location
         self._held: list[torch.Tensor] = []
         self._names = dict(_named_tensors(function))
@@ -131,7 +146,14 @@ class FunctionTracer(Tracer):
 
     def argument(self, leaf: Any, index: int) -> Any:
         """Return what the function gets in the place of a leaf of its arguments."""
-        return self.input(leaf, Source(ARGS, "item", index), None) if isinstance(leaf, T) else leaf
+        source = Source(ARGS, "item", index)
+        if isinstance(leaf, T):
+            return self.input(leaf, source, None)
+        return self.number(leaf, source) if index in self.opened.numbers else leaf
+
+    def open_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
+        """Return the dimensions of an argument that are left open."""
+        return self.opened.sizes.get(source.key, frozenset()) if source.base is ARGS else frozenset()
 
     def met(self, tensor: torch.Tensor) -> TracedTensor | None:
         """Return what stands for a tensor; one that the function holds itself becomes an input."""
@@ -162,7 +184,7 @@ class FunctionTracer(Tracer):
         writes = tuple([_write(effect, index) for effect in outcome.effects])
         outputs = iter([self._output(t, index) for t in tensors])
         made = tuple([next(outputs) if isinstance(r, T) else TracedOutput(r) for r in results])
-        values = [o.value for o, r in zip(made, results, strict=True) if isinstance(r, T)]
+        values = [o.value for o in made if isinstance(o.value, Proxy)]
         self.levels.check(values)
         trace = self.computation(()).replace(output=(*values, *[w.value for w in writes]))
         if any([bound.symbol is gradients for bound in trace.bound_symbols]):
@@ -230,4 +252,4 @@ def location() -> Location | None:
     return None if frame is None else Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname)
 
 
-__all__ = ["FunctionTracer", "TracedInput", "TracedOutput", "TracedWrite", "ViewStep"]
+__all__ = ["FunctionTracer", "OpenNumbers", "TracedInput", "TracedOutput", "TracedWrite", "ViewStep"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,9 @@ from torch.utils import _pytree as pytree
 
 from thunder_guards import Guard
 from thunder_guards.errors import AcquisitionError, DataDependentError, in_users_code
-from thunder_ir import Symbol, TensorProxy, Trace, UnknownNumberError, recording
-from thunder_tracing._function_tracer import FunctionTracer, TracedInput, TracedOutput, TracedWrite
+from thunder_guards.symbolic import NumberInput
+from thunder_ir import Proxy, Symbol, Trace, UnknownNumberError, recording
+from thunder_tracing._function_tracer import FunctionTracer, OpenNumbers, TracedInput, TracedOutput, TracedWrite
 from thunder_tracing.tensors.open_numbers import NumbersMet
 from thunder_tracing.tensors.traced_tensor import is_acquiring
 
@@ -32,6 +33,8 @@ class TracedFunction:
         in_spec, out_spec: how ``(args, kwargs)`` and the result are built of their leaves.
         guards: what must hold of other arguments for the trace to be right for them, but for their metadata.
         rules: derivatives that it brings along, of custom functions and of values written over others.
+        numbers: open numbers, which are inputs of the trace after the tensors; their sources are ways from
+            ``{"args": leaves}``.
     """
 
     trace: Trace
@@ -42,6 +45,13 @@ class TracedFunction:
     out_spec: pytree.TreeSpec
     guards: tuple[Guard, ...]
     rules: Mapping[Symbol, Callable[..., Any]]
+    numbers: tuple[NumberInput, ...] = ()
+
+    def given(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return the inputs of the trace for the leaves of the arguments of a call."""
+        roots = {"args": leaves}
+        tensors: list[Any] = [i.tensor if i.argument is None else leaves[i.argument] for i in self.inputs]
+        return [*tensors, *[n.source.evaluate(roots) for n in self.numbers]]
 
     def call(self, run: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Do what the function does, writes and views of inputs included.
@@ -56,7 +66,7 @@ class TracedFunction:
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if spec != self.in_spec:
             raise TypeError(f"the function was traced for arguments nested as {self.in_spec}, and is given {spec}")
-        given: list[Any] = [i.tensor if i.argument is None else leaves[i.argument] for i in self.inputs]
+        given = self.given(leaves)
         results = list(run(*given))
         count = len(results) - len(self.writes)
         for write, value in zip(self.writes, results[count:], strict=True):
@@ -67,7 +77,7 @@ class TracedFunction:
 
 
 def _result(output: TracedOutput, given: list[Any], computed: Iterator[Any]) -> Any:
-    if not isinstance(output.value, TensorProxy):
+    if not isinstance(output.value, Proxy):
         return output.value
     value = next(computed)
     if output.input is None:
@@ -113,10 +123,45 @@ def trace_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> T
         >>> [w.input for w in traced.writes], [o.input for o in traced.outputs]
         ([0], [None, 0])
     """
+    return _traced(FunctionTracer(function), function, args, kwargs)
+
+
+def trace_function_open(function: Callable[..., Any], args: Sequence[Any], opened: OpenNumbers) -> TracedFunction:
+    """Return what a function does with its arguments as a trace for all sizes and integers that are left open.
+
+    Args:
+        function: as :func:`trace_function` takes it. It gets numbers of the program for open integers, and must hand
+            them to functions of PyTorch by ``torch.overrides.handle_torch_function``.
+        args: examples.
+        opened: which sizes of tensors and which integers are open; those of tensors that are not contiguous are not.
+
+    Returns:
+        The trace. What comparisons of open numbers came to is among its constraints: it is right for the numbers that
+        meet them all.
+
+    Raises:
+        (others): see :func:`trace_function`.
+
+    Example:
+        >>> import torch
+        >>> from thunder_tracing import OpenNumbers, trace_function_open
+        >>> traced = trace_function_open(lambda x: x * 2, [torch.ones(3, 2)], OpenNumbers({0: frozenset({0})}))
+        >>> print(traced.trace)
+        def computation(a0: "float32[i0, 2]", i0: "int"):
+            t0 = ltorch.mul(a0, 2)  # float32[i0, 2]
+            return (t0,)
+        >>> [str(number.source) for number in traced.numbers]
+        ['args[0].shape[0]']
+    """
+    return _traced(FunctionTracer(function, opened), function, tuple(args), {})
+
+
+def _traced(
+    tracer: FunctionTracer, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> TracedFunction:
     if is_acquiring():
         raise AcquisitionError("trace_function is called inside of a function that is traced; call it outside")
     leaves, spec = pytree.tree_flatten((args, kwargs))
-    tracer = FunctionTracer(function)
     try:
         with torch._C.DisableTorchFunction():
             given = pytree.tree_unflatten([tracer.argument(leaf, i) for i, leaf in enumerate(leaves)], spec)
@@ -134,6 +179,7 @@ def trace_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> T
                 out_spec,
                 tuple(tracer.state.guards),
                 dict(tracer.custom_functions.rules),
+                tuple(tracer.numbers),
             )
     except NumbersMet:
         raise DataDependentError("the function uses a number that is known only when the program runs") from None
@@ -145,4 +191,4 @@ def trace_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> T
         tracer.let_go()
 
 
-__all__ = ["TracedFunction", "trace_function"]
+__all__ = ["TracedFunction", "trace_function", "trace_function_open"]
