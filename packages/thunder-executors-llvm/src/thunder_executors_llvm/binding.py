@@ -18,6 +18,13 @@ except (ImportError, OSError) as error:  # absent, or its library does not load 
     IMPORT_ERROR = f"llvmlite cannot be imported: {error}"
 
 
+LEVEL = 2
+"""How much LLVM optimises."""
+
+CODE_MODEL = "small"
+"""Code reaches its constants relative to where it is; in LLVM's default for code in memory it loads each address."""
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What code is generated for.
@@ -47,8 +54,9 @@ def host() -> Machine:
 
 
 def versions() -> str:
-    """Return the versions of llvmlite and LLVM, which compiled code depends on."""
-    return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+    """Return what compiled code depends on besides its text and the machine: llvmlite, LLVM, and how it is called."""
+    version = ".".join(map(str, llvm.llvm_version_info))
+    return f"llvmlite {llvmlite.__version__}, LLVM {version}, level {LEVEL}, code model {CODE_MODEL}"
 
 
 @cache
@@ -62,7 +70,7 @@ def _target_machine(machine: Machine) -> Any:
     _start()
     target = llvm.Target.from_triple(machine.triple)
     return target.create_target_machine(
-        cpu=machine.cpu, features=machine.features, opt=2, reloc="pic", codemodel="small"
+        cpu=machine.cpu, features=machine.features, opt=LEVEL, reloc="pic", codemodel=CODE_MODEL
     )
 
 
@@ -84,7 +92,7 @@ def compile_object(text: str, machine: Machine) -> bytes:
         target = _target_machine(machine)
         module = llvm.parse_assembly(text)
         module.verify()
-        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
         options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = False
         options.loop_unrolling = False
         builder = llvm.create_pass_builder(target, options)
