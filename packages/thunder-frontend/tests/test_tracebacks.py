@@ -117,3 +117,17 @@ def test_an_error_in_one_of_many_blocks_is_reported_once_with_the_users_line():
     assert isinstance(error, IndexError)
     (note,) = error.__notes__
     assert "return torch.nn.functional.embedding(index, x * 2) + x" in note and __file__ in note
+
+
+def test_frames_of_an_acquisition_that_failed_have_lines_and_variables():
+    def program(x):
+        width = x.shape[1]
+        return helper(x * width)
+
+    error, _ = raised(program, torch.ones(2, 3))
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][1:]
+    assert [frame.f_lineno for frame in frames] == [e.lineno for e in traceback.extract_tb(error.__traceback__)][1:]
+    assert frames[0].f_locals["width"] == 3
+    assert repr(frames[1].f_locals["x"]) == "<float32[2, 3] of a program that was being acquired>"
+    assert "width = 3" in "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    assert "width      = 3" in str(pytest.ExceptionInfo.from_exception(error).getrepr(showlocals=True))

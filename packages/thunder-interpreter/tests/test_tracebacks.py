@@ -1,6 +1,8 @@
 """Tracebacks, frames and warnings show the user's frames and nothing else."""
 
 import inspect
+import io
+import pdb
 import sys
 import traceback
 import warnings
@@ -188,3 +190,75 @@ def test_the_objects_of_a_finished_run_are_freed_at_once():
         return len(freed)
 
     assert interpret(program)() == 2
+
+
+def deep(x):
+    doubled = [2 * x for _ in range(3)]
+
+    return (
+        doubled +
+        x / 0
+    )  # fmt: skip
+
+
+def late(x):
+    total = 1
+    if x:
+        total = deep(x)
+    return total
+
+
+class Body:
+    @staticmethod
+    def within_a_class():
+        class Found:
+            first = 1
+            second = first / 0
+
+
+def with_cell(x):
+    inner = lambda: x / 0  # noqa: E731
+    return inner()
+
+
+def frames_of(error):
+    found, entry = [], error.__traceback__
+    while entry is not None:
+        found.append((entry.tb_frame, entry.tb_lineno))
+        entry = entry.tb_next
+    return [
+        (frame, line)
+        for frame, line in found
+        if frame.f_code.co_filename == __file__ and frame.f_code is not caught.__code__
+    ]
+
+
+@pytest.mark.parametrize(
+    "program", [lambda: late(3), Body.within_a_class, lambda: with_cell(2)], ids=["functions", "class body", "closure"]
+)
+def test_frames_that_left_the_interpreter_have_lines_and_variables(program):
+    plain, interpreted = frames_of(caught(program)), frames_of(caught(interpret(program)))
+    assert [frame.f_lineno for frame, _ in interpreted] == [line for _, line in plain]
+    for (theirs, _), (ours, _) in zip(plain, interpreted, strict=True):
+        assert ours.f_code.co_name == theirs.f_code.co_name
+        kept = {name: value for name, value in theirs.f_locals.items() if not callable(value)}
+        assert {name: ours.f_locals[name] for name in kept} == kept
+
+
+def test_frames_of_what_led_to_an_error_have_lines_too():
+    error = caught(interpret(handled)).__cause__
+    assert [frame.f_lineno for frame, _ in frames_of(error)] == [line for _, line in frames_of(error)]
+
+
+def test_debuggers_and_printers_of_tracebacks_find_their_way():
+    error = caught(interpret(late), 3)
+    debugger = pdb.Pdb(
+        stdin=io.StringIO("p doubled\nup\np total\nquit\n"), stdout=(shown := io.StringIO()), nosigint=True
+    )
+    debugger.reset()
+    debugger.interaction(None, error.__traceback__)
+    assert "[6, 6, 6]" in shown.getvalue() and "(Pdb) 1\n" in shown.getvalue()
+    captured = traceback.TracebackException.from_exception(error, capture_locals=True)
+    assert captured.stack[-1].locals == {"x": "3", "doubled": "[6, 6, 6]"}
+    assert [f.lineno for f in inspect.getinnerframes(error.__traceback__)][-1] == captured.stack[-1].lineno
+    assert "doubled    = [6, 6, 6]" in str(pytest.ExceptionInfo.from_exception(error).getrepr(showlocals=True))

@@ -20,6 +20,7 @@ from thunder_interpreter._native_stack import strip
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import FREE_THREADED, RUNNING, SUPPORTED, UnsupportedPython
 from thunder_interpreter._suspending import Left, Place, special_resume, special_resume_raising, suspended
+from thunder_interpreter._traceback import show
 
 keep_builtins(globals())
 
@@ -152,12 +153,15 @@ class Interpretation:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         machine = self.machine()
-        if machine.frame is None:
+        outermost = machine.frame is None
+        if outermost:
             self.forget_types()
         try:
             return machine.enter(self.fn, [*args], kwargs)
         except BaseException as error:
             error.__traceback__ = strip(error.__traceback__)
+            if outermost:
+                show(error)
             raise
 
     def machine(self) -> Machine:

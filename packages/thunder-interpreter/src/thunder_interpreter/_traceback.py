@@ -28,6 +28,81 @@ def entry(frame: Frame, rest: TracebackType | None, error: BaseException) -> Tra
     return TracebackType(rest, made, offset, program.line(index) or program.code.co_firstlineno)
 
 
+def show(error: BaseException) -> None:
+    """Give the entries of an error that leaves the interpreter frames as debuggers and notebooks want them.
+
+    Until then they lead to the interpreted frames. Afterwards they have the line and the variables themselves, in the
+    error and in all that it came from.
+    """
+    todo: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while todo:
+        found = todo.pop()
+        if found is None or id(found) in seen:
+            continue
+        seen.add(id(found))
+        found.__traceback__ = _shown(found.__traceback__)
+        todo += [found.__cause__, found.__context__]
+
+
+def _shown(traceback: TracebackType | None) -> TracebackType | None:
+    entries = []
+    while traceback is not None:
+        entries.append(traceback)
+        traceback = traceback.tb_next
+    for found in reversed(entries):
+        frame, offset, made = interpreted_frame(found.tb_frame), found.tb_lasti, found.tb_frame
+        if type(frame) is Frame:
+            made, offset = whole_stand_in(frame, found.tb_lineno), offset + len(_PREFIX)
+        traceback = TracebackType(traceback, made, offset, found.tb_lineno)
+    return traceback
+
+
+def whole_stand_in(frame: Frame, line: int) -> FrameType:
+    """As ``stand_in``, with the frame's variables and the line that it stands at."""
+    code, variables = frame.program.code, _variables(frame)
+    located = code.replace(
+        co_code=_PREFIX + code.co_code, co_linetable=_line_of_prefix(line - code.co_firstlineno) + code.co_linetable
+    )
+    made: Any = FunctionType(frame_code(located, tuple(variables)), frame.globals)(*variables.values())
+    found: FrameType = made.gi_frame
+    return found
+
+
+_PREFIX = bytes([dis.opmap["NOP"], 0, dis.opmap["RESUME"], 0, dis.opmap["NOP"], 0])
+"""What stands before the code of a frame: two instructions at its line, and one that leads back to the first line.
+
+A generator that never started counts as having reached its first ``RESUME``.
+"""
+
+
+def _line_of_prefix(line: int) -> bytes:
+    """The location table of the prefix (``Objects/locations.md`` of CPython).
+
+    Args:
+        line: counted from the first line of the code.
+    """
+    return bytes([_WITHOUT_COLUMNS | 1, *_signed(line), _WITHOUT_COLUMNS, *_signed(-line)])
+
+
+_WITHOUT_COLUMNS = 0x80 | 13 << 3
+
+
+def _signed(value: int) -> list[int]:
+    """A number in groups of six bits, the lowest first, the sign being the lowest bit of all."""
+    rest = -value << 1 | 1 if value < 0 else value << 1
+    groups = [rest & 0x3F]
+    while rest := rest >> 6:
+        groups[-1] |= 0x40
+        groups.append(rest & 0x3F)
+    return groups
+
+
+def _variables(frame: Frame) -> dict[str, Any]:
+    found = frame.namespace if type(frame.namespace) is dict else bound_variables(frame)
+    return {name: value for name, value in found.items() if type(name) is str}
+
+
 class Meant:
     """The trace function of a frame that stands for an interpreted one; a debugger may have it called."""
 
@@ -58,9 +133,8 @@ def stand_in(frame: Frame) -> FrameType:
 
 def stand_in_with_variables(frame: Frame) -> FrameType:
     """As ``stand_in``, with the frame's variables: Python suggests similar names out of them."""
-    variables = frame.namespace if type(frame.namespace) is dict else bound_variables(frame)
-    names = tuple(name for name in variables if isinstance(name, str))
-    made: Any = FunctionType(frame_code(frame.program.code, names), frame.globals)(*(variables[n] for n in names))
+    variables = _variables(frame)
+    made: Any = FunctionType(frame_code(frame.program.code, tuple(variables)), frame.globals)(*variables.values())
     found: FrameType = made.gi_frame
     found.f_trace = Meant(frame)
     return found
@@ -87,4 +161,4 @@ def frame_code(code: CodeType, names: tuple[str, ...] = ()) -> CodeType:
     )
 
 
-__all__ = ["entry", "interpreted_frame", "stand_in", "strip"]
+__all__ = ["entry", "interpreted_frame", "show", "stand_in", "strip"]

@@ -104,6 +104,8 @@ class TracedTensor(torch.Tensor):
     def __torch_function__(
         cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if func is torch.Tensor.__repr__:  # by who prints the variables of a traceback
+            return f"<{args[0]._proxy.type_string} of a program that was being acquired>"
         raise RuntimeError(
             f"a tensor of a program that was being acquired is used by {func} after the acquisition ended; "
             "was it stored somewhere that outlives the call?"
