@@ -11,6 +11,7 @@ from thunder_ir.codegen import Source, print_function, print_once
 from thunder_ir.languages import Language
 from thunder_ir.names import Names
 from thunder_ir.proxies import NumberProxy, Proxy, TensorProxy
+from thunder_ir.showing import as_html
 from thunder_ir.symbols import NO_TAGS, BoundSymbol
 from thunder_ir.trees import flat_proxies
 
@@ -117,6 +118,18 @@ class Trace:
 
     def __str__(self) -> str:
         return self.source().text.removesuffix("\n")
+
+    def _repr_html_(self) -> str:
+        """The program as the value of a notebook's cell, with the pass that made it."""
+        return as_html(self._with_origin())
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """The program as IPython shows it in a terminal: what it calls this with has a method ``text``."""
+        printer.text(self._with_origin())
+
+    def _with_origin(self) -> str:
+        made = "" if self.provenance is None else f"# made by {self.provenance.made_by}\n"
+        return f"{made}{self}"
 
     def __repr__(self) -> str:
         return f"<Trace {self.name}: {len(self.inputs)} inputs, {len(self.bound_symbols)} bound symbols>"
