@@ -12,6 +12,7 @@ from regions import Recorder, same
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from thunder_executors import to_callable, transform_for_execution
+from thunder_frontend import jit
 from thunder_ir import Tensor, trace_of
 from thunder_native import runtime
 from thunder_torch import symbol_of, torch_language
@@ -77,6 +78,20 @@ def test_an_error_is_pytorchs_own(inputs, runner):
     with pytest.raises(RuntimeError) as found:
         runner(x, wrong, b)
     assert str(found.value) == str(expected.value)
+
+
+def test_an_error_notes_the_users_line():
+    def look(table, index):
+        table = torch.tanh(torch.tanh(torch.tanh(table)))
+        return torch.nn.functional.embedding(index, table)
+
+    compiled = jit(look, executors=["native"])
+    table = torch.randn(4, 3)
+    assert torch.equal(compiled(table, torch.tensor([1, 2])), look(table, torch.tensor([1, 2])))
+    with pytest.raises(IndexError) as raised:
+        compiled(table, torch.tensor([1, 9]))
+    (note,) = raised.value.__notes__
+    assert "return torch.nn.functional.embedding(index, table)" in note
 
 
 def allocated():

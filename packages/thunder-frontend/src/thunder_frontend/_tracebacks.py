@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import FrameType, TracebackType
 
 from thunder_guards.errors import AcquisitionError
@@ -106,7 +106,7 @@ def _places(traceback: TracebackType | None, programs: Iterable[Trace]) -> list[
 
 def _place_of(line: str, text: str, programs: Iterable[Trace]) -> str | None:
     output = line.partition(" = ")[0]
-    for program in programs:
+    for program in _with_regions(programs):
         for bound in program.bound_symbols:
             if bound.location is not None and any(p.name == output for p in bound.outputs):
                 if program.executable().text.strip() == text.strip():
@@ -114,6 +114,16 @@ def _place_of(line: str, text: str, programs: Iterable[Trace]) -> str | None:
                     return f"{where}:  {linecache.getline(where.filename, where.line).strip()}"
                 break
     return None
+
+
+def _with_regions(programs: Iterable[Trace]) -> Iterator[Trace]:
+    """Yield programs, and those that regions of them say they run again where something failed."""
+    for program in programs:
+        yield program
+        for bound in program.bound_symbols:
+            region = getattr(bound.symbol.implementation, "replays", None)
+            if isinstance(region, Trace):
+                yield region
 
 
 def because_of_builtins(error: Exception) -> AcquisitionError | None:

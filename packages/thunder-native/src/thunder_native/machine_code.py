@@ -4,15 +4,19 @@ A step is the address of a function and that of its words (``i64``). The functio
 handle of a tensor or null, and the words; it returns 0, or another number where PyTorch reported an error.
 """
 
+from thunder_native.machine_views import EXPORTS as OF_VIEWS
+from thunder_native.machine_views import VIEWS
+
 STACK = 32
 """Most arguments and results of one call by PyTorch's dispatcher."""
 
 IMPORTS = (
     "aoti_torch_new_tensor_handle", "aoti_torch_delete_tensor_object", "aoti_torch_empty_strided",
     "aoti_torch__reinterpret_tensor", "aoti_torch_get_sizes", "aoti_torch_get_strides", "aoti_torch_get_dim",
-    "aoti_torch_get_storage_offset", "aoti_torch_cpu_addmm_out", "aoti_torch_cpu_mm_out", "aoti_torch_cpu_cat",
+    "aoti_torch_cpu_addmm_out", "aoti_torch_cpu_mm_out", "aoti_torch_cpu_cat",
     "torch_call_dispatcher", "torch_new_stable_ivalue", "torch_new_list_reserve_size", "torch_list_push_back",
     "torch_list_get_item", "torch_delete_list", "torch_new_string_handle",
+    "aoti_torch_is_contiguous", "aoti_torch_get_numel",
 )  # fmt: skip
 """What is called of PyTorch's C interface, besides the functions that tables name."""
 
@@ -24,7 +28,7 @@ PYTHON = (
 
 EXPORTS = (
     "enter", "release", "constant", "binary", "binary_alpha", "scalar", "scalar_alpha", "linear", "product",
-    "transposed", "joined", "dispatched",
+    "joined", "dispatched", *OF_VIEWS,
 )  # fmt: skip
 """The functions of the module: the entry, and the kinds of steps."""
 
@@ -36,7 +40,6 @@ declare i32 @aoti_torch__reinterpret_tensor(ptr, i64, ptr, ptr, i64, ptr)
 declare i32 @aoti_torch_get_sizes(ptr, ptr)
 declare i32 @aoti_torch_get_strides(ptr, ptr)
 declare i32 @aoti_torch_get_dim(ptr, ptr)
-declare i32 @aoti_torch_get_storage_offset(ptr, ptr)
 declare i32 @aoti_torch_cpu_addmm_out(ptr, ptr, ptr, ptr, double, double)
 declare i32 @aoti_torch_cpu_mm_out(ptr, ptr, ptr)
 declare i32 @aoti_torch_cpu_cat(ptr, i64, i64, ptr)
@@ -314,24 +317,20 @@ define i32 @scalar_alpha(ptr %slots, ptr %words) {
   ret i32 %error
 }
 
-; a matrix with its dimensions exchanged, in its own memory
+; a matrix with its dimensions exchanged, in its own memory; the caller knows that it is a matrix
 define internal i32 @exchange(ptr %matrix, ptr %out) {
   %shape_at = alloca ptr
   %strides_at = alloca ptr
-  %start_at = alloca i64
   %new_shape = alloca i64, i64 2
   %new_strides = alloca i64, i64 2
   %e1 = call i32 @aoti_torch_get_sizes(ptr %matrix, ptr %shape_at)
   %e2 = call i32 @aoti_torch_get_strides(ptr %matrix, ptr %strides_at)
-  %e3 = call i32 @aoti_torch_get_storage_offset(ptr %matrix, ptr %start_at)
   %e12 = or i32 %e1, %e2
-  %e123 = or i32 %e12, %e3
-  %ok = icmp eq i32 %e123, 0
+  %ok = icmp eq i32 %e12, 0
   br i1 %ok, label %go, label %fail
 go:
   %shape = load ptr, ptr %shape_at
   %strides = load ptr, ptr %strides_at
-  %start = load i64, ptr %start_at
   %rows = call i64 @word(ptr %shape, i64 0)
   %columns = call i64 @word(ptr %shape, i64 1)
   %row_stride = call i64 @word(ptr %strides, i64 0)
@@ -342,19 +341,11 @@ go:
   store i64 %rows, ptr %shape_1
   store i64 %column_stride, ptr %new_strides
   store i64 %row_stride, ptr %strides_1
-  %error = call i32 @aoti_torch__reinterpret_tensor(ptr %matrix, i64 2, ptr %new_shape, ptr %new_strides, i64 %start,
+  %error = call i32 @aoti_torch__reinterpret_tensor(ptr %matrix, i64 2, ptr %new_shape, ptr %new_strides, i64 0,
                                                     ptr %out)
   ret i32 %error
 fail:
   ret i32 1
-}
-
-; matrix, out
-define i32 @transposed(ptr %slots, ptr %words) {
-  %a = call ptr @handle(ptr %slots, ptr %words, i64 0)
-  %out = call ptr @slot(ptr %slots, ptr %words, i64 1)
-  %error = call i32 @exchange(ptr %a, ptr %out)
-  ret i32 %error
 }
 
 ; memory for the product of two matrices, the second one given with its dimensions exchanged if %exchanged
@@ -628,4 +619,4 @@ end:
 
 def module() -> str:
     """Return the text of the module."""
-    return DECLARATIONS + ENTRY + STEPS + DISPATCHED
+    return DECLARATIONS + ENTRY + STEPS + DISPATCHED + VIEWS

@@ -10,8 +10,10 @@ import torch
 from torch._ops import OpOverload
 
 from thunder_ir import BoundSymbol, TensorProxy, devices, dtypes
-from thunder_native.schema import TENSOR, WORD, dispatch, dtype_word
+from thunder_native import views
+from thunder_native.schema import TENSOR, dispatch, dtype_word
 from thunder_native.table import CannotExpress, Table, bits, imported
+from thunder_native.views import inner_or
 from thunder_torch.convert import to_torch_dtype
 
 Lowering = Callable[[Table, BoundSymbol], None]
@@ -235,7 +237,7 @@ def linear(table: Table, bound: BoundSymbol) -> None:
         table.step("linear", *words, table.make(bound.output), dtype)
         return
     turned = table.new()
-    table.step("transposed", table.read(weight), turned)
+    table.step("permuted", table.read(weight), turned, 2, 1, 0)
     table.step("product", table.read(a), turned, table.make(bound.output), dtype)
     table.step("release", 1, turned)
 
@@ -250,22 +252,18 @@ def matmul(table: Table, bound: BoundSymbol) -> None:
     table.step("product", table.read(a), table.read(b), table.make(bound.output), dtype)
 
 
-@lowering("torch.permute", new=False)
-def permute(table: Table, bound: BoundSymbol) -> None:
-    """Of a matrix without the dispatcher, if nobody can tell; else a view as any other."""
-    a, dimensions = _operands(bound)
-    if bound.output.name in table.inner and tuple(dimensions) == (1, 0):
-        table.step("transposed", table.read(a), table.make(bound.output))
-        return
-    dispatch(table, bound, "aten::permute", "")
-
-
-for _name in ("view", "expand", "reshape"):
-    lowering(f"torch.Tensor.{_name}", new=False)(spread(f"aten::{_name}"))
+for _name in ("view", "reshape"):
+    _row = inner_or(views.shaped(f"aten::{_name}"), spread(f"aten::{_name}"))
+    lowering(f"torch.Tensor.{_name}", *["torch.reshape"] * (_name == "reshape"), new=False)(_row)
+lowering("torch.Tensor.expand", new=False)(spread("aten::expand"))
+lowering("torch.permute", "torch.Tensor.permute", new=False)(inner_or(views.permuted, spread("aten::permute")))
+lowering("torch.transpose", new=False)(inner_or(views.transposed, dispatched("aten::transpose", "int")))
+for _path, _name in (("torch.split", "split"), ("torch.Tensor.split", "split"), ("torch.chunk", "chunk")):
+    _by = ("Tensor", "sizes") if _name == "split" else ("",)
+    lowering(_path, new=False)(inner_or(views.pieces, dispatched(f"aten::{_name}", *_by)))
 for _name in ("zeros", "ones"):
     lowering(f"torch.{_name}")(spread(f"aten::{_name}"))
 lowering("torch.Tensor.new_zeros")(spread("aten::new_zeros"))
-lowering("torch.Tensor.permute", new=False)(spread("aten::permute"))
 
 
 @lowering("torch.nn.functional.embedding")
@@ -306,21 +304,14 @@ def threshold_backward(table: Table, bound: BoundSymbol) -> None:
     table.step("release", 3, bound_at, zero, mask)
 
 
-@lowering("torch.Tensor.__getitem__", new=False)
-def getitem(table: Table, bound: BoundSymbol) -> None:
-    """An index, or indices of the first dimensions."""
+def _select(table: Table, bound: BoundSymbol) -> None:
     a, key = bound.args
-    keys = key if isinstance(key, tuple) else (key,)
-    if not keys or not all([k.__class__ is int for k in keys]) or len(keys) > a.ndim:
+    if key.__class__ is not int:
         raise CannotExpress("it takes other parts than those at an index")
-    read = table.read(a)
-    for count, index in enumerate(keys):
-        made = table.make(bound.output) if count + 1 == len(keys) else table.new()
-        head = [table.text("aten::select"), table.text("int"), table.runtime.version, 3, 1, 0]
-        table.step("dispatched", *head, TENSOR, read, WORD, 0, WORD, index, made)
-        if count:
-            table.step("release", 1, read)
-        read = made
+    dispatch(table, bound.replace(args=(a, 0, key)), "aten::select", "int")
+
+
+lowering("torch.Tensor.__getitem__", new=False)(inner_or(views.getitem, _select))
 
 
 UNARY = (
@@ -374,17 +365,12 @@ for _path, _operator, _overloads in COMPUTING:
     lowering(_path)(dispatched(f"aten::{_operator}", *_overloads))
 
 VIEWING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("torch.reshape", "reshape", ("",)),
-    ("torch.Tensor.split", "split", ("Tensor", "sizes")),
     ("torch.flatten", "flatten", ("using_ints",)),
     ("torch.Tensor.to", "to", ("dtype",)),
     ("torch.Tensor.contiguous", "contiguous", ("",)),
     ("torch.t", "t", ("",)),
-    ("torch.transpose", "transpose", ("int",)),
     ("torch.unsqueeze", "unsqueeze", ("",)),
     ("torch.squeeze", "squeeze", ("", "dim", "dims")),
-    ("torch.split", "split", ("Tensor", "sizes")),
-    ("torch.chunk", "chunk", ("",)),
     ("torch.select", "select", ("int",)),
     ("torch.narrow", "narrow", ("",)),
     ("torch.unbind", "unbind", ("int",)),

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from thunder_executors import Region, free_after_last_use
+from thunder_ir import Trace
 from thunder_native.program import Program
 
 
@@ -32,10 +33,15 @@ class Runner:
         self.__name__ = name
 
     @cached_property
+    def replays(self) -> Trace:
+        """The region as a program, whose calls know the user's lines."""
+        made: Trace = free_after_last_use(self.region.trace(self.__name__))
+        return made
+
+    @cached_property
     def python(self) -> Callable[..., Any]:
         """The region's Python text, compiled when it is first wanted."""
-        made: Callable[..., Any] = free_after_last_use(self.region.trace(self.__name__)).python_callable()
-        return made
+        return self.replays.python_callable()
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Return the outputs."""

@@ -1,0 +1,124 @@
+"""Rows of views: those that nobody outside of a region can see are made without the dispatcher."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from thunder_ir import BoundSymbol, TensorProxy
+from thunder_native.schema import dispatch
+from thunder_native.table import CannotExpress, Table
+
+Row = Callable[[Table, BoundSymbol], None]
+
+
+def is_inner(table: Table, bound: BoundSymbol) -> bool:
+    """Whether nobody can tell how the results of a call are made: their sizes are known, and no one else sees them."""
+    shapes = [p.shape for p in (*bound.inputs, *bound.outputs) if isinstance(p, TensorProxy)]
+    known = all([d.__class__ is int for shape in shapes for d in shape])
+    return known and all([p.name in table.inner for p in bound.outputs])
+
+
+def inner_or(row: Row, otherwise: Row) -> Row:
+    """Return the row that is ``row`` where nobody can tell, and ``otherwise`` where somebody can, or it declines."""
+
+    def write(table: Table, bound: BoundSymbol) -> None:
+        if is_inner(table, bound):
+            try:
+                return row(table, bound)
+            except CannotExpress:
+                pass  # the dispatcher can do more
+        otherwise(table, bound)
+
+    return write
+
+
+def _integers(values: Sequence[Any]) -> list[int]:
+    if not all([v.__class__ is int for v in values]):
+        raise CannotExpress("it takes other than integers")
+    return list(values)
+
+
+def part(
+    table: Table, read: int, dimensions: int, which: int, start: int, length: int, *, drop: bool, made: int
+) -> None:
+    """Append the step of a part along a dimension."""
+    table.step("part", read, made, dimensions, which, start, length, int(drop))
+
+
+def at_indices(table: Table, a: TensorProxy, indices: Sequence[int], output: TensorProxy) -> None:
+    """Append the steps that take what is at indices of the first dimensions."""
+    read = table.read(a)
+    for count, index in enumerate(indices):
+        made = table.make(output) if count + 1 == len(indices) else table.new()
+        size = a.shape[count]
+        part(table, read, a.ndim - count, 0, index + size if index < 0 else index, 1, drop=True, made=made)
+        if count:
+            table.step("release", 1, read)
+        read = made
+
+
+def getitem(table: Table, bound: BoundSymbol) -> None:
+    """``a[i]`` and ``a[i, j]``."""
+    a, key = bound.args
+    keys = _integers(key if isinstance(key, tuple) else (key,))
+    if not keys or len(keys) > a.ndim or not all([-a.shape[d] <= k < a.shape[d] for d, k in enumerate(keys)]):
+        raise CannotExpress("it takes other parts than those at an index")
+    at_indices(table, a, keys, bound.output)
+
+
+def pieces(table: Table, bound: BoundSymbol) -> None:
+    """``split`` and ``chunk``: the pieces say themselves how long they are."""
+    a = bound.args[0]
+    dimension = bound.args[2] if len(bound.args) > 2 else bound.kwargs.get("dim", 0)
+    (which,) = _integers([dimension])
+    which += a.ndim if which < 0 else 0
+    start = 0
+    for piece in bound.output:
+        length = piece.shape[which]
+        part(table, table.read(a), a.ndim, which, start, length, drop=False, made=table.make(piece))
+        start += length
+    if start != a.shape[which]:
+        raise CannotExpress("the pieces are not all of it")
+
+
+def permuted(table: Table, bound: BoundSymbol) -> None:
+    """``permute``."""
+    a, *rest = bound.args
+    order = _integers(rest[0] if len(rest) == 1 and isinstance(rest[0], (tuple, list)) else rest)
+    _reorder(table, a, [d + a.ndim if d < 0 else d for d in order], bound.output)
+
+
+def transposed(table: Table, bound: BoundSymbol) -> None:
+    """``transpose``."""
+    a, *rest = bound.args
+    first, second = [d + a.ndim if d < 0 else d for d in _integers(rest)]
+    order = list(range(a.ndim))
+    order[first], order[second] = second, first
+    _reorder(table, a, order, bound.output)
+
+
+def _reorder(table: Table, a: TensorProxy, order: list[int], output: TensorProxy) -> None:
+    if sorted(order) != list(range(a.ndim)) or not a.ndim:
+        raise CannotExpress("it is no order of dimensions")
+    table.step("permuted", table.read(a), table.make(output), a.ndim, *order)
+
+
+def shaped(operator: str) -> Row:
+    """Return the row of ``view`` or ``reshape``."""
+
+    def write(table: Table, bound: BoundSymbol) -> None:
+        a, shape = bound.args[0], list(bound.output.shape)
+        elements = prod(shape)
+        if not elements or prod(a.shape) != elements or bound.kwargs:
+            raise CannotExpress("it is empty, or has another number of elements")
+        dispatch(table, bound.replace(args=(a, tuple(shape))), operator, "")
+        _, words = table.steps.pop()
+        table.memory.append(words)
+        strides = [prod(shape[d + 1 :]) for d in range(len(shape))]
+        sizes_at, strides_at = (table.words(values) + 8 for values in (shape, strides))
+        slot = table.read(bound.output)
+        table.step("shaped", table.read(a), slot, len(shape), elements, sizes_at, strides_at, words.buffer_info()[0])
+
+    return write
