@@ -1,0 +1,64 @@
+"""Models of libraries, with random weights: transformers, and litgpt; each where it is installed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from thunder_benchmarks.targets.cases import Job, target
+
+SIZES = {"batch": 2, "length": 64, "layers": 4, "heads": 4, "width": 128, "vocabulary": 512}
+
+
+def library(name: str) -> ModuleType:
+    """Return a library.
+
+    Raises:
+        RuntimeError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise RuntimeError(f"this target needs {name}: pip install {name}") from error
+
+
+@target("hf-gpt2", **SIZES)
+def hf_gpt2(batch: int, length: int, layers: int, heads: int, width: int, vocabulary: int) -> Job:
+    transformers = library("transformers")
+    config = transformers.GPT2Config(
+        vocab_size=vocabulary, n_embd=width, n_layer=layers, n_head=heads, n_positions=length, use_cache=False,
+        bos_token_id=0, eos_token_id=1, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+    )  # fmt: skip
+    return _language_model(transformers.GPT2LMHeadModel(config), batch, length, vocabulary)
+
+
+@target("hf-llama", **SIZES)
+def hf_llama(batch: int, length: int, layers: int, heads: int, width: int, vocabulary: int) -> Job:
+    transformers = library("transformers")
+    config = transformers.LlamaConfig(
+        vocab_size=vocabulary, hidden_size=width, intermediate_size=3 * width, num_hidden_layers=layers,
+        num_attention_heads=heads, max_position_embeddings=length, use_cache=False, bos_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    return _language_model(transformers.LlamaForCausalLM(config), batch, length, vocabulary)
+
+
+def _language_model(model: Any, batch: int, length: int, vocabulary: int) -> Job:
+    tokens = torch.randint(2, vocabulary, (batch, length))
+    return Job(model, (), {"input_ids": tokens, "labels": tokens}, loss=lambda result: result.loss)
+
+
+@target("litgpt", config="pythia-14m", batch=2, length=64, layers=0)
+def litgpt(config: str, batch: int, length: int, layers: int) -> Job:
+    """A configuration of litgpt by its name; ``layers=0`` has as many as that says."""
+    found = library("litgpt")
+    more = {"n_layer": layers} if layers else {}
+    settings = found.Config.from_name(config, block_size=length, **more)
+    tokens = torch.randint(settings.vocab_size, (batch, length))
+    return Job(found.GPT(settings), (tokens,), loss=lambda logits: _shifted(logits, tokens))
+
+
+def _shifted(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())

@@ -1,0 +1,146 @@
+"""Measurements of targets: compilers side by side, in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+import thunder
+from thunder_benchmarks.calls import microseconds
+from thunder_benchmarks.targets.cases import Job, Target
+
+MODES = ("forward", "training")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a call of a target took.
+
+    Args:
+        target: its name.
+        mode: ``"forward"``, without gradients, or ``"training"``: forward and backward.
+        compiler: what ran it.
+        microseconds: of CPU time a call.
+        gigaflops: a second, of those that eager's operations count; 0 where these count none.
+        of_peak: these, as a share of what a large matrix product reaches here.
+        why_not: why it could not be measured; empty if it was.
+    """
+
+    target: str
+    mode: str
+    compiler: str
+    microseconds: float = 0.0
+    gigaflops: float = 0.0
+    of_peak: float = 0.0
+    why_not: str = ""
+
+
+def compiler(name: str) -> Callable[[Any], Any]:
+    """Return what a compiler's name stands for: it makes, of a function or module, one that is called in its place.
+
+    Args:
+        name: ``"eager"``, ``"torch.compile"``, ``"thunder"``, or ``"thunder:llvm+torch"`` with a list of executors.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    first, _, executors = name.partition(":")
+    if name == "eager":
+        return lambda function: function
+    if name == "torch.compile":
+        return torch.compile
+    if first == "thunder":
+        chosen = executors.split("+") if executors else None
+        return lambda function: thunder.jit(function, executors=chosen)
+    raise ValueError(f"{name!r} is no compiler: there are eager, torch.compile, thunder and thunder:EXECUTOR+EXECUTOR")
+
+
+def call(job: Job, function: Callable[..., Any], mode: str) -> Callable[[], Any]:
+    """Return one call of what a compiler made of a job's target."""
+    if mode == "forward":
+
+        def forward() -> None:
+            with torch.no_grad():
+                function(*job.args, **job.kwargs)
+
+        return forward
+
+    def training() -> None:
+        torch.autograd.backward(job.loss(function(*job.args, **job.kwargs)))
+
+    return training
+
+
+def operations(job: Job, mode: str) -> int:
+    """Return how many floating-point operations a call has, as PyTorch counts those of eager."""
+    counter = FlopCounterMode(display=False)
+    with counter:
+        call(job, job.target, mode)()
+    return int(counter.get_total_flops())
+
+
+def peak(size: int = 1024, rounds: int = 5) -> float:
+    """Return how many floating-point operations a second a large matrix product reaches here."""
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    with torch.no_grad():
+        took = microseconds({"matmul": lambda: a @ b}, rounds, 0.1)
+    return 2e6 * size**3 / took["matmul"]
+
+
+def measure(
+    targets: Iterable[Target], compilers: Iterable[str], mode: str, best: float, rounds: int = 5, block: float = 0.1,
+    **sizes: Any,
+) -> list[Measured]:  # fmt: skip
+    """Measure targets, each with several compilers in turns: the least CPU time of several blocks of calls.
+
+    Args:
+        targets: what is measured.
+        compilers: by name; see :func:`compiler`.
+        mode: one of :data:`MODES`.
+        best: operations a second that a large matrix product reaches; see :func:`peak`.
+        rounds: how many blocks of each.
+        block: seconds that a block takes.
+        sizes: set for those targets that have them.
+
+    Returns:
+        one for each target and compiler; what could not be made or run says why.
+
+    Raises:
+        ValueError: there is no such compiler or mode.
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode={mode!r} is none of {', '.join(MODES)}")
+    makers = {name: compiler(name) for name in compilers}
+    found: list[Measured] = []
+    for one in targets:
+        found += _measured(one, makers, mode, best, rounds, block, sizes)
+    return found
+
+
+def _measured(
+    one: Target, makers: dict[str, Callable[[Any], Any]], mode: str, best: float, rounds: int, block: float, sizes: Any
+) -> list[Measured]:
+    try:
+        job = one.job(**{name: size for name, size in sizes.items() if name in one.sizes})
+    except RuntimeError as error:  # the library is not there
+        return [Measured(one.name, mode, name, why_not=str(error)) for name in makers]
+    count, calls, refused = operations(job, mode), {}, {}
+    for name, make in makers.items():
+        try:
+            calls[name] = call(job, make(job.target), mode)
+            calls[name]()
+        except Exception as error:  # a compiler that cannot do one is told of, beside those that can
+            refused[name] = Measured(one.name, mode, name, why_not=f"{type(error).__name__}: {error}".splitlines()[0])
+            calls.pop(name, None)
+    with nullcontext() if mode == "training" else torch.no_grad():
+        took = microseconds(calls, rounds, block) if calls else {}
+    made = {}
+    for name, each in took.items():
+        speed = 1e6 * count / each
+        made[name] = Measured(one.name, mode, name, each, speed / 1e9, speed / best)
+    return [refused.get(name) or made[name] for name in makers]
