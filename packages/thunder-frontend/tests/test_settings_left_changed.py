@@ -259,3 +259,47 @@ def test_inference_mode_ends_with_what_entered_it():
     for run in (program, compiled, compiled):
         assert run(torch.ones(2)).is_inference()
         assert not torch.is_inference_mode_enabled()
+
+
+def made_under(dtype):
+    torch.set_default_dtype(dtype)
+    return torch.ones(3), torch.arange(3) / 2, torch.rand(2), torch.tensor(1.5), torch.arange(3).sqrt()
+
+
+def made_within(x, dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    y = x.long() * 0.5 + torch.zeros(3)
+    torch.set_default_dtype(before)
+    return y, x.long() * 0.5, (x * torch.ones(3)).sum()
+
+
+def made_on(device):
+    torch.set_default_device(device)
+    return torch.ones(3), torch.arange(3) / 2
+
+
+@pytest.mark.parametrize("entry", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_operations_run_under_the_default_dtype_that_the_program_set(entry, dtype):
+    found = []
+    for under, within in ((made_under, made_within), (jit(made_under), jit(made_within, fallback="error"))):
+        for _ in range(2):
+            torch.set_default_dtype(entry)
+            torch.manual_seed(0)
+            x = torch.ones(3, dtype=torch.float32, requires_grad=True)
+            results = [*under(dtype), torch.get_default_dtype()]
+            torch.set_default_dtype(entry)
+            y, *others = within(x, dtype)
+            others[-1].backward()
+            tensors = [*results[:-1], y, *others, x.grad]
+            found.append([*[(t.dtype, t.tolist()) for t in tensors], results[-1], torch.get_default_dtype()])
+    assert found[1:] == found[:1] * 3
+
+
+def test_operations_run_on_the_default_device_that_the_program_set():
+    compiled = jit(made_on, fallback="error")
+    for device in ("meta", "cpu", "meta"):
+        found = compiled(device)
+        torch.set_default_device(None)
+        assert [t.device.type for t in found] == [device, device]

@@ -32,7 +32,8 @@ class Setting:
         get: returns what it is.
         assign: sets it.
         guarded: whether every program is compiled for what it is.
-        of_kernels: whether it says how operations compute: one depends on what it is at that place of the program.
+        of_kernels: whether it says how operations compute, or what they return: one depends on what it is at that place
+            of the program.
     """
 
     name: str
@@ -142,8 +143,8 @@ SETTINGS = (
     *_in_pairs(),
     *[_precision(*each) for each in PRECISIONS],
     Setting("grad mode", torch.is_grad_enabled, torch._C._set_grad_enabled, True),
-    Setting("default dtype", torch.get_default_dtype, torch.set_default_dtype, True),
-    Setting("default device", _default_device, torch.set_default_device, True),
+    Setting("default dtype", torch.get_default_dtype, torch.set_default_dtype, True, True),
+    Setting("default device", _default_device, torch.set_default_device, True, True),
     *[setting for kind in AUTOCAST_DEVICES for setting in _of_autocast(kind)],
     Setting("depth of autocast", _depth_of_autocast, _set_depth_of_autocast),
     *[_of_attention(name) for name in ("math", "flash", "mem_efficient", "cudnn")],
