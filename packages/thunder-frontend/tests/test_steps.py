@@ -497,3 +497,15 @@ def test_a_learning_rate_may_be_a_tensor_that_changes(make):
             step()
     assert_close(parameters[1][0], parameters[0][0])
     assert cache_misses(steps[1]) <= 2
+
+
+def test_who_asks_for_gradients_through_a_graph_that_is_freed_is_told():
+    def program(x):
+        y = x.sin()
+        y.sum().backward()
+        return y
+
+    x = torch.ones(3, requires_grad=True)
+    y = jit(program, fallback="error")(x)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(y.sum(), x, allow_unused=True)

@@ -15,7 +15,7 @@ from thunder_guards.sources import held
 from thunder_guards.templates import Built, Outside, proxies_of
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, flat_proxies
 from thunder_torch.views import is_view, view_argument, viewed
-from thunder_tracing.derivatives._freed_graphs import SECOND_TIME, descendants
+from thunder_tracing.derivatives._freed_graphs import SECOND_TIME, ancestors, descendants
 from thunder_tracing.derivatives.inner_backward import as_gradient
 from thunder_tracing.outputs import template
 from thunder_tracing.tensors._remade import (
@@ -163,10 +163,16 @@ class Outcome:
         if unconnected:
             return Built(as_leaf, (self.calls.on_values(T.detach, (value,), {}),))
         if value.requires_grad and value.name in self.spent:
-            return Built(NoGraph(SECOND_TIME), (self.calls.on_values(T.detach, (value,), {}),))
+            detached = self.calls.on_values(T.detach, (value,), {})
+            return Built(NoGraph(SECOND_TIME), (detached, *self._sources_of(value)))
         if traced._memory.inference is not torch.is_inference_mode_enabled() and not value.requires_grad:
             return Built(as_inference if traced._memory.inference else as_normal, (value,))
         return value
+
+    def _sources_of(self, value: TensorProxy) -> list[TensorProxy]:
+        """Return the inputs that derivatives of a value go to."""
+        reached = ancestors(self.calls.builder.bound_symbols, [value])
+        return [i.proxy for i in self.calls.inputs if i.proxy.name in reached and i.proxy.requires_grad]
 
     def _as_others_read_it(self, traced: TracedTensor, current: TensorProxy) -> TensorProxy | None:
         """Return what a tensor was before writes that autograd did not see, if the program computed something of that.

@@ -34,7 +34,7 @@ class WithoutGraph(torch.autograd.Function):
     """A tensor that requires grad, and has no gradient."""
 
     @staticmethod
-    def forward(context: Any, value: torch.Tensor, anchor: torch.Tensor, reason: str) -> torch.Tensor:
+    def forward(context: Any, reason: str, value: torch.Tensor, *sources: torch.Tensor) -> torch.Tensor:
         context.reason = reason
         return value.detach()
 
@@ -55,11 +55,16 @@ class NoGraph:
     reason: str
     __name__ = "without_graph"
 
-    def __call__(self, value: torch.Tensor) -> torch.Tensor:
-        """Return the other tensor."""
+    def __call__(self, value: torch.Tensor, *sources: torch.Tensor) -> torch.Tensor:
+        """Return the other tensor.
+
+        Args:
+            value: the tensor.
+            sources: what the graph led to; who asks for their gradients is told, too.
+        """
         with torch.enable_grad():
             anchor = torch.empty(0, requires_grad=True)
-            return WithoutGraph.apply(value.detach(), anchor, self.reason)  # type: ignore[no-any-return, no-untyped-call]
+            return WithoutGraph.apply(self.reason, value.detach(), anchor, *sources)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def with_gradient(tensor: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
