@@ -25,7 +25,8 @@ class Row:
         inputs: names of its arguments.
         forward, training: ``right``, or what went wrong; empty if not run.
         seconds: CPU seconds of the first call.
-        operations: bound symbols of the program as recorded.
+        operations: bound symbols of the program as recorded; of all programs where some of it runs in Python.
+        in_python: at how many places it does.
         programs: how many were compiled in training; two where the first call changes the model, such as by putting
             hooks on it.
         exact: whether the forward's values were the very same bits.
@@ -40,6 +41,7 @@ class Row:
     training: str = ""
     seconds: float = 0.0
     operations: int = 0
+    in_python: int = 0
     programs: int = 1
     exact: bool = False
     place: str = ""
@@ -122,7 +124,8 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
         "",
         "The forward is right if values, dtypes, strides and structure of the output are eager's and two calls take",
         f"one program (float32: within {FORWARD[torch.float32]:g} of the largest value; *same bits* where nothing",
-        "differs at all). Training is right if all gradients are eager's (within",
+        "differs at all). *And Python at n*: so many places are in no program, so that the calls around them run in",
+        "Python, and what these call is compiled. Training is right if all gradients are eager's (within",
         f"{GRADIENT[torch.float32]:g} of the largest gradient) and {STEPS} steps of AdamW give eager's losses and",
         f"parameters (within {TRAINED[torch.float32]:g}).",
         "",
@@ -159,7 +162,8 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
 def _right(row: Row) -> str:
     exact = "same bits" if row.exact else "right"
     training = row.training + (", two programs: the first call changes the model" if row.programs == 2 else "")
-    cells = [row.model_type, row.model, row.variant, str(row.operations), f"{row.seconds:.2f}", exact, training]
+    operations = str(row.operations) + (f", and Python at {row.in_python}" if row.in_python else "")
+    cells = [row.model_type, row.model, row.variant, operations, f"{row.seconds:.2f}", exact, training]
     return f"| {' | '.join(cells)} |"
 
 

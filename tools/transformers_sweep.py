@@ -190,7 +190,8 @@ class Sweep:
                 ours = compiled(**our_inputs)
                 if call == 0:
                     row.seconds = time.process_time() - start
-                    row.operations = len(thunder.last_traces(compiled)[0].bound_symbols)
+                    found = thunder.explain(compiled)
+                    row.operations, row.in_python = sum([n for _, n in found.programs]), len(found.split_off)
                 row.exact = compare((ours, our_inputs), (eager, eager_inputs), tolerance)
         if thunder.cache_misses(compiled) != 1:
             raise Difference(f"{thunder.cache_misses(compiled)} programs: {thunder.explain_misses(compiled)[-1][:1]}")
