@@ -15,6 +15,9 @@ ENTRY_POINTS = "thunder.executors"
 ON_REQUEST = ".on_request"
 """What follows the name of the group of entry points whose executors take part only where somebody names them."""
 
+PUBLISHED = frozenset({"inductor", "llvm", "torch", "triton"})
+"""Names of executors that a package named for them brings."""
+
 
 class Registry:
     """Executors by name, and the lists of those that take part by themselves.
@@ -98,10 +101,8 @@ class Registry:
         executor = self.get(name)
         if executor is None:
             known = ", ".join([*self._executors, *self._on_request]) or "none"
-            raise UnavailableError(
-                f"no executor is named {name!r}; those installed are {known}. An executor of Thunder's installs with: "
-                f"pip install thunder-executors-{name}"
-            )
+            remedy = f"; install it with: pip install thunder-executors-{name}" if name in PUBLISHED else ""
+            raise UnavailableError(f"no executor is named {name!r}; those installed are {known}{remedy}")
         missing = executor.missing()
         if missing is not None:
             remedy = f"; install it with: {executor.install}" if executor.install else ""
