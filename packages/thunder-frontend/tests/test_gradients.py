@@ -16,6 +16,15 @@ def test_gradients_of_a_compiled_function():
     torch.testing.assert_close(grad(compiled)(a, b), ((a * b).cos() * b, (a * b).cos() * a))
 
 
+@pytest.mark.parametrize("transform", [grad, value_and_grad], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("made", [lambda f: f, jit], ids=["function", "compiled function"])
+def test_what_is_compiled_for_gradients_can_be_looked_at(transform, made):
+    differentiated = transform(made(lambda a: (a * a).sum()))
+    for _ in range(2):
+        differentiated(torch.randn(3, requires_grad=True))
+    assert "mul" in str(last_traces(differentiated)[0]) and cache_misses(differentiated) == 1
+
+
 def test_gradients_of_a_modules_parameters():
     module = torch.nn.Linear(3, 2)
     x = torch.randn(4, 3)

@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from thunder_frontend._compiled import CompiledFunction
-from thunder_frontend._jit import jit
+from thunder_frontend._jit import asking, jit
 from thunder_frontend._lookasides.module_calls import is_acquired
 from thunder_frontend._module import ThunderModule
 
@@ -53,7 +53,7 @@ def value_and_grad(fn: Callable[..., Any]) -> Callable[..., tuple[Any, tuple[Any
         again = is_acquired()
         return value, torch.autograd.grad(results, inputs, ones, create_graph=again, allow_unused=True)
 
-    return run
+    return asking(compiled, run)
 
 
 def grad(fn: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
@@ -71,9 +71,10 @@ def grad(fn: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
         >>> grad(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0], requires_grad=True))
         (tensor([ 3., 12.]),)
     """
-    both = value_and_grad(fn)
+    compiled = fn if isinstance(fn, (CompiledFunction, ThunderModule)) else jit(fn)
+    both = value_and_grad(compiled)
 
     def run(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
         return both(*args, **kwargs)[1]
 
-    return run
+    return asking(compiled, run)

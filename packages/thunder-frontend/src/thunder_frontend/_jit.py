@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -12,6 +13,9 @@ from thunder_frontend._compiled import CompiledFunction
 from thunder_frontend._module import ThunderModule
 from thunder_frontend.options import DEFAULT_FALLBACK, DebugOptions, Options, check_language
 from thunder_ir import Trace
+
+BEHIND = "_thunder_compiled"
+"""The attribute of a function that calls a compiled one, which holds that."""
 
 
 def jit(
@@ -103,7 +107,21 @@ def compiled_function(fn: Any) -> CompiledFunction:
         return fn._thunder_compiled  # type: ignore[no-any-return]
     if isinstance(fn, CompiledFunction):
         return fn
+    behind = vars(fn).get(BEHIND) if isinstance(fn, FunctionType) else None
+    if behind is not None:
+        return compiled_function(behind)
     raise TypeError(f"{fn!r} was not made by thunder.jit")
+
+
+def asking(compiled: Any, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``run``, which calls a compiled function, such that what is asked of it is asked of that function.
+
+    Args:
+        compiled: what :func:`jit` returned.
+        run: a function.
+    """
+    setattr(run, BEHIND, compiled)
+    return run
 
 
 def trace(fn: Callable[..., Any]) -> Callable[..., Trace]:
