@@ -35,6 +35,8 @@ Made = Callable[[Callable[..., Any]], Callable[..., Any]]
 UNLIKELY = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 MOST = 64
 """How many frames may be lost before the callers of another one are, too."""
+ALONE = 2
+"""After how many runs of which nothing was compiled a frame is left to CPython."""
 DEPTH = 2
 """How deep containers among the arguments are searched for tensors."""
 
@@ -91,6 +93,8 @@ class Splits:
         self._functions: dict[Any, Callable[..., Any]] = {}
         self._met: weakref.WeakSet[Any] = weakref.WeakSet()
         self.lost = Lost()
+        self._alone: dict[frozenset[types.CodeType], int] = {}
+        """How often frames ran of which nothing that they called was compiled."""
         self._pauses: dict[Pause, int] = {}
         self._behind: dict[int, tuple[Pause, Any]] = {}
         self._lock = threading.Lock()
@@ -150,7 +154,7 @@ class Splits:
                 result = where.function(*paused.args, **paused.kwargs)
             else:
                 result = self.run(where.function, paused.args, paused.kwargs)
-        except Exception as error:
+        except BaseException as error:
             return self.run(Handling(where), (*paused.values, error), {})
         return behind.first_part((*paused.values, result), {})
 
@@ -160,10 +164,20 @@ class Splits:
         if entry is None:
             return function(*args, **kwargs)
         codes = frozenset(_codes(entry))
-        run = interpret(
-            entry, lookasides=lambda called: self._replacement(called, codes), opaque=lambda f: f.__code__ not in codes
-        )
-        return run(*args, **kwargs)
+        if self._alone.get(codes, 0) >= ALONE:
+            return function(*args, **kwargs)
+        replaced = []
+
+        def replacement(called: Any) -> Callable[..., Any] | None:
+            found = self._replacement(called, codes)
+            if found is not None:
+                replaced.append(called)
+            return found
+
+        result = interpret(entry, lookasides=replacement, opaque=lambda f: f.__code__ not in codes)(*args, **kwargs)
+        if not replaced and not isinstance(function, Continuation):
+            self._alone[codes] = self._alone.get(codes, 0) + 1
+        return result
 
     def _replacement(self, called: Any, codes: frozenset[types.CodeType]) -> Callable[..., Any] | None:
         if called is MODULE_CALL:
