@@ -13,8 +13,8 @@ PACKAGES = frozenset({
     "thunder_loops", "thunder_native", "thunder_prims", "thunder_testing", "thunder_torch", "thunder_tracing",
     "thunder_vmap",
 })  # fmt: skip
-"""The layers of Thunder, installed or not: all but ``thunder``, which only names what is in the others, and the
-programs of ``thunder_benchmarks``."""
+"""The layers of Thunder, installed or not: all but ``thunder``, which only names what is in the others, and the code of
+``thunder_benchmarks`` and ``thunder_transforms``, of which programs are made as of a user's."""
 
 OF_ACQUISITION = frozenset({"thunder_frontend", "thunder_guards", "thunder_tracing"})
 """Those that hold a user's program while it is acquired, and what calls it afterwards."""
