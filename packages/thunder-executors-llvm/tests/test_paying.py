@@ -6,6 +6,7 @@ import torch
 from thunder_executors import (
     add_default_executor,
     get_default_executors,
+    grad_rule,
     resolve_executors,
     set_default_executors,
     transform_for_execution,
@@ -77,3 +78,11 @@ def test_what_moves_elements_is_left_to_others():
 
     assert not kernels(lambda x: symbol_of(torch.cat)([x, x]) * 2, x)
     assert not kernels(lambda x: symbol_of(torch.flip)(x, (0,)) * 2, x)
+
+
+@pytest.mark.parametrize(("side", "mine"), [(8, False), (SIDE, True)])
+def test_derivatives_of_small_tensors_are_those_of_pytorch_s_kernels(side, mine):
+    x = proxy_of(torch.ones(side, side), "")
+    (bound,) = trace_of(symbol_of(torch.tanh), x, language=torch_language).bound_symbols
+
+    assert (grad_rule(bound, resolve_executors(None)) is None) is mine

@@ -59,6 +59,9 @@ class LlvmExecutor(FusionExecutor):
     def gains(self, trace: Trace) -> bool:
         return self.selection.gains(trace)
 
+    def differentiates(self, bound: BoundSymbol) -> bool:
+        return self.selection.differentiates(bound)
+
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
         return self._answers.get(structure_of((bound,), ()), lambda: self._answer(bound))
 

@@ -51,9 +51,13 @@ class Selection:
         if any([b.symbol.name in MOVING and OpTags.ELEMENTWISE not in b.symbol.tags for b in prims]):
             return "kernels of PyTorch are as fast for what moves elements"
         computing = [b for b in prims if OpTags.VIEW not in b.symbol.tags]
-        if len(computing) > 2 and not any([self._is_large(p) for p in (*bound.inputs, *bound.outputs)]):
+        if len(computing) > 2 and not self.differentiates(bound):
             return "its tensors are small, and PyTorch has a kernel for it"
         return None
+
+    def differentiates(self, bound: BoundSymbol) -> bool:
+        """Whether one of a call's tensors is large: a derivative that PyTorch has a kernel for is best for others."""
+        return not self.large or any([self._is_large(p) for p in (*bound.inputs, *bound.outputs)])
 
     def takes(self, parts: Parts) -> bool:
         """Whether a region is worth a kernel."""

@@ -79,6 +79,10 @@ class FusionExecutor(Executor):
         """Whether a program may gain by this executor; where not, it is asked about none of its calls."""
         return True
 
+    def differentiates(self, bound: BoundSymbol) -> bool:
+        """Whether derivatives of a call that can be in a region are left to regions, and to no other executor."""
+        return True
+
     def fuse(self, region: Region, name: str) -> BoundSymbol | Sequence[BoundSymbol] | None:
         """Return one call that runs ``region``, or several, or ``None`` to leave it to others.
 

@@ -45,7 +45,7 @@ def grad_rule(
         rule or decomposition applies.
     """
     for executor in executors:
-        if isinstance(executor, FusionExecutor) and not executor.can_fuse(bound):
+        if isinstance(executor, FusionExecutor) and not (executor.differentiates(bound) and executor.can_fuse(bound)):
             continue
         found = executor.find(bound)
         if not isinstance(found, Declined):
