@@ -94,3 +94,23 @@ def test_what_an_outside_list_holds_is_seen_by_old_constructors():
     assert compiled(x).tolist() == [5.0, 7.0]
     kept[:] = [3.0, 4.0]
     assert compiled(x).tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.mean(axis=-1, keepdims=True),
+        lambda x: torch.mean(x, axis=0),
+        lambda x: x.softmax(axis=-1).pow(2),
+        lambda x: x.sum(axis=0, keepdims=True) * x.logsumexp(axis=1, keepdims=True),
+        lambda x: torch.fake_quantize_per_channel_affine(
+            x, torch.ones(3), torch.zeros(3), axis=0, quant_min=0, quant_max=9
+        ),
+    ],
+    ids=["mean", "mean of torch", "softmax", "sum and logsumexp", "an axis of its own"],
+)
+def test_numpys_names_of_arguments_have_gradients(function):
+    x = torch.randn(3, 4, requires_grad=True)
+    found, expected = jit(function)(x), function(x)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(*[torch.autograd.grad(y.sum(), x) for y in (found, expected)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import takewhile
-from types import FunctionType, GetSetDescriptorType
+from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MethodDescriptorType
 from typing import Any
 
 import torch
@@ -183,8 +183,30 @@ def tensors_by_position(
     return tuple([kwargs[name] for name in leading]), {k: v for k, v in kwargs.items() if k not in leading}
 
 
+OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
+"""NumPy's names of arguments, which PyTorch's functions in C take for their own."""
+
+
+def in_own_names(function: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments that NumPy's names were used for under those that PyTorch's documentation has.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.names import in_own_names
+        >>> in_own_names(torch.mean, {"axis": 0})
+        {'dim': 0}
+    """
+    if OF_NUMPY.keys().isdisjoint(kwargs) or not isinstance(function, (BuiltinFunctionType, MethodDescriptorType)):
+        return kwargs
+    own = {name for arguments in _argument_names(function) for names in arguments for name in names}
+    return {k if k in own else OF_NUMPY.get(k, k): v for k, v in kwargs.items()}
+
+
 def _holds_tensors(value: Any) -> bool:
     return isinstance(value, torch.Tensor) or isinstance(value, (list, tuple)) and any(map(_holds_tensors, value))
 
 
-__all__ = ["LTORCH", "PLACES", "callable_named", "last_name", "name_of", "path_of", "schemas_of", "tensors_by_position"]
+__all__ = [
+    "LTORCH", "OF_NUMPY", "PLACES", "callable_named", "in_own_names", "last_name", "name_of", "path_of", "schemas_of",
+    "tensors_by_position",
+]  # fmt: skip

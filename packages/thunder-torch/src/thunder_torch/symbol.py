@@ -23,7 +23,7 @@ from thunder_lang import clone, core, default_dtype
 from thunder_torch.by_decomposition import told_by
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.metadata import metadata_of
-from thunder_torch.names import LTORCH
+from thunder_torch.names import LTORCH, OF_NUMPY
 from thunder_torch.opaque import call_of, drawing_call, failing, opaque_call
 from thunder_torch.sized import TorchSymbol
 from thunder_torch.views import view_argument
@@ -100,7 +100,6 @@ def torchsymbol(
 
 
 _FIRST = ("input", "self", "x")
-_OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
 
 
 def _decomposition(origin: Any, body: Callable[..., Any], random: bool) -> Callable[..., Any]:
@@ -116,7 +115,7 @@ def _decomposition(origin: Any, body: Callable[..., Any], random: bool) -> Calla
     second = list(parameters)[1] if len(parameters) > 1 else ""
 
     def renamed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        kwargs = {_OF_NUMPY.get(k, k): v for k, v in kwargs.items() if k != "out" or v is not None}
+        kwargs = {OF_NUMPY.get(k, k): v for k, v in kwargs.items() if k != "out" or v is not None}
         for name in _FIRST:
             if name in kwargs and name not in parameters and not takes_any:
                 args = (kwargs.pop(name), *args)

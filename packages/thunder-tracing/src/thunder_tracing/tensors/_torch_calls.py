@@ -35,7 +35,7 @@ from thunder_torch import (
 )
 from thunder_torch.deprecated_signatures import DEPRECATED, in_current_form
 from thunder_torch.metadata import MetaOf
-from thunder_torch.names import name_of, tensors_by_position
+from thunder_torch.names import in_own_names, name_of, tensors_by_position
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.tensors import _embeddings, constants  # noqa: F401  (which files answers)
 from thunder_tracing.tensors._autograd_calls import ANSWERS
@@ -131,7 +131,7 @@ class TorchCalls:
             raise unsupported from error
 
     def _do(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        args, kwargs = tensors_by_position(function, args, kwargs)
+        args, kwargs = tensors_by_position(function, args, in_own_names(function, kwargs))
         if function in DEPRECATED:
             args, kwargs = in_current_form(function, args, kwargs)
         if function in INDEXED and len(args) > 1:
