@@ -2,7 +2,7 @@
 
 python tools/private_names.py                                 each name, and the modules that use it
 python tools/private_names.py --missing                       only those that the installed PyTorch lacks
-python tools/private_names.py --table docs/pytorch-internals.md
+python tools/private_names.py --write                         docs/pytorch-internals.md and the packages' lists
 
 The test ``integration-tests/test_private_names.py`` watches every name of the list.
 """
@@ -12,18 +12,25 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "pytorch-internals.md"
+LIST = "_internals_needed.py"
+LOADED = "import sys, thunder, thunder_executors_llvm; print(*[m for m in sys.modules if m.startswith('thunder')])"
+"""Says which modules are imported with Thunder; what another lacks fails where it is imported, on use."""
 INTRODUCTION = """# What is used of PyTorch that is not public
 
 Names with a leading underscore that the packages use, listed from the sources by
-`python tools/private_names.py --table docs/pytorch-internals.md`. `integration-tests/test_private_names.py` watches
-each of them: a version of PyTorch that lacks one fails that test by name.
+`python tools/private_names.py --write`. `integration-tests/test_private_names.py` watches each of them: a version of
+PyTorch that lacks one fails that test by name. Importing Thunder never fails for one that is missing: what needs it
+raises an error when it runs, which names it, or runs in Python.
 
 | name | used in |
 |---|---|
@@ -38,6 +45,42 @@ def used() -> dict[str, list[str]]:
         for name in names_in(ast.parse(file.read_text(encoding="utf-8"))):
             found.setdefault(name, set()).add(place)
     return {name: sorted(places) for name, places in sorted(found.items())}
+
+
+def needed() -> dict[Path, list[str]]:
+    """Return the private names without which packages could not be imported, by the file that lists them."""
+    found: dict[Path, set[str]] = {}
+    loaded = set(subprocess.check_output([sys.executable, "-c", LOADED], text=True).split())
+    for file in sorted(ROOT.glob("packages/*/src/*/**/*.py")):
+        if ".".join(file.relative_to(ROOT).with_suffix("").parts[3:]).removesuffix(".__init__") in loaded:
+            names = set(names_in(AtImport().visit(ast.parse(file.read_text(encoding="utf-8"))))) - {"torch._C"}
+            found.setdefault(ROOT.joinpath(*file.relative_to(ROOT).parts[:4], LIST), set()).update(names)
+    return {file: sorted({n.removesuffix(".__dict__") for n in names}) for file, names in found.items() if names}
+
+
+class AtImport(ast.NodeTransformer):
+    """Leaves of a module what runs when it is imported, but for what is tried there."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        """Leave of a function its decorators and defaults."""
+        kept = [*node.decorator_list, *node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]]
+        return [ast.Expr(expression) for expression in kept]
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        """Leave nothing."""
+        return ast.Constant(None)
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        """Leave nothing: the module says itself what it does without."""
+        return None
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        """Leave the value: annotations are not evaluated."""
+        return self.generic_visit(ast.Assign([node.target], node.value)) if node.value is not None else None
+
+    def visit_If(self, node: ast.If) -> Any:
+        """Leave out what is for type checkers alone."""
+        return None if dotted(node.test) == "TYPE_CHECKING" else self.generic_visit(node)
 
 
 def names_in(tree: ast.AST) -> Iterator[str]:
@@ -64,6 +107,21 @@ def dotted(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def list_text(names: list[str]) -> str:
+    """Return a module that lists what is needed."""
+    lines = [f'        "{name}",' for name in names]
+    return "\n".join([
+        '"""Private names of PyTorch that this package imports, written by `python tools/private_names.py --write`."""',
+        "", "from thunder_torch._internals import fill", "", "MISSING = fill(", "    (", *lines, "    )", ")", "",
+    ])  # fmt: skip
+
+
+def page_text() -> str:
+    """Return the page of all that is used."""
+    lines = [f"| `{name}` | {', '.join([f'`{p}`' for p in places])} |" for name, places in used().items()]
+    return INTRODUCTION + "\n".join(lines) + "\n"
 
 
 def is_private(name: str) -> bool:
@@ -96,12 +154,13 @@ def exists(name: str) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--missing", action="store_true")
-    parser.add_argument("--table", type=Path)
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     names = used()
-    lines = [f"| `{name}` | {', '.join([f'`{p}`' for p in places])} |" for name, places in names.items()]
-    if options.table:
-        options.table.write_text(INTRODUCTION + "\n".join(lines) + "\n", encoding="utf-8")
+    if options.write:
+        PAGE.write_text(page_text(), encoding="utf-8")
+        for file, listed in needed().items():
+            file.write_text(list_text(listed), encoding="utf-8")
         return 0
     missing = [name for name in names if not exists(name)]
     for name in missing if options.missing else names:

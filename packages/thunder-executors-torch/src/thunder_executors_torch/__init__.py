@@ -1,5 +1,6 @@
 """Runs every prim, and every function of the torch language, by calling PyTorch directly."""
 
+import thunder_executors_torch._internals_needed  # noqa: F401  (first, so that what PyTorch lacks fails no other import)
 from thunder_executors_torch import (
     activation,
     attention,

@@ -1,5 +1,6 @@
 """Acquisition: from a Python callable to a program with guards, and the cache of its specialisations."""
 
+import thunder_frontend._internals_needed  # noqa: F401  (first, so that what PyTorch lacks fails no other import)
 from thunder_frontend._compiled import CompiledFunction
 from thunder_frontend._explain import Explanation, explain
 from thunder_frontend._export import export

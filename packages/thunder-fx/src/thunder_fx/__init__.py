@@ -1,5 +1,6 @@
 """Traces as FX graphs of ATen operations, and FX graphs as traces."""
 
+import thunder_fx._internals_needed  # noqa: F401  (first, so that what PyTorch lacks fails no other import)
 from thunder_fx import aot
 from thunder_fx._version import __version__
 from thunder_fx.dynamo import ThunderCompiler, thunderfx

@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any, TypeVar
 
 import torch
-from torch._ops import OpOverload
 
 from thunder_torch import find_symbol
+from thunder_torch._torch_versions import OpOverload
 from thunder_torch.inplace import copy
 
 Known = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]

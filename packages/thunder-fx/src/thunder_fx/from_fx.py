@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator, OpOverload
+from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Interpreter, Node
 
 from thunder_fx.aten import known_call
@@ -17,6 +17,7 @@ from thunder_fx.subgraphs import SUBGRAPHS
 from thunder_fx.whole import whole
 from thunder_ir import Builder, Location, Names, Proxy, Trace, current_builder, flat_proxies, recording
 from thunder_torch import call, torch_language
+from thunder_torch._torch_versions import OpOverload
 
 
 def from_fx(graph_module: GraphModule, example_inputs: Sequence[Any] | None = None) -> Trace:

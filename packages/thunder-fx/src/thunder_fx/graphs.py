@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import torch
-from torch._ops import HigherOrderOperator, OpOverload
+from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Interpreter, Node
 from torch.overrides import handle_torch_function, has_torch_function
 
@@ -16,6 +16,7 @@ from thunder_fx.open_calls import called, flat_numbers
 from thunder_fx.subgraphs import SUBGRAPHS
 from thunder_fx.whole import whole
 from thunder_ir import Location, ThunderError, find_builder
+from thunder_torch._torch_versions import OpOverload
 
 _FRAME = re.compile(r'File "(?P<filename>[^"\n]*)", line (?P<line>\d+)(?:, in (?P<function>[^\n]*))?')
 

@@ -1,5 +1,6 @@
 """Guards: where values come from, what a program relies on of them, and the code that finds and checks a program."""
 
+import thunder_guards._internals_needed  # noqa: F401  (first, so that what PyTorch lacks fails no other import)
 from thunder_guards._codegen.dispatch import MISSED, Dispatcher, missed
 from thunder_guards._codegen.prologue import ordered
 from thunder_guards._codegen.specialise import Specialisation, around, specialise

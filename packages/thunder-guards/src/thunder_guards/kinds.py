@@ -17,10 +17,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._ops import OpOverload, OpOverloadPacket
 
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.own_code import package_of
+from thunder_torch._torch_versions import OpOverload, OpOverloadPacket
 
 
 def _once_for_each_class(compute: Callable[[type], bool]) -> Callable[[type], bool]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+import thunder_torch._internals_needed  # noqa: F401  (first, so that what PyTorch lacks fails no other import)
 from thunder_torch.activation import *
 from thunder_torch.attention import *
 from thunder_torch.comparison import *

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch.autograd import forward_ad
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload, OpOverloadPacket
+else:  # wherever these classes are
+    OpOverloadPacket, OpOverload = type(torch.ops.aten.add), type(torch.ops.aten.add.Tensor)
 
 
 def _shares_gradients() -> bool:
@@ -18,4 +25,4 @@ def _shares_gradients() -> bool:
 SHARES_GRADIENTS = _shares_gradients()
 """Whether ``clamp``, ``fmax`` and ``fmin`` share the gradient among equal tensors, as PyTorch does since 2.14."""
 
-__all__ = ["SHARES_GRADIENTS"]
+__all__ = ["SHARES_GRADIENTS", "OpOverload", "OpOverloadPacket"]

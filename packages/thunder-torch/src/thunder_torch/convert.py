@@ -88,8 +88,13 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 class _FakeModes(threading.local):
     """One fake-tensor mode per thread: tensors of different modes do not mix, and modes are not thread-safe."""
 
-    def __init__(self) -> None:
-        self.mode = QuickMode()
+    made: QuickMode | None = None
+
+    @property
+    def mode(self) -> QuickMode:
+        if self.made is None:
+            self.made = QuickMode()
+        return self.made
 
 
 _MODES = _FakeModes()

@@ -14,9 +14,9 @@ import torch.linalg
 import torch.nn.functional
 import torch.nn.init
 import torch.special
-from torch._ops import OpOverload, OpOverloadPacket
 
 from thunder_ir import Namespace
+from thunder_torch._torch_versions import OpOverload, OpOverloadPacket
 
 LTORCH = Namespace("ltorch", "thunder_torch")
 """Where generated code finds the symbols of PyTorch's callables."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._ops import OpOverload, OpOverloadPacket
 
 from thunder_ir import TensorProxy, Trace, dtypes
+from thunder_torch._torch_versions import OpOverload, OpOverloadPacket
 from thunder_torch.names import last_name, name_of, path_of
 
 DRAWING = frozenset({

@@ -1,5 +1,6 @@
 """Tracing: from calls of PyTorch on traced tensors to a program, without an interpreter."""
 
+import thunder_tracing._internals_needed  # noqa: F401  (first, so that what PyTorch lacks fails no other import)
 from thunder_tracing._function_tracer import OpenNumbers, TracedInput, TracedOutput, TracedWrite, ViewStep
 from thunder_tracing._functions import TracedFunction, trace_function, trace_function_open
 from thunder_tracing._version import __version__

@@ -1,0 +1,15 @@
+"""Private names of PyTorch that this package imports, written by `python tools/private_names.py --write`."""
+
+from thunder_torch._internals import fill
+
+MISSING = fill(
+    (
+        "torch._C._nn.adaptive_avg_pool2d",
+        "torch._C._nn.adaptive_avg_pool3d",
+        "torch._C._nn.avg_pool2d",
+        "torch._C._nn.avg_pool3d",
+        "torch._C._nn.max_pool2d_with_indices",
+        "torch._C._nn.max_pool3d_with_indices",
+        "torch._prims_common.suggest_memory_format",
+    )
+)
