@@ -60,7 +60,7 @@ def test_what_needs_no_missing_name_is_compiled_and_what_does_says_why():
     missing = {name for name in NEEDED if name.startswith(("torch._higher_order_ops.", "torch._check_is_size"))}
     program = """
 import torch, thunder
-from thunder_torch._internals import MissingInternalError, stand_in
+from thunder_torch.internals import MissingInternalError, stand_in
 compiled = thunder.jit(lambda x: x.sin() + 1, fallback="error")
 x = torch.ones(3)
 assert torch.equal(compiled(x), x.sin() + 1) and thunder.cache_misses(compiled) == 1

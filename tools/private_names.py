@@ -114,7 +114,7 @@ def list_text(names: list[str]) -> str:
     lines = [f'        "{name}",' for name in names]
     return "\n".join([
         '"""Private names of PyTorch that this package imports, written by `python tools/private_names.py --write`."""',
-        "", "from thunder_torch._internals import fill", "", "MISSING = fill(", "    (", *lines, "    )", ")", "",
+        "", "from thunder_torch.internals import fill", "", "MISSING = fill(", "    (", *lines, "    )", ")", "",
     ])  # fmt: skip
 
 

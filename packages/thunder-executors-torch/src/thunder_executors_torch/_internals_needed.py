@@ -1,6 +1,6 @@
 """Private names of PyTorch that this package imports, written by `python tools/private_names.py --write`."""
 
-from thunder_torch._internals import fill
+from thunder_torch.internals import fill
 
 MISSING = fill(
     (

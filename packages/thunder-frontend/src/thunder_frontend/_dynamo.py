@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from torch._C._dynamo import eval_frame
 
-from thunder_torch._internals import MissingInternalError
+from thunder_torch.internals import MissingInternalError
 
 F = TypeVar("F", bound=Callable[..., object])
 _SKIP = eval_frame._FrameAction.SKIP

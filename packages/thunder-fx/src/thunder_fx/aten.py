@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import torch
 
 from thunder_torch import find_symbol
-from thunder_torch._torch_versions import OpOverload
 from thunder_torch.inplace import copy
+from thunder_torch.torch_versions import OpOverload
 
 Known = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 Rule = Callable[..., Known | None]

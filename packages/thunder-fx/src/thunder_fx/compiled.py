@@ -7,6 +7,7 @@ from typing import Any
 
 from torch.fx import GraphModule
 
+from thunder_fx._torch_versions import children_of
 from thunder_fx.graphs import Runner
 from thunder_fx.running import Ready, made_ready
 from thunder_guards.symbolic import ConstraintsGuard
@@ -58,10 +59,10 @@ class CompiledGraph:
 def direct(traced: TracedFunction, run: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return what a function does, if that is to return fresh tensors in a tuple and nothing else."""
     plain = all([o.input is None and isinstance(o.value, TensorProxy) for o in traced.outputs])
-    flat = traced.out_spec.type is tuple and all([c.is_leaf() for c in traced.out_spec.children()])
+    flat = traced.out_spec.type is tuple and all([c.is_leaf() for c in children_of(traced.out_spec)])
     if not plain or not flat or traced.writes:
         return None
-    arguments = traced.in_spec.children()[0].children()
+    arguments = children_of(children_of(traced.in_spec)[0])
     if not all([a.is_leaf() for a in arguments]):
         return None
     if traced.numbers:

@@ -17,7 +17,7 @@ from thunder_fx.subgraphs import SUBGRAPHS
 from thunder_fx.whole import whole
 from thunder_ir import Builder, Location, Names, Proxy, Trace, current_builder, flat_proxies, recording
 from thunder_torch import call, torch_language
-from thunder_torch._torch_versions import OpOverload
+from thunder_torch.torch_versions import OpOverload
 
 
 def from_fx(graph_module: GraphModule, example_inputs: Sequence[Any] | None = None) -> Trace:

@@ -16,7 +16,7 @@ from thunder_fx.open_calls import called, flat_numbers
 from thunder_fx.subgraphs import SUBGRAPHS
 from thunder_fx.whole import whole
 from thunder_ir import Location, ThunderError, find_builder
-from thunder_torch._torch_versions import OpOverload
+from thunder_torch.torch_versions import OpOverload
 
 _FRAME = re.compile(r'File "(?P<filename>[^"\n]*)", line (?P<line>\d+)(?:, in (?P<function>[^\n]*))?')
 

@@ -20,7 +20,7 @@ import torch
 
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.own_code import package_of
-from thunder_torch._torch_versions import OpOverload, OpOverloadPacket
+from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 
 
 def _once_for_each_class(compute: Callable[[type], bool]) -> Callable[[type], bool]:

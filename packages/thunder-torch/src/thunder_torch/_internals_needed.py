@@ -1,6 +1,6 @@
 """Private names of PyTorch that this package imports, written by `python tools/private_names.py --write`."""
 
-from thunder_torch._internals import fill
+from thunder_torch.internals import fill
 
 MISSING = fill(
     (
@@ -31,6 +31,7 @@ MISSING = fill(
         "torch._subclasses.fake_tensor.UnsupportedFakeTensorException",
         "torch._subclasses.fake_tensor.UnsupportedOperatorException",
         "torch.autograd.grad_mode._unsafe_preserve_version_counter",
+        "torch.utils._device.DeviceContext",
         "torch.utils._python_dispatch.TorchDispatchMode",
     )
 )

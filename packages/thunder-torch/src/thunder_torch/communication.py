@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from thunder_ir import OpTags
-from thunder_torch._torch_versions import OpOverload, OpOverloadPacket
+from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 
 NAMESPACES = frozenset({"_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "symm_mem"})
 """Where PyTorch has its functional collectives."""

@@ -12,8 +12,8 @@ import thunder_prims as prims
 from thunder_ir import OpTags, TensorProxy
 from thunder_prims.conditional import jointly_clamped_maps
 from thunder_prims.derivatives import derivatives
-from thunder_torch._torch_versions import SHARES_GRADIENTS
 from thunder_torch.symbol import requires_gradient, torchsymbol
+from thunder_torch.torch_versions import SHARES_GRADIENTS
 
 if SHARES_GRADIENTS:
     derivatives(prims.clamp, replace=True)(jointly_clamped_maps)

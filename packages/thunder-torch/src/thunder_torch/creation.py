@@ -13,6 +13,7 @@ from thunder_ir import Device, DType, NumberProxy, OpTags, TensorProxy, dtypes, 
 from thunder_torch.convert import from_torch_device, from_torch_dtype
 from thunder_torch.shape import sizes_of
 from thunder_torch.symbol import torchsymbol
+from thunder_torch.torch_versions import default_device
 
 CONSTANT = (OpTags.CONSTANT_FOR_DERIVATIVE,)
 CREATES = (OpTags.CREATION, *CONSTANT)
@@ -26,7 +27,7 @@ def place_of(kwargs: dict[str, Any], like: TensorProxy | None = None) -> tuple[D
     else:
         wanted = from_torch_dtype(dtype)
     if device is None:
-        return wanted, like.device if like is not None else from_torch_device(torch.get_default_device())
+        return wanted, like.device if like is not None else from_torch_device(default_device())
     return wanted, from_torch_device(device)
 
 

@@ -9,12 +9,12 @@ from torch import Tensor
 
 import thunder_lang as lang
 from thunder_ir import Symbol, TensorProxy
-from thunder_torch._torch_versions import SHARES_GRADIENTS
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.metadata import metadata_of
 from thunder_torch.rounding import half_of, narrow_to, wide
 from thunder_torch.symbol import composed, requires_gradient, torchsymbol
+from thunder_torch.torch_versions import SHARES_GRADIENTS
 
 
 def _binary(function: Any, *callables: Any, name: str = "") -> Symbol:

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from thunder_torch._torch_versions import OpOverload, OpOverloadPacket
 from thunder_torch.errors import UnsupportedMutationError
 from thunder_torch.names import last_name, name_of, path_of, tensors_by_position
 from thunder_torch.places import setitem
+from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import torch
 from thunder_ir import IntegerProxy, NumberProxy, Proxy, TensorProxy, is_unknown
 from thunder_ir.unknown import bounds_of, terms_of
 from thunder_torch.specs import NUMBERS, PLAIN, map_tensors, with_numbers
+from thunder_torch.torch_versions import default_device
 
 CAPACITY = 1 << 16  # calls remembered
 
@@ -69,7 +70,7 @@ def default_device_name() -> str | None:
     """Return the device on which factory functions create tensors where that is not the CPU."""
     if torch._C._len_torch_function_stack() == 0:
         return None
-    name = str(torch.get_default_device())
+    name = str(default_device())
     return None if name == "cpu" else name
 
 

@@ -16,7 +16,7 @@ import torch.nn.init
 import torch.special
 
 from thunder_ir import Namespace
-from thunder_torch._torch_versions import OpOverload, OpOverloadPacket
+from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 
 LTORCH = Namespace("ltorch", "thunder_torch")
 """Where generated code finds the symbols of PyTorch's callables."""

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from thunder_ir import TensorProxy, Trace, dtypes
-from thunder_torch._torch_versions import OpOverload, OpOverloadPacket
 from thunder_torch.names import last_name, name_of, path_of
+from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 
 DRAWING = frozenset({
     "_native_multi_head_attention", "_scaled_dot_product_attention", "alpha_dropout", "alpha_dropout_", "bernoulli",

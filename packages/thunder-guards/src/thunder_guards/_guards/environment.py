@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from thunder_torch.torch_versions import default_device
+
 try:
     from torch._C._dynamo.guards import GlobalStateGuard
 except ImportError:  # a PyTorch without it: the comparison in Python serves
@@ -45,7 +47,7 @@ def environment() -> Environment:
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
         torch.get_default_dtype(),
-        str(torch.get_default_device()),
+        str(default_device()),
         autocast_state(),
         (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
         attention_kernels(),

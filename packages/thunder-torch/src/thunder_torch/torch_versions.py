@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch.autograd import forward_ad
+from torch.utils._device import DeviceContext
 
 if TYPE_CHECKING:
     from torch._ops import OpOverload, OpOverloadPacket
@@ -25,4 +26,13 @@ def _shares_gradients() -> bool:
 SHARES_GRADIENTS = _shares_gradients()
 """Whether ``clamp``, ``fmax`` and ``fmin`` share the gradient among equal tensors, as PyTorch does since 2.14."""
 
-__all__ = ["SHARES_GRADIENTS", "OpOverload", "OpOverloadPacket"]
+
+def default_device() -> torch.device:
+    """Return the device of factory functions; PyTorch 2.9 cannot tell once ``torch.set_default_device(None)`` ran."""
+    if getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", True) is None:
+        modes = [torch._C._get_function_stack_at(i) for i in range(torch._C._len_torch_function_stack())]
+        return next((mode.device for mode in reversed(modes) if isinstance(mode, DeviceContext)), torch.device("cpu"))
+    return torch.get_default_device()
+
+
+__all__ = ["SHARES_GRADIENTS", "OpOverload", "OpOverloadPacket", "default_device"]

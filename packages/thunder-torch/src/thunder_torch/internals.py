@@ -84,10 +84,10 @@ def stand_in(path: str) -> Any:
         path: the dotted name.
 
     Example:
-        >>> from thunder_torch._internals import stand_in
+        >>> from thunder_torch.internals import stand_in
         >>> stand_in("torch._C._gone")()
         Traceback (most recent call last):
-        thunder_torch._internals.MissingInternalError: PyTorch ... has no torch._C._gone, which this needs; ...
+        thunder_torch.internals.MissingInternalError: PyTorch ... has no torch._C._gone, which this needs; ...
     """
     return _Missing(path.rpartition(".")[2], (Exception,), {"__qualname__": path, "__module__": __name__})
 
