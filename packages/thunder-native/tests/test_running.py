@@ -15,6 +15,7 @@ from thunder_executors import to_callable, transform_for_execution
 from thunder_frontend import jit
 from thunder_ir import Tensor, trace_of
 from thunder_native import runtime
+from thunder_native.program import inner_values
 from thunder_torch import symbol_of, torch_language
 
 add, mul, linear, tanh = (symbol_of(f) for f in (torch.add, torch.mul, torch.nn.functional.linear, torch.tanh))
@@ -194,6 +195,20 @@ def test_views_that_leave_share_versions_with_their_bases():
     assert all(t._base is a for t in results)
     a.add_(1)
     assert results[0]._version == a._version == 1
+
+
+def test_a_view_is_inner_where_no_output_is_a_view_of_it():
+    a = torch.randn(2, 6, 4)
+    recorder = Recorder(a)
+    first, second = recorder.call("torch.split", a, 3, 1)
+    turned = recorder.call("torch.transpose", recorder.call("torch.Tensor.view", first, (2, 3, 2, 2)), 1, 2)
+    kept = recorder.call("torch.transpose", second, 1, 2)
+    region = recorder.region(recorder.call("torch.neg", turned), kept)
+    names = [b.output.name for b in region.bound_symbols if b.symbol.name in ("view", "transpose")]
+    assert set(names[:2]) < inner_values(region)
+    assert region.bound_symbols[0].outputs[1].name not in inner_values(region)  # an output is a view of it
+    results = recorder.runner(*[t for _, t in recorder.proxies.values() if t is kept])(a)
+    assert results[0]._base is a
 
 
 def test_threads_and_calls_within_calls_do_not_meet(runner):

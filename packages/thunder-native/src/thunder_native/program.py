@@ -60,12 +60,12 @@ def program_of(region: Region, runtime: Runtime) -> Program:
 
 
 def inner_values(region: Region) -> frozenset[str]:
-    """Return the values that leave no trace: read within the region alone, by calls that make new memory."""
-    inner = {p.name for bound in region.bound_symbols for p in bound.outputs} - {p.name for p in region.outputs}
-    for bound in region.bound_symbols:
-        if not makes_new(bound):
-            inner -= {p.name for p in bound.inputs}
-    return frozenset(inner)
+    """Return the values whose memory nobody outside can see: neither outputs, nor what an output may be a view of."""
+    seen = {p.name for p in region.outputs}
+    for bound in reversed(region.bound_symbols):
+        if not makes_new(bound) and any([p.name in seen for p in bound.outputs]):
+            seen.update([p.name for p in bound.inputs])
+    return frozenset([p.name for bound in region.bound_symbols for p in bound.outputs if p.name not in seen])
 
 
 def _dead_after(region: Region) -> list[list[str]]:

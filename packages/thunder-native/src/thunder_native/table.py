@@ -23,7 +23,7 @@ class Table:
 
     Args:
         runtime: whose addresses it holds.
-        inner: names of values that nothing but calls which make new memory reads.
+        inner: names of values whose memory nobody outside can see.
         slots: the slot of each value, by name.
         steps: function and words of each, in order.
         memory: what the words point to.
