@@ -224,6 +224,15 @@ def test_what_the_call_writes_is_what_comes_after_reads():
         assert (ours.calls, ours.counter.calls) == (eager.calls, eager.counter.calls)
 
 
+@pytest.mark.parametrize(
+    "options", [{"check": "first-call"}, {"cache": "no caching"}, {"cache": "same input"}, {"cache": "symbolic values"}]
+)
+def test_other_options_are_heeded(options):
+    compiled = jit(around, fallback="split", **options)
+    for _ in range(3):
+        same(compiled(torch.ones(3)), around(torch.ones(3)))
+
+
 def test_many_calls_in_a_row_need_no_deeper_stack():
     def repeated(x):
         for _ in range(400):

@@ -250,7 +250,8 @@ class CompiledFunction(CompileData):
     def _part(self, function: Callable[..., Any]) -> CompiledFunction:
         """Return what runs a call that a frame makes which runs in Python."""
         cache = "constant values" if self.options.cache == "same input" else self.options.cache
-        return CompiledFunction(function, replace(self.options, cache=cache), self._splits)
+        extra = {name: value for name, value in self.options.extra.items() if name != "check"}  # done of the whole call
+        return CompiledFunction(function, replace(self.options, cache=cache, extra=extra), self._splits)
 
     def parts(self) -> list[CompiledFunction]:
         """Return this and what is compiled in place of it, where its frame runs in Python."""
@@ -285,7 +286,7 @@ class CompiledFunction(CompileData):
     def _checked(self, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a specialisation for the first time, with eager beside it."""
         check = FirstCallCheck(self.function, args, kwargs)
-        result = compiled.specialisation.call(args, kwargs, self._refused)
+        result = self.go_on(compiled.specialisation.call(args, kwargs, self._refused))
         check.compare(result)
         return result
 
