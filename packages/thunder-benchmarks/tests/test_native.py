@@ -2,10 +2,16 @@
 
 import sys
 
+import pytest
 import torch
 
 import thunder
 from thunder_benchmarks import native
+
+missing = thunder.get_executor("native").missing
+
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=f"native code cannot run: {missing()}")
 
 
 def test_the_tables(monkeypatch, capsys):

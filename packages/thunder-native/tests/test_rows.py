@@ -5,6 +5,9 @@ import torch
 from regions import Recorder, same
 
 from thunder_native.rows import ROWS, UNARY
+from thunder_native.runtime import missing
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=f"native code cannot run: {missing()}")
 
 A = torch.randn(4, 6)
 B = torch.randn(4, 6)

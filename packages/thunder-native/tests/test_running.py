@@ -16,9 +16,13 @@ from thunder_frontend import jit
 from thunder_ir import Tensor, trace_of
 from thunder_native import runtime
 from thunder_native.program import inner_values
+from thunder_native.runtime import missing
 from thunder_torch import symbol_of, torch_language
 
 add, mul, linear, tanh = (symbol_of(f) for f in (torch.add, torch.mul, torch.nn.functional.linear, torch.tanh))
+
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=f"native code cannot run: {missing()}")
 
 
 class Other(torch.Tensor):
