@@ -6,7 +6,8 @@ import sys
 import pytest
 
 HEAVY = (
-    "functorch.compile", "networkx", "pandas", "scipy", "sympy", "torch._dynamo", "torch._export",
+    "functorch.compile", "networkx", "pandas", "scipy", "sympy",
+    "torch._decomp.decompositions_for_jvp", "torch._dynamo", "torch._export",
     "torch._functorch.aot_autograd", "torch._inductor", "torch.distributed.fsdp", "torch.distributed.tensor",
     "torch.fx.experimental.symbolic_shapes", "torch.onnx._internal", "triton",
 )  # fmt: skip

@@ -15,11 +15,14 @@ else:  # wherever these classes are
 
 
 def _shares_gradients() -> bool:
-    """Return whether a bound has no slope; forward mode tells, without the threads of the backward engine."""
-    with forward_ad.dual_level():
+    """Return whether a bound has no slope; forward mode tells, without the threads of the backward engine.
+
+    Its operators are called beneath ``forward_ad.make_dual``, which would compile decompositions for other operations.
+    """
+    with forward_ad.dual_level() as level:
         zero = torch.zeros((), device="cpu")
-        dual = forward_ad.make_dual(zero, zero + 1)  # type: ignore[no-untyped-call]
-        tangent = forward_ad.unpack_dual(torch.clamp_min(dual, 0)).tangent  # type: ignore[no-untyped-call]
+        dual = torch._VF._make_dual(zero, zero + 1, level=level)
+        _, tangent = torch._VF._unpack_dual(torch.clamp_min(dual, 0), level=level)
     return tangent is None or not bool(tangent)
 
 
