@@ -1,5 +1,8 @@
 """What a program sets PyTorch to and leaves so: every call leaves it so, and computes as eager does."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -303,3 +306,26 @@ def test_operations_run_on_the_default_device_that_the_program_set():
         found = compiled(device)
         torch.set_default_device(None)
         assert [t.device.type for t in found] == [device, device]
+
+
+FIRST_OF_A_PROCESS = """
+import torch
+from thunder_frontend import jit
+
+def seeded(x):
+    drawn = x * torch.randn(3)
+    torch.manual_seed(7)
+    return drawn
+
+def drawn(function):
+    torch.random.manual_seed(1)
+    return [function(torch.ones(3)) for _ in range(3)] + [torch.randn(2)]
+
+found = drawn(jit(seeded, fallback="error"))  # loads PyTorch's compilers, which wrap torch.manual_seed
+assert all(map(torch.equal, found, drawn(seeded))), found
+assert all(map(torch.equal, drawn(jit(lambda x: seeded(x), fallback="error")), found))
+"""
+
+
+def test_the_first_program_of_a_process_may_seed():
+    subprocess.run([sys.executable, "-c", FIRST_OF_A_PROCESS], check=True, timeout=300)

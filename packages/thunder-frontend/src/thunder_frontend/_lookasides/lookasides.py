@@ -61,6 +61,7 @@ def lookasides(acquisition: Any) -> list[Any]:
     Returns:
         a table of replacements, and functions that return the replacement of a callable that is not in it, or ``None``.
     """
+    seeds = Seeds(acquisition)
     table = {
         **(_of_open_numbers(acquisition) if acquisition.opens else {}),
         **ModuleLookasides(acquisition).lookasides(),
@@ -71,7 +72,7 @@ def lookasides(acquisition: Any) -> list[Any]:
         **_of_single_functions(acquisition),
         **of_old_constructors(acquisition),
         **transforms(acquisition),
-        **Seeds(acquisition).lookasides(),
+        **seeds.lookasides(),
         **Draws(acquisition).lookasides(),
         **acquisition.inference_modes.lookasides(),
         **identities(acquisition),
@@ -81,6 +82,7 @@ def lookasides(acquisition: Any) -> list[Any]:
     }
     return [
         table,
+        seeds.of_wrapper,
         *[
             functools.partial(p, acquisition)
             for p in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -11,6 +12,9 @@ import torch
 from thunder_ir import OpTags
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
+
+MANUAL_SEED = torch.random.manual_seed
+"""What ``torch.manual_seed`` is, until somebody imports ``torch._dynamo``, which puts a wrapper of it in its place."""
 
 TAGS = (OpTags.RANDOM, OpTags.DONT_DCE, OpTags.DONT_FUSE)
 
@@ -76,7 +80,7 @@ class Seeds:
 
     def lookasides(self) -> dict[Any, Any]:
         """Return what is run in place of which functions."""
-        functions = (torch.manual_seed, torch.set_rng_state, torch.cuda.manual_seed, torch.cuda.manual_seed_all)
+        functions = (MANUAL_SEED, torch.set_rng_state, torch.cuda.manual_seed, torch.cuda.manual_seed_all)
         methods = (torch.Generator.manual_seed, torch.Generator.set_state)
         return {
             **{function: self._setting(function) for function in functions},
@@ -84,6 +88,12 @@ class Seeds:
             torch.get_rng_state: lambda: self._ask(torch.get_rng_state),
             torch.Generator.get_state: lambda generator: self._ask(self._known(generator).get_state),
         }
+
+    def of_wrapper(self, function: Any) -> Any:
+        """Return what is run in place of a wrapper of ``torch.manual_seed``; ``None`` for anything else."""
+        if type(function) is FunctionType and function.__dict__.get("__wrapped__") is MANUAL_SEED:
+            return self._setting(MANUAL_SEED)
+        return None
 
     def _setting(self, function: Any) -> Any:
         def called(*args: Any, **kwargs: Any) -> torch.Generator:
