@@ -7,7 +7,25 @@ from pathlib import Path
 
 import pytest
 
+LETTING_GO = """
+import weakref
+import torch.distributed as dist
+import thunder_distributed
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+group = weakref.ref(dist.group.WORLD)
+import torch._dynamo, torch.distributed.nn  # as PyTorch's optimizers do
+
+dist.destroy_process_group()
+assert group() is None
+"""
+
 SCRIPT = Path(__file__).with_name("dying_process.py")
+
+
+def test_a_group_ends_where_it_is_destroyed():
+    """Otherwise its threads outlive the interpreter, which ends the process with an abort."""
+    subprocess.run([sys.executable, "-c", LETTING_GO], check=True, timeout=300)
 
 
 @pytest.mark.parametrize("fault", ["dies", "hangs"])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch.distributed as dist
+import torch.distributed.nn.functional  # noqa: F401  (whose defaults hold the group that is there when it is imported)
 from torch.distributed.device_mesh import DeviceMesh
 
 from thunder_distributed.ledger import Ledger
