@@ -9,7 +9,7 @@ import torch
 
 from thunder_executors_llvm.library import torch_library
 from thunder_ir import BoundSymbol, TensorProxy
-from thunder_native.machine_code import STACK
+from thunder_native.machine_dispatch import STACK
 from thunder_native.table import CannotExpress, Table, bits
 
 WORD, TENSOR, OPTIONAL_TENSOR, OPTIONAL_WORD, LIST, OPTIONAL_LIST, TENSORS, TEXT = range(8)

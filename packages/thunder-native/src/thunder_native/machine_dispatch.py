@@ -1,0 +1,150 @@
+"""The native code of calls by PyTorch's dispatcher, as LLVM's text."""
+
+STACK = 32
+"""Most arguments and results of one call: the size of ``%stack`` below."""
+
+DISPATCHED = """
+; name, overload, version, arguments, results, whether the one result is a list, then two words for each argument
+; (kind, value), then the results' slots. Kinds: 0 the word itself, 1 a tensor, 2 an optional tensor, 3 an optional
+; word, 4 a list of words (address of their number and them), 5 an optional one, 6 a list of tensors (the same),
+; 7 a text (address of 2, its length, its address).
+define i32 @dispatched(ptr %slots, ptr %words) {
+start:
+  %stack = alloca i64, i64 32
+  %handle_at = alloca ptr
+  %list_at = alloca ptr
+  %box_at = alloca ptr
+  %name_word = call i64 @word(ptr %words, i64 0)
+  %overload_word = call i64 @word(ptr %words, i64 1)
+  %version = call i64 @word(ptr %words, i64 2)
+  %arguments = call i64 @word(ptr %words, i64 3)
+  %results = call i64 @word(ptr %words, i64 4)
+  %listed = call i64 @word(ptr %words, i64 5)
+  %name = inttoptr i64 %name_word to ptr
+  %overload = inttoptr i64 %overload_word to ptr
+  br label %argument
+
+argument:
+  %i = phi i64 [ 0, %start ], [ %i_next, %store ]
+  %twice = mul i64 %i, 2
+  %kind_index = add i64 %twice, 6
+  %more = icmp ult i64 %i, %arguments
+  br i1 %more, label %encode, label %call
+
+encode:
+  %value_index = add i64 %kind_index, 1
+  %kind = call i64 @word(ptr %words, i64 %kind_index)
+  %value = call i64 @word(ptr %words, i64 %value_index)
+  switch i64 %kind, label %store_word [ i64 1, label %tensor
+                                        i64 2, label %tensor
+                                        i64 3, label %box
+                                        i64 4, label %listing
+                                        i64 5, label %listing
+                                        i64 6, label %listing
+                                        i64 7, label %text ]
+store_word:
+  br label %store
+
+tensor:
+  %from_at = getelementptr ptr, ptr %slots, i64 %value
+  %from = load ptr, ptr %from_at
+  %e_handle = call i32 @aoti_torch_new_tensor_handle(ptr %from, ptr %handle_at)
+  %handle_word = load i64, ptr %handle_at
+  %is_optional = icmp eq i64 %kind, 2
+  br i1 %is_optional, label %box, label %store
+
+text:
+  %text_words = inttoptr i64 %value to ptr
+  %length = call i64 @word(ptr %text_words, i64 1)
+  %letters_word = call i64 @word(ptr %text_words, i64 2)
+  %letters = inttoptr i64 %letters_word to ptr
+  %e_text = call i32 @torch_new_string_handle(ptr %letters, i64 %length, ptr %handle_at)
+  %text_word = load i64, ptr %handle_at
+  br label %store
+
+listing:
+  %numbers = inttoptr i64 %value to ptr
+  %count = call i64 @word(ptr %numbers, i64 0)
+  %e_list = call i32 @torch_new_list_reserve_size(i64 %count, ptr %list_at)
+  %list = load ptr, ptr %list_at
+  br label %item
+item:
+  %k = phi i64 [ 0, %listing ], [ %k_next, %push ]
+  %k_next = add i64 %k, 1
+  %items = icmp ult i64 %k, %count
+  br i1 %items, label %item_word, label %item_end
+item_word:
+  %one = call i64 @word(ptr %numbers, i64 %k_next)
+  %of_tensors = icmp eq i64 %kind, 6
+  br i1 %of_tensors, label %item_tensor, label %push
+item_tensor:
+  %item_at = getelementptr ptr, ptr %slots, i64 %one
+  %item_from = load ptr, ptr %item_at
+  %e_item = call i32 @aoti_torch_new_tensor_handle(ptr %item_from, ptr %handle_at)
+  %item_handle = load i64, ptr %handle_at
+  br label %push
+push:
+  %item_value = phi i64 [ %one, %item_word ], [ %item_handle, %item_tensor ]
+  %e_push = call i32 @torch_list_push_back(ptr %list, i64 %item_value)
+  br label %item
+item_end:
+  %list_word = ptrtoint ptr %list to i64
+  %is_optional_list = icmp eq i64 %kind, 5
+  br i1 %is_optional_list, label %box, label %store
+
+box:
+  %boxed = phi i64 [ %value, %encode ], [ %handle_word, %tensor ], [ %list_word, %item_end ]
+  %e_box = call i32 @torch_new_stable_ivalue(ptr %box_at)
+  %the_box = load ptr, ptr %box_at
+  store i64 %boxed, ptr %the_box
+  %box_word = ptrtoint ptr %the_box to i64
+  br label %store
+
+store:
+  %encoded = phi i64 [ %value, %store_word ], [ %handle_word, %tensor ], [ %list_word, %item_end ], [ %box_word, %box ],
+                     [ %text_word, %text ]
+  %to = getelementptr i64, ptr %stack, i64 %i
+  store i64 %encoded, ptr %to
+  %i_next = add i64 %i, 1
+  br label %argument
+
+call:
+  %error = call i32 @torch_call_dispatcher(ptr %name, ptr %overload, ptr %stack, i64 %version)
+  %worked = icmp eq i32 %error, 0
+  br i1 %worked, label %unpack, label %failed
+failed:
+  ret i32 1
+
+unpack:
+  %is_list = icmp ne i64 %listed, 0
+  %first_word = load i64, ptr %stack
+  %first = inttoptr i64 %first_word to ptr
+  br label %result
+result:
+  %r = phi i64 [ 0, %unpack ], [ %r_next, %put ]
+  %r_more = icmp ult i64 %r, %results
+  br i1 %r_more, label %get, label %free
+get:
+  %slot_index = add i64 %kind_index, %r
+  %into = call ptr @slot(ptr %slots, ptr %words, i64 %slot_index)
+  br i1 %is_list, label %get_item, label %get_result
+get_item:
+  %e_get = call i32 @torch_list_get_item(ptr %first, i64 %r, ptr %into)
+  br label %put
+get_result:
+  %result_at = getelementptr i64, ptr %stack, i64 %r
+  %result_word = load i64, ptr %result_at
+  store i64 %result_word, ptr %into
+  br label %put
+put:
+  %r_next = add i64 %r, 1
+  br label %result
+free:
+  br i1 %is_list, label %free_list, label %end
+free_list:
+  %e_free = call i32 @torch_delete_list(ptr %first)
+  br label %end
+end:
+  ret i32 0
+}
+"""
