@@ -7,11 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from thunder_torch._supported import NEWEST, OLDEST
+from thunder_torch._supported import NEWEST, OLDEST, range_text
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMPY = "numpy>=1.26"
 DECLARATIONS = sorted(ROOT.glob("packages/*/pyproject.toml"))
+TEXTS = (
+    "*.md",
+    "*.toml",
+    "docs/**/*.md",
+    "docs/*.ipynb",
+    "packages/*/*.md",
+    "packages/*/*.toml",
+    "packages/*/src/**/*.py",
+    "tools/*.py",
+    ".ci/*",
+    ".github/**/*.yml",
+)
+"""What is read by users and developers, but for tests, which say what they are about."""
+
+PYTHON_RANGES = re.compile(r"\b3\.\d+\s+to\s+3\.\d+\b")
+TORCH_RANGES = re.compile(r"\b2\.\d+ to 2\.\d+\b")
+OLDEST_TORCH = re.compile(r"(?<!-)\btorch>=(\d+\.\d+)")
+ONE_TORCH = re.compile(r"(?:--torch |(?<!-)\btorch==)(\d+)\.(\d+)")
+ONE_PYTHON = re.compile(r"\bpython3\.(\d+)")
 
 
 def pythons():
@@ -51,3 +70,37 @@ def test_ci_runs_both_ends_of_the_range_and_every_python():
     ).replace("'", '"')
     assert all([f'"3.{minor}"' in tests for minor in range(oldest, newest + 1)])
     assert f"--numpy {NUMPY.partition('>=')[2]}\n" in tests
+
+
+def wrong_versions(words):
+    """List the versions in a text that are not those of the one place."""
+    python_range = " to ".join(["{}.{}".format(*version) for version in pythons()])
+    (_, first), (_, last) = pythons()
+    wrong = [found for found in PYTHON_RANGES.findall(words) if " ".join(found.split()) != python_range]
+    wrong += [found for found in TORCH_RANGES.findall(words) if found != range_text()]
+    wrong += [found for found in OLDEST_TORCH.findall(words) if found != "{}.{}".format(*OLDEST)]
+    wrong += [".".join(found) for found in ONE_TORCH.findall(words) if not OLDEST <= tuple(map(int, found)) <= NEWEST]
+    return wrong + [f"python3.{found}" for found in ONE_PYTHON.findall(words) if not first <= int(found) <= last]
+
+
+def test_texts_name_the_versions_that_the_one_place_names():
+    files = sorted({file for pattern in TEXTS for file in ROOT.glob(pattern)})
+    assert {ROOT / "README.md", ROOT / "docs" / "workspace.md", ROOT / "tools" / "dev.py"} <= set(files)
+    wrong = {str(file.relative_to(ROOT)): wrong_versions(file.read_text(encoding="utf-8")) for file in files}
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "CPython 3.10 to\n3.14",
+        "PyTorch 2.9 to 2.14",
+        "THUNDER_TORCH='torch>=2.8' python3 tools/dev.py test",
+        "python3 tools/dev.py matrix --torch 2.16",
+        'torch = "torch==2.8.0"',
+        "python3.15 tools/dev.py demo",
+    ],
+)
+def test_other_versions_in_a_text_are_found(words):
+    assert wrong_versions(words)
+    assert not wrong_versions("Python 3.11 to 3.14, PyTorch 2.9 to 2.15, torch>=2.9, --torch 2.10, python3.12")
