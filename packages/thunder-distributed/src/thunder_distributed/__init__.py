@@ -10,6 +10,7 @@ from thunder_distributed.checkpoint import (
     load_optimizer_state_dict,
 )
 from thunder_distributed.clipping import clip_grad_norm_
+from thunder_distributed.context import context_parallel, sequence_part, whole_sequence
 from thunder_distributed.data_parallel import ddp
 from thunder_distributed.executor import executor
 from thunder_distributed.in_flight import CollectiveError
@@ -22,6 +23,7 @@ from thunder_distributed.tensor_parallel import column_parallel, parallelize, ro
 __all__ = [
     "Axis", "AxisError", "CollectiveError", "Colwise", "DisagreementError", "FSDPBucketingStrategy", "FSDPType",
     "Rowwise", "SequenceParallel", "VocabularyCrossEntropy", "WholeSequence", "__version__", "axis_of",
-    "clip_grad_norm_", "column_parallel", "ddp", "executor", "fsdp", "get_model_state_dict", "get_optimizer_state_dict",
-    "load_model_state_dict", "load_optimizer_state_dict", "parallelize", "prims", "row_parallel",
+    "clip_grad_norm_", "column_parallel", "context_parallel", "ddp", "executor", "fsdp", "get_model_state_dict",
+    "get_optimizer_state_dict", "load_model_state_dict", "load_optimizer_state_dict", "parallelize", "prims",
+    "row_parallel", "sequence_part", "whole_sequence",
 ]  # fmt: skip
