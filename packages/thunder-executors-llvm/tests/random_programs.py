@@ -65,6 +65,8 @@ def case(seed: int) -> Case:
     shape = tuple([draw.choice(SIZES) for _ in range(rank)])
     dtype = draw.choice(DTYPES)
     inputs = [tensor(draw, shape, dtype) for _ in range(draw.randrange(1, 4))]
+    if draw.random() < 0.3:
+        inputs.append(tensor(draw, shape if draw.random() < 0.5 else shape[:1], torch.int64))
     if draw.random() < 0.2:
         inputs.append(inputs[0])
     steps = draw.randrange(2, 9)
@@ -84,7 +86,7 @@ def step(pick: random.Random, values: list[Any]) -> Any:
     a = pick.choice(values)
     alike = [v for v in values if v.shape == a.shape and v.dtype is a.dtype]
     b = pick.choice(alike)
-    kind = pick.randrange(10)
+    kind = pick.randrange(11)
     if kind <= 3 and not (a.dtype.is_bool):
         return getattr(prims, pick.choice(BINARY))(a, b if pick.random() < 0.8 else 2)
     if kind == 4:
@@ -102,9 +104,36 @@ def step(pick: random.Random, values: list[Any]) -> Any:
         return reduced(pick, a)
     if kind == 8:
         return moved(pick, a)
+    if kind == 9 and a.ndim:
+        return looked_up(pick, a, values)
     if a.dtype.is_floating:
         return getattr(prims, pick.choice(FLOAT_UNARY))(a)
     return prims.bitwise_not(a)
+
+
+def looked_up(pick: random.Random, a: Any, values: list[Any]) -> Any:
+    """Record a read at places that another value tells, or a write of one element per row."""
+    dim = pick.randrange(a.ndim)
+    size = a.shape[dim]
+    if not size:
+        return prims.clone(a)
+    counted = [v for v in values if v.dtype.is_integer and v.ndim and v.dtype is not dtypes.uint8]
+    indices = pick.choice(counted) if counted else prims.iota(pick.choice([1, 3, 17]), 5, 3, dtypes.int64, a.device)
+    indices = prims.remainder(prims.convert_element_type(indices, dtypes.int64), size)
+    alike = indices.ndim == a.ndim and all([n <= m for n, m in zip(indices.shape, a.shape, strict=True)])
+    if alike and pick.random() < 0.5:
+        one = prims.slice(indices, (0,) * a.ndim, tuple([min(n, 1) if d == dim else n for d, n in enumerate(a.shape)]))
+        whole = [n == m for d, (n, m) in enumerate(zip(indices.shape, a.shape, strict=True)) if d != dim]
+        if all(whole) and one.shape[dim] and not a.dtype.is_bool and pick.random() < 0.5:
+            return prims.scatter_add(a, one, prims.gather(a, one, dim), dim)
+        return prims.gather(a, indices, dim)
+    if a.ndim == 2 and pick.random() < 0.5:
+        return prims.embedding(prims.remainder(indices, a.shape[0]), a) if a.shape[0] else prims.clone(a)
+    if a.ndim + indices.ndim > 4:
+        return prims.clone(a)
+    if pick.random() < 0.3:
+        return prims.index(a, tuple([None] * dim + [indices]))
+    return prims.take(a, indices, dim)
 
 
 def reduced(pick: random.Random, a: Any) -> Any:

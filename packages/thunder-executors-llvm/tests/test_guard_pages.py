@@ -63,7 +63,7 @@ for dtype in (torch.float32, torch.float64, torch.bfloat16):
             if any(tuple(o.stride()) != tuple(st) for o, (_, st, _) in zip(outputs, prepared.made)):
                 outputs = [guarded(torch.zeros(s, dtype=d).t(), at_end).t() if tuple(st) != tuple(o.stride()) else o
                            for o, (s, st, d) in zip(outputs, prepared.made)]
-            runner.run(prepared, [x.data_ptr(), *[o.data_ptr() for o in outputs]])
+            runner.run(prepared.steps, [x.data_ptr(), *[o.data_ptr() for o in outputs]])
             for got, expected in zip(outputs, made):
                 assert torch.equal(got, expected)
 print("touched nothing else", flush=True)

@@ -121,3 +121,38 @@ def test_the_mean_of_var_mean_is_the_mean_wherever_it_is_read():
     x = np.arange(6, dtype=np.float32).reshape(2, 3) ** 2
     (found,) = run(lower(trace.replace(bound_symbols=tuple(apart))), x)
     np.testing.assert_allclose(found, x - x.mean(1, keepdims=True), rtol=1e-6)
+
+
+def test_indices_are_looked_at_before_anything_is_read_where_they_lead():
+    def program(x, i):
+        return prims.neg(prims.take(x, i, 0))
+
+    loops = lower(trace_of(program, Tensor((5, 3)), Tensor((2,), "int64")))
+    verify(loops)
+
+    assert_text(
+        loops,
+        """
+        def program(a0: "float32[5, 3]", a1: "int64[2]", out0: "float32[2, 3]"):
+            wrong0 = temporary(bool8, ())
+            for (i0,) in space(i0=2):
+                v0 = load(a1, (i0,))  # int64
+                v1 = constant(0, int64)  # int64
+                v2 = lt(v0, v1)  # bool8
+                v3 = constant(5, int64)  # int64
+                v4 = ge(v0, v3)  # bool8
+                v5 = bitwise_or(v2, v4)  # bool8
+                v6 = reduce_max(v5, i0)  # bool8
+                store(wrong0, (), v6)
+            within(wrong0)
+            for (i0, i1,) in space(i0=2, i1=3):
+                v0 = load(a1, (i0,))  # int64
+                v1 = load(a0, (v0, i1))  # float32
+                v2 = neg(v1)  # float32
+                store(out0, (i0, i1), v2)
+        """,
+    )
+    x = np.arange(15, dtype=np.float32).reshape(5, 3)
+    assert np.array_equal(run(loops, x, np.array([4, 0]))[0], -x[[4, 0]])
+    with pytest.raises(IndexError, match="leads out"):
+        run(loops, x, np.array([0, 5]))

@@ -45,7 +45,13 @@ class LlvmExecutor(FusionExecutor):
         **options: Any,
     ) -> None:
         super().__init__(
-            "llvm", version=__version__, missing=missing, install="pip install llvmlite", checks=False, **options
+            "llvm",
+            version=__version__,
+            missing=missing,
+            install="pip install llvmlite",
+            checks=False,
+            smallest_region=1,
+            **options,
         )
         self.kernels = kernels
         self.selection = selection

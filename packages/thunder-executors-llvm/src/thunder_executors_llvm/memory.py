@@ -79,13 +79,17 @@ class Memory:
                 base = self.emit.define(f"add i64 {base}, {self.emit.define(f'mul i64 {variable}, {next(rest)}')}")
         return base
 
-    def _first(self, position: int, index: str) -> str:
-        """Write where an access is in the first lane, its terms left out.
+    def _first(self, position: int, index: str, values: Mapping[str, Value]) -> str:
+        """Write where an access is in the first lane, terms that differ between lanes left out.
 
         The variables of reduced loops are those that ``variables`` holds: none outside of them.
         """
         place, access, emit = self.places[position], self.access(position), self.emit
         base = self._moved(place.base, access.along, place.along, self.variables)
+        for name, count in zip(access.terms, place.terms, strict=True):
+            if values[name].lanes == 1:
+                term = convert(emit, values[name], dtypes.int64)
+                base = emit.define(f"add i64 {base}, {emit.define(f'mul i64 {term.text}, {count}')}")
         if not access.inner or not index:
             return base
         moved = index if access.inner == 1 else emit.define(f"mul i64 {index}, {place.inner}")
@@ -94,13 +98,15 @@ class Memory:
     def position(self, position: int, index: str, values: Mapping[str, Value]) -> Value:
         """Write where an access is: one number, or one in each lane."""
         place, access, emit = self.places[position], self.access(position), self.emit
-        found = Value(self._first(position, index), dtypes.int64)
+        found = Value(self._first(position, index, values), dtypes.int64)
         if access.inner and index:
             every = Value(f"<{', '.join([f'i64 {i}' for i in range(emit.lanes)])}>", dtypes.int64, emit.lanes)
             if access.inner == 2:
                 every = emit.binary("mul", every, Value(place.inner, dtypes.int64))
             found = emit.binary("add", found, every)
         for name, count in zip(access.terms, place.terms, strict=True):
+            if values[name].lanes == 1:
+                continue
             term = emit.binary("mul", convert(emit, values[name], dtypes.int64), Value(count, dtypes.int64))
             found = emit.binary("add", found, term)
         return found
@@ -109,8 +115,8 @@ class Memory:
         """Write a read."""
         emit, dtype, access = self.emit, statement.dtype, self.access(position)
         when = values[statement.when] if statement.when else None
-        if access.inner == 1 and not access.terms and index:
-            return self._neighbours(position, dtype, index, _both(emit, mask, when))
+        if access.inner == 1 and index and not self._scattered(access, values):
+            return self._neighbours(position, dtype, index, _both(emit, mask, when), values)
         where = self.position(position, index, values)
         lanes = max(where.lanes, when.lanes if when is not None else 1)
         if lanes == 1:
@@ -141,10 +147,14 @@ class Memory:
         )
         return self._loaded(emit.define(f"extractelement {vector} {read}, i64 0"), dtype, 1)
 
-    def _neighbours(self, position: int, dtype: DType, index: str, mask: str) -> Value:
+    def _scattered(self, access: Access, values: Mapping[str, Value]) -> bool:
+        """Whether a value that differs between lanes says where an access goes."""
+        return any([values[name].lanes > 1 for name in access.terms])
+
+    def _neighbours(self, position: int, dtype: DType, index: str, mask: str, values: Mapping[str, Value]) -> Value:
         emit, kept = self.emit, in_memory(dtype)
         lanes, vector = emit.lanes, type_of(kept, emit.lanes)
-        first = self._first(position, index)
+        first = self._first(position, index, values)
         place = emit.define(f"getelementptr {kept}, ptr {self.places[position].pointer}, i64 {first}")
         if not mask:
             return self._loaded(emit.define(f"load {vector}, ptr {place}, align {dtype.bytes}"), dtype, lanes)
@@ -169,10 +179,9 @@ class Memory:
         value = emit.widened(value, lanes)
         vector = type_of(kept, lanes)
         text = emit.define(f"zext {value} to {vector}") if dtype is dtypes.bool8 else value.text
-        if access.inner == 1 and not access.terms:
-            place = emit.define(
-                f"getelementptr {kept}, ptr {self.places[position].pointer}, i64 {self._first(position, index)}"
-            )
+        if access.inner == 1 and not self._scattered(access, values):
+            first = self._first(position, index, values)
+            place = emit.define(f"getelementptr {kept}, ptr {self.places[position].pointer}, i64 {first}")
             if not mask:
                 emit.line(f"store {vector} {text}, ptr {place}, align {dtype.bytes}")
                 return

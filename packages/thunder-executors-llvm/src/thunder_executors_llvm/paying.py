@@ -7,9 +7,9 @@ whose functions PyTorch computes with fewer digits, and what reads memory in ano
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+from thunder_executors_llvm.selection import digests, elements
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes
 from thunder_ir.passes import expand
 from thunder_loops import Parts, moves_only
@@ -66,25 +66,17 @@ class Selection:
         if not any([self._is_large(p) for b in parts.inside for p in (*b.inputs, *b.outputs)]):
             return False
         computing = [b for b in parts.inside if not moves_only(b)]
-        return len(computing) > 2 or not any([_reduces(b) for b in computing])
+        return len(computing) > 2 or not any([_reduces(b) for b in computing]) or digests(parts)
 
     def _is_large(self, proxy: Proxy) -> bool:
         on_cpu = isinstance(proxy, TensorProxy) and proxy.device.type is devices.cpu.type
-        return on_cpu and _elements(proxy) >= self.large
-
-
-def _elements(proxy: Proxy) -> int:
-    """Return how many elements a tensor has; 0 where only a call tells."""
-    if not isinstance(proxy, TensorProxy):
-        return 0
-    sizes = [s for s in proxy.shape if isinstance(s, int)]
-    return math.prod(sizes) if len(sizes) == len(proxy.shape) else 0
+        return on_cpu and elements(proxy) >= self.large
 
 
 def _reduces(bound: BoundSymbol) -> bool:
     """Whether fewer elements come out than go in."""
-    most = max(map(_elements, bound.inputs), default=0)
-    return any([_elements(p) < most for p in bound.outputs])
+    most = max(map(elements, bound.inputs), default=0)
+    return any([elements(p) < most for p in bound.outputs])
 
 
 EVERYTHING = Selection()

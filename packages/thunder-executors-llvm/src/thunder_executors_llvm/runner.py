@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,12 +51,14 @@ class Prepared:
     """How a region runs on inputs that lie in memory in a certain way.
 
     Args:
-        made: shape, strides and dtype of each output and temporary.
-        steps: in order.
+        made: shape, strides and dtype of each output and temporary, and last of each check.
+        checks: the steps that come first, to write these.
+        steps: those after them, in order.
         schedule: what the steps were made of, for readers.
     """
 
     made: tuple[tuple[tuple[int, ...], tuple[int, ...], torch.dtype], ...]
+    checks: tuple[Step, ...]
     steps: tuple[Step, ...]
     schedule: Schedule = field(repr=False)
 
@@ -111,14 +113,18 @@ class Runner:
             prepared = self.prepare(key, inputs)
         outputs = [torch.empty_strided(shape, strides, dtype=dtype) for shape, strides, dtype in prepared.made]
         addresses += [t.data_ptr() for t in outputs]
-        self.run(prepared, addresses)
+        if prepared.checks:
+            self.run(prepared.checks, addresses)
+            if any([t.item() for t in outputs[-len(self.program.checks) :]]):
+                return tuple(self.eager(*inputs))  # which raises, or knows better
+        self.run(prepared.steps, addresses)
         return tuple(outputs[: len(self.program.outputs)])
 
-    def run(self, prepared: Prepared, addresses: list[int]) -> None:
-        """Run the kernels on buffers at these addresses."""
+    def run(self, steps: Sequence[Step], addresses: Sequence[int]) -> None:
+        """Run kernels on buffers at these addresses."""
         launch = launcher()
         available = torch.get_num_threads()
-        for step in prepared.steps:
+        for step in steps:
             threads = min(available, step.tasks, 1 + step.elements // GRAIN)
             pointers = array("q", [addresses[b] for b in step.buffers])
             launch(step.kernel, pointers.buffer_info()[0], step.address, step.tasks, threads)
@@ -129,18 +135,21 @@ class Runner:
         sizes = sizes_of(self.program, *inputs)
         strides = {b.name: tuple(t.stride()) for b, t in zip(program.inputs, inputs, strict=True) if not b.is_number}
         strides |= {b.name: () for b in program.inputs if b.is_number}
-        shapes = {b.name: b.shape_for(sizes) for b in (*program.outputs, *program.temporaries)}
+        shapes = {b.name: b.shape_for(sizes) for b in (*program.outputs, *program.temporaries, *program.checks)}
         wanted = output_strides(self.keeps_rows, inputs, [shapes[b.name] for b in program.outputs], self.eager)
         strides |= {b.name: s for b, s in zip(program.outputs, wanted, strict=True)}
-        strides |= {b.name: row_major_strides(shapes[b.name]) for b in program.temporaries}
+        strides |= {b.name: row_major_strides(shapes[b.name]) for b in (*program.temporaries, *program.checks)}
         found = schedule(program, sizes, strides)
         shapes |= {b.name: b.shape_for(sizes) for b in found.partial}
         strides |= {b.name: row_major_strides(shapes[b.name]) for b in found.partial}
-        between = (*program.temporaries, *found.partial)
+        between = (*program.temporaries, *found.partial, *program.checks)
         order = {b.name: n for n, b in enumerate((*program.inputs, *program.outputs, *between))}
-        steps = [self.step(made, launch, order) for made, launch in found.steps if launch.tasks]
+        checks, steps = (
+            tuple([self.step(made, launch, order) for made, launch in some if launch.tasks])
+            for some in (found.steps[: found.checking], found.steps[found.checking :])
+        )
         made = tuple([(shapes[b.name], strides[b.name], to_torch_dtype(b.dtype)) for b in (*program.outputs, *between)])
-        prepared = Prepared(made, tuple(steps), found)
+        prepared = Prepared(made, checks, steps, found)
         if len(self.prepared) >= REMEMBERED:
             self.prepared.pop(next(iter(self.prepared)), None)
         self.prepared[key] = prepared

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import math
+
 from thunder_executors import Declined
 from thunder_executors_llvm import arithmetic, division, folding, mathematics, polynomials
 from thunder_executors_llvm.conversion import missing
 from thunder_executors_llvm.rows import ROWS
 from thunder_executors_llvm.target import Target
-from thunder_ir import BoundSymbol, TensorProxy, Trace, devices
-from thunder_loops import CannotLower, Compute, Constant, LoopProgram, Parts, Reduce, Statement, lower, moves_only
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices
+from thunder_ir.passes import expand
+from thunder_loops import (
+    REDUCING,
+    CannotLower,
+    Compute,
+    Constant,
+    LoopProgram,
+    Parts,
+    Reduce,
+    Statement,
+    lower,
+    moves_only,
+)
+from thunder_prims import convert_element_type, std, var, var_mean
 
 _FAMILIES = (arithmetic, division, polynomials, mathematics)  # which file their rows when they are imported
+
+SPREADS = frozenset({std, var, var_mean})
+"""Reductions that compute with the elements."""
 
 
 def why_not(bound: BoundSymbol, target: Target) -> str | None:
@@ -59,6 +77,32 @@ def _row(statement: Compute, made: dict[str, Statement], target: Target) -> str 
 def worth(parts: Parts) -> bool | Declined:
     """Whether kernels would save passes over memory, against one kernel of PyTorch for each call."""
     computing = [b for b in parts.inside if not moves_only(b)]
-    if len(computing) < 2:
+    if len(computing) < 2 and not digests(parts):
         return Declined("one kernel of PyTorch does the same")
     return True
+
+
+def digests(parts: Parts) -> bool:
+    """Whether elements are computed only to be reduced: PyTorch writes all of them to memory, a kernel none."""
+    made = {p.name for b in parts.inside for p in b.outputs}
+    inputs = tuple({p.name: p for b in parts.inside for p in b.inputs if p.name not in made}.values())
+    prims = expand(Trace("parts", inputs, parts.inside, parts.outputs)).bound_symbols
+    computed: set[str] = set()
+    most = 0
+    for bound in prims:
+        of_computed = bound.symbol in SPREADS or not computed.isdisjoint([p.name for p in bound.inputs])
+        if bound.symbol in REDUCING and of_computed:
+            most = max(most, elements(bound.inputs[0]))
+        if OpTags.ELEMENTWISE in bound.symbol.tags and bound.symbol is not convert_element_type:
+            computed |= {p.name for p in bound.outputs}
+        elif not computed.isdisjoint([p.name for p in bound.inputs]) and bound.symbol not in REDUCING:
+            computed |= {p.name for p in bound.outputs}
+    return most > 16 * max(map(elements, parts.outputs), default=0)
+
+
+def elements(proxy: Proxy) -> int:
+    """Return how many elements a tensor has; 0 where only a call tells, and for what is none."""
+    if not isinstance(proxy, TensorProxy):
+        return 0
+    sizes = [s for s in proxy.shape if isinstance(s, int)]
+    return math.prod(sizes) if len(sizes) == len(proxy.shape) else 0

@@ -23,13 +23,14 @@ from thunder_loops.nest import (
 from thunder_loops.operations import OPERATIONS, REDUCTIONS, Operation, Reduction
 from thunder_loops.parts import Parts, moves_only, parts_of
 from thunder_loops.plan import ACROSS, GRAIN, Access, Launch, LoopPlan, plan, reads
+from thunder_loops.reduction import REDUCING
 from thunder_loops.rules import CannotLower, lowering
 from thunder_loops.schedule import Schedule, divide, schedule
 from thunder_loops.structure import Structure, structure_of
 from thunder_loops.verify import verify
 
 __all__ = [
-    "ACCUMULATE", "ACROSS", "GRAIN", "OPERATIONS", "REDUCTIONS", "Access", "Axis", "Buffer", "CannotLower",
+    "ACCUMULATE", "ACROSS", "GRAIN", "OPERATIONS", "REDUCING", "REDUCTIONS", "Access", "Axis", "Buffer", "CannotLower",
     "Compute", "Constant", "Cost", "Index", "Launch", "Load", "LoopPlan", "LoopProgram", "Nest", "Operation",
     "Parts", "Position", "Quotient", "Reduce", "Reduction", "Remainder", "Schedule", "Statement", "Store", "Structure",
     "Walk", "__version__", "axes_of", "cost", "divide", "lower", "lowering", "moves_only", "parts_of", "plan", "reads",

@@ -6,14 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from thunder_ir import BoundSymbol, DType, TensorProxy, Trace
+from thunder_ir import BoundSymbol, DType, TensorProxy, Trace, dtypes
 from thunder_loops.build import Builder, Elsewhere
 from thunder_loops.cost import cost_of
+from thunder_loops.gathering import Bounded, bounded_by
 from thunder_loops.index import Index, splits
 from thunder_loops.nest import Buffer, Nest, Size
 from thunder_loops.reduction import REDUCING, reduced_dims
 from thunder_loops.rules import CannotLower, Place
-from thunder_loops.shape import reshaped
+from thunder_loops.shape import known, reshaped
 from thunder_loops.space import Space, cut, size_of, space_of
 
 DEAR = 12
@@ -92,6 +93,9 @@ class Grouping:
             assert isinstance(proxy, TensorProxy), "outputs are tensors"
             self._place_output(proxy, outputs[name])
         self._share()
+        self.bounded = {(i.name, size_of(n)): (i, n) for b in region.bound_symbols for i, n in bounded_by(b)}
+        if any([self.needs.get(name, -1) >= 0 for name, _ in self.bounded]):
+            raise CannotLower("indices that a reduction finds have no check before it")
 
     def _place(self, bound: BoundSymbol, needed: int) -> int:
         """Return the group of a reduction: the last one over the same dimensions, or a new one."""
@@ -189,6 +193,32 @@ class Grouping:
                     owner = self.groups[self.group_of[result]]
                     owner.stores.setdefault(result, self.results[result])
         return tuple(reversed(made))
+
+    def checks(self) -> tuple[tuple[Nest, ...], tuple[Buffer, ...]]:
+        """Return nests that find whether indices lead out of their tensors, and what they write it to.
+
+        All indices are looked at, whether what they lead to is wanted or not: PyTorch refuses any of them.
+        """
+        of_shape: dict[tuple[Size, ...], list[Bounded]] = {}
+        for indices, count in self.bounded.values():
+            known(count)
+            of_shape.setdefault(tuple([size_of(d) for d in indices.shape]), []).append((indices, count))
+        buffers = tuple([Buffer(f"wrong{n}", dtypes.bool8, ()) for n in range(len(of_shape))])
+        return tuple([self._check(*one) for one in zip(of_shape.items(), buffers, strict=True)]), buffers
+
+    def _check(self, found: tuple[tuple[Size, ...], list[Bounded]], buffer: Buffer) -> Nest:
+        shape, bounded = found
+        space = space_of(shape, {})
+        axes = tuple([a.name for a in space.axes])
+        build = Builder(space.axes, self.inputs, self.producers, self.accumulate, (), space.place, axes)
+        wrong = ""
+        for indices, count in bounded:
+            at = build.to(build.value(indices, space.place), dtypes.int64)
+            for operation, limit in (("lt", 0), ("ge", int(count))):
+                outside = build.compute(operation, at, build.constant(limit, dtypes.int64), dtype=dtypes.bool8)
+                wrong = build.compute("bitwise_or", wrong, outside) if wrong else outside
+        build.store(buffer, (), build.reduce("max", wrong, axes))
+        return Nest(space.axes, tuple(build.statements))
 
     def temporaries(self, nests: Sequence[Nest]) -> tuple[Buffer, ...]:
         """Return the buffers between nests."""

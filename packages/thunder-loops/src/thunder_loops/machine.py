@@ -102,6 +102,11 @@ def _constant(value: Any, dtype: DType) -> Array:
     return np.asarray(value).astype(NUMPY[dtype])
 
 
+def _within(wrong: Array) -> None:
+    if wrong.any():
+        raise IndexError("an index leads out of its tensor")
+
+
 _MACHINE: dict[str, Any] = {
     **{name: operation.meaning for name, operation in OPERATIONS.items()},
     **{dtype.name: dtype for dtype in NUMPY},
@@ -111,5 +116,6 @@ _MACHINE: dict[str, Any] = {
     "space": _space,
     "store": _store,
     "to": converted,
+    "within": _within,
     **{f"reduce_{name}": _reduce(reduction) for name, reduction in REDUCTIONS.items()},
 }

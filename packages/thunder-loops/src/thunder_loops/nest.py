@@ -171,6 +171,8 @@ class LoopProgram:
         outputs: buffers that are written, each of their elements once.
         temporaries: buffers that one nest writes and later ones read.
         nests: in order.
+        checks: buffers that the first nests write: where one of them is true, an index leads out of its tensor, and
+            what comes after these nests must not be executed.
     """
 
     name: str
@@ -178,11 +180,18 @@ class LoopProgram:
     outputs: tuple[Buffer, ...]
     temporaries: tuple[Buffer, ...]
     nests: tuple[Nest, ...]
+    checks: tuple[Buffer, ...] = ()
 
     @property
     def buffers(self) -> dict[str, Buffer]:
         """All buffers by name."""
-        return {b.name: b for b in (*self.inputs, *self.outputs, *self.temporaries)}
+        return {b.name: b for b in (*self.inputs, *self.outputs, *self.temporaries, *self.checks)}
+
+    @property
+    def checking(self) -> int:
+        """How many nests come first, to write what ``checks`` are."""
+        names = {b.name for b in self.checks}
+        return len([nest for nest in self.nests if not names.isdisjoint([s.buffer for s in nest.stores])])
 
     def __str__(self) -> str:
         return printed(self)
@@ -218,12 +227,14 @@ def printed(program: LoopProgram) -> str:
     """
     parameters = ", ".join([f'{b.name}: "{b.type_string}"' for b in (*program.inputs, *program.outputs)])
     lines = [f"def {program.name}({parameters}):"]
-    lines += [f"    {b.name} = temporary({b.dtype.name}, {b.shape})" for b in program.temporaries]
-    for nest in program.nests:
+    lines += [f"    {b.name} = temporary({b.dtype.name}, {b.shape})" for b in (*program.temporaries, *program.checks)]
+    for number, nest in enumerate(program.nests):
         names = "".join([f"{a.name}, " for a in nest.axes]) or "_, "
         sizes = "".join([f"{a.name}={a.size}, " for a in nest.axes]).removesuffix(", ")
         lines.append(f"    for ({names.removesuffix(' ')}) in space({sizes}):")
         lines += [f"        {_line(s)}" for s in nest.statements]
+        if number + 1 == program.checking:
+            lines += [f"    within({b.name})" for b in program.checks]
     return "\n".join(lines if program.nests else [*lines, "    pass"])
 
 

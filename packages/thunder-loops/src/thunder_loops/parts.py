@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from thunder_executors import Region
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
 from thunder_ir.passes import expand
+from thunder_ir.passes.traits import may_fail
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def parts_of(region: Region) -> Parts:
 def _needed(bounds: tuple[BoundSymbol, ...], wanted: set[str]) -> tuple[BoundSymbol, ...]:
     kept = []
     for bound in reversed(bounds):
-        if not wanted.isdisjoint([p.name for p in bound.outputs]):
+        if may_fail(bound) or not wanted.isdisjoint([p.name for p in bound.outputs]):
             kept.append(bound)
             wanted |= {p.name for p in bound.inputs}
     return tuple(reversed(kept))

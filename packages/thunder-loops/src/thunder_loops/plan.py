@@ -178,7 +178,9 @@ def _stages(statements: Sequence[Statement]) -> tuple[int, ...]:
     ready: dict[str, int] = {}
     found = []
     for statement in statements:
-        stage = max([ready[name] for name in reads(statement)], default=0)
+        index = statement.index if isinstance(statement, (Load, Store)) else ()
+        named = [n for i in index for n in i.names if n in ready]
+        stage = max([ready[name] for name in (*reads(statement), *named)], default=0)
         found.append(stage)
         if not isinstance(statement, Store):
             ready[statement.name] = stage + isinstance(statement, Reduce)

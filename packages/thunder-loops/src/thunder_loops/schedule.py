@@ -39,17 +39,22 @@ class Schedule:
     Args:
         steps: plans in order, each with the numbers of this call.
         partial: buffers for what chunks give, dense and row by row.
+        checking: how many steps come first, to write what the checks of the program are.
     """
 
     steps: tuple[tuple[LoopPlan, Launch], ...]
     partial: tuple[Buffer, ...]
+    checking: int = 0
 
 
 def schedule(program: LoopProgram, sizes: Mapping[str, int], strides: Strides) -> Schedule:
     """Decide how a program is executed on buffers that lie in memory in a certain way; arguments as of :func:`plan`."""
     steps: list[tuple[LoopPlan, Launch]] = []
     partial: list[Buffer] = []
-    for nest in program.nests:
+    checking = 0
+    for number, nest in enumerate(program.nests):
+        if number == program.checking:
+            checking = len(steps)
         made = plan(nest, sizes, strides)
         divided = _divided(nest, made, sizes, len(partial))
         if divided is None:
@@ -59,7 +64,7 @@ def schedule(program: LoopProgram, sizes: Mapping[str, int], strides: Strides) -
         known = {**strides, **{b.name: row_major_strides([int(s) for s in b.shape]) for b in buffers}}
         steps += [plan(first, sizes, known), plan(second, sizes, known)]
         partial += buffers
-    return Schedule(tuple(steps), tuple(partial))
+    return Schedule(tuple(steps), tuple(partial), checking)
 
 
 def _divided(

@@ -1,0 +1,125 @@
+"""Reads at places that indices tell give what eager PyTorch gives, errors included."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import thunder_prims as prims
+from thunder_executors import Region, to_callable
+from thunder_executors_llvm import executor
+from thunder_ir import trace_of
+from thunder_torch import proxy_of
+
+pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
+
+SIZES = st.sampled_from([1, 2, 3, 16, 17, 65])
+
+
+def run(program, *tensors):
+    """Run all of a program in kernels, whatever that is worth."""
+    trace = trace_of(program, *[proxy_of(t, "") for t in tensors])
+    region = Region(trace.bound_symbols, trace.inputs, tuple(trace.outputs))
+    return executor.runner(region, "alone")(*tensors)
+
+
+def laid(draw, tensor):
+    """Return the tensor with its dimensions in another order in memory, or every second element of a larger one."""
+    how = draw(st.sampled_from(["rows", "turned", "stepped", "repeated"]))
+    if how == "turned":
+        return tensor.mT.contiguous().mT if tensor.ndim > 1 else tensor
+    if how == "stepped":
+        return torch.repeat_interleave(tensor, 2, -1)[..., ::2]
+    return tensor[:1].expand(tensor.shape) if how == "repeated" else tensor
+
+
+@settings(deadline=None, max_examples=15)
+@given(data=st.data())
+def test_reads_by_index_are_those_of_eager_in_any_layout(data):
+    rows, columns, count = data.draw(SIZES), data.draw(SIZES), data.draw(SIZES)
+    dtype = data.draw(st.sampled_from([torch.float32, torch.float64, torch.bfloat16, torch.int32, torch.bool]))
+    index_dtype = data.draw(st.sampled_from([torch.int64, torch.int32]))
+    torch.manual_seed(data.draw(st.integers(0, 99)))
+    x = laid(data.draw, (torch.randn(rows, columns) * 3).to(dtype))
+    of_rows = laid(data.draw, torch.randint(0, rows, (count,)).to(index_dtype))
+    of_columns = laid(data.draw, torch.randint(0, columns, (rows, count)))
+
+    def program(x, i, j):
+        both = (i, prims.remainder(i, columns))
+        return (
+            prims.embedding(i, x), prims.take(x, i, 0), prims.gather(x, j, 1), prims.index(x, both),
+            prims.index(x, (None, j)),
+        )  # fmt: skip
+
+    i, j = of_rows.long(), of_columns
+    expected = (x[i], x.index_select(0, i), x.gather(1, j), x[i, i % columns], x[:, j])
+    for got, wanted in zip(run(program, x, of_rows, of_columns), expected, strict=True):
+        assert torch.equal(got, wanted)
+
+
+@pytest.mark.parametrize("wrong", [5, -1, 2**40])
+@pytest.mark.parametrize("place", [0, 1000])
+def test_an_index_that_leads_out_of_its_tensor_raises_what_eager_raises(wrong, place):
+    x, i = torch.randn(5, 7), torch.zeros(2000, dtype=torch.int64)
+    i[place] = wrong
+
+    def outcome(call):
+        try:
+            return call()
+        except (IndexError, RuntimeError) as error:
+            return type(error), str(error)
+
+    for program, eager in (
+        (lambda x, i: (prims.neg(prims.take(x, i, 0)),), lambda: -torch.index_select(x, 0, i)),
+        (lambda x, i: (prims.neg(prims.embedding(i, x)),), lambda: -F.embedding(i, x)),
+        (
+            lambda x, i: (prims.slice(prims.take(x, i, 0), (0, 0), (1, 7)),),  # which does not want the wrong one
+            lambda: torch.index_select(x, 0, i)[:1],
+        ),
+    ):
+        assert outcome(lambda program=program: run(program, x, i)) == outcome(eager)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_cross_entropy_is_the_same_for_every_number_of_threads(threads):
+    x, target = torch.randn(64, 5000), torch.randint(0, 5000, (64,))
+
+    def program(x, target):
+        shifted = prims.sub(x, prims.broadcast_in_dim(prims.amax(x, (1,)), x.shape, (0,)))
+        total = prims.log(prims.sum(prims.exp(shifted), (1,)))
+        picked = prims.squeeze(prims.gather(shifted, prims.reshape(target, (64, 1)), 1), (1,))
+        return prims.sum(prims.sub(total, picked), (0,)), prims.sub(total, picked)
+
+    expected = run(program, x, target)
+    had = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        got = run(program, x, target)
+    finally:
+        torch.set_num_threads(had)
+    assert all([torch.equal(g, e) for g, e in zip(got, expected, strict=True)])
+    torch.testing.assert_close(got[0], F.cross_entropy(x, target, reduction="sum"))
+
+
+def test_writes_of_one_element_to_each_row_are_choices():
+    x, i, s = torch.randn(6, 40), torch.randint(0, 40, (6, 1)), torch.randn(6, 1)
+    x[2, i[2, 0]] = -0.0
+    s[2] = -0.0
+
+    def program(x, i, s):
+        return prims.scatter_add(x, i, s, 1), prims.scatter(x, i, s, 1), prims.scatter(x, i, 3.0, 1)
+
+    expected = (x.scatter_add(1, i, s), x.scatter(1, i, s), x.scatter(1, i, 3.0))
+    for got, wanted in zip(run(program, x, i, s), expected, strict=True):
+        assert torch.equal(got.view(torch.int32), wanted.view(torch.int32))
+
+
+def test_nothing_to_look_up_is_what_eager_makes_of_it():
+    x, i = torch.randn(5, 7), torch.zeros(0, dtype=torch.int64)
+
+    def program(x, i):
+        return (prims.neg(prims.take(x, i, 0)),)
+
+    trace = trace_of(program, proxy_of(x, ""), proxy_of(i, ""))
+    assert torch.equal(run(program, x, i)[0], to_callable(trace, [])(x, i)[0])
