@@ -12,8 +12,8 @@ from regions import Recorder, same
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from thunder_executors import to_callable, transform_for_execution
-from thunder_frontend import jit
-from thunder_ir import Tensor, trace_of
+from thunder_frontend import cache_misses, jit, last_traces
+from thunder_ir import IntegerProxy, Tensor, trace_of
 from thunder_native import runtime
 from thunder_native.program import inner_values
 from thunder_native.runtime import missing
@@ -251,3 +251,26 @@ def test_importing_compiles_nothing():
 def test_the_python_text_is_the_same(inputs):
     for a, b in zip(to_callable(traced(), ["native"])(*inputs), to_callable(traced())(*inputs), strict=True):
         assert same(a, b)
+
+
+def sizes_computed(x, cache):
+    """Reads sizes that differ from call to call: alone, in lists, computed from one another."""
+    y = torch.cat([cache, torch.tanh(x)], 0)
+    z = torch.relu(y.view(y.shape[0], 2, -1).expand(3, y.shape[0], 2, 3))
+    return torch.tanh(z.narrow(1, 1, cache.shape[0] - 1)), z[:, cache.shape[0] :], z.reshape(y.shape[0] * 6, 3)
+
+
+def test_sizes_are_integers_that_a_region_takes():
+    compiled = jit(sizes_computed, executors=["native", "torch"], cache="symbolic values")
+    for length in (3, 4, 7, 4, 9):
+        inputs = torch.randn(2, 6), torch.randn(length, 6)
+        assert all(same(a, b) for a, b in zip(compiled(*inputs), sizes_computed(*inputs), strict=True))
+    assert cache_misses(compiled) <= 2
+    runner = runner_of(last_traces(compiled)[-1])
+    numbers = runner.region.inputs[runner.tensors :]
+    assert numbers
+    assert all(isinstance(p, IntegerProxy) for p in numbers)
+    values = {"x": torch.randn(2, 6), "cache": torch.randn(9, 6)}
+    given = [values[p.name] if p.name in values else 9 for p in runner.region.inputs]
+    assert runner.enter(*given[: runner.tensors], *[2**64] * len(numbers)) == -1
+    assert runner.enter(*given[: runner.tensors], *[True] * len(numbers)) == -1

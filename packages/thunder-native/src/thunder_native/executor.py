@@ -6,11 +6,11 @@ from typing import Any
 
 from thunder_executors import Declined, FusionExecutor, Region, free_after_last_use
 from thunder_executors.free import delete
-from thunder_ir import BoundSymbol, Proxy, Trace
+from thunder_ir import BoundSymbol, IntegerProxy, Proxy, Trace
 from thunder_ir.passes import trace_pass
 from thunder_native._version import __version__
 from thunder_native.program import program_of
-from thunder_native.rows import why_not, write
+from thunder_native.registry import why_not, write
 from thunder_native.runner import Runner
 from thunder_native.runtime import missing, runtime
 from thunder_native.table import CannotExpress, Table
@@ -44,7 +44,7 @@ class NativeExecutor(FusionExecutor):
             return Declined(reason)
         table = Table(runtime())
         for proxy in bound.inputs:
-            table.make(proxy)
+            table.take(proxy)
         try:
             write(table, bound)
         except CannotExpress as error:
@@ -56,6 +56,9 @@ class NativeExecutor(FusionExecutor):
         return self.fused(region, name, Runner(region, name, program_of(region, runtime())))
 
 
+ARITHMETIC = frozenset([f"_operator.{name}" for name in ("add", "sub", "mul", "neg")])
+
+
 @trace_pass
 def join_calls(trace: Trace, executor: NativeExecutor) -> Trace:
     """Let native code make the calls that stand in a row and that it can make.
@@ -64,7 +67,7 @@ def join_calls(trace: Trace, executor: NativeExecutor) -> Trace:
         trace: a program ready to run.
         executor: whose rows are asked.
     """
-    calls = [b for b in trace.bound_symbols if b.symbol is not delete]
+    calls = numbers_first([b for b in trace.bound_symbols if b.symbol is not delete])
     taken = [bool(executor.expresses(b)) for b in calls]
     last = {p.name: i for i, b in enumerate(calls) for p in b.inputs} | {p.name: len(calls) for p in trace.outputs}
     made: list[BoundSymbol] = []
@@ -82,6 +85,26 @@ def join_calls(trace: Trace, executor: NativeExecutor) -> Trace:
     return free_after_last_use(trace.replace(bound_symbols=tuple(made))) if count else trace
 
 
+def numbers_first(calls: list[BoundSymbol]) -> list[BoundSymbol]:
+    """Return calls with the arithmetic on integers in front that needs nothing which others compute."""
+    computed: set[str] = set()
+    first, rest = [], []
+    for bound in calls:
+        if is_arithmetic(bound) and computed.isdisjoint([p.name for p in bound.inputs]):
+            first.append(bound)
+        else:
+            rest.append(bound)
+            computed.update([p.name for p in bound.outputs])
+    return first + rest
+
+
+def is_arithmetic(bound: BoundSymbol) -> bool:
+    """Whether a call computes an integer of integers, and cannot raise."""
+    return bound.symbol.path in ARITHMETIC and all(
+        [isinstance(p, IntegerProxy) for p in (*bound.inputs, *bound.outputs)]
+    )
+
+
 def _region(bounds: list[BoundSymbol], last: dict[str, int], end: int) -> Region:
     """Return calls as a region; ``last`` says which call is the last to read a value, and ``end`` which one follows."""
     inside: dict[str, Proxy] = {}
@@ -90,7 +113,9 @@ def _region(bounds: list[BoundSymbol], last: dict[str, int], end: int) -> Region
         inputs.update({p.name: p for p in bound.inputs if p.name not in inside and p.name not in inputs})
         inside.update({p.name: p for p in bound.outputs})
     outputs = tuple([p for p in inside.values() if last.get(p.name, -1) >= end])
-    return Region(tuple(bounds), tuple(inputs.values()), outputs)
+    numbers = [p for p in inputs.values() if isinstance(p, IntegerProxy)]
+    tensors = [p for p in inputs.values() if not isinstance(p, IntegerProxy)]
+    return Region(tuple(bounds), (*tensors, *numbers), outputs)
 
 
 executor = NativeExecutor(default=False)

@@ -20,12 +20,12 @@ IMPORTS = (
 
 PYTHON = (
     "PyCapsule_GetPointer", "PyCapsule_New", "PyList_New", "PyList_SetItem", "PyEval_SaveThread",
-    "PyEval_RestoreThread", "PyLong_FromLong",
+    "PyEval_RestoreThread", "PyLong_FromLong", "PyLong_AsLongLong", "PyErr_Occurred", "PyErr_Clear",
 )  # fmt: skip
 """What is called of Python's stable C interface."""
 
 EXPORTS = (
-    "enter", "release", "constant", "binary", "binary_alpha", "scalar", "scalar_alpha", "linear", "product",
+    "enter", "release", "constant", "binary", "binary_alpha", "scalar", "scalar_alpha", "affine", "product",
     "joined", "dispatched", *OF_VIEWS,
 )  # fmt: skip
 """The functions of the module: the entry, and the kinds of steps."""
@@ -55,6 +55,9 @@ declare i32 @PyList_SetItem(ptr, i64, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyLong_FromLong(i64)
+declare i64 @PyLong_AsLongLong(ptr)
+declare ptr @PyErr_Occurred()
+declare void @PyErr_Clear()
 
 define internal i64 @word(ptr %words, i64 %index) alwaysinline {
   %at = getelementptr i64, ptr %words, i64 %index
@@ -89,9 +92,10 @@ define internal double @number(ptr %words, i64 %index) alwaysinline {
 
 ENTRY = """
 ; What Python calls, by METH_FASTCALL: a list of capsules that own the outputs, or an integer that says why it did not
-; run: -1 where an input is none that the program is for, else the step that failed. Words of the program: inputs,
-; slots, steps, address of the steps, outputs, address of the outputs' slots, classes of tensors (2), offset of the
-; dispatch keys, the keys allowed (2), offset of the tensor in Python's object.
+; run: -1 where an input is none that the program is for, else the step that failed. Words of the program: inputs that
+; are tensors, slots, steps, address of the steps, outputs, address of the outputs' slots, classes of tensors (2),
+; offset of the dispatch keys, the keys allowed (2), offset of the tensor in Python's object, inputs that are integers,
+; their class. The slot of the first integer is in front of that of the first tensor, the second one's in front of it.
 define ptr @enter(ptr %self, ptr %args, i64 %given) {
 start:
   %program = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
@@ -100,7 +104,11 @@ start:
   %steps = call i64 @word(ptr %program, i64 2)
   %code_at = call i64 @word(ptr %program, i64 3)
   %code = inttoptr i64 %code_at to ptr
-  %slots = alloca ptr, i64 %count
+  %numbers = call i64 @word(ptr %program, i64 12)
+  %integer = call i64 @word(ptr %program, i64 13)
+  %all = add i64 %count, %numbers
+  %room = alloca ptr, i64 %all
+  %slots = getelementptr ptr, ptr %room, i64 %numbers
   %bytes = mul i64 %count, 8
   call void @llvm.memset.p0.i64(ptr %slots, i8 0, i64 %bytes, i1 false)
   %first = call i64 @word(ptr %program, i64 6)
@@ -109,13 +117,14 @@ start:
   %key_one = call i64 @word(ptr %program, i64 9)
   %key_two = call i64 @word(ptr %program, i64 10)
   %offset = call i64 @word(ptr %program, i64 11)
-  %fits = icmp eq i64 %given, %inputs
+  %wanted = add i64 %inputs, %numbers
+  %fits = icmp eq i64 %given, %wanted
   br i1 %fits, label %take, label %refuse
 
 take:
   %i = phi i64 [ 0, %start ], [ %i_next, %taken ]
   %more = icmp ult i64 %i, %inputs
-  br i1 %more, label %look, label %run
+  br i1 %more, label %look, label %take_number
 
 look:
   %object_at = getelementptr ptr, ptr %args, i64 %i
@@ -146,6 +155,41 @@ own:
 taken:
   %i_next = add i64 %i, 1
   br label %take
+
+take_number:
+  %j = phi i64 [ 0, %take ], [ %j_next, %store_number ]
+  %more_numbers = icmp ult i64 %j, %numbers
+  br i1 %more_numbers, label %look_number, label %run
+
+look_number:
+  %number_index = add i64 %inputs, %j
+  %number_at = getelementptr ptr, ptr %args, i64 %number_index
+  %number = load ptr, ptr %number_at
+  %number_class_at = getelementptr i8, ptr %number, i64 8
+  %number_class = load i64, ptr %number_class_at
+  %is_integer = icmp eq i64 %number_class, %integer
+  br i1 %is_integer, label %convert, label %refuse
+
+convert:
+  %value = call i64 @PyLong_AsLongLong(ptr %number)
+  %maybe_error = icmp eq i64 %value, -1
+  br i1 %maybe_error, label %doubt, label %store_number
+
+doubt:
+  %error_set = call ptr @PyErr_Occurred()
+  %no_error = icmp eq ptr %error_set, null
+  br i1 %no_error, label %store_number, label %too_large
+
+too_large:
+  call void @PyErr_Clear()
+  br label %refuse
+
+store_number:
+  %j_next = add i64 %j, 1
+  %back = sub i64 0, %j_next
+  %number_slot = getelementptr i64, ptr %slots, i64 %back
+  store i64 %value, ptr %number_slot
+  br label %take_number
 
 refuse:
   call void @clear(ptr %slots, i64 %count)
@@ -385,8 +429,8 @@ fail:
   ret i32 1
 }
 
-; input, weight, bias, out, dtype: of matrices
-define i32 @linear(ptr %slots, ptr %words) {
+; a, b, bias, out, dtype, whether b is to be taken with its dimensions exchanged: bias + a @ b of matrices
+define i32 @affine(ptr %slots, ptr %words) {
   %weight = alloca ptr
   %made = alloca ptr
   store ptr null, ptr %weight
@@ -396,16 +440,21 @@ define i32 @linear(ptr %slots, ptr %words) {
   %bias = call ptr @handle(ptr %slots, ptr %words, i64 2)
   %out = call ptr @slot(ptr %slots, ptr %words, i64 3)
   %dtype = call i64 @word(ptr %words, i64 4)
-  %e1 = call i32 @room(ptr %a, ptr %w, i64 1, i64 %dtype, ptr %made)
+  %exchanged = call i64 @word(ptr %words, i64 5)
+  %as_is = icmp eq i64 %exchanged, 0
+  %e1 = call i32 @room(ptr %a, ptr %w, i64 %exchanged, i64 %dtype, ptr %made)
   %ok1 = icmp eq i32 %e1, 0
-  br i1 %ok1, label %turn, label %fail
+  br i1 %ok1, label %choose, label %fail
+choose:
+  br i1 %as_is, label %compute, label %turn
 turn:
   %e2 = call i32 @exchange(ptr %w, ptr %weight)
   %ok2 = icmp eq i32 %e2, 0
   br i1 %ok2, label %compute, label %fail
 compute:
   %room = load ptr, ptr %made
-  %turned = load ptr, ptr %weight
+  %exchanged_b = load ptr, ptr %weight
+  %turned = select i1 %as_is, ptr %w, ptr %exchanged_b
   %e3 = call i32 @aoti_torch_cpu_addmm_out(ptr %room, ptr %bias, ptr %a, ptr %turned, double 1.0, double 1.0)
   %ok3 = icmp eq i32 %e3, 0
   br i1 %ok3, label %done, label %fail

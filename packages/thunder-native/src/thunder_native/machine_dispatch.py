@@ -7,7 +7,9 @@ DISPATCHED = """
 ; name, overload, version, arguments, results, whether the one result is a list, then two words for each argument
 ; (kind, value), then the results' slots. Kinds: 0 the word itself, 1 a tensor, 2 an optional tensor, 3 an optional
 ; word, 4 a list of words (address of their number and them), 5 an optional one, 6 a list of tensors (the same),
-; 7 a text (address of 2, its length, its address).
+; 7 a text (address of 2, its length, its address), 8 an integer of the program (its slot), 9 an optional one,
+; 10 a list of words and integers (address of their number, and of each whether it is the program's, and it or its
+; slot), 11 an optional one.
 define i32 @dispatched(ptr %slots, ptr %words) {
 start:
   %stack = alloca i64, i64 32
@@ -41,7 +43,11 @@ encode:
                                         i64 4, label %listing
                                         i64 5, label %listing
                                         i64 6, label %listing
-                                        i64 7, label %text ]
+                                        i64 7, label %text
+                                        i64 8, label %number
+                                        i64 9, label %number
+                                        i64 10, label %listing
+                                        i64 11, label %listing ]
 store_word:
   br label %store
 
@@ -52,6 +58,12 @@ tensor:
   %handle_word = load i64, ptr %handle_at
   %is_optional = icmp eq i64 %kind, 2
   br i1 %is_optional, label %box, label %store
+
+number:
+  %number_at = getelementptr i64, ptr %slots, i64 %value
+  %number_word = load i64, ptr %number_at
+  %is_optional_number = icmp eq i64 %kind, 9
+  br i1 %is_optional_number, label %box, label %store
 
 text:
   %text_words = inttoptr i64 %value to ptr
@@ -74,6 +86,21 @@ item:
   %items = icmp ult i64 %k, %count
   br i1 %items, label %item_word, label %item_end
 item_word:
+  %is_mixed = icmp uge i64 %kind, 10
+  br i1 %is_mixed, label %item_mixed, label %item_plain
+item_mixed:
+  %item_twice = mul i64 %k, 2
+  %flag_index = add i64 %item_twice, 1
+  %literal_index = add i64 %item_twice, 2
+  %flag = call i64 @word(ptr %numbers, i64 %flag_index)
+  %literal = call i64 @word(ptr %numbers, i64 %literal_index)
+  %is_literal = icmp eq i64 %flag, 0
+  br i1 %is_literal, label %push, label %item_number
+item_number:
+  %item_number_at = getelementptr i64, ptr %slots, i64 %literal
+  %item_number_word = load i64, ptr %item_number_at
+  br label %push
+item_plain:
   %one = call i64 @word(ptr %numbers, i64 %k_next)
   %of_tensors = icmp eq i64 %kind, 6
   br i1 %of_tensors, label %item_tensor, label %push
@@ -84,16 +111,20 @@ item_tensor:
   %item_handle = load i64, ptr %handle_at
   br label %push
 push:
-  %item_value = phi i64 [ %one, %item_word ], [ %item_handle, %item_tensor ]
+  %item_value = phi i64 [ %one, %item_plain ], [ %item_handle, %item_tensor ], [ %literal, %item_mixed ],
+                      [ %item_number_word, %item_number ]
   %e_push = call i32 @torch_list_push_back(ptr %list, i64 %item_value)
   br label %item
 item_end:
   %list_word = ptrtoint ptr %list to i64
-  %is_optional_list = icmp eq i64 %kind, 5
+  %is_optional_words = icmp eq i64 %kind, 5
+  %is_optional_mixed = icmp eq i64 %kind, 11
+  %is_optional_list = or i1 %is_optional_words, %is_optional_mixed
   br i1 %is_optional_list, label %box, label %store
 
 box:
-  %boxed = phi i64 [ %value, %encode ], [ %handle_word, %tensor ], [ %list_word, %item_end ]
+  %boxed = phi i64 [ %value, %encode ], [ %handle_word, %tensor ], [ %list_word, %item_end ],
+                   [ %number_word, %number ]
   %e_box = call i32 @torch_new_stable_ivalue(ptr %box_at)
   %the_box = load ptr, ptr %box_at
   store i64 %boxed, ptr %the_box
@@ -102,7 +133,7 @@ box:
 
 store:
   %encoded = phi i64 [ %value, %store_word ], [ %handle_word, %tensor ], [ %list_word, %item_end ], [ %box_word, %box ],
-                     [ %text_word, %text ]
+                     [ %text_word, %text ], [ %number_word, %number ]
   %to = getelementptr i64, ptr %stack, i64 %i
   store i64 %encoded, ptr %to
   %i_next = add i64 %i, 1

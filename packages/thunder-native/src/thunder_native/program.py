@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from thunder_executors import Region
-from thunder_ir import TensorProxy
-from thunder_native.rows import makes_new, write
+from thunder_ir import IntegerProxy, TensorProxy
+from thunder_native.registry import makes_new, write
 from thunder_native.runtime import Runtime
 from thunder_native.table import CannotExpress, Table
 
@@ -24,10 +24,12 @@ class Program:
         enter: takes the inputs; returns capsules that own the outputs, or an integer if it did not run: -1 if an input
             is no plain tensor of the CPU, else the step that failed. It holds nothing afterwards, either way.
         steps: how many steps there are.
+        tensors: how many of the inputs are tensors; the others, behind them, are integers.
     """
 
     enter: Callable[..., Any]
     steps: int
+    tensors: int
 
 
 def program_of(region: Region, runtime: Runtime) -> Program:
@@ -36,12 +38,16 @@ def program_of(region: Region, runtime: Runtime) -> Program:
     Raises:
         CannotExpress: a call, an input or an output is none that it can deal with.
     """
-    for proxy in (*region.inputs, *region.outputs):
+    kinds = [isinstance(p, TensorProxy) for p in region.inputs]
+    numbers = region.inputs[sum(kinds) :]
+    if not all(kinds[: sum(kinds)]) or not all([isinstance(p, IntegerProxy) for p in numbers]):
+        raise CannotExpress("its inputs are not tensors, and integers behind them")
+    for proxy in region.outputs:
         if not isinstance(proxy, TensorProxy):
             raise CannotExpress(f"{proxy.name} is no tensor")
     table = Table(runtime, inner_values(region))
     for proxy in region.inputs:
-        table.make(proxy)
+        table.take(proxy)
     dead = _dead_after(region)
     for bound, names in zip(region.bound_symbols, dead, strict=True):
         write(table, bound)
@@ -51,12 +57,12 @@ def program_of(region: Region, runtime: Runtime) -> Program:
     code = array("q", [word for function, words in table.steps for word in (function, words.buffer_info()[0])])
     outputs = array("q", [table.read(p) for p in region.outputs])
     head = array("q", [
-        len(region.inputs), table.count, len(table.steps), code.buffer_info()[0],
+        sum(kinds), table.count, len(table.steps), code.buffer_info()[0],
         len(outputs), outputs.buffer_info()[0], id(torch.Tensor), id(torch.nn.Parameter),
-        layout.keys, layout.plain, layout.plain, layout.tensor,
+        layout.keys, layout.plain, layout.plain, layout.tensor, len(numbers), id(int),
     ])  # fmt: skip
     memory = (head, code, outputs, tuple(table.steps), tuple(table.memory))
-    return Program(runtime.callable_of(head.buffer_info()[0], memory), len(table.steps))
+    return Program(runtime.callable_of(head.buffer_info()[0], memory), len(table.steps), sum(kinds))
 
 
 def inner_values(region: Region) -> frozenset[str]:

@@ -1,74 +1,22 @@
-"""Which calls of PyTorch native code can make, and how: a row for each, found by the path that the program prints."""
+"""The rows of calls that compute or make tensors: a row for each function."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 
-from thunder_ir import BoundSymbol, TensorProxy, devices, dtypes
-from thunder_native import views
-from thunder_native.schema import TENSOR, dispatch, dtype_word
-from thunder_native.table import CannotExpress, Table, bits, imported
+from thunder_ir import BoundSymbol, TensorProxy, dtypes
+from thunder_native import indexing, views
+from thunder_native.registry import Lowering, dispatched, lowering
+from thunder_native.schema import call, dispatch, dtype_word
+from thunder_native.table import CannotExpress, Slot, Table, bits, imported
 from thunder_native.views import inner_or
 from thunder_torch.convert import to_torch_dtype
 
-Lowering = Callable[[Table, BoundSymbol], None]
-
-ROWS: dict[str, Lowering] = {}
-"""How calls are written, by the path of the function."""
-
-NEW: set[str] = set()
-"""Paths of the functions whose results share no memory with what they read."""
-
 EXACT = 2**53
 """Integers up to this one are floating-point numbers."""
-
-
-def lowering(*paths: str, new: bool = True) -> Callable[[Lowering], Lowering]:
-    """Let the decorated function append the steps of calls of the functions at ``paths``.
-
-    Args:
-        paths: dotted, as in programs.
-        new: whether what they return is memory of its own.
-
-    Raises:
-        ValueError: there is a row for one of them.
-    """
-
-    def register(function: Lowering) -> Lowering:
-        for path in paths:
-            if path in ROWS:
-                raise ValueError(f"{path} has a row already")
-            ROWS[path] = function
-            if new:
-                NEW.add(path)
-        return function
-
-    return register
-
-
-def dispatched(name: str, *overloads: str) -> Lowering:
-    """Return the row of a function that is an operator of PyTorch, called by its dispatcher.
-
-    Args:
-        name: of the operator.
-        overloads: tried in this order.
-    """
-
-    def write(table: Table, bound: BoundSymbol) -> None:
-        reasons = []
-        for overload in overloads or ("",):
-            try:
-                return dispatch(table, bound, name, overload)
-            except CannotExpress as error:
-                reasons.append(str(error))
-        raise CannotExpress("; ".join(reasons))
-
-    return write
 
 
 def spread(name: str, overload: str = "") -> Lowering:
@@ -81,56 +29,6 @@ def spread(name: str, overload: str = "") -> Lowering:
         dispatch(table, bound.replace(args=(*tensors, tuple(sizes))), name, overload)
 
     return write
-
-
-def row_of(bound: BoundSymbol) -> Lowering | None:
-    """Return how a call is written; ``None`` if it has no row.
-
-    Overloads of PyTorch's own operators need none: their schema says it, if they neither write nor draw.
-    """
-    found = ROWS.get(bound.symbol.path)
-    if found is not None:
-        return found
-    operator = bound.symbol.implementation
-    if not isinstance(operator, OpOverload) or operator.namespace != "aten" or operator._schema.is_mutable:
-        return None
-    if torch.Tag.nondeterministic_seeded in operator.tags or not operator._schema.returns:
-        return None
-    overload = operator._overloadname
-    return dispatched(operator._schema.name, "" if overload == "default" else overload)
-
-
-def makes_new(bound: BoundSymbol) -> bool:
-    """Whether what a call with a row returns shares no memory with what it reads."""
-    operator = bound.symbol.implementation
-    if bound.symbol.path in ROWS or not isinstance(operator, OpOverload):
-        return bound.symbol.path in NEW
-    return all([r.alias_info is None for r in operator._schema.returns])
-
-
-def why_not(bound: BoundSymbol) -> str | None:
-    """Return why a call is surely none for native code, or ``None``; its row has the last word."""
-    if row_of(bound) is None:
-        return f"{bound.symbol.path or bound.symbol.id} has no row"
-    for proxy in (*bound.inputs, *bound.outputs):
-        if not isinstance(proxy, TensorProxy):
-            return f"{proxy.name} is no tensor"
-        if proxy.device.type is not devices.cpu.type:
-            return f"{proxy.name} lives on {proxy.device}"
-    return None
-
-
-def write(table: Table, bound: BoundSymbol) -> None:
-    """Append the steps of a call.
-
-    Raises:
-        CannotExpress: native code cannot make it.
-    """
-    reason = why_not(bound)
-    row = row_of(bound)
-    if reason is not None or row is None:
-        raise CannotExpress(str(reason))
-    row(table, bound)
 
 
 def _operands(bound: BoundSymbol) -> tuple[Any, Any]:
@@ -218,10 +116,10 @@ def div(table: Table, bound: BoundSymbol) -> None:
     tensor = a if isinstance(a, TensorProxy) else b
     if not tensor.ndim:
         raise CannotExpress("neither operand has dimensions")
-    number = table.constant(_number(b if tensor is a else a))
-    left, right = (table.read(a), number) if tensor is a else (number, table.read(b))
-    words = [table.text("aten::div"), table.text("Tensor"), table.runtime.version, 2, 1, 0, TENSOR, left, TENSOR, right]
-    table.step("dispatched", *words, table.make(bound.output))
+    number = table.number(_number(b if tensor is a else a))
+    left, right = (a, number) if tensor is a else (number, b)
+    call(table, "aten::div", "Tensor", left, right, into=table.make(bound.output))
+    table.release(number)
 
 
 @lowering("torch.nn.functional.linear")
@@ -234,12 +132,22 @@ def linear(table: Table, bound: BoundSymbol) -> None:
     dtype = dtype_word(to_torch_dtype(a.dtype))
     if bias is not None:
         words = [table.read(a), table.read(weight), table.read(bias)]
-        table.step("linear", *words, table.make(bound.output), dtype)
+        table.step("affine", *words, table.make(bound.output), dtype, 1)
         return
-    turned = table.new()
-    table.step("permuted", table.read(weight), turned, 2, 1, 0)
-    table.step("product", table.read(a), turned, table.make(bound.output), dtype)
-    table.step("release", 1, turned)
+    turned = Slot(table.new())
+    table.step("permuted", table.read(weight), turned.index, 2, 1, 0)
+    table.step("product", table.read(a), turned.index, table.make(bound.output), dtype)
+    table.release(turned)
+
+
+@lowering("torch.addmm")
+def addmm(table: Table, bound: BoundSymbol) -> None:
+    """``bias + a @ b`` of matrices."""
+    if len(bound.args) != 3 or bound.kwargs:
+        raise CannotExpress("it scales what it adds")
+    bias, a, b = bound.args
+    dtype = dtype_word(to_torch_dtype(a.dtype))
+    table.step("affine", table.read(a), table.read(b), table.read(bias), table.make(bound.output), dtype, 0)
 
 
 @lowering("torch.matmul")
@@ -294,24 +202,36 @@ def threshold_backward(table: Table, bound: BoundSymbol) -> None:
     _floating(dy, a)
     if not dy.ndim or not a.ndim:
         raise CannotExpress("an operand has no dimensions")
-    bound_at, zero, mask = table.constant(_number(threshold)), table.constant(0.0), table.new()
-    version = table.runtime.version
-    compare = [table.text("aten::le"), table.text("Tensor"), version, 2, 1, 0]
-    table.step("dispatched", *compare, TENSOR, table.read(a), TENSOR, bound_at, mask)
-    choose = [table.text("aten::where"), table.text("self"), version, 3, 1, 0]
-    operands = [TENSOR, mask, TENSOR, zero, TENSOR, table.read(dy)]
-    table.step("dispatched", *choose, *operands, table.make(bound.output))
-    table.step("release", 3, bound_at, zero, mask)
+    bound_at, zero = table.number(_number(threshold)), table.number(0.0)
+    mask = call(table, "aten::le", "Tensor", a, bound_at)
+    call(table, "aten::where", "self", mask, zero, dy, into=table.make(bound.output))
+    table.release(bound_at, zero, mask)
 
 
-def _select(table: Table, bound: BoundSymbol) -> None:
-    a, key = bound.args
-    if key.__class__ is not int:
-        raise CannotExpress("it takes other parts than those at an index")
-    dispatch(table, bound.replace(args=(a, 0, key)), "aten::select", "int")
+lowering("torch.Tensor.__getitem__", new=False)(inner_or(indexing.inner, indexing.outer))
 
 
-lowering("torch.Tensor.__getitem__", new=False)(inner_or(views.getitem, _select))
+@lowering("torch.arange")
+def arange(table: Table, bound: BoundSymbol) -> None:
+    """Of plain numbers: computed once, and copied where somebody may write to it."""
+    if bound.inputs:
+        raise CannotExpress("its bounds are the program's")
+    made = table.constant(torch.arange(*bound.args, **bound.kwargs))
+    call(table, "aten::clone", "", made, into=table.make(bound.output))
+    table.release(made)
+
+
+def conversion(dtype: torch.dtype) -> Lowering:
+    """Return the row of a method that is called like the dtype that it converts to."""
+
+    def write(table: Table, bound: BoundSymbol) -> None:
+        dispatch(table, bound.replace(args=(*bound.args, dtype)), "aten::to", "dtype")
+
+    return write
+
+
+for _name in ("float", "double", "half", "bfloat16", "long", "int", "bool"):
+    lowering(f"torch.Tensor.{_name}", new=False)(conversion(getattr(torch, _name)))
 
 
 UNARY = (
@@ -346,6 +266,8 @@ COMPUTING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("torch._log_softmax_backward_data", "_log_softmax_backward_data", ("",)),
     ("torch._scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu", ("",)),
     ("torch.index_select", "index_select", ("",)),
+    ("torch.index_copy", "index_copy", ("",)),
+    ("torch.gather", "gather", ("",)),
     ("torch.argmax", "argmax", ("",)),
     ("torch.amin", "amin", ("",)),
     ("torch.cumsum", "cumsum", ("",)),

@@ -30,6 +30,7 @@ class Runner:
         self.region = region
         self.program = program
         self.enter = program.enter
+        self.tensors = program.tensors
         self.__name__ = name
 
     @cached_property
@@ -48,7 +49,7 @@ class Runner:
         if (
             torch._C._len_torch_dispatch_stack()
             or torch.is_autocast_enabled("cpu")
-            or (torch.is_grad_enabled() and any([t.requires_grad for t in inputs]))
+            or (torch.is_grad_enabled() and any([t.requires_grad for t in inputs[: self.tensors]]))
         ):
             return tuple(self.python(*inputs))
         made = self.enter(*inputs)

@@ -47,27 +47,6 @@ def part(
     table.step("part", read, made, dimensions, which, start, length, int(drop))
 
 
-def at_indices(table: Table, a: TensorProxy, indices: Sequence[int], output: TensorProxy) -> None:
-    """Append the steps that take what is at indices of the first dimensions."""
-    read = table.read(a)
-    for count, index in enumerate(indices):
-        made = table.make(output) if count + 1 == len(indices) else table.new()
-        size = a.shape[count]
-        part(table, read, a.ndim - count, 0, index + size if index < 0 else index, 1, drop=True, made=made)
-        if count:
-            table.step("release", 1, read)
-        read = made
-
-
-def getitem(table: Table, bound: BoundSymbol) -> None:
-    """``a[i]`` and ``a[i, j]``."""
-    a, key = bound.args
-    keys = _integers(key if isinstance(key, tuple) else (key,))
-    if not keys or len(keys) > a.ndim or not all([-a.shape[d] <= k < a.shape[d] for d, k in enumerate(keys)]):
-        raise CannotExpress("it takes other parts than those at an index")
-    at_indices(table, a, keys, bound.output)
-
-
 def pieces(table: Table, bound: BoundSymbol) -> None:
     """``split`` and ``chunk``: the pieces say themselves how long they are."""
     a = bound.args[0]

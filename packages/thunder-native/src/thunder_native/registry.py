@@ -1,0 +1,122 @@
+"""Rows: which calls of PyTorch native code can make, and how, found by the path that the program prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch._ops import OpOverload
+
+from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy, devices
+from thunder_native.schema import dispatch
+from thunder_native.table import CannotExpress, Table
+
+Lowering = Callable[[Table, BoundSymbol], None]
+
+ROWS: dict[str, Lowering] = {}
+"""How calls are written, by the path of the function."""
+
+NEW: set[str] = set()
+"""Paths of the functions whose results share no memory with what they read."""
+
+
+def lowering(*paths: str, new: bool = True) -> Callable[[Lowering], Lowering]:
+    """Let the decorated function append the steps of calls of the functions at ``paths``.
+
+    Args:
+        paths: dotted, as in programs.
+        new: whether what they return is memory of its own.
+
+    Raises:
+        ValueError: there is a row for one of them.
+    """
+
+    def register(function: Lowering) -> Lowering:
+        for path in paths:
+            if path in ROWS:
+                raise ValueError(f"{path} has a row already")
+            ROWS[path] = function
+            if new:
+                NEW.add(path)
+        return function
+
+    return register
+
+
+def dispatched(name: str, *overloads: str) -> Lowering:
+    """Return the row of a function that is an operator of PyTorch, called by its dispatcher.
+
+    That it is not to write to what it reads may be said beside the operator's arguments.
+
+    Args:
+        name: of the operator.
+        overloads: tried in this order.
+    """
+
+    def write(table: Table, bound: BoundSymbol) -> None:
+        reasons = []
+        if bound.kwargs.get("inplace") is False:
+            bound = bound.replace(kwargs={k: v for k, v in bound.kwargs.items() if k != "inplace"})
+        for overload in overloads or ("",):
+            try:
+                return dispatch(table, bound, name, overload)
+            except CannotExpress as error:
+                reasons.append(str(error))
+        raise CannotExpress("; ".join(reasons))
+
+    return write
+
+
+def row_of(bound: BoundSymbol) -> Lowering | None:
+    """Return how a call is written; ``None`` if it has no row.
+
+    Overloads of PyTorch's own operators need none: their schema says it, if they neither write nor draw.
+    """
+    found = ROWS.get(bound.symbol.path)
+    if found is not None:
+        return found
+    operator = bound.symbol.implementation
+    if not isinstance(operator, OpOverload) or operator.namespace != "aten" or operator._schema.is_mutable:
+        return None
+    if torch.Tag.nondeterministic_seeded in operator.tags or not operator._schema.returns:
+        return None
+    overload = operator._overloadname
+    return dispatched(operator._schema.name, "" if overload == "default" else overload)
+
+
+def makes_new(bound: BoundSymbol) -> bool:
+    """Whether what a call with a row returns shares no memory with what it reads."""
+    operator = bound.symbol.implementation
+    if bound.symbol.path in ROWS or not isinstance(operator, OpOverload):
+        return bound.symbol.path in NEW
+    return all([r.alias_info is None for r in operator._schema.returns])
+
+
+def why_not(bound: BoundSymbol) -> str | None:
+    """Return why a call is surely none for native code, or ``None``; its row has the last word."""
+    if row_of(bound) is None:
+        return f"{bound.symbol.path or bound.symbol.id} has no row"
+    for proxy in bound.outputs:
+        if not isinstance(proxy, TensorProxy):
+            return f"{proxy.name} is no tensor"
+    for proxy in (*bound.inputs, *bound.outputs):
+        if isinstance(proxy, IntegerProxy):
+            continue
+        if not isinstance(proxy, TensorProxy):
+            return f"{proxy.name} is no tensor and no integer"
+        if proxy.device.type is not devices.cpu.type:
+            return f"{proxy.name} lives on {proxy.device}"
+    return None
+
+
+def write(table: Table, bound: BoundSymbol) -> None:
+    """Append the steps of a call.
+
+    Raises:
+        CannotExpress: native code cannot make it.
+    """
+    reason = why_not(bound)
+    row = row_of(bound)
+    if reason is not None or row is None:
+        raise CannotExpress(str(reason))
+    row(table, bound)
