@@ -66,16 +66,80 @@ def sum_of_the_view(x):
     return y[1:], y[1:].sum()
 
 
+def product_of_the_view(x):
+    y = x * 3
+    v = y.view(2, 2)
+    return y, v, v * 2
+
+
+def product_of_one_of_two_views(x):
+    y = x * 3
+    u, v = y[:2], y[1:]
+    return u, v, v * u.sum()
+
+
+def product_of_a_view_of_a_view(x):
+    y = x * 3
+    v = y.view(2, 2)
+    w = v.t()
+    return v, w, y, w * v, w[0] * 2
+
+
+def product_of_a_view_written_inside(x):
+    y = x * 3
+    v = y.view(2, 2)
+    z = v * 5
+    v[0].mul_(2)
+    return y, z, v, v * y.view(2, 2)
+
+
+def product_of_a_view_written_unseen(x):
+    y = x * 3
+    z = y * 5
+    v = y.view(2, 2)
+    with torch.no_grad():
+        v.add_(1)
+    return v, y, z, v * 2
+
+
+def product_of_a_hooked_view(x):
+    y = x * 3
+    v = y.view(2, 2)
+    v.register_hook(lambda gradient: gradient * 10)
+    return y, v, v * 2
+
+
+def view_of_a_hooked_view(x):
+    y = x * 3
+    v = y.view(2, 2)
+    v.register_hook(lambda gradient: gradient * 10)
+    return y, v[0], v * 2
+
+
+def hook_and_write(results):
+    results[0].register_hook(lambda gradient: gradient * 7)
+    results[1 % len(results)].mul_(2)
+    results[0].register_hook(lambda gradient: gradient * 11)
+
+
 ACTIONS = {
     "nothing": lambda results: None,
     "write to the last": lambda results: results[-1].mul_(2) is None,
     "write to the first": lambda results: results[0].mul_(2) is None,
+    "write to the second": lambda results: results[1 % len(results)].mul_(2) is None,
+    "write to a view of the first": lambda results: results[0].view(-1).mul_(3) is None,
+    "write unseen": lambda results: results[0].data.mul_(3) is None,
+    "hook the first": lambda results: results[0].register_hook(lambda gradient: gradient * 7) is None,
+    "hook the second": lambda results: results[1 % len(results)].register_hook(lambda gradient: gradient * 7) is None,
+    "hook, write, hook": hook_and_write,
     "detach the first": lambda results: results[0].detach_() is None,
     "detach the last": lambda results: results[-1].detach_() is None,
 }
 PROGRAMS = (
     base_and_view, written_inside, view_alone, overlapping, detached, view_without_gradients, several_at_once, transposed,
-    view_of_what_is_replaced, sum_of_the_base, sum_of_the_view,
+    view_of_what_is_replaced, sum_of_the_base, sum_of_the_view, product_of_the_view, product_of_one_of_two_views,
+    product_of_a_view_of_a_view, product_of_a_view_written_inside, product_of_a_view_written_unseen,
+    product_of_a_hooked_view, view_of_a_hooked_view,
 )  # fmt: skip
 
 
@@ -91,10 +155,12 @@ def session(program, action):
     x = torch.arange(4.0, requires_grad=True)
     results = program(x)
     results = results if isinstance(results, tuple) else (results,)
+    before = [t._version for t in results]
     found = [outcome(lambda: action(results))]
-    for t in results:
+    for t, version in zip(results, before, strict=True):
         base = [i for i, other in enumerate(results) if t._base is other]
-        found.append(outcome(lambda t=t, base=base: (t._is_view(), base, t._version, t.requires_grad, t.is_leaf)))
+        facts = t._is_view(), base, t._version - version
+        found.append(outcome(lambda t=t, facts=facts: (*facts, t.requires_grad, t.is_leaf)))
     total = sum([(t * t).sum() for t in results if t.requires_grad]) if found[0] in (None, False) else None
     found.append(outcome(lambda: torch.autograd.grad(total, x)[0].tolist()))
     return found, [outcome(t.tolist) for t in results]

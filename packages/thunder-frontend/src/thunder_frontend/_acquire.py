@@ -348,6 +348,7 @@ class Acquisition(Tracer):
             unseen=self.unseen,
             path=() if self.outcomes is None else tuple(self.outcomes.met),
             exchanges=self.world.exchanges(),
+            views=outcome.views,
         )
 
 

@@ -17,7 +17,7 @@ from thunder_frontend._outcomes import Look
 from thunder_frontend._stats import Timer
 from thunder_frontend._transforms import Transform
 from thunder_frontend.options import Options
-from thunder_guards import AUTOCAST_DEVICES, Specialisation, around, ordered, specialise
+from thunder_guards import AUTOCAST_DEVICES, Specialisation, around, ordered, result_views, specialise
 from thunder_guards.program import Program
 from thunder_guards.templates import is_plain
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording, substitute
@@ -241,6 +241,7 @@ def _differentiated(
         rules=rules,
         higher_rule_of=lambda bound: rule_for_higher_derivatives(rules, bound),
         writes=Writes(written_inputs(program), _new_values(program)),
+        views=result_views(program, trace),
         partition=options.extra.get("partition", "min-cut"),
         memory_budget=options.extra.get("memory_budget"),
         check=lambda split: check_saved(program.unseen, split),

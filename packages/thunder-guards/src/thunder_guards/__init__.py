@@ -3,6 +3,7 @@
 import thunder_guards._internals_needed  # noqa: F401  (first, so that what PyTorch lacks fails no other import)
 from thunder_guards._codegen.dispatch import MISSED, Dispatcher, missed
 from thunder_guards._codegen.prologue import ordered
+from thunder_guards._codegen.result_views import result_views
 from thunder_guards._codegen.specialise import Specialisation, around, specialise
 from thunder_guards._guards import (
     AUTOCAST_DEVICES,
@@ -51,5 +52,5 @@ __all__ = [
     "MembershipGuard", "Outside", "PlaceInStorageGuard", "Program", "SameAsBeforeGuard", "SameObjectGuard",
     "SameTensorGuard", "SetGuard", "SharedStorageGuard", "SnapshotGuard", "Source", "Specialisation", "Step",
     "TensorGuard", "TensorMetadata", "TypeGuard", "ValueGuard", "__version__", "around", "environment", "held",
-    "metadata_of", "missed", "nth_key", "ordered", "same_value", "specialise",
+    "metadata_of", "missed", "nth_key", "ordered", "result_views", "same_value", "specialise",
 ]  # fmt: skip

@@ -95,6 +95,8 @@ class Program:
         path: what Python saw in it of values that only the run tells, in order.
         unseen: what it writes behind autograd's back.
         exchanges: where it puts another number, or another object of the type, than it finds.
+        views: templates of values of the computation that are views of others of its values, by name, where something
+            else is computed of them, too, that has a gradient.
     """
 
     inputs: tuple[Input, ...]
@@ -111,3 +113,4 @@ class Program:
     unseen: UnseenWrites = field(default_factory=UnseenWrites)
     path: tuple[Any, ...] = ()
     exchanges: Mapping[Place, type] = field(default_factory=dict)
+    views: Mapping[str, Any] = field(default_factory=dict)

@@ -18,7 +18,8 @@ from thunder_ir import AnyProxy, BoundSymbol, OpTags, Proxy, Symbol, TensorProxy
 from thunder_ir.trees import flatten, unflatten
 from thunder_prims import tidy
 from thunder_torch.gradient_memory import gradients_apart
-from thunder_torch.linked_results import Linked, Links, Pass
+from thunder_torch.linked_results import Linked, Pass
+from thunder_torch.links import Links, ResultView
 from thunder_torch.own_nodes import give_own_node
 from thunder_torch.randomness import Generators
 from thunder_torch.result_hooks import skip_nothing
@@ -42,6 +43,7 @@ def connect_autograd(
     differentiate: Callable[..., Split] = forward_and_backward,
     rule_of: Callable[[BoundSymbol], Any] | None = None,
     overwritten: Mapping[str, str] = MappingProxyType({}),
+    views: Mapping[int, ResultView] = MappingProxyType({}),
     name: str = "Compiled",
 ) -> Callable[..., Any]:
     """Return a function of the forward program's inputs whose results have gradients.
@@ -60,12 +62,13 @@ def connect_autograd(
         rule_of: the derivatives that the program says some of its calls have, for second ones to start from.
         overwritten: names of inputs that are written to once the forward program has run, by who runs it, and of
             what is written: second derivatives start from what they held before.
+        views: how results at some places are made of others, as views that autograd knows, where ``compile`` is given.
         name: of the node in the graph, ``"CompiledBackward"``.
 
     Returns:
         The function. It must not be called while a functorch transform is active: PyTorch refuses that.
     """
-    node = _Node(forward, backward, split, boxed, compile, differentiate, rule_of, overwritten)
+    node = _Node(forward, backward, split, boxed, compile, differentiate, rule_of, overwritten, views)
     function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
     apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
     if node.is_linked:
@@ -153,6 +156,7 @@ class _Node:
         differentiate: Callable[..., Split],
         rule_of: Callable[[BoundSymbol], Any] | None,
         overwritten: Mapping[str, str],
+        views: Mapping[int, ResultView],
     ) -> None:
         self.run_forward = forward
         self.run_backward = backward if boxed else lambda values: backward(*values)
@@ -178,7 +182,7 @@ class _Node:
             if isinstance(p, TensorProxy) and p.name not in saved and i not in self.copied
         ]
         self.generators = Generators.of(split.forward) if split.draws and compile is not None else None
-        self.links = Links.of(split, self.positions)
+        self.links = Links.of(split, self.positions, views)
         self.is_linked = compile is not None and any(self.links.levels)
         self.staged = StagedBackward(split, self.links, self.positions, compile) if compile and self.is_linked else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from thunder_prims import replay, tidy
 from thunder_torch.bridge import connect_autograd, in_a_box
 from thunder_torch.gradient_memory import gradients_apart
 from thunder_torch.language import symbol_of, torch_language
+from thunder_torch.links import ResultView
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 
 Improve = Callable[[list[Trace]], None]
@@ -67,6 +68,7 @@ def differentiated(
     rules: Mapping[Symbol, Any] = MappingProxyType({}),
     higher_rule_of: Callable[[BoundSymbol], Any] | None = None,
     writes: Writes | None = None,
+    views: Mapping[int, ResultView] = MappingProxyType({}),
     partition: Literal["min-cut", "save-all"] = "min-cut",
     memory_budget: Any = None,
     check: Callable[[Split], None] = _nothing,
@@ -81,6 +83,7 @@ def differentiated(
         rules: derivatives that the computation brings along.
         higher_rule_of: the derivatives of calls for second ones to start from.
         writes: what is written to inputs once the computation has run.
+        views: how results at some places are made of others, as views that autograd knows.
         partition, memory_budget: as :func:`thunder_autograd.forward_and_backward` takes them.
         check: refuses what is saved, by raising.
         improve: adds stages to those of the forward program, and of the backward program.
@@ -109,7 +112,7 @@ def differentiated(
         kept = [proxy for name, proxy in written.inputs.items() if name in shared]
         if kept:  # the backward program, which runs after the writes, may read them
             split = differentiate(keep_written_inputs(kept, trace))
-        split = replace(split, forward=with_distinct_outputs(split.forward))
+        split = replace(split, forward=with_distinct_outputs(split.forward, views))
         traces = [split.forward]
         tidied = tidy(split.backward, apart=True)
         backward_traces = [split.backward, gradients_apart(tidied, len(split.saved))]
@@ -129,6 +132,7 @@ def differentiated(
             differentiate=differentiate,
             rule_of=higher_rule_of,
             overwritten={**dict.fromkeys(written.inputs, ""), **written.values},
+            views=views,
         )
     return Differentiated(run, split, traces, backward_traces)
 
@@ -157,13 +161,18 @@ def keep_written_inputs(written: Sequence[TensorProxy], trace: Trace) -> Trace:
     return trace.replace(bound_symbols=(*head, *rest), output=substitute(trace.output, copies))
 
 
-def with_distinct_outputs(forward: Trace) -> Trace:
-    """Return a forward program whose results are as many tensors as the program's: it knows some to be one value."""
+def with_distinct_outputs(forward: Trace, made: Container[int] = ()) -> Trace:
+    """Return a forward program whose results are as many tensors as the program's: it knows some to be one value.
+
+    Args:
+        forward: the program.
+        made: the places of results that are made of others afterwards.
+    """
     outputs, saved = forward.output
     builder = Builder(forward.names(), torch_language)
     last: dict[str, Any] = {}
     distinct = []
-    views = _lone_views(forward, outputs)
+    views = _lone_views(forward, [p for i, p in enumerate(outputs) if i not in made])
     with recording(builder):
         for output in outputs:
             if isinstance(output, TensorProxy):

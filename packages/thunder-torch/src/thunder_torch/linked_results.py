@@ -9,7 +9,7 @@ the backward program as a whole. Only where somebody looks at the gradient of su
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -17,86 +17,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from thunder_autograd import Split, Trait, Traits
-from thunder_ir import OpTags, Trace
-from thunder_ir.trees import flatten
+from thunder_ir import Trace
+from thunder_torch.links import Links
 from thunder_torch.own_nodes import give_own_node, has_own_node
 from thunder_torch.result_hooks import let_be_hooked, skip_nothing
 
 _APPLY = torch._C._FunctionBase.__dict__["apply"]
 _will_run = torch._C._will_engine_execute_node
 _task = torch._C._current_graph_task_id
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """Which results of a program are computed from which.
-
-    Args:
-        levels: for each result how many steps it is from results that are computed from no other.
-        sources: for each level the places of the results that others are computed from, one level up or more.
-        views: the places of results that view memory which others do, too. Autograd is to know that they do, so that
-            it notices when somebody writes to one of them.
-    """
-
-    levels: tuple[int, ...]
-    sources: tuple[tuple[int, ...], ...]
-    views: frozenset[int]
-
-    @property
-    def watched(self) -> list[tuple[int, int]]:
-        """Places and levels of the results that others are computed from."""
-        return [(i, level) for level, places in enumerate(self.sources) for i in places]
-
-    @classmethod
-    def of(cls, split: Split, positions: Sequence[int]) -> Links:
-        """Return the links between results of a program; ``positions`` are the places of the differentiable ones."""
-        program = split.program
-        if program is None or len(positions) < 2:
-            return cls((0,), ((),), frozenset())
-        leaves = flatten(program.output)[0]
-        places = {leaves[i].name: i for i in positions}
-        origins = _origins(program, places)
-        levels = [0] * len(leaves)
-        for place, found in origins.items():
-            levels[place] = max([levels[i] + 1 for i in found], default=0)
-        for i in positions:
-            levels[i] = levels[places[leaves[i].name]]
-        above = frozenset[int]().union(*origins.values())
-        sources = tuple([tuple(sorted([i for i in above if levels[i] == n])) for n in range(max(levels))])
-        return cls(tuple(levels), sources, _views(program, places) if sources else frozenset())
-
-
-def _origins(program: Trace, places: Mapping[str, int]) -> dict[int, frozenset[int]]:
-    """Return for the place of each result the places of those it is computed from, in the order of the program."""
-    reached: dict[str, frozenset[int]] = {}
-    found: dict[int, frozenset[int]] = {}
-    for bound in program.bound_symbols:
-        sources = frozenset[int]().union(*[reached.get(p.name, ()) for p in bound.inputs])
-        for proxy in bound.outputs:
-            flows = sources if getattr(proxy, "requires_grad", False) else frozenset()
-            place = places.get(proxy.name)
-            if place is not None:
-                found[place] = flows
-                flows |= {place}
-            if flows:
-                reached[proxy.name] = flows
-    return found
-
-
-def _views(program: Trace, places: Mapping[str, int]) -> frozenset[int]:
-    """Return the places of results that view what other results are, or view, too."""
-    traits, producers = Traits(), {p.name: bound for bound in program.bound_symbols for p in bound.outputs}
-    members: dict[str, list[str]] = {}
-    for name in places:
-        first = name
-        while (bound := producers.get(first)) is not None and bound.inputs:
-            if not (bound.has_tag(OpTags.SHAPE_OP) or traits.of(bound) is Trait.VIEW):
-                break
-            first = bound.inputs[0].name
-        members.setdefault(first, []).append(name)
-    shared = [(first, names) for first, names in members.items() if len(names) > 1]
-    return frozenset([places[name] for first, names in shared for name in names if name != first])
 
 
 @dataclass(slots=True, eq=False)
@@ -122,7 +50,9 @@ class Linked:
     """Connects the results of a program's node that are computed of one another.
 
     The program's node knows the results that others are computed from by weak references, in the order of
-    ``links.watched``, and the hooks on them. Each of these has a node of its own.
+    ``links.watched``, and the hooks on them. Each of these has a node of its own. A result that is made as a view of
+    others has the node of that; the one of its level, which it would have, is passed to the next level, so that that
+    one's comes first.
 
     Args:
         links: which these are.
@@ -144,10 +74,9 @@ class Linked:
         with torch.inference_mode(False), torch.enable_grad():
             self.probe = torch.zeros((), requires_grad=True)  # no gradient is ever asked of it
             self.probe_node = self.probe.view_as(self.probe).grad_fn.next_functions[0][0]  # type: ignore[union-attr]
-        self.members = [
-            tuple([i for i, at in enumerate(links.levels) if at == level]) for level in range(max(links.levels) + 1)
-        ]
-        self.functions = [function, *[self._function(level, name) for level in range(1, len(self.members))]]
+        levels = range(len(links.sources) + 1)
+        self.members = [tuple([i for i, at in enumerate(links.levels) if at == level]) for level in levels]
+        self.functions = [function, *[self._function(level, name) for level in levels[1:]]]
         self.applies = [_APPLY.__get__(None, function) for function in self.functions[1:]]
         backward: Any = function._backward_cls
         backward.passes = MappingProxyType({})
@@ -155,25 +84,29 @@ class Linked:
 
     def connected(self, apply: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``apply`` with these nodes around that of the program."""
-        sources, probe = self.links.sources, self.probe
+        sources, probe, made = self.links.sources, self.probe, self.links.made
         watched, first = [i for i, _ in self.watched], sources[0][0]
         apart = [tuple([i for i in members if i in watched or i != members[0]]) for members in self.members]
         apart[0] = tuple([i for i in self.positions if self.links.levels[i] == 0 and (i in watched or i != 0)])
-        steps = list(zip(self.applies, sources, self.members[1:], apart[1:], strict=True))
+        views = [[i for i in made if i in members] for members in self.members]  # in their order
+        steps = list(zip(self.applies, sources, views, self.members[1:], apart[1:], views[1:], strict=False))
 
         def apply_linked(*inputs: Any) -> Any:
             raw = apply(*inputs)
             context = raw[first].grad_fn
             if context is None:
                 return raw
-            results = list(raw)
+            results, nodes = list(raw), list(raw)
             give_own_node(results, apart[0])
-            for apply_level, below, above, alone in steps:
-                made = apply_level(probe, *[results[i] for i in below], *[raw[i] for i in above])
-                for place, result in zip(above, made, strict=True):
-                    results[place] = result
+            for apply_level, below, passed, above, alone, viewing in steps:
+                given = [*[results[i] for i in below], *[nodes[i] for i in passed], *[raw[i] for i in above]]
+                for place, result in zip(above, apply_level(probe, *given), strict=True):
+                    results[place] = nodes[place] = result
+                for place in viewing:
+                    results[place] = made[place].made(inputs, results)
                 give_own_node(results, alone)
             context.results = [weakref.ref(results[i]) for i in watched]
+            context.versions = [results[i]._version if i in made else None for i in watched]
             context.hooks = [let_be_hooked(results[i]) for i in watched]
             return tuple(results)
 
@@ -181,9 +114,11 @@ class Linked:
 
     def _function(self, level: int, name: str) -> type[torch.autograd.Function]:
         sources, members = self.links.sources[level - 1], self.members[level]
-        count, send, begun = len(sources), self.send, self._begun
+        passed = [i for i in self.members[level - 1] if i in self.links.made]
+        count, send, begun = len(sources) + len(passed), self.send, self._begun
         probe: Any = self.probe_node
         nothing, are_views = (None,) * (1 + count), [i in self.links.views for i in members]
+        nothing_passed = (None,) * len(passed)
 
         def forward(context: Any, probe: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
             context.materialize_grads = False
@@ -199,7 +134,7 @@ class Linked:
             if current is None:
                 return nothing + cotangents
             current.cotangents.update(zip(members, cotangents, strict=True))
-            return (None, *send(program, current, sources), *[None for _ in cotangents])
+            return (None, *send(program, current, sources), *nothing_passed, *[None for _ in cotangents])
 
         methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
         function = type(name, (torch.autograd.Function,), methods)
@@ -216,15 +151,17 @@ class Linked:
                 have gradients in turn.
         """
         asked = []
-        for (place, at), reference, hooks in zip(self.watched, program.results, program.hooks, strict=True):
+        seen = zip(self.watched, program.results, program.versions, program.hooks, strict=True)
+        for (place, at), reference, version, hooks in seen:
             if at >= level:
                 break
             if hooks:  # they may outlive their result
                 asked.append(place)
                 continue
             result = reference()
-            if result is not None and (for_some or result.retains_grad) and self._is_looked_at(program, result, at):
-                asked.append(place)
+            if result is not None and (for_some or result.retains_grad):
+                if self._is_the_same(program, result, at) if version is None else result._version == version:
+                    asked.append(place)
         if not asked:
             return None
         task, passes = _task(), program.passes or {}
@@ -232,7 +169,7 @@ class Linked:
         torch.autograd.Variable._execution_engine.queue_callback(lambda: passes.pop(task, None))
         return current
 
-    def _is_looked_at(self, program: Any, result: Tensor, level: int) -> bool:
+    def _is_the_same(self, program: Any, result: Tensor, level: int) -> bool:
         """Whether a result is still what the program's node, or one above it, returned: a write in place gives it
         another node. One that was detached in place since keeps the gradient that it was to keep."""
         try:
@@ -256,4 +193,4 @@ def cut(program: Trace, names: Sequence[str]) -> Trace:
     return program.replace(inputs=(*program.inputs, *given.values()), bound_symbols=tuple(bound_symbols))
 
 
-__all__ = ["Linked", "Links", "Pass", "cut"]
+__all__ = ["Linked", "Pass", "cut"]

@@ -48,8 +48,11 @@ def let_be_hooked(result: Tensor) -> Mapping[int, Any]:
     """Return where hooks on a result are to be found from now on, also once it is gone.
 
     Args:
-        result: computed, and without hooks.
+        result: computed. Hooks that it has, as a view that was made of a result may, are there.
     """
+    there: Mapping[int, Any] | None = result._backward_hooks
+    if there is not None:
+        return there
     hooks = Hooks()
     node: Any = result.grad_fn
     result._backward_hooks = hooks

@@ -11,7 +11,8 @@ from thunder_autograd import Split, Stages
 from thunder_ir import Trace
 from thunder_prims import tidy
 from thunder_torch.gradient_memory import gradients_apart
-from thunder_torch.linked_results import Links, Pass
+from thunder_torch.linked_results import Pass
+from thunder_torch.links import Links
 
 
 class StagedBackward:

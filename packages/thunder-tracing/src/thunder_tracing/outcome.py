@@ -27,6 +27,7 @@ from thunder_tracing.tensors._remade import (
     with_contents,
     with_gradient,
     with_history,
+    with_hooks,
     with_retained_gradient,
 )
 from thunder_tracing.tensors.calls import Calls
@@ -46,17 +47,19 @@ class Outcome:
     Args:
         calls: the acquisition.
         result: what the call returned. What it holds stays alive with this, and so apart by identity.
+
+    ``views`` are templates of values that are views of other values, by name, of which the program computes more.
     """
 
     def __init__(self, calls: Calls, result: Any) -> None:
         self.calls = calls
         self._result = result
         self.spent = descendants(calls.builder.bound_symbols, calls.spent) if calls.spent else calls.spent
+        self.views: dict[str, Any] = {}
         self._templates: dict[int, Any] = {}
+        self._values: dict[tuple[int, bool], Any] = {}
         self._owners: dict[str, TracedTensor] = {}
         self._leaves: list[Effect] = []
-        hooks = [b for b in calls.builder.bound_symbols if b.symbol.name == "tensor_hook"]
-        self._with_hooks = {p.name for b in hooks for p in b.outputs}
         self._read = _read_by_others(calls.builder.bound_symbols)
         unseen = [b for b in calls.builder.bound_symbols if b.symbol is WRITTEN_UNSEEN]
         self._unseen: dict[str, BoundSymbol] = {b.output.name: b for b in unseen}
@@ -81,6 +84,7 @@ class Outcome:
     def proxies(self) -> list[Proxy]:
         """The values that result and effects are made of, each once."""
         found = proxies_of(self.result) + [p for e in self.effects for p in proxies_of(e.value)]
+        found += proxies_of(self.views)
         return list({p.name: p for p in found}.values())
 
     def _tensor_template(self, value: torch.Tensor) -> Any:
@@ -126,35 +130,30 @@ class Outcome:
         return leaf
 
     def _value_template(self, traced: TracedTensor, with_gradient: bool = True) -> Any:
-        made = self._connected_template(traced, with_gradient)
-        reason = outdated(traced) if with_gradient else None
-        return made if reason is None else Built(NoGraph(reason), (made,))
+        made = self._values.get((id(traced), with_gradient))
+        if made is None:
+            made = self._connected_template(traced, with_gradient)
+            reason = outdated(traced) if with_gradient else None
+            made = made if reason is None else Built(NoGraph(reason), (made,))
+            self._values[id(traced), with_gradient] = made
+        return made
 
     def _connected_template(self, traced: TracedTensor, with_gradient: bool) -> Any:
         view = traced._viewed_as
         current = current_value(traced, self.calls)
         unconnected = with_gradient and is_unconnected(traced)
-        if view is not None and (
-            traced._memory.outside or with_gradient and self._is_seen_by_autograd(traced, current)
-        ):
-            if with_gradient and traced._memory.outside and self._has_hooks(traced):
+        if view is not None and traced._memory.outside:
+            if with_gradient and self._has_hooks(traced):
                 raise AcquisitionError(
                     "a hook on a view of an input, which leaves the compiled program, is not supported; register it "
                     "outside, or on a clone() of the view"
                 )
-            given = tuple(flat_proxies((view.args, view.kwargs)))
-            remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
-            parent_leaf = view.parent._leaf is not None and view.parent.source is None
-            before_leaf = parent_leaf and not traced._proxy.requires_grad
-            parent = (self._value_template if before_leaf else self._tensor_template)(view.parent)
-            made = Built(remade, (parent, *map(self._unwritten, given)))
-            self.calls.stages.note_view(traced, made)
-            # in place, after the view was made
-            forgets = not self.calls.requires_grad(view.parent) or self.calls.is_forgotten(traced)
-            detached = traced._leaf is None and forgets
-            if with_gradient and (view.cuts or detached) and current.requires_grad:
-                return Built(with_history, (made, current))
-            return made
+            return self._view_template(traced, current, with_gradient)
+        if view is not None and with_gradient and self._is_seen_by_autograd(traced, current):
+            if not (current.requires_grad and self._is_read(traced)):
+                return self._view_template(traced, current, with_gradient)
+            if not self._has_own_history(traced) and current.name not in self.spent:
+                return self._view_of_results(traced, current)
         before = self._as_others_read_it(traced, current) if with_gradient else None
         if before is not None:
             contents = self.calls.on_values(T.detach, (current,), {})
@@ -168,6 +167,40 @@ class Outcome:
         if traced._memory.inference is not torch.is_inference_mode_enabled() and not value.requires_grad:
             return Built(as_inference if traced._memory.inference else as_normal, (value,))
         return value
+
+    def _view_template(self, traced: TracedTensor, current: TensorProxy, with_gradient: bool) -> Built:
+        """Return how the epilogue makes a view of what it views."""
+        view = traced._viewed_as
+        parent_leaf = view.parent._leaf is not None and view.parent.source is None
+        before_leaf = parent_leaf and not traced._proxy.requires_grad
+        parent = (self._value_template if before_leaf else self._tensor_template)(view.parent)
+        made = self._remade(traced, parent)
+        self.calls.stages.note_view(traced, made)
+        if with_gradient and current.requires_grad and self._has_own_history(traced):
+            return Built(with_history, (made, current))
+        return made
+
+    def _view_of_results(self, traced: TracedTensor, current: TensorProxy) -> TensorProxy:
+        """Return the value of a view that is made of other results, so that what is computed of it leads to it."""
+        value = self._own(traced, current)
+        self.views[value.name] = self._remade(traced, self._value_template(traced._viewed_as.parent))
+        return value
+
+    def _remade(self, traced: TracedTensor, parent: Any) -> Built:
+        """Return the call that makes a view of what it views."""
+        view = traced._viewed_as
+        given = tuple(flat_proxies((view.args, view.kwargs)))
+        remade = RemadeView(view.function, view.args, view.kwargs, view.index, view.tracked, given)
+        made = Built(remade, (parent, *map(self._unwritten, given)))
+        hooks = self.calls.hooks.get(traced._proxy.name) if traced._proxy.requires_grad else None
+        return Built(with_hooks, (made, Outside(held(tuple(hooks), "hooks")))) if hooks else made
+
+    def _has_own_history(self, traced: TracedTensor) -> bool:
+        """Whether a view that requires grad does not have the history of what it views."""
+        view = traced._viewed_as
+        # in place, after the view was made
+        forgets = not self.calls.requires_grad(view.parent) or self.calls.is_forgotten(traced)
+        return view.cuts or traced._leaf is None and forgets
 
     def _sources_of(self, value: TensorProxy) -> list[TensorProxy]:
         """Return the inputs that derivatives of a value go to."""
@@ -192,26 +225,23 @@ class Outcome:
     def _is_seen_by_autograd(self, traced: TracedTensor, current: TensorProxy) -> bool:
         """Whether autograd knows a view of what the program computes as one, so that the epilogue has to make it.
 
-        What it views is computed then, and leaves the program behind the view, as in eager. Where the program computes
-        something else of the view, too, its gradient comes to the view by way of the program.
+        What it views is computed then, and leaves the program behind the view, as in eager.
         """
         view, parent = traced._viewed_as, traced
         if view.cuts and traced._recorded:
             return True
         while (leads := parent._viewed_as) is not None:
-            if leads.in_place or leads.uncounted or parent._leaf is not None or self._has_hooks(parent):
+            if leads.in_place or leads.uncounted or parent._leaf is not None or parent._hooked:
                 return False
             if not self._is_there((leads.args, leads.kwargs)):
                 return False
             parent = leads.parent
-        if self._is_read(traced):
-            return False
         root = current_value(parent, self.calls)
         return (current.requires_grad or root.requires_grad) and parent._leaf is None and self._is_there(root)
 
     def _has_hooks(self, traced: TracedTensor) -> bool:
         """Whether the program registered a hook on a tensor, which is part of what it computes then."""
-        return traced._hooked or traced._proxy.name in self._with_hooks
+        return traced._hooked or traced._proxy.name in self.calls.hooks
 
     def _is_read(self, traced: TracedTensor) -> bool:
         """Whether the program computes what requires grad of a view, or of views of that."""

@@ -293,7 +293,8 @@ def record_identity(
     def same(*given: TensorProxy) -> tuple[Any, ...]:
         return tuple([call(torch.Tensor.detach, (v,), {}) for v in given])
 
-    symbol = Symbol(name, "hooks", decomposition=same, language=calls.builder.language)
+    tags = frozenset({OpTags.VIEW} if len(values) == 1 else ())
+    symbol = Symbol(name, "hooks", decomposition=same, tags=tags, language=calls.builder.language)
     rules[symbol] = lambda *given: (same(*given), pullback)
     builder = calls.builder
     if outputs is None:
@@ -352,6 +353,7 @@ def hook_tensor(
             "called; let it read what is outside, or register it outside"
         )
     calls.changes += 1
+    calls.hooks.setdefault(value.name, []).append(hook)
     while bounds[place].symbol.name == "tensor_hook" and bounds[place].symbol in rules:  # it is called before this one
         value = bounds[place].args[0]
         place = next(i for i, b in enumerate(bounds) if any([p.name == value.name for p in b.outputs]))

@@ -79,6 +79,13 @@ def with_contents(tensor: torch.Tensor, contents: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+def with_hooks(tensor: torch.Tensor, hooks: tuple[Callable[..., Any], ...]) -> torch.Tensor:
+    """Return a tensor, with hooks on the gradients that come to it."""
+    for hook in hooks:
+        tensor.register_hook(hook)  # type: ignore[no-untyped-call]
+    return tensor
+
+
 def with_retained_gradient(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor that keeps the gradients that come to it."""
     tensor.retain_grad()
@@ -150,5 +157,6 @@ __all__ = [
     "with_contents",
     "with_gradient",
     "with_history",
+    "with_hooks",
     "with_retained_gradient",
 ]

@@ -103,6 +103,7 @@ class TorchCalls:
         self._tensor_of = tensor_of
         self._open_traced = open_traced_tensor()
         self.changes = 0
+        self.hooks: dict[str, list[Callable[..., Any]]] = {}
         self.stages = Stages()
         self.reached: set[int] = set()
         self.unseen = UnseenWrites()

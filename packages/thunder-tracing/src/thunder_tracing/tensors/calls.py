@@ -112,6 +112,7 @@ class Calls(Recorder, Protocol):
     later: list[Effect]
     stages: Stages
     changes: int
+    hooks: dict[str, list[Callable[..., Any]]]
     spent: set[str]
     reached: set[int]
     symbolic: bool
