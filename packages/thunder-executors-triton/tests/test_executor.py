@@ -6,7 +6,7 @@ import sys
 import torch
 
 import thunder_executors_triton as package
-from thunder_executors import get_executor
+from thunder_executors import Library, get_executor
 
 
 def test_it_is_found_by_its_entry_point():
@@ -18,9 +18,9 @@ def test_it_says_why_it_cannot_run(monkeypatch):
 
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(availability, "installed", lambda: True)
+    monkeypatch.setattr(availability, "TRITON", Library("torch", "Triton"))
     assert availability.missing().startswith("PyTorch sees no CUDA device")
-    monkeypatch.setattr(availability, "installed", lambda: False)
+    monkeypatch.setattr(availability, "TRITON", Library("no_triton", "Triton"))
     assert availability.missing() == "Triton is not installed"
 
 

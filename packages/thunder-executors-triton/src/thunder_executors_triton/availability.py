@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-from functools import cache
 
 import torch
 
+from thunder_executors import Library
 
-@cache
-def installed() -> bool:
-    """Whether Triton is installed; asked without importing it."""
-    return importlib.util.find_spec("triton") is not None
+TRITON = Library("triton", "Triton", least="3.4")
 
 
 def interpreted() -> bool:
@@ -22,8 +18,7 @@ def interpreted() -> bool:
 
 def missing() -> str | None:
     """Return why kernels cannot run here, or ``None``."""
-    if not installed():
-        return "Triton is not installed"
-    if interpreted() or torch.cuda.is_available():
-        return None
+    absent = TRITON.missing()
+    if absent is not None or interpreted() or torch.cuda.is_available():
+        return absent
     return "PyTorch sees no CUDA device (TRITON_INTERPRET=1 runs kernels on the CPU, slowly)"

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from thunder_executors_triton.availability import installed
+from thunder_executors_triton.availability import TRITON
 
 HOMES = {
     "adamw_step": "adamw",
@@ -36,7 +36,7 @@ def kernel(name: str) -> Callable[..., Any]:
     Raises:
         ImportError: Triton is not installed.
     """
-    if not installed():
+    if not TRITON.installed():
         raise ImportError(f"{name} needs Triton: pip install 'thunder-executors-triton[triton]'", name="triton")
     found: Callable[..., Any] = getattr(import_module(f"thunder_executors_triton.kernels.{HOMES[name]}"), name)
     return found

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 
 from thunder_executors import Declined
-from thunder_executors_triton.executor import executor, fits, floating, runs_by
+from thunder_executors_triton.executor import executor, fits, floating
 from thunder_executors_triton.kernels_by_name import kernel
 from thunder_ir import TensorProxy, dtypes
+from thunder_torch import symbol_of
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -107,4 +108,4 @@ def cross_entropy_alone(
     return cross_entropy_loss(a, target, ignore_index, reduction, label_smoothing)
 
 
-runs_by(torch.nn.functional.cross_entropy, cross_entropy, takes_cross_entropy, alone=cross_entropy_alone)
+executor.runs_by_rule(symbol_of(torch.nn.functional.cross_entropy), cross_entropy, takes_cross_entropy, alone=cross_entropy_alone)

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from thunder_executors import Declined
-from thunder_executors_triton.executor import LONGEST, executor, fits, floating, runs_by
+from thunder_executors_triton.executor import LONGEST, executor, fits, floating
 from thunder_executors_triton.kernels_by_name import kernel
 from thunder_ir import TensorProxy, dtypes
+from thunder_torch import symbol_of
 
 Shape = Sequence[int]
 Rule = tuple[Any, Any]
@@ -122,6 +123,6 @@ def takes_rms_norm(
     return takes_norm(input, normalized_shape, weight)
 
 
-runs_by(torch.nn.functional.layer_norm, layer_norm, takes_norm)
-runs_by(torch.layer_norm, layer_norm, takes_norm)
-runs_by(torch.nn.functional.rms_norm, rms_norm, takes_rms_norm)
+executor.runs_by_rule(symbol_of(torch.nn.functional.layer_norm), layer_norm, takes_norm)
+executor.runs_by_rule(symbol_of(torch.layer_norm), layer_norm, takes_norm)
+executor.runs_by_rule(symbol_of(torch.nn.functional.rms_norm), rms_norm, takes_rms_norm)

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 
 from thunder_executors import Declined
-from thunder_executors_triton.executor import LONGEST, executor, fits, floating, runs_by
+from thunder_executors_triton.executor import LONGEST, executor, fits, floating
 from thunder_executors_triton.kernels_by_name import kernel
 from thunder_ir import TensorProxy
+from thunder_torch import symbol_of
 
 
 def run_softmax(x: torch.Tensor) -> torch.Tensor:
@@ -44,5 +45,5 @@ def softmax(a: TensorProxy, dim: int | None = None, _stacklevel: int = 3, dtype:
     return y, lambda dy: softmax_backward(dy, y)
 
 
-runs_by(torch.nn.functional.softmax, softmax, takes_softmax)
-runs_by(torch.softmax, softmax, lambda a, dim, dtype=None: takes_softmax(a, dim, 3, dtype))
+executor.runs_by_rule(symbol_of(torch.nn.functional.softmax), softmax, takes_softmax)
+executor.runs_by_rule(symbol_of(torch.softmax), softmax, lambda a, dim, dtype=None: takes_softmax(a, dim, 3, dtype))

@@ -12,6 +12,7 @@ from thunder_executors.gradients import grad_rule, provide_gradient_adapter
 from thunder_executors.implementation import Arguments, Declined, Implementation, arguments
 from thunder_executors.into import compute_into_inputs
 from thunder_executors.operators import provide_language_of_operators
+from thunder_executors.library import Library
 from thunder_executors.order import order_for_memory, peak_bytes
 from thunder_executors.paths import find_path
 from thunder_executors.registry import (
@@ -32,10 +33,11 @@ from thunder_executors.registry import (
     set_always_executors,
     set_default_executors,
 )
+from thunder_executors.taking import takes_dtypes, takes_tensors
 from thunder_executors.transform import execution_traces, to_callable, transform_for_execution
 
 __all__ = [
-    "Arguments", "Declined", "Executor", "ExecutorError", "FusionExecutor", "Implementation", "OperatorExecutor",
+    "Arguments", "Declined", "Executor", "ExecutorError", "FusionExecutor", "Implementation", "Library", "OperatorExecutor",
     "Refusal", "Region", "Registry", "TemporaryExecutor", "UnavailableError", "UnclaimedError", "__version__",
     "add_always_executor", "add_default_executor", "add_executor_lists", "arguments", "claim", "compute_into_inputs",
     "deregister_executor",
@@ -43,5 +45,5 @@ __all__ = [
     "get_default_executors", "get_executor", "grad_rule", "order_for_memory", "partition", "peak_bytes",
     "provide_gradient_adapter", "provide_language_of_operators", "register_executor", "remove_always_executor",
     "remove_default_executor", "replacements", "resolve_executors", "set_always_executors", "set_default_executors",
-    "single_op_executor", "to_callable", "transform_for_execution", "who_gains",
+    "single_op_executor", "takes_dtypes", "takes_tensors", "to_callable", "transform_for_execution", "who_gains",
 ]  # fmt: skip

@@ -294,6 +294,28 @@ class OperatorExecutor(Executor):
 
         return register
 
+    def runs_by_rule(
+        self,
+        symbol: Symbol,
+        rule: Callable[..., tuple[Any, Any]],
+        takes: Callable[..., Any],
+        alone: Callable[..., Any] | None = None,
+    ) -> None:
+        """Let the calls of ``symbol`` that ``takes`` says yes to be what ``rule`` records, derivative included.
+
+        Args:
+            symbol: an operation.
+            rule: takes its arguments, returns the output and the pullback.
+            takes: takes its arguments, says whether the rule runs the call.
+            alone: records the output where no derivative is asked for; what ``rule`` records, if not given.
+        """
+
+        def without_pullback(*args: Any, **kwargs: Any) -> Any:
+            return rule(*args, **kwargs)[0]
+
+        self.register_implementation(symbol, execution_transform=alone or without_pullback, checker=takes)
+        self.differentiates(symbol)(rule)
+
     def register_implementation(
         self,
         symbol: Symbol | str,
