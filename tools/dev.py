@@ -6,7 +6,7 @@
     python3 tools/dev.py thunder-ir:test    the tests of one package, beside its declared dependencies only
     python3 tools/dev.py matrix --torch 2.15    the tests on a version of PyTorch, into docs/support.md
     python3 tools/dev.py lint | types | boundaries | isolated | pyodide | release | docs | sizes
-    python3 tools/dev.py gpu-libraries      what libraries of GPUs can show without a GPU; installs 1 GB
+    python3 tools/dev.py gpu-libraries      what libraries of GPUs can show without a GPU; installs 4 GB
 
 Any other words go to `hatch run`: `python3 tools/dev.py python -m pytest packages/thunder-ir`. Only Python is needed
 to start. All that is made lies in `.hatch/`; delete that folder to start afresh. With hatch installed, `hatch run test`

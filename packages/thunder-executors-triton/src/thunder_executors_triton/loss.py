@@ -108,4 +108,6 @@ def cross_entropy_alone(
     return cross_entropy_loss(a, target, ignore_index, reduction, label_smoothing)
 
 
-executor.runs_by_rule(symbol_of(torch.nn.functional.cross_entropy), cross_entropy, takes_cross_entropy, alone=cross_entropy_alone)
+executor.runs_by_rule(
+    symbol_of(torch.nn.functional.cross_entropy), cross_entropy, takes_cross_entropy, alone=cross_entropy_alone
+)

@@ -11,8 +11,8 @@ from thunder_executors.fusion import FusionExecutor, Region, partition, who_gain
 from thunder_executors.gradients import grad_rule, provide_gradient_adapter
 from thunder_executors.implementation import Arguments, Declined, Implementation, arguments
 from thunder_executors.into import compute_into_inputs
-from thunder_executors.operators import provide_language_of_operators
 from thunder_executors.library import Library
+from thunder_executors.operators import provide_language_of_operators
 from thunder_executors.order import order_for_memory, peak_bytes
 from thunder_executors.paths import find_path
 from thunder_executors.registry import (
@@ -37,10 +37,10 @@ from thunder_executors.taking import takes_dtypes, takes_tensors
 from thunder_executors.transform import execution_traces, to_callable, transform_for_execution
 
 __all__ = [
-    "Arguments", "Declined", "Executor", "ExecutorError", "FusionExecutor", "Implementation", "Library", "OperatorExecutor",
-    "Refusal", "Region", "Registry", "TemporaryExecutor", "UnavailableError", "UnclaimedError", "__version__",
-    "add_always_executor", "add_default_executor", "add_executor_lists", "arguments", "claim", "compute_into_inputs",
-    "deregister_executor",
+    "Arguments", "Declined", "Executor", "ExecutorError", "FusionExecutor", "Implementation", "Library",
+    "OperatorExecutor", "Refusal", "Region", "Registry", "TemporaryExecutor", "UnavailableError", "UnclaimedError",
+    "__version__", "add_always_executor", "add_default_executor", "add_executor_lists", "arguments", "claim",
+    "compute_into_inputs", "deregister_executor",
     "execution_traces", "find_path", "free_after_last_use", "fuse", "get_all_executors", "get_always_executors",
     "get_default_executors", "get_executor", "grad_rule", "order_for_memory", "partition", "peak_bytes",
     "provide_gradient_adapter", "provide_language_of_operators", "register_executor", "remove_always_executor",
