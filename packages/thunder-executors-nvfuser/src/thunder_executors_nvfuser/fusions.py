@@ -1,0 +1,160 @@
+"""Fusions: defined by their text, one for all regions of a structure."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from thunder_executors_nvfuser.definition import Layout, write_definition
+from thunder_ir import NumberProxy, TensorProxy, Trace
+
+MOST = 2048
+"""Fusions that are kept; the one that was used longest ago goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An input of a call, without its data: a tensor's shape, strides, dtype; or a number."""
+
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    dtype: str = ""
+    number: int | None = None
+
+    def text(self) -> str:
+        """Return the expression that makes one like it."""
+        if self.number is not None:
+            return str(self.number)
+        makes = f"torch.empty_strided({self.shape}, {self.strides}, dtype={self.dtype}, device='cuda')"
+        return f"{makes}.random_(0, 2)" if "float" not in self.dtype else f"{makes}.normal_()"
+
+
+class Library:
+    """nvFuser, and the fusions that were defined.
+
+    Args:
+        load: returns the module.
+        most: fusions to keep.
+    """
+
+    def __init__(self, load: Callable[[], Any], most: int = MOST) -> None:
+        self._load = load
+        self._most = most
+        self._defined: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.Lock()
+        self.made = 0
+
+    def defined(self, text: str) -> Any:
+        """Return the fusion of a definition."""
+        with self._lock:
+            found = self._defined.get(text)
+            if found is None:
+                found = self._defined[text] = self._define(text)
+                if len(self._defined) > self._most:
+                    self._defined.popitem(last=False)
+            else:
+                self._defined.move_to_end(text)
+        return found
+
+    def _define(self, text: str) -> Any:
+        module = self._load()
+        self.made += 1
+        with module.FusionDefinition() as fd:
+            exec(compile(text, "<thunder nvfuser>", "exec"), {"fd": fd, "DataType": module.DataType})
+        return fd
+
+
+LIBRARY = Library(lambda: import_module("nvfuser_direct"))
+
+
+class Fusion:
+    """Runs a region by nvFuser, by one definition for each layout of its inputs.
+
+    Args:
+        region: in prims; its outputs are computed in it.
+        eager: computes the outputs by PyTorch: what has no elements, and how outputs lie in memory.
+        library: where it is defined.
+    """
+
+    def __init__(self, region: Trace, eager: Callable[..., Any], library: Library | None = None) -> None:
+        self.region = region
+        self.eager = eager
+        self.library = LIBRARY if library is None else library
+        self.__name__ = region.name
+        self._texts: dict[Any, tuple[str, list[Example]]] = {}
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """Return the outputs."""
+        if not self.fits(inputs):
+            return tuple(self.eager(*inputs))
+        key = tuple([(t.shape, t.stride()) if isinstance(t, torch.Tensor) else None for t in inputs])
+        if key not in self._texts:
+            self._texts[key] = self.text_for(inputs), [_example(value) for value in inputs]
+        text, _ = self._texts[key]
+        found: Sequence[torch.Tensor] = self.library.defined(text).execute(list(inputs))
+        return tuple(found)
+
+    def fits(self, inputs: Sequence[Any]) -> bool:
+        """Whether nvFuser runs a call: open sizes of 1 would be broadcast there, and nothing is launched for 0."""
+        for proxy, value in zip(self.region.inputs, inputs, strict=True):
+            if isinstance(value, torch.Tensor) and isinstance(proxy, TensorProxy):
+                sizes = zip(proxy.shape, value.shape, strict=True)
+                if any([n == 0 or n == 1 and isinstance(d, NumberProxy) for d, n in sizes]):
+                    return False
+        return True
+
+    def text_for(self, inputs: Sequence[Any]) -> str:
+        """Return the definition for inputs that lie in memory like these."""
+        with FakeTensorMode() as mode:
+            fakes = [mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in inputs]
+            outputs = [Layout.of(t.shape, t.stride()) for t in self.eager(*fakes)]
+        layouts = [Layout.of(t.shape, t.stride()) if isinstance(t, torch.Tensor) else None for t in inputs]
+        return write_definition(self.region, layouts, outputs)
+
+    def sources(self) -> list[str]:
+        """Return the definitions that calls made, in order."""
+        return list(dict.fromkeys([text for text, _ in self._texts.values()]))
+
+    def reproducers(self) -> list[str]:
+        """Return, for each definition, a Python program that runs it with inputs like those of its first call."""
+        found: dict[str, str] = {}
+        for text, examples in self._texts.values():
+            found.setdefault(text, _reproducer(self.region, text, examples))
+        return list(found.values())
+
+    def save_reproducer(self, folder: Path) -> list[Path]:
+        """Write these programs to a folder; return where."""
+        folder.mkdir(parents=True, exist_ok=True)
+        made = []
+        for number, program in enumerate(self.reproducers()):
+            made.append(folder / f"{self.__name__}_{number}.py")
+            made[-1].write_text(program, encoding="utf-8")
+        return made
+
+
+def _example(value: Any) -> Example:
+    if isinstance(value, torch.Tensor):
+        return Example(tuple(value.shape), value.stride(), str(value.dtype))
+    return Example(number=int(value))
+
+
+def _reproducer(region: Trace, text: str, examples: Sequence[Example]) -> str:
+    body = "\n".join([f"    {line}" for line in text.splitlines()])
+    comment = "\n".join([f"# {line}" for line in str(region).splitlines()])
+    inputs = "\n".join([f"    {example.text()}," for example in examples])
+    return (
+        f"{comment}\nimport torch\nfrom nvfuser_direct import DataType, FusionDefinition\n\n"
+        f"with FusionDefinition() as fd:\n{body}\n\n"
+        f"inputs = [\n{inputs}\n]\nprint(fd)\nfor output in fd.execute(inputs):\n    print(output)\n"
+    )
+
+
+__all__ = ["LIBRARY", "MOST", "Example", "Fusion", "Library"]

@@ -1,0 +1,171 @@
+"""Regions as fusions, computed by a stand-in for nvFuser that holds each call to its signature."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import thunder_executors_nvfuser as package
+from thunder_executors import Library, get_executor
+from thunder_executors_nvfuser import NvFuserExecutor, availability, fusions, fusions_of, get_fusion_source
+from thunder_frontend import jit, last_backward_traces, last_traces
+
+from .stand_in import MODULE
+
+functional = torch.nn.functional
+
+
+@pytest.fixture
+def library(monkeypatch):
+    made = fusions.Library(lambda: MODULE)
+    monkeypatch.setattr(fusions, "LIBRARY", made)
+    return made
+
+
+def compiled(function, **options):
+    executor = NvFuserExecutor("nvfuser_test", devices=("cpu",), products=options.pop("products", False))
+    return jit(function, executors=[executor, "torch"], fallback="error", **options)
+
+
+PROGRAMS = {
+    "pointwise": lambda x, y: (x * y + 1).tanh() * torch.sigmoid(x) / (y.abs() + 2) - 3,
+    "broadcast": lambda x, y: x[:, :1] * y + y.sum(0),
+    "transposed": lambda x, y: (x.t().exp() + y.t()) * 2,
+    "where": lambda x, y: torch.where(x > y, x, -y).abs().sqrt().clamp(0.5, 1.25),
+    "softmax": lambda x, y: torch.softmax(x * y, -1) + x,
+    "layer norm": lambda x, y: functional.layer_norm(x + y, (x.shape[-1],)) * y,
+    "rms norm": lambda x, y: x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * y,
+    "two sums": lambda x, y: (x.sum() * y, (x * y).sum(-1)),
+    "greatest": lambda x, y: (x * y).amax(-1) + (x + y).amin(-1) + x.var(-1),
+    "gelu": lambda x, y: functional.gelu(x, approximate="tanh") * functional.gelu(y),
+    "integers": lambda x, y: ((x > 0).to(torch.int64) * 3 + (y > 0).to(torch.int64)) & 2,
+    "narrow integers": lambda x, y: ((x > 0).to(torch.int32) * 3 + (y > 0).to(torch.int32)) * 2,
+    "half": lambda x, y: (x.to(torch.bfloat16) * y.to(torch.bfloat16) + 1).sum(-1) * 2,
+    "join": lambda x, y: torch.cat([x * 2, y + 1], 1).exp().reshape(-1) * 2,
+    "pad": lambda x, y: functional.pad(x * 2, (1, 2, 0, 1), value=-1.0).exp() * 2,
+    "powers": lambda x, y: (x.abs() + 1) ** y + torch.remainder(x, 0.7) + torch.atan2(x, y),
+    "bounds": lambda x, y: torch.where(x > 0, float("-inf"), x * 2).exp() + y,
+}
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1, 4), (2, 0)], ids=str)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_what_eager_gives(name, shape, library):
+    if shape[1] == 0 and name == "greatest":
+        shape = (0, 2)
+    function = PROGRAMS[name]
+    x, y = torch.randn(shape), torch.randn(shape)
+    run = compiled(function)
+    found, expected = run(x, y), function(x, y)
+    tolerance = {"rtol": 2e-2, "atol": 2e-2} if name == "half" else {"rtol": 1e-5, "atol": 1e-5}
+    assert_close(found, expected, **tolerance)
+    flat = [(found, expected)] if isinstance(found, torch.Tensor) else zip(found, expected, strict=True)
+    assert all(a.stride() == b.stride() for a, b in flat)
+    assert fusions_of(last_traces(run)[-1])
+    assert library.made > 0 or 0 in shape
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", ["pointwise", "softmax", "layer norm", "rms norm", "gelu", "transposed"])
+def test_gradients_are_eagers(name, dtype, library):
+    function = PROGRAMS[name]
+    inputs = [torch.randn(3, 6).to(dtype) for _ in range(2)]
+    mine = [t.clone().requires_grad_() for t in inputs]
+    truth = [t.double().requires_grad_() for t in inputs]
+    run = compiled(function)
+    y, expected = run(*mine), function(*truth)
+    dy = torch.randn_like(y)
+    found, wanted = torch.autograd.grad(y, mine, dy), torch.autograd.grad(expected, truth, dy.double())
+    tolerance = {"rtol": 6e-2, "atol": 8e-2} if dtype is torch.bfloat16 else {"rtol": 1e-4, "atol": 1e-5}
+    assert_close(tuple(t.double() for t in (y, *found)), (expected.detach(), *wanted), **tolerance)
+    assert fusions_of(last_traces(run)[-1]) and fusions_of(last_backward_traces(run)[-1])
+
+
+def test_products_are_taken_where_they_are_asked_for(library):
+    def function(x, w):
+        return torch.nn.functional.linear(x, w).relu() @ w
+
+    x, w = torch.randn(3, 4), torch.randn(5, 4)
+    for products in (False, True):
+        run = compiled(function, products=products)
+        assert_close(run(x, w), function(x, w))
+        assert ("fd.ops.linear" in "".join(library._defined)) is products
+
+
+def test_open_sizes_are_symbols_of_one_definition(library):
+    def function(x, y):
+        return torch.softmax(x, -1) * 2 + y.exp()
+
+    run = compiled(function, cache="symbolic values")
+    for rows in (2, 3, 7, 1, 0):
+        x, y = torch.randn(rows, 4), torch.randn(4)
+        assert_close(run(x, y), function(x, y))
+    texts = list(library._defined)
+    assert any("shape=[-1, 4]" in text and "fd.ops.size(T0, 0)" in text for text in texts)
+    assert len([t for t in texts if "shape=[-1, 4]" in t]) == 1
+
+
+def test_equal_regions_share_a_definition(library):
+    def block(x):
+        return torch.softmax(x * 2 + 1, -1)
+
+    run = compiled(lambda x, w: block(block(x) @ w) @ w)
+    run(torch.randn(4, 4), torch.randn(4, 4))
+    assert len(fusions_of(last_traces(run)[-1])) == 2 and library.made == 1
+
+
+def test_its_source_can_be_read_and_saved_as_a_program(library, tmp_path):
+    run = compiled(lambda x, y: (x.t() * y).exp())
+    x, y = torch.randn(3, 2), torch.randn(2, 3)
+    run(x, y)
+    trace = last_traces(run)[-1]
+    (name,) = fusions_of(trace)
+    source = get_fusion_source(trace, name)
+    assert source.splitlines()[-2:] == ["T3 = fd.ops.exp(T2)", "fd.add_output(T3)"] or "stride_order" in source
+    assert "contiguity=[True, True]" in source and "fd.ops.permute(T0, [1, 0])" in source
+    with pytest.raises(KeyError, match=f"no fusion 'nvfuser_9'; it calls {name}"):
+        get_fusion_source(trace, "nvfuser_9")
+    (path,) = fusions_of(trace)[name].save_reproducer(tmp_path)
+    program = path.read_text().replace("device='cuda'", "device='cpu'")
+    modules = {"nvfuser_direct": MODULE}
+    scope = {}
+    before = dict(sys.modules)
+    sys.modules.update(modules)
+    try:
+        exec(compile(program, str(path), "exec"), scope)
+    finally:
+        sys.modules.clear()
+        sys.modules.update(before)
+    (out,) = scope["fd"].execute(scope["inputs"])
+    assert out.shape == (2, 3)
+
+
+LEFT = {
+    "double slicing": lambda x: (x[::2] * 2)[:, ::2] + 1,
+    "complex": lambda x: torch.complex(x, x) * 2 + 1,
+    "bytes": lambda x: x.to(torch.uint8) + 1,
+    "an index": lambda x: x[torch.tensor([0, 1])] * 2,
+    "random": lambda x: torch.zeros_like(torch.rand_like(x)) * 2 + 1,
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_it_declines_is_left_to_others(name, library):
+    x = torch.rand(4, 4) * 9
+    assert_close(compiled(LEFT[name])(x), LEFT[name](x))
+
+
+def test_it_is_found_by_its_entry_point_and_says_why_it_cannot_run(monkeypatch):
+    assert get_executor("nvfuser") is package.executor
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(availability, "NVFUSER", Library("torch", "nvFuser"))
+    assert package.missing() == "PyTorch sees no CUDA device"
+    monkeypatch.setattr(availability, "NVFUSER", Library("no_nvfuser", "nvFuser"))
+    assert package.missing() == "nvFuser is not installed"
+
+
+def test_importing_it_imports_no_library():
+    program = "import sys, thunder_executors_nvfuser; sys.exit('nvfuser_direct' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
