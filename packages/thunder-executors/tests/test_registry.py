@@ -48,9 +48,9 @@ def test_an_executor_need_not_be_registered_to_be_used(registry):
 
 def test_an_unknown_name_is_told_which_there_are(registry):
     with pytest.raises(
-        UnavailableError, match=r"no executor is named 'nvfuser'; those installed are first, second\b"
+        UnavailableError, match=r"no executor is named 'unknown'; those installed are first, second\b"
     ) as e:
-        registry.resolve(["nvfuser"])
+        registry.resolve(["unknown"])
     assert "pip install" not in str(e.value)
 
 
