@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import thunder
-from thunder_benchmarks.targets import TARGETS, Job, Measured, compiler, drawn, measure, operations, target
+from thunder_benchmarks.targets import TARGETS, Job, Measured, compiler, drawn, measure, operations, peak_bytes, target
 from thunder_benchmarks.targets.__main__ import main
 
 SMALL = {
@@ -24,14 +24,14 @@ def small(name):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_each_target_trains_compiled_as_eager_does(name):
-    library = {"litgpt": "litgpt"}.get(name, "transformers" if name.startswith("hf-") else "torch")
+    library = {"litgpt": "litgpt", "peft-lora": "peft"}.get(name, "transformers" if name[:3] == "hf-" else "torch")
     if importlib.util.find_spec(library) is None:
         with pytest.raises(RuntimeError, match=f"pip install {library}"):
             small(name)
         return
     job = small(name)
     leaves = [a for a in job.args if isinstance(a, torch.Tensor) and a.requires_grad]
-    leaves += list(job.target.parameters()) if isinstance(job.target, torch.nn.Module) else []
+    leaves += [p for p in getattr(job.target, "parameters", list)() if p.requires_grad]
     losses = [job.loss(f(*job.args, **job.kwargs)) for f in (job.target, thunder.jit(job.target, fallback="error"))]
     torch.testing.assert_close(losses[1], losses[0])
     gradients = [torch.autograd.grad(loss, leaves, allow_unused=True) for loss in losses]
@@ -43,6 +43,19 @@ def test_operations_are_those_of_matrix_products():
     job = TARGETS["einsum"].job(batch=2, rows=3, inner=4, columns=5)
     assert operations(job, "forward") == 2 * 2 * 3 * 4 * 5
     assert operations(job, "training") == 3 * operations(job, "forward")
+
+
+def test_peak_memory_is_what_tensors_hold_at_once():
+    def run():
+        a = torch.ones(256, 256)
+        b = (a * 2).sum()
+        del a
+        return torch.ones(128, 128) + b
+
+    size = 256 * 256 * 4
+    run()
+    assert 2 * size <= peak_bytes(run) <= 2 * size + 1024
+    assert peak_bytes(lambda: None) == 0
 
 
 def test_compilers_stand_side_by_side_and_what_cannot_run_says_why():

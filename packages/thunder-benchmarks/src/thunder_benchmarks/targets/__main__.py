@@ -32,7 +32,7 @@ def setting(text: str) -> tuple[str, Any]:
 
 def table(found: Sequence[Measured]) -> Table:
     """Return what was measured, for a terminal."""
-    made = Table("target", "mode", "compiler", "CPU µs", "of eager", "GFLOP/s", "of peak")
+    made = Table("target", "mode", "compiler", "CPU µs", "of eager", "GFLOP/s", "of peak", "peak MB")
     eager = {m.target: m.microseconds for m in found if m.compiler == "eager"}
     for m in found:
         if m.why_not:
@@ -40,7 +40,8 @@ def table(found: Sequence[Measured]) -> Table:
             continue
         share = f"{m.microseconds / eager[m.target]:.2f}" if eager.get(m.target) else ""
         speed = (f"{m.gigaflops:.1f}", f"{m.of_peak:.0%}") if m.gigaflops else ("", "")
-        made.add_row(m.target, m.mode, m.compiler, f"{m.microseconds:.1f}", share, *speed)
+        held = f"{m.peak_bytes / 1e6:.2f}"
+        made.add_row(m.target, m.mode, m.compiler, f"{m.microseconds:.1f}", share, *speed, held)
     return made
 
 
@@ -61,7 +62,7 @@ def main(words: Sequence[str] | None = None) -> list[Measured]:
         for one in TARGETS.values():
             print(one.name, *[f"{name}={size}" for name, size in one.sizes.items()])
         return []
-    names = options.targets or [name for name in TARGETS if name != "litgpt" and not name.startswith("hf-")]
+    names = options.targets or [name for name in TARGETS if name != "litgpt" and not name.startswith(("hf-", "peft-"))]
     missing = [name for name in names if name not in TARGETS]
     if missing:
         parser.error(f"there is no target {', '.join(missing)}; --list prints all")

@@ -1,7 +1,8 @@
-"""Models of libraries, with random weights: transformers, and litgpt; each where it is installed."""
+"""Models of libraries, with random weights: transformers, PEFT, and litgpt; each where it is installed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -43,6 +44,15 @@ def hf_llama(batch: int, length: int, layers: int, heads: int, width: int, vocab
         num_attention_heads=heads, max_position_embeddings=length, use_cache=False, bos_token_id=0, eos_token_id=1,
     )  # fmt: skip
     return _language_model(transformers.LlamaForCausalLM(config), batch, length, vocabulary)
+
+
+@target("peft-lora", **SIZES, rank=8)
+def peft_lora(batch: int, length: int, layers: int, heads: int, width: int, vocabulary: int, rank: int) -> Job:
+    """A Llama whose projections have PEFT's adapters beside them; nothing else is trained."""
+    peft = library("peft")
+    found = hf_llama(batch, length, layers, heads, width, vocabulary)
+    config = peft.LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules=["q_proj", "v_proj"])
+    return replace(found, target=peft.get_peft_model(found.target, config))
 
 
 def _language_model(model: Any, batch: int, length: int, vocabulary: int) -> Job:

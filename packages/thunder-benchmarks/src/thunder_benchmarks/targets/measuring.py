@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 import thunder
@@ -28,6 +29,7 @@ class Measured:
         microseconds: of CPU time a call.
         gigaflops: a second, of those that eager's operations count; 0 where these count none.
         of_peak: these, as a share of what a large matrix product reaches here.
+        peak_bytes: the most memory that a call's tensors held at once, beyond what was there before it.
         why_not: why it could not be measured; empty if it was.
     """
 
@@ -37,6 +39,7 @@ class Measured:
     microseconds: float = 0.0
     gigaflops: float = 0.0
     of_peak: float = 0.0
+    peak_bytes: int = 0
     why_not: str = ""
 
 
@@ -82,6 +85,21 @@ def operations(job: Job, mode: str) -> int:
     with counter:
         call(job, job.target, mode)()
     return int(counter.get_total_flops())
+
+
+def peak_bytes(once: Callable[[], Any]) -> int:
+    """Return the most memory of tensors that a call holds at once, beyond what is there before it.
+
+    Args:
+        once: the call. What it returns and what it leaves behind, such as gradients, count while it runs.
+    """
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as told:
+        once()
+    held = most = 0
+    for event in sorted(told.events(), key=lambda e: e.time_range.start):
+        held += event.self_cpu_memory_usage
+        most = max(most, held)
+    return most
 
 
 def peak(size: int = 1024, rounds: int = 5) -> float:
@@ -142,5 +160,7 @@ def _measured(
     made = {}
     for name, each in took.items():
         speed = 1e6 * count / each
-        made[name] = Measured(one.name, mode, name, each, speed / 1e9, speed / best)
+        with nullcontext() if mode == "training" else torch.no_grad():
+            held = peak_bytes(calls[name])
+        made[name] = Measured(one.name, mode, name, each, speed / 1e9, speed / best, held)
     return [refused.get(name) or made[name] for name in makers]
