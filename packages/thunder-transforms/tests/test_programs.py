@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from thunder_frontend import cache_option, jit, last_traces, list_transforms
+from thunder_frontend import cache_option, jit, last_prologue_traces, last_traces, list_transforms
 from thunder_transforms import (
     AroundEach,
     ConstantFolding,
@@ -16,6 +16,7 @@ from thunder_transforms import (
     Plugin,
     PluginPolicy,
     ProfileTransform,
+    PrunePrologueChecks,
     Quantise,
     Recipe,
     compile,
@@ -44,6 +45,44 @@ def test_what_depends_on_no_input_is_computed_once():
     assert "constant" in folded_names(compiled) and "arange" not in str(last_traces(compiled)[-1])
     found, expected = (torch.autograd.grad(f(x, w).square().sum(), w) for f in (compiled, masked))
     torch.testing.assert_close(found, expected)
+
+
+class Scale(torch.nn.Module):
+    factor = 2.0
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x, power=1):
+        return x * self.weight * self.factor**power
+
+
+def test_guards_on_the_module_are_left_out_and_those_on_arguments_are_not():
+    model = Scale()
+    compiled = jit(model, transforms=[PrunePrologueChecks()], fallback="error", cache="constant values")
+    checked = jit(model, fallback="error", cache="constant values")
+    x = torch.randn(3)
+    assert torch.equal(compiled(x), checked(x))
+    count = [len(str(last_prologue_traces(f)[-1])) for f in (compiled, checked)]
+    assert count[0] < count[1]
+    model.factor = 3.0
+    assert torch.equal(compiled(x), 2 * x)
+    assert torch.equal(checked(x), 3 * x)
+    assert torch.equal(compiled(x, power=2), 9 * x)
+    assert torch.equal(compiled(torch.ones(2, 3)), torch.full((2, 3), 3.0))
+    model.weight = torch.nn.Parameter(torch.full((3,), 2.0))
+    assert torch.equal(compiled(x), 4 * x)
+    model.weight = torch.nn.Parameter(torch.ones(1))
+    assert compiled(x).shape == (3,)
+
+
+def test_all_guards_but_those_on_tensors_can_be_left_out():
+    compiled = jit(Scale(), transforms=[PrunePrologueChecks(prune_all_checks=True)], fallback="error")
+    x = torch.randn(3)
+    assert torch.equal(compiled(x, power=1), 2 * x)
+    assert torch.equal(compiled(x, power=2), 2 * x)
+    assert compiled(torch.ones(2, 3), power=2).shape == (2, 3)
 
 
 def test_a_constant_that_is_returned_is_nobodys_to_change():

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from thunder_autograd import Decision
 from thunder_frontend import compiled_function
+from thunder_ir import TensorProxy, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,33 @@ class SavedReport:
         text = io.StringIO()
         Console(file=text, width=160).print(self.table())
         return text.getvalue()
+
+
+def get_saved_for_backward_tensors(trace: Trace) -> tuple[TensorProxy, ...]:
+    """Return the tensors that a forward program keeps for its backward program.
+
+    Args:
+        trace: a stage of a forward program, such as ``last_traces(fn)[-1]`` of a call with gradients.
+
+    Returns:
+        in the order in which the backward program takes them, inputs of the program among them.
+
+    Raises:
+        ValueError: it is no forward program.
+
+    Example:
+        >>> import torch
+        >>> from thunder_examine import get_saved_for_backward_tensors
+        >>> from thunder_frontend import jit, last_traces
+        >>> compiled = jit(lambda x: x.sin())
+        >>> _ = compiled(torch.ones(2, requires_grad=True))
+        >>> get_saved_for_backward_tensors(last_traces(compiled)[-1])
+        (<TensorProxy x: float32[2]>,)
+    """
+    if not trace.name.endswith("_forward"):
+        raise ValueError(f"{trace.name} is no forward program: there is one for calls whose results require gradients")
+    _, saved = trace.output
+    return tuple([p for p in saved if isinstance(p, TensorProxy)])
 
 
 def saved_for_backward(fn: Callable[..., Any]) -> SavedReport:

@@ -98,6 +98,8 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         program = replace(
             program, computation=computation.replace(constraints=(*computation.constraints, *builder.constraints))
         )
+    for transform in options.transforms:
+        program = replace(program, guards=tuple(transform.transform_guards(program.guards)))
     with timer("code generation"):
         specialisation = specialise(program, run, returns_result, guarded=options.cache != "same input")
     return Compiled(specialisation, traces, backward_traces, split)

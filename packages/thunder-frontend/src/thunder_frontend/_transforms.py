@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from thunder_guards import Guard
 from thunder_ir import Trace
 
 if TYPE_CHECKING:
@@ -42,6 +44,17 @@ class Transform:
             kwargs: ``compile_data``, the options.
         """
         return prologue_trace, computation_trace, epilogue_trace
+
+    def transform_guards(self, guards: Sequence[Guard]) -> Sequence[Guard]:
+        """Return the guards that each call is to check, of those that the program was acquired with.
+
+        What is left out is not checked any more: a program whose guard would have failed runs all the same, and what it
+        returns is then that of the state in which it was acquired. The metadata of input tensors is always checked.
+
+        Args:
+            guards: with the ``source`` that each is about.
+        """
+        return guards
 
     def transform_trace_post_optimization(self, computation_trace: Trace, **kwargs: Any) -> Trace:
         """Return an execution trace, changed: the forward program's first and then, if there is one, the backward's.

@@ -7,6 +7,7 @@ from thunder_transforms import (
     ConstantFolding,
     LORATransform,
     MaterializationTransform,
+    PrunePrologueChecks,
     Quantise,
     load_original_state_dict,
     original_state_dict,
@@ -14,6 +15,6 @@ from thunder_transforms import (
 )
 
 __all__ = [
-    "AroundEach", "AutocastTransform", "ConstantFolding", "LORATransform", "MaterializationTransform", "Quantise",
-    "load_original_state_dict", "original_state_dict", "transformed_state_dict",
+    "AroundEach", "AutocastTransform", "ConstantFolding", "LORATransform", "MaterializationTransform",
+    "PrunePrologueChecks", "Quantise", "load_original_state_dict", "original_state_dict", "transformed_state_dict",
 ]  # fmt: skip

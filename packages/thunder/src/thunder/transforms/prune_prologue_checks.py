@@ -1,0 +1,5 @@
+"""Guards that are not checked."""
+
+from thunder_transforms import PrunePrologueChecks
+
+__all__ = ["PrunePrologueChecks"]
