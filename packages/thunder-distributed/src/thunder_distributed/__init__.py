@@ -18,13 +18,14 @@ from thunder_distributed.ledger import DisagreementError
 from thunder_distributed.losses import VocabularyCrossEntropy
 from thunder_distributed.pipelines import Stage, pipeline
 from thunder_distributed.sharded import FSDPBucketingStrategy, FSDPType, fsdp
-from thunder_distributed.styles import Colwise, Rowwise, SequenceParallel, WholeSequence
+from thunder_distributed.styles import Colwise, ExpertParallel, Rowwise, SequenceParallel, WholeSequence
 from thunder_distributed.tensor_parallel import column_parallel, parallelize, row_parallel
 
 __all__ = [
-    "Axis", "AxisError", "CollectiveError", "Colwise", "DisagreementError", "FSDPBucketingStrategy", "FSDPType",
-    "Rowwise", "SequenceParallel", "Stage", "VocabularyCrossEntropy", "WholeSequence", "__version__", "axis_of",
-    "clip_grad_norm_", "column_parallel", "context_parallel", "ddp", "executor", "fsdp", "get_model_state_dict",
-    "get_optimizer_state_dict", "load_model_state_dict", "load_optimizer_state_dict", "parallelize", "pipeline",
-    "prims", "row_parallel", "sequence_part", "whole_sequence",
+    "Axis", "AxisError", "CollectiveError", "Colwise", "DisagreementError", "ExpertParallel",
+    "FSDPBucketingStrategy", "FSDPType", "Rowwise", "SequenceParallel", "Stage", "VocabularyCrossEntropy",
+    "WholeSequence", "__version__", "axis_of", "clip_grad_norm_", "column_parallel", "context_parallel", "ddp",
+    "executor", "fsdp", "get_model_state_dict", "get_optimizer_state_dict", "load_model_state_dict",
+    "load_optimizer_state_dict", "parallelize", "pipeline", "prims", "row_parallel", "sequence_part",
+    "whole_sequence",
 ]  # fmt: skip

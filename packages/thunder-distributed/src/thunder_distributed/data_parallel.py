@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import torch
@@ -10,8 +10,8 @@ import torch.distributed as dist
 
 from thunder_distributed.axes import MEGABYTE, Axis, axis_of
 from thunder_distributed.compiled import compiled_again, original_of
-from thunder_distributed.modules import Parallel, check_plain, install
-from thunder_distributed.parameters import Home, Replicated
+from thunder_distributed.modules import Parallel, check_plain, install, part_alone
+from thunder_distributed.parameters import Home, Part, Replicated
 from thunder_frontend import ThunderModule
 from thunder_torch import from_torch_dtype
 
@@ -48,8 +48,9 @@ def ddp(
     check_plain(original, "ddp")
     axis = axis_of(process_group, bucket_bytes=round(bucket_size_in_mb * MEGABYTE))
     _check_devices(original)
+    alone = _parts_alone(original, axis)
     if broadcast_from is not None:
-        broadcast_state(original, axis, broadcast_from)
+        broadcast_state(original, axis, broadcast_from, {id(p) for p in alone})
     parallel = Parallel("ddp")
     dtype = None if gradient_dtype is None else from_torch_dtype(gradient_dtype)
     hows: dict[str, dict[str, Any]] = {}
@@ -57,6 +58,9 @@ def ddp(
     for name, module in original.named_modules():
         for key, parameter in module._parameters.items():
             if parameter is None or not parameter.requires_grad:
+                continue
+            if parameter in alone:
+                hows.setdefault(name, {})[key] = alone[parameter]
                 continue
             how = known.get(id(parameter))
             if how is None:
@@ -66,6 +70,17 @@ def ddp(
             hows.setdefault(name, {})[key] = how
     install(original, parallel, hows)
     return compiled_again(model, original)
+
+
+def _parts_alone(model: torch.nn.Module, axis: Axis) -> dict[torch.nn.Parameter, Part]:
+    """Return the parameters of which no other process of the axis has the same part, and how they are cut."""
+    found = {}
+    for name, module in model.named_modules():
+        for key, parameter in module._parameters.items():
+            part = None if parameter is None else part_alone(f"{name}.{key}", module, key, axis)
+            if parameter is not None and part is not None:
+                found[parameter] = part
+    return found
 
 
 def _check_devices(model: torch.nn.Module) -> None:
@@ -78,20 +93,22 @@ def _check_devices(model: torch.nn.Module) -> None:
         raise ValueError("ddp() of a model on the meta device: give it values first, model.to_empty(device='cpu')")
 
 
-def broadcast_state(model: torch.nn.Module, axis: Axis, source: int) -> None:
+def broadcast_state(model: torch.nn.Module, axis: Axis, source: int, without: Collection[int] = frozenset()) -> None:
     """Give all processes the parameters and buffers of one.
 
     Args:
         model: of the same structure in each process.
         axis: over which processes.
         source: rank on the axis.
+        without: the ids of parameters that are left as they are.
 
     Raises:
         ValueError: there is no such rank.
     """
     if not 0 <= source < axis.size:
         raise ValueError(f"broadcast_from={source}, and axis {axis.name!r} has ranks 0..{axis.size - 1}")
-    broadcast_tensors([*model.parameters(), *model.buffers()], axis, source)
+    parameters = [p for p in model.parameters() if id(p) not in without]
+    broadcast_tensors([*parameters, *model.buffers()], axis, source)
 
 
 def broadcast_tensors(tensors: Iterable[torch.Tensor], axis: Axis, source: int) -> None:

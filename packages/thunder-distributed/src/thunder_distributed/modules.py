@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from thunder_distributed.axes import Axis
 from thunder_distributed.parameters import (
     Home,
+    Part,
     Replicated,
     Sharded,
     of_program,
+    parameter_alone,
     replicated_parameter,
     sharded_parameter,
     sharded_parameter_again,
@@ -82,6 +85,7 @@ def _class_for(cls: Any, kinds: tuple[tuple[str, str], ...], is_root: bool) -> t
     body: dict[str, Any] = {**names, "_thunder_derived_from": cls}
     stand_ins: dict[str, Callable[[Any, Any, bool], Any]] = {
         "replicated": replicated_parameter, "sharded": sharded_parameter, "sharded again": sharded_parameter_again,
+        "alone": parameter_alone,
     }  # fmt: skip
     body |= {name: _property(name, stand_ins[kind]) for name, kind in kinds}
     if is_root:
@@ -122,7 +126,9 @@ def no_sync(self: Any) -> Iterator[None]:
         parallel.synchronises = before
 
 
-def _kind(how: Replicated | Sharded) -> str:
+def _kind(how: Replicated | Sharded | Part) -> str:
+    if isinstance(how, Part):
+        return "alone"
     return "replicated" if isinstance(how, Replicated) else "sharded again" if how.again else "sharded"
 
 
@@ -167,6 +173,32 @@ def parallel_of(model: torch.nn.Module) -> dict[str, Any]:
     return found
 
 
+def part_alone(name: str, module: torch.nn.Module, key: str, axis: Axis) -> Part | None:
+    """Return how a parameter is cut, if no other process of an axis has this part; ``None`` if all have it.
+
+    Args:
+        name: of the parameter in the model, for messages.
+        module: whose it is.
+        key: its name there.
+        axis: over which batches differ.
+
+    Raises:
+        ValueError: processes that have the same batch share it.
+    """
+    part = module.__dict__.get(PARTS, {}).get(key)
+    if part is None or axis.size == 1:
+        return None
+    mine, others = (set(dist.get_process_group_ranks(a.process_group)) for a in (axis, part.axis))
+    if len(mine & others) == 1:
+        return None
+    if not part.batches_differ or mine != others:
+        raise ValueError(
+            f"{name} is cut over axis {part.axis.name!r}, and some processes of axis {axis.name!r} share it: pass "
+            "another dimension of the mesh"
+        )
+    return part  # type: ignore[no-any-return]
+
+
 def check_plain(model: torch.nn.Module, kind: str) -> None:
     """Refuse a model that is trained in parallel already.
 
@@ -182,4 +214,15 @@ def check_plain(model: torch.nn.Module, kind: str) -> None:
         )
 
 
-__all__ = ["HOWS", "PARALLEL", "PARTS", "CutTwice", "Parallel", "check_plain", "install", "no_sync", "parallel_of"]
+__all__ = [
+    "HOWS",
+    "PARALLEL",
+    "PARTS",
+    "CutTwice",
+    "Parallel",
+    "check_plain",
+    "install",
+    "no_sync",
+    "parallel_of",
+    "part_alone",
+]

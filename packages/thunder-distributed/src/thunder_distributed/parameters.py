@@ -15,7 +15,7 @@ from thunder_distributed.axes import Axis
 from thunder_distributed.executor import executor
 from thunder_distributed.prim import DIST_PRIMS
 from thunder_ir import Context, DType, OpTags, Symbol, TensorProxy, current_builder, register_literal
-from thunder_prims import convert_element_type, pad, reshape, slice, strict
+from thunder_prims import convert_element_type, mul, pad, reshape, slice, strict
 
 
 class Home:
@@ -122,11 +122,13 @@ class Part:
         axis: over which processes.
         shape: of the whole.
         dim: along which it is cut.
+        batches_differ: whether the processes have batches of their own, so that the gradient is a mean over these.
     """
 
     axis: Axis
     shape: tuple[int, ...]
     dim: int
+    batches_differ: bool = False
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
@@ -221,6 +223,26 @@ def add_kept(gradient: Any, home: Home) -> Any:
         gradient = parameter.grad + gradient
         parameter.grad = None
     return gradient
+
+
+# Here alone ----------------------------------------------------------------------------------------------------------
+
+
+alone = Symbol(
+    "alone", DIST_PRIMS, meta=lambda a, count: a.like(), tags=frozenset({OpTags.VIEW}), language=strict,
+    doc="A parameter that this process alone has. What flows back to it is of all batches; their mean is wanted.",
+)  # fmt: skip
+
+
+@executor.transforms(alone)
+def _alone_runs(a: TensorProxy, count: int) -> TensorProxy:
+    return a
+
+
+@vjp_rule(alone)
+def alone_vjp(a: TensorProxy, count: int) -> tuple[TensorProxy, Pullback]:
+    """``da = dy / count``."""
+    return a, lambda dy: mul(dy, 1 / count)
 
 
 # Sharded --------------------------------------------------------------------------------------------------------------
@@ -329,7 +351,18 @@ def sharded_parameter_again(parameter: Any, how: Sharded, synchronise: bool) -> 
     return parameter
 
 
+def parameter_alone(parameter: Any, how: Part, synchronise: bool) -> Any:
+    """Return what stands for a parameter that this process alone has."""
+    return divided_gradient(parameter, how.axis.size)
+
+
+def divided_gradient(parameter: Any, count: int) -> Any:
+    """Return a parameter whose gradient is divided: outside of programs itself."""
+    return parameter
+
+
 executor.replacements.update({
+    divided_gradient: alone,
     of_program: Symbol("of_program", DIST_PRIMS, meta=lambda: True, doc="Always true in programs."),
     replicated_parameter: replicated,
     sharded_parameter: sharded,
@@ -337,7 +370,7 @@ executor.replacements.update({
 })  # fmt: skip
 
 __all__ = [
-    "Home", "Part", "Replicated", "Sharded", "add_kept", "gather", "keep_whole", "of_program", "part_of", "replicated",
-    "replicated_parameter", "rows_of", "scatter", "sharded", "sharded_again", "sharded_parameter",
-    "sharded_parameter_again", "take_whole",
+    "Home", "Part", "Replicated", "Sharded", "add_kept", "alone", "gather", "keep_whole", "of_program",
+    "parameter_alone", "part_of", "replicated", "replicated_parameter", "rows_of", "scatter", "sharded",
+    "sharded_again", "sharded_parameter", "sharded_parameter_again", "take_whole",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from thunder_distributed.axes import Axis, AxisError, axis_of
 from thunder_distributed.compiled import compiled_again, original_of
 from thunder_distributed.data_parallel import broadcast_tensors
-from thunder_distributed.modules import Parallel, check_plain, install
+from thunder_distributed.modules import Parallel, check_plain, install, part_alone
 from thunder_distributed.parameters import Home, Sharded, part_of
 from thunder_frontend import ThunderModule
 from thunder_torch import from_torch_dtype
@@ -100,6 +100,11 @@ def fsdp(
             if parameter is None or id(parameter) in ignored:
                 continue
             full = f"{name}.{key}" if name else key
+            alone = part_alone(full, module, key, axis)
+            if alone is not None:
+                _check_not_replicated(full, replicas)
+                hows.setdefault(name, {})[key] = alone
+                continue
             if id(parameter) not in known:
                 bucket = _bucket(original, name, bucketing_strategy) or full
                 how = Sharded(
@@ -118,6 +123,14 @@ def fsdp(
     sharder.send_buffers(original)
     install(original, parallel, hows)
     return compiled_again(model, original)
+
+
+def _check_not_replicated(name: str, replicas: Axis | None) -> None:
+    if replicas is not None:
+        raise NotImplementedError(
+            f"{name} is cut over the processes that share the other parameters, and replicated over axis "
+            f"{replicas.name!r}: pass fsdp() a mesh of one dimension, over which experts are cut"
+        )
 
 
 def axes_of_mesh(mesh: Any, ahead_bytes: int = 0) -> tuple[Axis | None, Axis]:

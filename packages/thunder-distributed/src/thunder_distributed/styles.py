@@ -53,7 +53,18 @@ class WholeSequence:
     dim: int = 1
 
 
-Style: TypeAlias = Colwise | Rowwise | SequenceParallel | WholeSequence
+@dataclass(frozen=True)
+class ExpertParallel:
+    """Leave each process some of the experts of a module, and send it the rows for them.
+
+    The module is called with rows, those for the first expert first, and how many there are for each expert:
+    ``experts(x, counts)``, and returns as many. Its parameters have an entry for each expert along their first
+    dimension. In a process it gets the rows of all processes for the experts that are there, their counts, and empty
+    rows behind them. Batches differ between the processes: apply ``ddp`` or ``fsdp`` over the same ones after it.
+    """
+
+
+Style: TypeAlias = Colwise | Rowwise | SequenceParallel | WholeSequence | ExpertParallel
 
 
 @dataclass(frozen=True)
@@ -64,4 +75,4 @@ class Layout:
     style: Style
 
 
-__all__ = ["Colwise", "Layout", "Rowwise", "SequenceParallel", "Style", "WholeSequence"]
+__all__ = ["Colwise", "ExpertParallel", "Layout", "Rowwise", "SequenceParallel", "Style", "WholeSequence"]

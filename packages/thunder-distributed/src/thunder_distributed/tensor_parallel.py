@@ -11,6 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from thunder_distributed.axes import Axis, axis_of
 from thunder_distributed.compiled import compiled_again, original_of
+from thunder_distributed.experts import run_by_experts
 from thunder_distributed.modules import PARTS
 from thunder_distributed.parameters import Part, part_of
 from thunder_distributed.regions import (
@@ -23,7 +24,7 @@ from thunder_distributed.regions import (
     whole_of,
 )
 from thunder_distributed.sequences import LAYOUT, run_by, run_on_sequence
-from thunder_distributed.styles import Colwise, Layout, Rowwise, Style
+from thunder_distributed.styles import Colwise, ExpertParallel, Layout, Rowwise, Style
 from thunder_frontend import ThunderModule
 
 
@@ -75,6 +76,9 @@ def row_parallel(model: torch.nn.Module, target_modules: list[str], process_grou
 
 
 def _cut(name: str, module: torch.nn.Module, layout: Layout) -> None:
+    if isinstance(layout.style, ExpertParallel):
+        run_by_experts(name, module, layout)
+        return
     if not isinstance(layout.style, (Colwise, Rowwise)):
         run_on_sequence(name, module, layout)
         return

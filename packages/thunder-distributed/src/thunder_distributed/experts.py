@@ -1,0 +1,72 @@
+"""Expert parallelism: each process has some of the experts, and gets the rows that are for them from all."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from thunder_distributed.modules import PARTS
+from thunder_distributed.parameters import Part, part_of
+from thunder_distributed.rows import exchanged, exchanged_rows
+from thunder_distributed.sequences import LAYOUT, run_by
+from thunder_distributed.styles import Layout
+
+
+def run_by_experts(name: str, module: torch.nn.Module, layout: Layout) -> None:
+    """Leave a module of experts this process's, and let it run on the rows for them.
+
+    Args:
+        name: of the module, for messages.
+        module: its parameters have an entry for each expert along their first dimension.
+        layout: over which processes.
+
+    Raises:
+        TypeError: it is run in parts already, or has parameters in modules of its own.
+        ValueError: the number of experts is no multiple of that of processes.
+    """
+    own = {key: p for key, p in module._parameters.items() if p is not None}
+    if LAYOUT in module.__dict__ or len(own) != len(list(module.parameters())) or not own:
+        raise TypeError(
+            f"the plan runs {name}, a {type(module).__name__}, by experts; ExpertParallel takes a module whose own "
+            "parameters have an entry for each expert along their first dimension, once"
+        )
+    counts = {p.shape[0] if p.ndim else 0 for p in own.values()}
+    count = counts.pop()
+    if counts or not count or count % layout.axis.size:
+        raise ValueError(
+            f"{name} has parameters of {sorted({count, *counts})} entries along their first dimension, and the "
+            f"{layout.axis.size} processes of axis {layout.axis.name!r} share experts whose number they divide"
+        )
+    parts = module.__dict__.setdefault(PARTS, {})
+    for key, whole in own.items():
+        part = Part(layout.axis, tuple(whole.shape), 0, batches_differ=True)
+        parts[key] = part
+        made = torch.nn.Parameter(part_of(whole.detach(), part, layout.axis.rank), whole.requires_grad)
+        module._parameters[key] = made
+    run_by(module, _on_rows(type(module).forward), layout)
+
+
+@functools.cache
+def _on_rows(forward: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(forward)
+    def on_rows(self: Any, x: torch.Tensor, counts: torch.Tensor) -> Any:
+        axis = self._thunder_layout.axis
+        coming = exchanged(counts, axis).view(axis.size, -1)  # from each process for each expert that is here
+        sends, receives = counts.view(axis.size, -1).sum(1), coming.sum(1)
+        rows = exchanged_rows(x, sends, receives, axis, axis.size * x.shape[0])
+        # rows are from one process after the other, and experts want theirs together; empty rows come last
+        blocks = torch.searchsorted(
+            coming.flatten().cumsum(0), torch.arange(rows.shape[0], device=x.device), right=True
+        )
+        here = coming.shape[1]
+        order = torch.where(blocks < axis.size * here, blocks % here, here).argsort(stable=True)
+        y = forward(self, rows[order], coming.sum(0))
+        return exchanged_rows(y[order.argsort()], receives, sends, axis, x.shape[0])
+
+    return on_rows
+
+
+__all__ = ["run_by_experts"]
