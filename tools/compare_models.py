@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 STEPS = 10
@@ -138,6 +140,13 @@ def _there(gradient: Any) -> str:
     return "None" if gradient is None else "a tensor"
 
 
+def seed_all(seed: int) -> None:
+    """Seed the generators of PyTorch, NumPy and Python."""
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)
+
+
 def train_both(
     eager: torch.nn.Module,
     ours: torch.nn.Module,
@@ -164,7 +173,7 @@ def train_both(
         losses = []
         for index, (call, optimizer) in enumerate(zip(calls, optimizers, strict=True)):
             optimizer.zero_grad()
-            torch.manual_seed(step)
+            seed_all(step)
             args, kwargs = arguments()
             try:
                 loss = loss_of(call(*args, **kwargs))

@@ -26,7 +26,7 @@ class Row:
         forward, training: ``right``, or what went wrong; empty if not run.
         seconds: CPU seconds of the first call.
         operations: bound symbols of the program as recorded; of all programs where some of it runs in Python.
-        in_python: at how many places it does.
+        split: where it does, and why; as seen in training where the model was trained.
         programs: how many were compiled in training; two where the first call changes the model, such as by putting
             hooks on it.
         exact: whether the forward's values were the very same bits.
@@ -41,7 +41,7 @@ class Row:
     training: str = ""
     seconds: float = 0.0
     operations: int = 0
-    in_python: int = 0
+    split: tuple[str, ...] = ()
     programs: int = 1
     exact: bool = False
     place: str = ""
@@ -49,7 +49,7 @@ class Row:
     @property
     def right(self) -> bool:
         """Whether all that was run was as in eager."""
-        return self.forward == "right" and self.training in ("", "right")
+        return self.forward == "right" and (self.training in ("", "right") or self.training.startswith("eager: "))
 
     @property
     def by_eager(self) -> bool:
@@ -109,18 +109,20 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
     compared = [r for r in rows if r.by_eager]
     right = [r for r in compared if r.right]
     version = torch.__version__.partition("+")[0]
-    trained = [r for r in compared if r.training]
+    trained = [r for r in compared if r.training and not r.training.startswith("eager: ")]
+    split = [r for r in right if r.split]
     lines = [
         "# Models",
         "",
         f"What `{command}`",
         f"found with transformers {transformers.__version__} on PyTorch {version}: tiny models",
         "with random weights, run eagerly and through `thunder.jit`. Rows that an earlier run left in the file of rows",
-        "are taken from there: those of `promised more --train` say how training went.",
+        "are taken from there.",
         "",
         f"{len(rows)} of {asked} types were run, and eager runs {len(compared)} of them as the tool makes them.",
         f"{len(right)} of these are right; of the {len(trained)} that were trained, too,",
-        f"{sum(r.training == 'right' for r in trained)} are.",
+        f"{sum(r.training == 'right' for r in trained)} are. {len(split)} of those that are right run partly in Python",
+        f"({100 * len(split) / max(len(right), 1):.1f} %); all others are one program.",
         "",
         "The forward is right if values, dtypes, strides and structure of the output are eager's and two calls take",
         f"one program (float32: within {FORWARD[torch.float32]:g} of the largest value; *same bits* where nothing",
@@ -138,6 +140,14 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
             for r in compared
             if not r.right
         ),
+        "",
+        "## Partly in Python",
+        "",
+        "Right all the same; where and why each leaves its programs.",
+        "",
+        "| type | where and why |",
+        "|---|---|",
+        *(f"| {r.model_type} | {_cell(each, 300)} |" for r in split for each in r.split),
         "",
         "## As in eager",
         "",
@@ -162,13 +172,13 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
 def _right(row: Row) -> str:
     exact = "same bits" if row.exact else "right"
     training = row.training + (", two programs: the first call changes the model" if row.programs == 2 else "")
-    operations = str(row.operations) + (f", and Python at {row.in_python}" if row.in_python else "")
+    operations = str(row.operations) + (f", and Python at {len(row.split)}" if row.split else "")
     cells = [row.model_type, row.model, row.variant, operations, f"{row.seconds:.2f}", exact, training]
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(text: str) -> str:
-    return text[:150].replace("|", "\\|").replace("<", "\\<").replace("[", "\\[").replace("\n", " ")
+def _cell(text: str, length: int = 150) -> str:
+    return text[:length].replace("|", "\\|").replace("<", "\\<").replace("[", "\\[").replace("\n", " ")
 
 
 __all__ = ["NO_MODEL", "Row", "keep", "kept", "line", "page"]

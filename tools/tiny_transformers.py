@@ -190,7 +190,7 @@ class Case:
     way: Way
     asked: tiny_inputs.Asked
 
-    def model(self, dropout: float = 0.0, attention: str | None = None) -> torch.nn.Module:
+    def model(self, dropout: float | None = 0.0, attention: str | None = None) -> torch.nn.Module:
         """Return a model with random weights, the same ones each time."""
         return tiny_model(tiny_config(self.model_type, dropout, self.way), self.model_class, attention)
 
@@ -258,18 +258,18 @@ def _tried(model_type: str, way: Way, model_class: Any, errors: list[Exception])
     return None, images
 
 
-def tiny_config(model_type: str, dropout: float = 0.0, way: Way = WAYS[0]) -> PreTrainedConfig:
+def tiny_config(model_type: str, dropout: float | None = 0.0, way: Way = WAYS[0]) -> PreTrainedConfig:
     """Return a small configuration of a model type.
 
     Args:
         model_type: as the library names it, such as ``"llama"``.
-        dropout: every probability of dropping something.
+        dropout: every probability of dropping something; ``None`` for those of the library, layers and paths included.
         way: how to make it small.
     """
     return _shrunk(CONFIG_MAPPING[model_type](), dropout, way, SPECIAL.get(model_type, {}))
 
 
-def _shrunk(default: PreTrainedConfig, dropout: float, way: Way, changes: dict[str, Any]) -> PreTrainedConfig:
+def _shrunk(default: PreTrainedConfig, dropout: float | None, way: Way, changes: dict[str, Any]) -> PreTrainedConfig:
     config_class = type(default)
     known = default.to_dict()
     known.update({own: known.get(other) for own, other in config_class.attribute_map.items()})
@@ -315,7 +315,7 @@ def _layers_kept(known: dict[str, Any]) -> tuple[int, ...]:
     return (*sorted(kept), count)
 
 
-def _smaller(name: str, value: Any, dropout: float, way: Way, layers: tuple[int, ...]) -> Any:
+def _smaller(name: str, value: Any, dropout: float | None, way: Way, layers: tuple[int, ...]) -> Any:
     """Return what an attribute becomes."""
     *kept, count = layers
     if name in FROM_TIMM:
@@ -325,6 +325,8 @@ def _smaller(name: str, value: Any, dropout: float, way: Way, layers: tuple[int,
     if isinstance(value, bool) or value is None:
         return _KEPT
     if isinstance(value, float) and ("drop" in name) and 0 <= value < 1:
+        if dropout is None:
+            return _KEPT
         return 0.0 if "layer" in name or "path" in name or "conv" in name else dropout
     if isinstance(value, int) and name.endswith(("token_id", "token_index")) and value >= VOCABULARY:
         return SPECIAL_TOKENS.get(name, VOCABULARY - 1 - value % 7)

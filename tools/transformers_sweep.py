@@ -4,7 +4,7 @@ python tools/transformers_sweep.py                          the list that is pro
 python tools/transformers_sweep.py opt bloom clip           any other types
 python tools/transformers_sweep.py promised more            a longer list
 python tools/transformers_sweep.py all                      every type that the library has
-python tools/transformers_sweep.py --train --dropout 0.1    compare gradients and ten steps of AdamW, too
+python tools/transformers_sweep.py --train --dropout own    compare gradients and ten steps of AdamW, too
 python tools/transformers_sweep.py --variant padded         with an attention mask; see --help for the others
 python tools/transformers_sweep.py all --apart 60 --minutes 60 --rows rows.jsonl --table docs/models.md
 
@@ -30,7 +30,7 @@ from queue import Empty
 from typing import Any
 
 import torch
-from compare_models import FORWARD, Difference, EagerError, compare, loss_of, train_both
+from compare_models import FORWARD, Difference, EagerError, compare, loss_of, seed_all, train_both
 from models_page import Row, keep, kept, line, page
 from tiny_inputs import BATCH, LENGTH
 from tiny_transformers import NoCaseError, all_model_types, tiny_case
@@ -150,7 +150,7 @@ class Sweep:
             row.place = f"{Path(last.filename).name}:{last.lineno}"
             return _short(error)
 
-    def build(self, model_type: str, variant: str, dropout: float) -> tuple[torch.nn.Module, dict[str, Any]]:
+    def build(self, model_type: str, variant: str, dropout: float | None) -> tuple[torch.nn.Module, dict[str, Any]]:
         """Return a model and its inputs."""
         case = tiny_case(model_type, variant == "base")
         model = case.model(dropout, "eager" if variant == "eager-attention" else None)
@@ -183,15 +183,15 @@ class Sweep:
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=variant == "autocast"):
             for call in range(2):
                 eager_inputs, our_inputs = copy.deepcopy(inputs), copy.deepcopy(inputs)
-                torch.manual_seed(call)
+                seed_all(call)
                 eager = self.eager(model, eager_inputs)
-                torch.manual_seed(call)
+                seed_all(call)
                 start = time.process_time()
                 ours = compiled(**our_inputs)
                 if call == 0:
                     row.seconds = time.process_time() - start
-                    found = thunder.explain(compiled)
-                    row.operations, row.in_python = sum([n for _, n in found.programs]), len(found.split_off)
+                    row.operations = sum([count for _, count in thunder.explain(compiled).programs])
+                    row.split = _split_off(compiled)
                 row.exact = compare((ours, our_inputs), (eager, eager_inputs), tolerance)
         if thunder.cache_misses(compiled) != 1:
             raise Difference(f"{thunder.cache_misses(compiled)} programs: {thunder.explain_misses(compiled)[-1][:1]}")
@@ -219,11 +219,19 @@ class Sweep:
             return torch.autocast("cpu", torch.bfloat16)(model.__call__) if variant == "autocast" else model
 
         coarse = torch.bfloat16 if variant in ("bfloat16", "autocast") else self.dtype
-        train_both(eager, ours, (call(eager), call(compiled)), arguments, loss_of, coarse)
-        row.programs = thunder.cache_misses(compiled)
+        try:
+            train_both(eager, ours, (call(eager), call(compiled)), arguments, loss_of, coarse)
+        finally:
+            row.programs, row.split = thunder.cache_misses(compiled), _split_off(compiled) or row.split
         if row.programs > 2:
             raise Difference(f"{row.programs} programs: {thunder.explain_misses(compiled)[-1][:1]}")
         return "right"
+
+
+def _split_off(compiled: Any) -> tuple[str, ...]:
+    """Return what a model runs in Python: why, and the place without this machine's folders."""
+    found = [(f"{split.why.splitlines()[0]}", split.where or split.what) for split in thunder.explain(compiled).split_off]
+    return tuple([f"{re.sub(r'^.*/(?=transformers/)', '', where)}: {why}" for why, where in found])
 
 
 def _short(error: Exception) -> str:
@@ -243,13 +251,19 @@ def group(name: str) -> Sequence[str]:
     return all_model_types() if name == "all" else GROUPS.get(name, (name,))
 
 
+def _probability(text: str) -> float | None:
+    return None if text == "own" else float(text)
+
+
 def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", help="types of models; or promised, more, all")
     parser.add_argument("--variant", action="append", choices=[*VARIANTS, "every"], help="how they are called")
     parser.add_argument("--train", action="store_true", help="compare gradients and ten steps")
-    parser.add_argument("--dropout", type=float, default=0.0, help="in training")
+    parser.add_argument(
+        "--dropout", type=_probability, default=0.0, help="in training; own: each model's, of layers and paths, too"
+    )
     parser.add_argument("--labels", action="store_true", help="give labels, and train with the model's own loss")
     parser.add_argument("--dtype", default="float32", choices=["float32", "float64"])
     parser.add_argument("--verbose", action="store_true", help="print tracebacks")
