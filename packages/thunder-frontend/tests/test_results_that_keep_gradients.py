@@ -127,3 +127,26 @@ def test_results_written_behind_autograds_back_get_gradients_of_what_was_compute
     compiled = jit(program, fallback="error")
     for _ in range(2):
         torch.testing.assert_close(called(compiled), called(program))
+
+
+QUOTIENTS = {
+    "of itself": lambda x: (x / (x.abs() + 1),),
+    "by an input": lambda x: (x.sin() / x,),
+    "and what is computed of it": lambda x: ((y := x * 3), (y * 2).sin()),
+    "and what is computed of a view of it": lambda x: ((y := x * 3), (y.t() * 2).exp()),
+}
+
+
+@pytest.mark.parametrize("program", QUOTIENTS.values(), ids=QUOTIENTS)
+def test_results_that_eager_does_not_keep_may_be_written_to_before_the_backward_pass(program):
+    def called(function):
+        leaf = torch.arange(1.0, 7).reshape(2, 3).requires_grad_()
+        results = function(leaf)
+        results[0].add_(1)
+        with torch.no_grad():
+            results[0].mul_(2)
+        sum([t.square().sum() for t in results]).backward()
+        return leaf.grad
+
+    compiled = jit(program, fallback="error")
+    torch.testing.assert_close(called(compiled), called(program))

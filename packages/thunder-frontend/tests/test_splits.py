@@ -242,3 +242,24 @@ def test_a_refusal_leaves_containers_with_methods_of_their_own_as_they_were():
         else:
             assert jit(fill, fallback=fallback)(made, torch.ones(2)) == 1.0
             assert list(made) == ["first", "second"] and torch.equal(made.third, torch.ones(2))
+
+
+def test_a_call_between_programs_may_write_to_what_the_first_computed_with():
+    def writes(x):
+        x.detach().numpy()
+        with torch.no_grad():
+            x.add_(1)
+        return x * 2
+
+    def program(x):
+        y = (x * 3).relu() + x.tanh()
+        return writes(x) + y
+
+    def gradient(function):
+        leaf = torch.linspace(-1, 1, 6, requires_grad=True)
+        function(leaf * 1).sum().backward()
+        return leaf.grad
+
+    compiled = jit(program, fallback="split")
+    torch.testing.assert_close(gradient(compiled), gradient(program))
+    assert not explain(compiled).is_whole

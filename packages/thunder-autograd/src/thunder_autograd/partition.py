@@ -88,7 +88,7 @@ class _Solution:
     """A cut: what is saved, its bytes, the traffic of what is done again, and the nodes on the sink's side."""
 
     saved: set[str]
-    bytes: int
+    bytes: float
     again: float
     side: set[int]
 
@@ -104,7 +104,9 @@ class _Problem:
     - nothing else, because the edges from a value to the calls that read it, and from the values that the backward
       program reads to the sink, cannot be cut.
 
-    Inputs of the program are there anyway: they have no node.
+    Inputs of the program are there anyway: they have no node. An output is its owner's, who may write to it before the
+    backward program runs: it is saved only where the rule of a derivative reads it, as an eager program keeps it then,
+    too, but not for others to be computed from it.
     """
 
     def __init__(self, parts: Joint, traits: Traits, draws: Draws) -> None:
@@ -116,6 +118,7 @@ class _Problem:
         self.producer = {p.name: b for b in parts.primal for p in b.outputs}
         self.frontier = [p for p in parts.frontier() if p.name in self.producer]
         self.candidates = self.reachable()
+        self.owned = self.owned_by_others()
         self.size = self.sizes()
         self.prices = [self.cost(b, heavy=False) for b in self.candidates]
         self.network, self.edges = Network(), [0] * len(self.candidates)
@@ -140,16 +143,32 @@ class _Problem:
         found.reverse()
         return found
 
-    def sizes(self) -> dict[str, int]:
+    def owned_by_others(self) -> set[str]:
+        """Return the names of values in memory of outputs that an eager program does not keep for the backward pass."""
+        memory: dict[str, str] = {}  # by name of a value, that whose memory it is in
+        for bound in self.parts.primal:
+            if self.traits.of(bound) is Trait.VIEW and bound.inputs:
+                source = bound.inputs[0].name
+                memory.update({p.name: memory.get(source, source) for p in bound.outputs})
+        again = [p for b in self.candidates if b.has_tag(OpTags.RECOMPUTE) for p in b.inputs]
+        kept = {memory.get(p.name, p.name) for p in (*self.frontier, *again)}
+        owned = {memory.get(name, name) for name in self.outputs} - kept
+        return {p.name for b in self.candidates for p in b.outputs if memory.get(p.name, p.name) in owned}
+
+    def sizes(self) -> dict[str, float]:
         """Bytes by name of value. A view keeps all of what it is a view of alive."""
-        size: dict[str, int] = {}
+        size: dict[str, float] = {}
         for bound in self.candidates:
-            of = 0
+            of: float = 0
             if self.traits.of(bound) is Trait.VIEW and bound.inputs:
                 of = size.get(bound.inputs[0].name, 0)
             for proxy in bound.outputs:
-                full = max(of, bytes_of(proxy), 1)
-                size[proxy.name] = math.ceil(full * KEPT_ANYWAY) if proxy.name in self.outputs else full
+                full: float = max(of, bytes_of(proxy), 1)
+                if proxy.name in self.owned:
+                    full = math.inf
+                elif proxy.name in self.outputs:
+                    full = math.ceil(full * KEPT_ANYWAY)
+                size[proxy.name] = full
         return size
 
     def cost(self, bound: BoundSymbol, heavy: bool) -> float:
@@ -179,7 +198,7 @@ class _Problem:
                     network.edge(network.node(name), call, math.inf)
             for proxy in bound.outputs:
                 value = network.node(proxy.name)
-                network.edge(call, value, float(self.size[proxy.name]))
+                network.edge(call, value, self.size[proxy.name])
                 self.cuts.append((proxy.name, call, value))
                 if proxy.name in wanted:
                     network.edge(value, network.sink, math.inf)

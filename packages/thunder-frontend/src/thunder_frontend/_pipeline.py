@@ -15,11 +15,12 @@ from thunder_frontend._draws import DrawnFrom
 from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend._outcomes import Look
 from thunder_frontend._stats import Timer
+from thunder_frontend._suspensions import Paused
 from thunder_frontend._transforms import Transform
 from thunder_frontend.options import Options
 from thunder_guards import AUTOCAST_DEVICES, Specialisation, around, ordered, result_views, specialise
 from thunder_guards.program import Program
-from thunder_guards.templates import is_plain
+from thunder_guards.templates import Built, is_plain
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy
@@ -232,11 +233,16 @@ def without_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
     return quiet
 
 
+PARTITION_BEFORE_A_CALL = "save-all"
+"""What is called between two programs may write to what the first was given: it keeps what an eager program keeps."""
+
+
 def _differentiated(
     program: Program, trace: Trace, options: Options, timer: Timer, traces: list[Trace], backward_traces: list[Trace]
 ) -> tuple[Callable[..., Any], Split]:
     """Return what runs a computation and lets autograd run its derivative; the stages are added to the traces."""
     rules = program.rules  # what runs must not hold the program, which knows the tensors of this call
+    is_paused = isinstance(program.result, Built) and program.result.build is Paused
     made = differentiated(
         trace,
         options.executors,
@@ -244,7 +250,7 @@ def _differentiated(
         higher_rule_of=lambda bound: rule_for_higher_derivatives(rules, bound),
         writes=Writes(written_inputs(program), _new_values(program)),
         views=result_views(program, trace),
-        partition=options.extra.get("partition", "min-cut"),
+        partition=options.extra.get("partition", PARTITION_BEFORE_A_CALL if is_paused else "min-cut"),
         memory_budget=options.extra.get("memory_budget"),
         check=lambda split: check_saved(program.unseen, split),
         improve=lambda stages: _after_optimisation(stages, options),

@@ -92,8 +92,8 @@ def div(a: Operand, b: Operand) -> TensorProxy:
 
 @derivatives(div)
 def div_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
-    """``d / b and -d * y / b``."""
-    return lambda d: d / b, lambda d: -d * y / b
+    """``d / b`` and ``-d * (a / b) / b``, which does not keep the result: its owner may write to it."""
+    return lambda d: d / b, lambda d: -d * (a / b / b)
 
 
 batches_elementwise(div)
