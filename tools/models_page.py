@@ -12,6 +12,7 @@ import transformers
 from compare_models import FORWARD, GRADIENT, STEPS, TRAINED
 
 NO_MODEL = "no model of the library takes this configuration"
+IN_FLOAT64 = "right in float64"
 KINDS = ("text", "images", "images and text", "sound", "sound and text", "other")
 
 
@@ -27,8 +28,8 @@ class Row:
         seconds: CPU seconds of the first call.
         operations: bound symbols of the program as recorded; of all programs where some of it runs in Python.
         split: where it does, and why; as seen in training where the model was trained.
-        programs: how many were compiled in training; two where the first call changes the model, such as by putting
-            hooks on it.
+        programs: how many were compiled in training; more than one where the first call changes the model, such as by
+            putting hooks on it, and where random numbers or values decide.
         exact: whether the forward's values were the very same bits.
         place: where an error came from.
     """
@@ -49,7 +50,12 @@ class Row:
     @property
     def right(self) -> bool:
         """Whether all that was run was as in eager."""
-        return self.forward == "right" and (self.training in ("", "right") or self.training.startswith("eager: "))
+        return self.forward == "right" and (not self.training or self.trains or self.training.startswith("eager: "))
+
+    @property
+    def trains(self) -> bool:
+        """Whether it was trained as in eager."""
+        return self.training == "right" or self.training.startswith(IN_FLOAT64)
 
     @property
     def by_eager(self) -> bool:
@@ -121,7 +127,7 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
         "",
         f"{len(rows)} of {asked} types were run, and eager runs {len(compared)} of them as the tool makes them.",
         f"{len(right)} of these are right; of the {len(trained)} that were trained, too,",
-        f"{sum(r.training == 'right' for r in trained)} are. {len(split)} of those that are right run partly in Python",
+        f"{sum(r.trains for r in trained)} are. {len(split)} of those that are right run partly in Python",
         f"({100 * len(split) / max(len(right), 1):.1f} %); all others are one program.",
         "",
         "The forward is right if values, dtypes, strides and structure of the output are eager's and two calls take",
@@ -171,7 +177,7 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
 
 def _right(row: Row) -> str:
     exact = "same bits" if row.exact else "right"
-    training = row.training + (", two programs: the first call changes the model" if row.programs == 2 else "")
+    training = row.training + (f", {row.programs} programs" if row.programs > 1 else "")
     operations = str(row.operations) + (f", and Python at {len(row.split)}" if row.split else "")
     cells = [row.model_type, row.model, row.variant, operations, f"{row.seconds:.2f}", exact, training]
     return f"| {' | '.join(cells)} |"
@@ -181,4 +187,4 @@ def _cell(text: str, length: int = 150) -> str:
     return text[:length].replace("|", "\\|").replace("<", "\\<").replace("[", "\\[").replace("\n", " ")
 
 
-__all__ = ["NO_MODEL", "Row", "keep", "kept", "line", "page"]
+__all__ = ["IN_FLOAT64", "NO_MODEL", "Row", "keep", "kept", "line", "page"]

@@ -10,7 +10,8 @@ python tools/transformers_sweep.py all --apart 60 --minutes 60 --rows rows.jsonl
 
 A forward is right if values, dtypes, strides and the structure of the output (its class, keys, caches within) are
 eager's, and if two calls take one program. Training is right if all gradients are eager's and ten steps of AdamW
-(float32, same seeds) give eager's losses and parameters, within the tolerances below.
+(same seeds) give eager's losses and parameters, within the tolerances below: in float32, or in float64 where float32
+alone has more rounding than that.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from typing import Any
 
 import torch
 from compare_models import FORWARD, Difference, EagerError, compare, loss_of, seed_all, train_both
-from models_page import Row, keep, kept, line, page
+from models_page import IN_FLOAT64, Row, keep, kept, line, page
 from tiny_inputs import BATCH, LENGTH
 from tiny_transformers import NoCaseError, all_model_types, tiny_case
 from transformers import DynamicCache, PreTrainedConfig, StaticCache
@@ -107,6 +108,7 @@ VARIANTS: dict[str, Callable[[PreTrainedConfig, dict[str, Any]], None]] = {
     "plain": plain, "mask": full_mask, "padded": padded, "hidden": hidden, "tuple": as_tuple, "eager-attention": plain,
     "dynamic-cache": dynamic_cache, "static-cache": static_cache, "bfloat16": plain, "autocast": plain, "base": plain,
 }  # fmt: skip
+IN_ANY_DTYPE = tuple(name for name in VARIANTS if name not in ("bfloat16", "autocast"))
 FOR_IDS = ("mask", "padded")
 FOR_DECODERS = ("dynamic-cache", "static-cache")
 
@@ -134,6 +136,10 @@ class Sweep:
         row.forward = self._outcome(row, lambda: self.forward(row, model, inputs, variant))
         if self.options.train and row.forward == "right":
             row.training = self._outcome(row, lambda: self.train(row, model_type, variant))
+            if " differs by " in row.training and self.dtype is torch.float32 and variant in IN_ANY_DTYPE:
+                wide = Sweep(argparse.Namespace(**{**vars(self.options), "dtype": "float64"}))
+                if self._outcome(row, lambda: wide.train(row, model_type, variant)) == "right":
+                    row.training = f"{IN_FLOAT64} ({row.training})"
         return row
 
     def _outcome(self, row: Row, run: Callable[[], str]) -> str:
@@ -223,14 +229,17 @@ class Sweep:
             train_both(eager, ours, (call(eager), call(compiled)), arguments, loss_of, coarse)
         finally:
             row.programs, row.split = thunder.cache_misses(compiled), _split_off(compiled) or row.split
-        if row.programs > 2:
-            raise Difference(f"{row.programs} programs: {thunder.explain_misses(compiled)[-1][:1]}")
+        again = [failed for failed in thunder.explain_misses(compiled) if failed]  # those for other outcomes are not
+        if len(again) > 1:
+            raise Difference(f"{row.programs} programs: {again[-1][:1]}")
         return "right"
 
 
 def _split_off(compiled: Any) -> tuple[str, ...]:
     """Return what a model runs in Python: why, and the place without this machine's folders."""
-    found = [(f"{split.why.splitlines()[0]}", split.where or split.what) for split in thunder.explain(compiled).split_off]
+    found = [
+        (f"{split.why.splitlines()[0]}", split.where or split.what) for split in thunder.explain(compiled).split_off
+    ]
     return tuple([f"{re.sub(r'^.*/(?=transformers/)', '', where)}: {why}" for why, where in found])
 
 
