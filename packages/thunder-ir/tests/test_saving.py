@@ -90,7 +90,7 @@ def test_metadata_of_views_and_symbols_survive():
     n = number_proxy(5, "n")
     base = TensorProxy((n, 3), strides=(3, 1), name="x")
     step = BoundSymbol(toys.view, (base,), {}, TensorProxy((n, 3), name="v0"))
-    view = TensorProxy((n, 3), base=base, view=(step,), name="v")
+    view = TensorProxy((n, 3), base=base, steps=(step,), name="v")
     trace = trace_of(lambda c: None, CollectionProxy((1, 2))).replace(
         inputs=(n, base, CollectionProxy([n, "a"], "c")),
         bound_symbols=(BoundSymbol(toys.view, (base,), {}, view),),
@@ -99,7 +99,7 @@ def test_metadata_of_views_and_symbols_survive():
     )
     again = reread(trace)
     assert save_trace(again) == save_trace(trace)
-    assert again.output.base is again.inputs[1] and again.output.view[0].symbol is toys.view
+    assert again.output.base is again.inputs[1] and again.output.steps[0].symbol is toys.view
     assert again.inputs[1].strides == (3, 1) and again.inputs[1].shape[0] is again.inputs[0]
 
 

@@ -18,7 +18,7 @@ from thunder_executors import (
 )
 from thunder_executors_torch import recorded
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy
-from thunder_torch import find_symbol, opaque_call, symbol_of, torch_language, view_argument
+from thunder_torch import find_symbol, opaque_call, symbol_of, tensor_language, view_argument
 from thunder_torch.communication import EFFECTS
 from thunder_torch.names import path_of
 from thunder_torch.opaque import call_of
@@ -185,5 +185,5 @@ def torch_function(path: str) -> Callable[..., Any]:
 
 
 executor = TorchExecutor("torch", version=torch.__version__, always=True, priority=-100, checks=False)
-provide_language_of_operators(torch_language)
+provide_language_of_operators(tensor_language)
 provide_gradient_adapter(rule_of_grad)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from thunder_executors.checked import checked_meta
 from thunder_executors.implementation import Arguments, Declined, Implementation, of_arguments
-from thunder_executors.operators import decomposition_of
+from thunder_executors.operators import as_written, decomposition_of
 from thunder_executors.paths import find_path
 from thunder_ir import BoundSymbol, DuplicateRuleError, Language, Symbol, TensorProxy, Trace
 
@@ -331,7 +331,8 @@ class OperatorExecutor(Executor):
             symbol: an operation, or its id.
             op: the operator, or function, that runs it with the same arguments.
             checker: takes the arguments of a call; whether it is taken, or a :class:`Declined`.
-            execution_transform: instead of ``op``: records what runs the call, and returns its output.
+            execution_transform: instead of ``op``: records what runs the call, and returns its output. Methods of its
+                arguments are those of PyTorch's tensors.
             grad_transform: how derivatives go through calls that are run so: takes the arguments, returns the output,
                 and gives the arguments their gradients by ``get_grad`` and ``put_grad``.
 
@@ -343,7 +344,7 @@ class OperatorExecutor(Executor):
             raise ValueError(f"executor {self.name} needs op= or execution_transform= to run {name}")
         operator = op if op is None or isinstance(op, Symbol) else self.operator(op)
         when = of_arguments(checker) if checker is not None else None
-        implementation = Implementation(
-            self, operator, when, transform=execution_transform, grad_transform=grad_transform
-        )
+        transform = as_written(execution_transform) if execution_transform is not None else None
+        derivative = as_written(grad_transform) if grad_transform is not None else None
+        implementation = Implementation(self, operator, when, transform=transform, grad_transform=derivative)
         self._implementations[symbol] = [implementation]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from thunder_ir import Language, speaking
@@ -21,8 +22,22 @@ _DEFAULT = _Default()
 
 
 def provide_language_of_operators(language: Language) -> None:
-    """Make ``language`` what operators mean in the ``like`` of operators whose author names none."""
+    """Make ``language`` what methods and operators mean where authors of executors name none: in the ``like`` of their
+    operators, and in the transforms that they register."""
     _DEFAULT.language = language
+
+
+def as_written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function in which methods and operators of proxies mean what is provided when it runs."""
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if _DEFAULT.language is None:
+            return function(*args, **kwargs)
+        with speaking(_DEFAULT.language):
+            return function(*args, **kwargs)
+
+    return run
 
 
 def decomposition_of(like: Callable[..., Any], language: Language | None) -> Callable[..., Any]:

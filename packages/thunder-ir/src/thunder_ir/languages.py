@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from thunder_ir.errors import DuplicateRuleError
@@ -16,6 +16,7 @@ class Language:
     Args:
         name: for messages, ``"core"``.
         base: where a method is looked up that this language does not define.
+        instead: attributes of proxies that are methods in this language.
 
     Example:
         >>> from thunder_ir import Language
@@ -27,11 +28,12 @@ class Language:
         '1 PLUS 2'
     """
 
-    __slots__ = ("_attributes", "_methods", "base", "name")
+    __slots__ = ("_attributes", "_methods", "base", "instead", "name")
 
-    def __init__(self, name: str, base: Language | None = None) -> None:
+    def __init__(self, name: str, base: Language | None = None, instead: Iterable[str] = ()) -> None:
         self.name = name
         self.base = base
+        self.instead = frozenset(instead)
         self._methods: dict[str, Callable[..., Any]] = {}
         self._attributes: set[str] = set()
 

@@ -405,7 +405,7 @@ class TensorProxy(Proxy):
         requires_grad: whether derivatives with respect to it, or through it, are wanted.
         strides: in elements, where known.
         base: the tensor of which it is a view, where known.
-        view: how it is obtained from ``base``: bound symbols, in order.
+        steps: how it is obtained from ``base``: bound symbols, in order.
         like: another tensor, which tells shape, dtype, device and ``requires_grad`` where these are not given.
 
     Example:
@@ -415,7 +415,7 @@ class TensorProxy(Proxy):
         'int64[4]'
     """
 
-    __slots__ = ("base", "device", "dtype", "requires_grad", "shape", "strides", "view")
+    __slots__ = ("base", "device", "dtype", "requires_grad", "shape", "steps", "strides")
     prefix = "t"
     shape: tuple[Dimension, ...]
     dtype: DType
@@ -430,7 +430,7 @@ class TensorProxy(Proxy):
         requires_grad: bool | None = None,
         strides: tuple[Dimension, ...] | None = None,
         base: TensorProxy | None = None,
-        view: tuple[Any, ...] = (),
+        steps: tuple[Any, ...] = (),
         name: str = "",
         *,
         like: TensorProxy | None = None,
@@ -447,7 +447,7 @@ class TensorProxy(Proxy):
         self.requires_grad = bool(requires_grad)
         self.strides = strides
         self.base = base
-        self.view = view
+        self.steps = steps
 
     def like(
         self,
@@ -470,7 +470,7 @@ class TensorProxy(Proxy):
         cls = self.__class__
         if cls is not TensorProxy:
             return super().renamed(name)
-        return cls(self.shape, self.dtype, self.device, self.requires_grad, self.strides, self.base, self.view, name)
+        return cls(self.shape, self.dtype, self.device, self.requires_grad, self.strides, self.base, self.steps, name)
 
     @property
     def ndim(self) -> int:
@@ -479,7 +479,10 @@ class TensorProxy(Proxy):
 
     @property
     def numel(self) -> Any:
-        """Number of elements."""
+        """Number of elements; in a language that has a method of this name instead, the method."""
+        builder = find_builder()
+        if builder is not None and builder.language is not None and "numel" in builder.language.instead:
+            return partial(builder.language.resolve("numel"), self)
         count: Any = 1
         for dimension in self.shape:
             count = count * dimension

@@ -110,11 +110,11 @@ class _Writer:
 
     def metadata(self, proxy: Proxy) -> Any:
         if isinstance(proxy, TensorProxy):
-            view = [self.call(bound) for bound in proxy.view]
+            steps = [self.call(bound) for bound in proxy.steps]
             strides = self.value(proxy.strides)
             base = proxy.base.name if proxy.base is not None else None
             shape = [self.value(d) for d in proxy.shape]
-            return [shape, proxy.dtype.name, str(proxy.device), proxy.requires_grad, strides, base, view]
+            return [shape, proxy.dtype.name, str(proxy.device), proxy.requires_grad, strides, base, steps]
         if is_unknown(proxy):
             unknown = proxy.unknown  # type: ignore[attr-defined]
             return self.value((proxy.value, unknown.what, *bounds_of(proxy)))  # type: ignore[attr-defined]

@@ -40,7 +40,7 @@ from thunder_torch.convert import (
 )
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError, UnsupportedMutationError
 from thunder_torch.inplace import Mutation, functional_of, functionalise
-from thunder_torch.language import symbol_of, torch_language
+from thunder_torch.language import symbol_of, tensor_language, torch_language
 from thunder_torch.metadata import metadata_of
 from thunder_torch.names import LTORCH, callable_named
 from thunder_torch.opaque import drawing_call, opaque, opaque_call
@@ -65,6 +65,6 @@ __all__ = [
     "LTORCH", "SYMBOLS", "AutocastState", "DataDependentShapeError", "Mutation", "UnknownMetadataError",
     "UnsupportedMutationError", "__version__", "call", "cast_arguments", "drawing_call", "fake_of", "find_symbol",
     "from_torch_device", "from_torch_dtype", "functional_of", "functionalise", "metadata_of", "opaque", "opaque_call",
-    "proxy_of", "sized", "symbol_of", "to_torch_device", "to_torch_dtype", "torch_language", "torchsymbol",
-    "view_argument", "viewed",
+    "proxy_of", "sized", "symbol_of", "tensor_language", "to_torch_device", "to_torch_dtype", "torch_language",
+    "torchsymbol", "view_argument", "viewed",
 ]  # fmt: skip

@@ -81,4 +81,7 @@ def _operator(name: str) -> Callable[..., Any]:
 torch_language = TorchLanguage("torch", base=core)
 """The language of programs written as PyTorch code is."""
 
-__all__ = ["TorchLanguage", "symbol_of", "torch_language"]
+tensor_language = TorchLanguage("torch", base=core, instead=("numel",))
+"""The same for functions of users, to whom proxies look like PyTorch's tensors in all."""
+
+__all__ = ["TorchLanguage", "symbol_of", "tensor_language", "torch_language"]
