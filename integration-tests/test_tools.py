@@ -182,6 +182,19 @@ def test_a_false_block_in_a_readme_fails(tmp_path, blocks):
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout
 
 
+def test_blocks_without_a_fence_run_too_and_leave_no_files(tmp_path):
+    readme = tmp_path / "README.md"
+    env = os.environ | {"PYTHONPATH": str(ROOT / "tools" / "pytest_plugins")}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_readme", "-p", "no:cacheprovider", str(readme)]
+    shell, item = "    pip install thunder-jit\n", "- an item\n\n    boom()\n"
+    write = "    x = 1\n\n    open('left.txt', 'w').close()\n"
+    for block, passed in [("    assert x == 1\n", True), ("    >>> x\n    1\n", True), ("    assert x == 2\n", False)]:
+        readme.write_text(f"# Title\n\n{shell}\nText:\n\n{write}\nMore:\n\n{block}\n{item}")
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert (done.returncode == 0) is passed, done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+
+
 def load_dev():
     spec = importlib.util.spec_from_file_location("thunder_dev_tool", ROOT / "tools" / "dev.py")
     module = importlib.util.module_from_spec(spec)

@@ -1,12 +1,16 @@
 """Runs the Python code blocks of Markdown files as tests, so that what a README shows is true.
 
 The blocks of a file are one test and share one namespace, from top to bottom, as a reader would type them. A block with
-``>>>`` prompts is a doctest; any other is executed. A block fenced as ``python notest`` is not run; say why beside it.
+``>>>`` prompts is a doctest; any other is executed. An indented block without a fence is Python if it can be read so. A
+block fenced as ``python notest`` is not run; say why beside it. Files that a block writes are gone afterwards.
 """
 
+import ast
+import contextlib
 import doctest
 import linecache
 import re
+import tempfile
 import textwrap
 import traceback
 from collections.abc import Iterator
@@ -15,6 +19,8 @@ from pathlib import Path
 import pytest
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=indent)``` *$", re.M | re.S)
+INDENTED = re.compile(r"(?:(?<=\n\n)|\A)(?P<code>(?: {4}.*\n|\n(?= {4}))+)")
+ITEM = re.compile(r" *(?:[-*]|\d+\.) ")
 FLAGS = doctest.ELLIPSIS
 
 
@@ -42,11 +48,12 @@ class MarkdownBlocks(pytest.Item):
 
     def runtest(self) -> None:
         namespace: dict[str, object] = {"__name__": "__main__"}
-        for line, code in self.blocks:
-            if ">>>" in code:
-                run_doctest(code, namespace, self.path, line)
-            else:
-                run_code(code, namespace, self.path, line)
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            for line, code in self.blocks:
+                if ">>>" in code:
+                    run_doctest(code, namespace, self.path, line)
+                else:
+                    run_code(code, namespace, self.path, line)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
         if isinstance(excinfo.value, doctest.DocTestFailure):
@@ -68,10 +75,36 @@ class MarkdownBlocks(pytest.Item):
 
 def blocks(text: str) -> Iterator[tuple[int, str]]:
     """Yield the line and the code of every block of Python in a Markdown text that is to be run."""
+    found = []
     for match in FENCE.finditer(text):
         words = match["info"].replace("{", " ").replace("}", " ").split()
         if words and words[0] in ("python", "py", "pycon") and "notest" not in words:
-            yield text.count("\n", 0, match.start("code")) + 1, textwrap.dedent(match["code"])
+            found.append((match.start("code"), textwrap.dedent(match["code"])))
+    unfenced = FENCE.sub(lambda fenced: re.sub(r"[^\n]", "#", fenced[0]), text)
+    for match in INDENTED.finditer(unfenced):
+        code = textwrap.dedent(match["code"])
+        if not in_a_list(unfenced[: match.start()]) and is_python(code):
+            found.append((match.start("code"), code))
+    for start, code in sorted(found):
+        yield text.count("\n", 0, start) + 1, code
+
+
+def in_a_list(before: str) -> bool:
+    """Whether what is indented behind a text goes on with an item of a list."""
+    for line in reversed(before.splitlines()):
+        if ITEM.match(line):
+            return True
+        if line and not line.startswith(" "):
+            return False
+    return False
+
+
+def is_python(code: str) -> bool:
+    """Whether a block can be read as Python, or as a session of it."""
+    try:
+        return ">>>" in code or bool(ast.parse(code).body)
+    except SyntaxError:
+        return False
 
 
 def run_doctest(code: str, namespace: dict[str, object], path: Path, line: int) -> None:
