@@ -228,6 +228,8 @@ def outcome(function, kind):
 def test_gradients_inside_are_those_of_eager(function, kind):
     found, flags = outcome(jit(function), kind)
     expected, expected_flags = outcome(function, kind)
+    if function is unused_and_materialised and expected_flags[0][1]:
+        pytest.skip("this PyTorch's zeros for what is not used require gradients, though no graph was asked for")
     if isinstance(expected, str):
         assert found == expected
     else:

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import torch
 from torch._ops import HigherOrderOperator
 
+from thunder_fx._torch_versions import context_and_tensors
+
 Running = Callable[[Any], Callable[..., Any]]
 R = TypeVar("R", bound=Callable[..., Any])
 operators = torch.ops.higher_order
@@ -70,11 +72,13 @@ def _apply(
     **options: Any,
 ) -> Any:
     """The graphs of a custom function are its forward and its backward."""
+    context, count = context_and_tensors(args, options)
+    constant = args[count:]
 
     class Applied(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *given: Any) -> Any:
-            outputs, ctx.saved = running(forward)(*given)
+            outputs, ctx.saved = running(forward)(*context, *given, *constant)
             results = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
             ctx.mark_non_differentiable(*[results[i] for i in non_differentiable_idx])
             ctx.mark_dirty(*[results[i] for i in dirty_idx])
@@ -82,9 +86,9 @@ def _apply(
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Any) -> Any:
-            return running(backward)(*cotangents, *ctx.saved)
+            return running(backward)(*context, *cotangents, *ctx.saved)
 
-    return Applied.apply(*args)  # type: ignore[no-untyped-call]
+    return Applied.apply(*args[:count])  # type: ignore[no-untyped-call]
 
 
 __all__ = ["SUBGRAPHS"]
