@@ -1,5 +1,7 @@
 """A sample of CPython's own regression tests, and the tool that runs them."""
 
+import sys
+
 import pytest
 
 from thunder_interpreter import conformance
@@ -19,3 +21,13 @@ def test_the_report_is_a_page_with_every_failure():
     report = {"3.11.7": {"test_x": {"passing": 3, "failing": {"test.test_x.T.m": "Error: words"}}}}
     text = conformance.page(report)
     assert "2 of 3 (66.67 %)" in text and "`test.test_x.T.m`: `Error: words`" in text
+
+
+def test_another_python_is_named_from_where_the_tool_is_called(tmp_path, monkeypatch, capsys):
+    module = SAMPLE[-1]
+    pytest.importorskip(f"test.{module}", reason="this Python was packaged without CPython's own tests")
+    (tmp_path / "python.sh").write_text(f'exec "{sys.executable}" "$@"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["conformance", "--python", "sh python.sh", module])
+    assert conformance.main() == 0
+    assert "11 of 11 methods that pass plainly pass" in capsys.readouterr().out

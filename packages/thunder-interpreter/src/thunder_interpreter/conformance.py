@@ -284,7 +284,8 @@ def main() -> int:
         done = {json.loads(line)[0] for line in Path(options.results).read_text(encoding="utf-8").splitlines()}
         worker(options.worker, options.interpreted, options.limit, options.results, done, options.only)
         return 0
-    python = Python(tuple(shlex.split(options.python)) or (sys.executable,), options.tests, options.patience)
+    command = tuple([_from_here(word) for word in shlex.split(options.python)]) or (sys.executable,)
+    python = Python(command, options.tests and _from_here(options.tests), options.patience)
     version = python.version()
     total = failures = 0
     for module in options.modules or MODULES:
@@ -301,6 +302,11 @@ def main() -> int:
     passed = f"{total - failures} of {total} methods that pass plainly pass ({share:.2f} %)"
     print(f"Python {version}: {passed}")
     return 0 if share >= 98 else 1
+
+
+def _from_here(word: str) -> str:
+    """A word of a command; what names something here names it from any folder."""
+    return str(Path(word).absolute()) if Path(word).exists() else word
 
 
 if __name__ == "__main__":
