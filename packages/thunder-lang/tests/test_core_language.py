@@ -12,17 +12,21 @@ from hypothesis.extra import numpy as hnp
 
 import thunder_lang as lang
 from thunder_ir import (
+    Builder,
     DeviceError,
     DimensionError,
     DTypeError,
+    IntegerProxy,
     ShapeError,
     Tensor,
     dtypes,
     number_proxy,
+    recording,
     trace_of,
     verify,
 )
 from thunder_ir.passes import dead_code_elimination
+from thunder_lang.language import core
 from thunder_testing import assert_text, run_reference
 
 X = Tensor((2, 3))
@@ -305,3 +309,11 @@ def test_log_softmax_of_large_values_keeps_the_logarithm():
     x = np.array([[1e8, 1e8], [0.0, 1.0]], np.float32)
     found = run(lambda a: lang.log_softmax(a, -1), x)
     np.testing.assert_allclose(found[0], [-math.log(2)] * 2, rtol=1e-6)
+
+
+def test_a_quotient_of_multiples_of_a_size_is_a_number():
+    builder = Builder(language=core)
+    with recording(builder):
+        n = IntegerProxy(7, "i0")
+        assert (2 * n * 3) // (n * 2) == 3 and (2 * n) % n == 0 and n - n == 0
+        assert {(c.relation, c.right, c.holds) for c in builder.constraints} == {("ne", 0, True)}

@@ -12,7 +12,6 @@ from thunder_executors import arguments
 from thunder_executors_torch.calls import expand, view
 from thunder_executors_torch.executor import executor
 from thunder_ir import BoundSymbol, Context, OpTags, Symbol, TensorProxy, are_one_number, literal
-from thunder_ir.unknown import surely_equal
 
 executor.implements(prims.transpose)(torch.permute)
 executor.implements(prims.reshape)(torch.reshape)
@@ -35,7 +34,8 @@ def broadcast_in_dim(a: TensorProxy, shape: Sequence[Any], dims: Sequence[int]) 
         for size, dim in zip(a.shape, dims, strict=True):
             sizes[dim] = size
         a = view(a, tuple(sizes))
-    return a if surely_equal(a.shape, shape) else expand(a, shape)
+    equal = len(a.shape) == len(shape) and all(map(are_one_number, a.shape, shape))
+    return a if equal else expand(a, shape)
 
 
 def _print_getitem(bound: BoundSymbol, context: Context) -> list[str]:

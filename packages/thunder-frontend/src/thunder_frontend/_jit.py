@@ -11,7 +11,7 @@ import torch
 
 from thunder_frontend._compiled import CompiledFunction
 from thunder_frontend._module import ThunderModule
-from thunder_frontend.options import DEFAULT_FALLBACK, DebugOptions, Options, check_language
+from thunder_frontend.options import DEFAULT_CACHE, DEFAULT_FALLBACK, DebugOptions, Options, check_language
 from thunder_ir import Trace
 
 BEHIND = "_thunder_compiled"
@@ -76,7 +76,7 @@ def jit(
     options = Options(
         executors,
         getattr(sharp_edges, "value", sharp_edges),
-        getattr(cache, "value", cache) or "constant values",
+        getattr(cache, "value", cache) or DEFAULT_CACHE,
         tuple(transforms or ()),
         not disable_torch_autograd,
         compile_options,

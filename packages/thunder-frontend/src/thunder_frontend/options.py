@@ -57,6 +57,7 @@ class DebugOptions:
 
 
 LANGUAGES = (None, "torch", "ltorch")
+DEFAULT_CACHE = "constant values"
 DEFAULT_FALLBACK = "split"
 FALLBACKS = (DEFAULT_FALLBACK, "warn", "error")
 CACHES = ("auto", "constant values", "symbolic values", "same input", "no caching")

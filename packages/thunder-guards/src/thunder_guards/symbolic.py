@@ -22,6 +22,7 @@ from thunder_ir import (
     UnknownNumberError,
     flat_proxies,
 )
+from thunder_ir.polynomials import Atom, Bounds, decided, difference, narrowed, polynomial_of
 
 RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
@@ -66,7 +67,7 @@ class ConstraintsGuard:
 
     def __init__(self, inputs: Sequence[NumberInput], constraints: Sequence[Constraint]) -> None:
         self.inputs = tuple(inputs)
-        self.constraints = tuple(c for c in constraints if flat_proxies((c.left, c.right)))
+        self.constraints = telling([c for c in constraints if flat_proxies((c.left, c.right))])
         self.check = _checker([i.proxy for i in inputs], self.constraints) if self.constraints else None
 
     def failure(self, roots: dict[str, Any]) -> str | None:
@@ -82,6 +83,21 @@ class ConstraintsGuard:
             return None
         names = ", ".join(f"{i.proxy.name} = {i.source} = {v!r}" for i, v in zip(self.inputs, values, strict=True))
         return f"{described(broken)} does not hold any more, where {names}"
+
+
+def telling(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """Return those of the constraints that do not follow from the ones before them."""
+    bounds: Bounds = {}
+    found = []
+    for constraint in constraints:
+        relation, left, right = constraint.relation, constraint.left, constraint.right
+        if all([isinstance(n, int) or isinstance(n, IntegerProxy) for n in (left, right)]) and relation != "same":
+            polynomial = difference(polynomial_of(left), polynomial_of(right))
+            if decided(relation, polynomial, bounds) is not None:
+                continue
+            narrowed(relation, constraint.holds, polynomial, bounds)
+        found.append(constraint)
+    return tuple(found)
 
 
 def described(constraint: Constraint) -> str:
@@ -163,6 +179,7 @@ def opened(proxy: TensorProxy, dims: frozenset[int], name: Callable[[str], str],
     numbers = []
     for d in sorted(dims):
         shape[d] = IntegerProxy(shape[d], name("i"))
+        shape[d].polynomial = {(Atom(least=0),): 1}
         numbers.append(NumberInput(shape[d], Source(Source(source, "attribute", "shape"), "item", d)))
     proxy.shape, proxy.strides = tuple(shape), None
     return numbers

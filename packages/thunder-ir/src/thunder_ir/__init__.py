@@ -38,7 +38,9 @@ from thunder_ir.proxies import (
     Tensor,
     TensorProxy,
     are_one_number,
+    is_one,
     number_proxy,
+    same_shape,
     value_of,
 )
 from thunder_ir.rules import RuleTable
@@ -56,7 +58,8 @@ __all__ = [
     "OutsideTraceError", "Provenance", "Proxy", "RuleTable", "ShapeError", "Source", "StringProxy", "Symbol", "Tensor",
     "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "Unknown", "UnknownNumberError", "VerificationError",
     "__version__", "are_one_number", "bind", "collector_paused", "current_builder", "device", "devices", "dtype",
-    "dtypes", "find_builder", "flat_proxies", "is_unknown", "literal", "load_trace", "number_proxy", "print_function",
-    "provide_default_language", "quickly_made", "record", "recording", "register_codec", "register_literal",
-    "save_trace", "speaking", "substitute", "trace_of", "tree_map", "value_of", "verify",
+    "dtypes", "find_builder", "flat_proxies", "is_one", "is_unknown", "literal", "load_trace", "number_proxy",
+    "print_function", "provide_default_language", "quickly_made", "record", "recording", "register_codec",
+    "register_literal", "same_shape", "save_trace", "speaking", "substitute", "trace_of", "tree_map", "value_of",
+    "verify",
 ]  # fmt: skip

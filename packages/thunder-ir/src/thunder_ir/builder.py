@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from thunder_ir.errors import OutsideTraceError
 from thunder_ir.languages import Language
 from thunder_ir.names import Names
+from thunder_ir.polynomials import Bounds, decided, difference, is_next_to_least, narrowed, polynomial_of
 
 if TYPE_CHECKING:
     from thunder_ir.symbols import BoundSymbol
@@ -59,6 +60,7 @@ class Builder:
     """
 
     __slots__ = (
+        "_bounds",
         "_constrained",
         "bound_symbols",
         "constraints",
@@ -84,6 +86,7 @@ class Builder:
         self.bound_symbols: list[BoundSymbol] = []
         self.constraints: list[Constraint] = []
         self._constrained: set[Any] = set()
+        self._bounds: Bounds = {}
         self.tags: frozenset[Any] = frozenset()
         self.oracle: Oracle | None = None
         """Tells of numbers that only the run of the program tells, where Python needs them."""
@@ -94,6 +97,20 @@ class Builder:
         if key not in self._constrained:
             self._constrained.add(key)
             self.constraints.append(Constraint(relation, left, right, holds))
+        return holds
+
+    def compared(self, relation: str, left: Any, right: Any, holds: bool) -> bool:
+        """Record that integers compare so, unless they do whatever they are, by what was recorded; return ``holds``.
+
+        Where sizes of 0 and 1 are told from the others one by one, those from 2 on are recorded at once.
+        """
+        polynomial = difference(polynomial_of(left), polynomial_of(right))
+        if decided(relation, polynomial, self._bounds) is None:
+            noted, comes = relation, holds
+            if (relation == "ne") == holds and relation in ("eq", "ne") and is_next_to_least(polynomial, self._bounds):
+                noted, comes = ("gt" if _value(left) > _value(right) else "lt"), True
+            self.constrain(noted, left, right, comes)
+            narrowed(noted, comes, polynomial, self._bounds)
         return holds
 
     @contextmanager
@@ -111,6 +128,10 @@ def _mention(number: Any) -> Any:
     """A proxy by its name, a number by type and value."""
     name = getattr(number, "name", None)
     return name or id(number) if name is not None else (type(number), number)
+
+
+def _value(number: Any) -> Any:
+    return getattr(number, "value", number)
 
 
 def current_builder() -> Builder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ from thunder_ir.builder import current_builder, find_builder
 from thunder_ir.devices import Device
 from thunder_ir.dtypes import DType
 from thunder_ir.errors import OutsideTraceError, UnknownNumberError
+from thunder_ir.polynomials import Polynomial, computed, constant, difference, polynomial_of
 from thunder_ir.unknown import Unknown, decided, described, is_unknown
 
 
@@ -121,7 +122,22 @@ def _computed(operation: str, *numbers: Any) -> Any:
     method = _method(f"number_{operation}")
     if any([is_unknown(n) and not n.name for n in numbers]):  # no program can refer to it yet: metadata alone
         return method.evaluate(current_builder(), numbers, {})  # type: ignore[attr-defined]
-    return method(*numbers)
+    if len(numbers) == 1 or not _are_open_integers(numbers):
+        return method(*numbers)
+    polynomial = computed(operation, *numbers)
+    if polynomial is None:
+        return method(*numbers)
+    always = constant(polynomial)
+    if always is not None and (operation in ("add", "sub", "mul") or numbers[1] != 0):
+        return always
+    result = method(*numbers)
+    result.polynomial = polynomial
+    return result
+
+
+def _are_open_integers(numbers: tuple[Any, ...]) -> bool:
+    """Whether numbers are integers none of which only the run of the program tells."""
+    return all([isinstance(n, int) or (isinstance(n, IntegerProxy) and n.unknown is None) for n in numbers])
 
 
 def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[..., Any]:
@@ -135,6 +151,8 @@ def _comparison(relation: str, compare: Callable[[Any, Any], bool]) -> Callable[
         is_itself = other is self or (isinstance(other, NumberProxy) and other.name and other.name == self.name)
         if is_itself and isinstance(self, IntegerProxy):
             return compare(self.value, self.value)  # holds for every value, but NaN: nothing to guard
+        if _are_open_integers((self, other)):
+            return current_builder().compared(relation, self, other, compare(self.value, value_of(other)))
         return current_builder().constrain(relation, self, other, compare(self.value, value_of(other)))
 
     return apply
@@ -210,7 +228,9 @@ class NumberProxy(Proxy):
                 return recording.oracle.value(self)
             raise UnknownNumberError(f"Python needs the value of {described(self)}, known only when the program runs")
         builder = find_builder()
-        if builder is not None:
+        if builder is not None and isinstance(self, IntegerProxy):
+            builder.compared("eq", self, self.value, True)
+        elif builder is not None:
             equal_tells = self.value == self.value and (
                 self.value or not isinstance(self.value, float)
             )  # NaN and zeros
@@ -220,6 +240,8 @@ class NumberProxy(Proxy):
     def __bool__(self) -> bool:
         if self.unknown is not None:
             return decided("ne", self, 0)
+        if isinstance(self, IntegerProxy):
+            return current_builder().compared("ne", self, 0, bool(self.value))
         return current_builder().constrain("ne", self, 0, bool(self.value))
 
     def __hash__(self) -> int:
@@ -286,11 +308,18 @@ class NumberProxy(Proxy):
 
 
 class IntegerProxy(NumberProxy):
-    """Stands for an ``int``, such as a dimension that may change from call to call."""
+    """Stands for an ``int``, such as a dimension that may change from call to call.
 
-    __slots__ = ()
+    ``polynomial`` is what it comes to in terms of others, where it is open and that was asked for.
+    """
+
+    __slots__ = ("polynomial",)
     prefix = "i"
     python_type = int
+
+    def __init__(self, value: Any, name: str = "", unknown: Unknown | None = None) -> None:
+        super().__init__(value, name, unknown)
+        self.polynomial: Polynomial | None = None
 
     __and__ = _of_bits(operator.and_)
     __rand__ = _of_bits(operator.and_, reflected=True)
@@ -368,8 +397,31 @@ def are_one_number(a: Any, b: Any) -> bool:
         (True, False, False, True)
     """
     if isinstance(a, NumberProxy) or isinstance(b, NumberProxy):
-        return a is b or (isinstance(a, NumberProxy) and isinstance(b, NumberProxy) and a.name == b.name != "")
+        if a is b or (isinstance(a, NumberProxy) and isinstance(b, NumberProxy) and a.name == b.name != ""):
+            return True
+        return _are_open_integers((a, b)) and not difference(polynomial_of(a), polynomial_of(b))
     return bool(a == b)
+
+
+def is_one(number: Any) -> bool:
+    """Whether a number is 1, whatever the open ones stand for: asked where nothing is recorded."""
+    return number.__class__ is int and bool(number == 1)
+
+
+def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two shapes are equal; open dimensions are asked only where that depends on them.
+
+    Example:
+        >>> n = number_proxy(3, "n")
+        >>> same_shape((n, 2), (n, 2)), same_shape((n, 2), (3, 4)), same_shape((n, 3), (3,))
+        (True, False, False)
+    """
+    if len(a) != len(b):
+        return False
+    unsure = [(x, y) for x, y in zip(a, b, strict=True) if x is not y]
+    if any([x.__class__ is y.__class__ is int and x != y for x, y in unsure]):
+        return False
+    return all([are_one_number(x, y) or bool(x == y) for x, y in unsure])
 
 
 def _method(name: str) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import DimensionError, ShapeError, TensorProxy, dtypes
+from thunder_ir import DimensionError, ShapeError, TensorProxy, dtypes, same_shape
 from thunder_lang.dims import as_tensor, canonical_dim, canonical_dims, need_tensor, shape_text, spread
 from thunder_lang.language import core
 from thunder_lang.operands import convert
@@ -46,7 +46,7 @@ def cat(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
     if not tensors:
         raise ValueError("cat needs a non-empty sequence of tensors")
     dtype = _common_dtype(tensors)
-    kept = [t for t in tensors if t.shape != (0,)] or tensors[:1]
+    kept = [t for t in tensors if not same_shape(t.shape, (0,))] or tensors[:1]
     if kept[0].ndim == 0:
         raise ShapeError("zero-dimensional tensors cannot be concatenated; stack them")
     dim = canonical_dim("cat", kept[0].ndim, dim)
@@ -62,7 +62,8 @@ def cat(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
                 )
     # What is passed over has a gradient all the same: it is joined as nothing at all along the dimension.
     nothing = (*first.shape[:dim], 0, *first.shape[dim + 1 :])
-    passed = [t for t in tensors if t.shape == (0,) and t.requires_grad] if first.shape != (0,) else []
+    passed = [] if same_shape(first.shape, (0,)) else [t for t in tensors if same_shape(t.shape, (0,))]
+    passed = [t for t in passed if t.requires_grad]
     kept += [as_tensor(prims.reshape(t, nothing)) for t in passed]
     kept = [convert(t, dtype) for t in kept]
     return kept[0] if len(kept) == 1 else as_tensor(prims.cat(tuple(kept), dim))
@@ -87,7 +88,7 @@ def stack(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
         raise ShapeError("stack needs a non-empty sequence of tensors")
     first = tensors[0]
     for number, t in enumerate(tensors):
-        if t.shape != first.shape:
+        if not same_shape(t.shape, first.shape):
             raise ShapeError(
                 f"stack needs tensors of equal size, got {shape_text(first.shape)} first "
                 f"and {shape_text(t.shape)} at entry {number}"

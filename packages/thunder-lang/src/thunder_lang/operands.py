@@ -6,7 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import Device, DeviceError, DType, NumberProxy, ShapeError, Symbol, TensorProxy
+from thunder_ir import (
+    Device,
+    DeviceError,
+    DType,
+    NumberProxy,
+    ShapeError,
+    Symbol,
+    TensorProxy,
+    are_one_number,
+    is_one,
+    is_unknown,
+    same_shape,
+    value_of,
+)
 from thunder_ir.proxies import Dimension
 from thunder_lang.dims import shape_text
 from thunder_lang.promotion import Promotion, compute_dtype
@@ -33,16 +46,25 @@ def broadcast_shapes(*shapes: Sequence[Dimension]) -> tuple[Dimension, ...]:
         offset = ndim - len(shape)
         for position, length in enumerate(shape, offset):
             before = result[position]
-            if before is length or length == 1:
-                continue
-            if before == 1:
+            if is_one(before):
                 result[position] = length
-            elif before != length:
+            elif not _stays(before, length):
+                if before == 1:
+                    result[position] = length
+                    continue
                 raise ShapeError(
                     f"shapes {', '.join(map(shape_text, shapes))} do not broadcast: "
                     f"dimension {position} would be {before} and {length}"
                 )
     return tuple(result)
+
+
+def _stays(length: Dimension, other: Dimension) -> bool:
+    """Whether a dimension stays as long as it is beside one of another tensor."""
+    if is_one(other) or are_one_number(length, other):
+        return True
+    differ = is_unknown(length) or is_unknown(other) or value_of(length) != value_of(other)
+    return bool(other == 1 or length == other) if differ else bool(length == other)
 
 
 def broadcast_to(a: TensorProxy, shape: Sequence[Dimension]) -> TensorProxy:
@@ -55,10 +77,10 @@ def broadcast_to(a: TensorProxy, shape: Sequence[Dimension]) -> TensorProxy:
         ``torch.broadcast_to``.
     """
     shape = tuple(shape)
-    if a.shape == shape:
+    if same_shape(a.shape, shape):
         return a
     new = len(shape) - len(a.shape)
-    if new < 0 or any([old is not n and old != 1 and old != n for old, n in zip(a.shape, shape[new:], strict=True)]):
+    if new < 0 or not all([is_one(old) or _stays(n, old) for old, n in zip(a.shape, shape[new:], strict=True)]):
         raise ShapeError(f"{a.type_string} does not broadcast to {shape_text(shape)}")
     result: TensorProxy = prims.broadcast_in_dim(a, shape, tuple(range(new, len(shape))))
     return result
@@ -71,7 +93,7 @@ def broadcast(*operands: Any) -> tuple[Any, ...]:
         ShapeError: the shapes do not broadcast.
     """
     shapes = [o.shape for o in operands if isinstance(o, TensorProxy)]
-    if not shapes or all([shape == shapes[0] for shape in shapes[1:]]):
+    if not shapes or all([same_shape(shape, shapes[0]) for shape in shapes[1:]]):
         return operands
     common = broadcast_shapes(*shapes)
     return tuple([broadcast_to(o, common) if isinstance(o, TensorProxy) else o for o in operands])
@@ -134,7 +156,7 @@ def matched(operation: str, *operands: Any, promotion: Promotion = Promotion.DEF
     found = [convert(o, dtype) for o in operands]
     if len(shapes) > 1:
         found = _on_one_device(operation, found)
-        if not all([shape == shapes[0] for shape in shapes[1:]]):
+        if not all([same_shape(shape, shapes[0]) for shape in shapes[1:]]):
             try:
                 common = broadcast_shapes(*shapes)
             except ShapeError as error:
@@ -147,7 +169,7 @@ def elementwise(symbol: Symbol, *operands: Any, promotion: Promotion = Promotion
     """Call a strict elementwise prim on operands brought to one dtype, shape and device."""
     if promotion is Promotion.DEFAULT and len(operands) == 2:
         a, b = operands
-        if a.__class__ is b.__class__ is TensorProxy and a.dtype is b.dtype and a.shape == b.shape:
+        if a.__class__ is b.__class__ is TensorProxy and a.dtype is b.dtype and same_shape(a.shape, b.shape):
             if a.device is b.device:  # the usual case, for which nothing has to be done
                 return symbol(a, b)
     return symbol(*matched(symbol.name, *operands, promotion=promotion))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import DimensionError, NumberProxy, ShapeError, TensorProxy
+from thunder_ir import DimensionError, NumberProxy, ShapeError, TensorProxy, same_shape
 from thunder_ir.proxies import Dimension
 from thunder_lang.dims import as_tensor, canonical_dim, canonical_dims, need_tensor, shape_text, spread
 from thunder_lang.language import core
@@ -51,7 +51,7 @@ def reshape(a: TensorProxy, *shape: Any) -> TensorProxy:
     a = need_tensor("reshape", a)
     wanted = spread(shape)
     wanted = _with_computed(a, wanted) if any([_is_computed(n) for n in wanted]) else wanted
-    return a if a.ndim == len(wanted) and a.shape == wanted else as_tensor(prims.reshape(a, wanted))
+    return a if same_shape(a.shape, wanted) else as_tensor(prims.reshape(a, wanted))
 
 
 def _is_computed(length: Any) -> bool:

@@ -16,6 +16,7 @@ from thunder_ir import (
     NumberProxy,
     ShapeError,
     TensorProxy,
+    same_shape,
 )
 from thunder_ir.dtypes import Kind
 
@@ -112,7 +113,7 @@ def check_same(operation: str, a: TensorProxy, b: TensorProxy, *, shape: bool = 
         DTypeError: the dtypes differ.
         DeviceError: the devices differ.
     """
-    if shape and a.shape is not b.shape and a.shape != b.shape:
+    if shape and a.shape is not b.shape and not same_shape(a.shape, b.shape):
         raise ShapeError(f"{operation} of {a.type_string} and {b.type_string} needs equal shapes; broadcast first")
     if dtype and a.dtype is not b.dtype:
         raise DTypeError(

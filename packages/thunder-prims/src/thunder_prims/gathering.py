@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
-from thunder_ir import OpTags, ShapeError, Symbol, TensorProxy
+from thunder_ir import OpTags, ShapeError, Symbol, TensorProxy, same_shape
 from thunder_ir.proxies import Number
 from thunder_prims.axes import filled
 from thunder_prims.checks import check_dim
@@ -124,7 +124,7 @@ def scatter(a: TensorProxy, indices: TensorProxy, source: TensorProxy | Number, 
 def _gathered(dy: TensorProxy, indices: TensorProxy, source: TensorProxy, dim: int) -> Any:
     """Return the elements of ``dy`` that came from ``source``; zeros for those of it that ``indices`` leaves out."""
     taken = gather(dy, indices, dim)
-    if indices.shape == source.shape:
+    if same_shape(indices.shape, source.shape):
         return taken
     return pad(taken, 0, tuple([(0, n - m, 0) for m, n in zip(indices.shape, source.shape, strict=True)]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thunder_ir import DTypeError, ShapeError, TensorProxy
+from thunder_ir import DTypeError, ShapeError, TensorProxy, same_shape
 from thunder_prims.checks import check_same, check_tensor
 
 
@@ -55,7 +55,7 @@ def check_has_shape(operation: str, what: str, a: TensorProxy, shape: Sequence[A
         ShapeError: it has another.
     """
     check_tensor(operation, a, what)
-    if a.shape != tuple(shape):
+    if not same_shape(a.shape, tuple(shape)):
         raise ShapeError(f"{operation} needs {what} of shape {shape_text(shape)}, got {a.type_string}")
 
 

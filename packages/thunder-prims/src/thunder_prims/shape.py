@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
-from thunder_ir import DimensionError, OpTags, ShapeError, TensorProxy
+from thunder_ir import DimensionError, OpTags, ShapeError, TensorProxy, is_one, same_shape
 from thunder_ir.proxies import Dimension, Number
 from thunder_prims.checks import (
     check_dim,
@@ -108,7 +108,7 @@ def broadcast_in_dim(a: TensorProxy, shape: tuple[Dimension, ...], dims: tuple[i
     for size, dim in zip(a.shape, dims, strict=True):
         if not 0 <= dim < len(shape):
             raise DimensionError(f"broadcast_in_dim of {a.type_string} to {shape}: the result has no dimension {dim}")
-        if size != shape[dim] and size != 1:
+        if not is_one(size) and size != shape[dim] and size != 1:
             raise ShapeError(
                 f"broadcast_in_dim of {a.type_string} to {tuple(shape)} along {tuple(dims)}: a size of {size} can "
                 f"become {size} only, not {shape[dim]}"
@@ -121,7 +121,7 @@ def broadcast_in_dim_vjp(a: TensorProxy, shape: tuple[Dimension, ...], dims: tup
     """``da = sum of dy over all that was repeated``."""
 
     def pullback(dy: TensorProxy) -> TensorProxy:
-        kept = {dim for dim, size in zip(dims, a.shape, strict=True) if size == shape[dim]}
+        kept = {dim for dim, size in zip(dims, a.shape, strict=True) if not is_one(size) and size == shape[dim]}
         kept.update([dim for dim, size in enumerate(shape) if size.__class__ is int and size == 1])
         repeated = tuple([dim for dim in range(len(shape)) if dim not in kept])
         return _reshape_to(dy.sum(repeated) if repeated else dy, a.shape)
@@ -165,7 +165,7 @@ def reshape(a: TensorProxy, shape: tuple[Dimension, ...]) -> TensorProxy:
 
 def _reshape_to(a: TensorProxy, shape: tuple[Dimension, ...]) -> TensorProxy:
     """``a`` itself where it has the shape already."""
-    return a if len(a.shape) == len(shape) and a.shape == shape else reshape(a, shape)
+    return a if same_shape(a.shape, shape) else reshape(a, shape)
 
 
 @prim(OpTags.SHAPE_OP, OpTags.VIEW)

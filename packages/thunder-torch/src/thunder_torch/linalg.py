@@ -10,7 +10,7 @@ from torch import Tensor
 
 import thunder_lang as lang
 from thunder_autograd import vjp_rule
-from thunder_ir import IntegerProxy, OpTags, Symbol, TensorProxy, dtypes
+from thunder_ir import IntegerProxy, OpTags, Symbol, TensorProxy, dtypes, same_shape
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.elementwise_binary import reflected
 from thunder_torch.rounding import half_of, narrow_to, wide
@@ -216,7 +216,9 @@ def _linear_meta(a: Any, weight: Any, bias: Any = None) -> Any:
         return NotImplemented
     if a.dtype is not weight.dtype or a.device != weight.device:
         return NotImplemented
-    if bias is not None and (bias.__class__ is not TensorProxy or bias.shape != (rows,) or bias.dtype is not a.dtype):
+    if bias is not None and (
+        bias.__class__ is not TensorProxy or not same_shape(bias.shape, (rows,)) or bias.dtype is not a.dtype
+    ):
         return NotImplemented
     shape = (*a.shape[:-1], rows)
     for dimension in shape:

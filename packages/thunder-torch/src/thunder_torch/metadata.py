@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from thunder_ir import IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown, value_of
 from thunder_torch.convert import fake_mode, fake_of, from_torch_dtype
 from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
+from thunder_torch.marked_sizes import PRODUCTS, told_by_marks
 from thunder_torch.memo import Memo, Renamed, arguments_key
 from thunder_torch.names import last_name, name_of, path_of
 from thunder_torch.only_views import fake_views, is_only_view
@@ -212,17 +213,16 @@ def _run(
             from_torch_dtype(value)  # of results of a dtype that programs do not know PyTorch's fakes tell another
     if has_unknown_sizes(tensors_of(args, kwargs)) or any(map(is_unknown, flat_proxies((args, kwargs)))):
         return _run_with_unknown(function, args, kwargs)
-    found = _run_with_open(function, args, kwargs)
-    if found is not None:
-        return found
+    if _has_open_integers(args, kwargs):
+        found = _run_with_open(function, args, kwargs)
+        if found is not None:
+            return found
     args, kwargs = (with_numbers(plain, v) for v in (args, kwargs))
     for proxy in tensors_of(args, kwargs):
         tuple(map(int, proxy.shape))  # PyTorch answers for these sizes, which the program is fixed to
     known = _strides_known(args, kwargs)
     if name_of(function) in MISTOLD:
-        return sizes_by_trial(
-            function, args, kwargs, data_dependent(function, RuntimeError("no two trials agree")), known
-        )
+        return _tried(function, args, kwargs)
     found = None if quickly is None else quickly(args, kwargs)
     if found is not None:
         return found
@@ -242,11 +242,14 @@ def _run(
 
 
 def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the specification of a result whose sizes follow from open ones; ``None`` if there are none, or it fails.
+    """Return the specification of a result whose sizes follow from open ones; ``None`` if it fails.
 
     What is to be said of a failure is known better where the sizes are fixed.
     """
-    if name_of(function) in MISTOLD or not _has_open_integers(args, kwargs):
+    name = name_of(function)
+    if name in PRODUCTS:
+        return told_by_marks(partial(_tried if name in MISTOLD else _plainly_faked, function), args, kwargs)
+    if name in MISTOLD:
         return None
     fakes = importlib.import_module("thunder_torch.open_sizes").OpenSizes()  # here: loads PyTorch's compilers
     try:
@@ -256,6 +259,17 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     except Exception:
         return None
     return spec
+
+
+def _tried(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the specification of a result that is told by trials alone."""
+    refusal = data_dependent(function, RuntimeError("no two trials agree"))
+    return sizes_by_trial(function, args, kwargs, refusal, _strides_known(args, kwargs))
+
+
+def _plainly_faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the specification of a result for plain sizes."""
+    return _faked(function, args, kwargs, _strides_known(args, kwargs), _Known())
 
 
 def _has_open_integers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 import thunder_lang as lang
-from thunder_ir import TensorProxy, dtypes
+from thunder_ir import TensorProxy, dtypes, same_shape
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.inplace import batch_norm_updating, instance_norm_updating
 from thunder_torch.reduction import root
@@ -39,7 +39,11 @@ def _layer_norm_meta(a: Any, normalized_shape: Any, weight: Any = None, bias: An
     tracked = a.requires_grad
     for parameter in (weight, bias):
         if parameter is not None:
-            if parameter.__class__ is not TensorProxy or parameter.shape != shape or parameter.dtype is not a.dtype:
+            if (
+                parameter.__class__ is not TensorProxy
+                or not same_shape(parameter.shape, shape)
+                or parameter.dtype is not a.dtype
+            ):
                 return NotImplemented
             tracked = tracked or parameter.requires_grad
     return TensorProxy(a.shape, a.dtype, a.device, tracked and torch.is_grad_enabled(), a.strides)

@@ -1,6 +1,7 @@
 """Functions with a cache: what they answer from it is asked of them again before each call, as in eager.
 
-What a program computes is new to the cache on each call, so that then the function becomes part of the program.
+What a program computes is new to the cache on each call, so that then the function becomes part of the program. So it
+does for numbers that the program leaves open, if it computes nothing but numbers of them.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from thunder_frontend._lookasides.open_numbers import fixed
 from thunder_guards import TypeGuard
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.journal import MISSING, contents_of
-from thunder_guards.kinds import NOTHING_INSIDE, as_fact, is_value
+from thunder_guards.kinds import CODE, NOTHING_INSIDE, as_fact, is_value
 from thunder_guards.sources import Source, held
-from thunder_ir import Proxy, flat_proxies, is_unknown
+from thunder_ir import NumberProxy, Proxy, flat_proxies, is_unknown
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 LOOKED_INTO = 20_000
@@ -38,7 +39,10 @@ def with_cache(acquisition: Any, function: Any) -> Callable[..., Any] | None:
     keys = Keys(acquisition.world)
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        if not any(map(is_unknown, flat_proxies((args, kwargs)))):
+        if (open_numbers := flat_proxies((args, kwargs))) and not any(map(is_unknown, open_numbers)):
+            found = _for_open_numbers(acquisition, function, args, kwargs)
+            if found is not None:
+                return found
             args, kwargs = fixed(args), {name: fixed(value) for name, value in kwargs.items()}
         given = (*args, *kwargs.values())
         if acquisition.levels.stack or not all(map(keys.is_key, given)) or keys.lead_to_tensors(given):
@@ -48,6 +52,64 @@ def with_cache(acquisition: Any, function: Any) -> Callable[..., Any] | None:
         return _asked(keys, function, given, tuple(kwargs))
 
     return called
+
+
+def _for_open_numbers(acquisition: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what the function computes, with numbers that depend on open ones; ``None`` where that is no more.
+
+    It must be what the cache answers for the values at hand, of nothing that could have been another thing when that
+    was computed: its arguments, what these hold, and code.
+
+    Raises:
+        AcquisitionError: the function writes to something, which the cache does once.
+    """
+    world, values = acquisition.world, (*args, *kwargs.values())
+    begin, version = len(world.log), world.journal.version
+    if world.source_of(function) is not None:
+        world.hold(function.__wrapped__, _name_of(function))
+    found = acquisition.interpreted(function.__wrapped__)(*args, **kwargs)
+    if world.journal.version != version:
+        raise AcquisitionError(f"{_name_of(function)}(), which has a cache, writes to what the program finds")
+    own = [source for v in values if (source := world.source_of(v)) is not None]
+    reads = [entry for entry in world.log[begin:] if entry[0] == "read"]
+    if not all([isinstance(e[4], LASTS) or _leads_from(own, e[1]) for e in reads]) or not _is_of_numbers(found):
+        return None
+    with torch._C.DisableTorchFunction():
+        answer = function(*_at_hand(args), **_at_hand(kwargs))
+    return found if type(answer) is type(found) and answer == _at_hand(found) else None
+
+
+LASTS = (*CODE, type, types.ModuleType)
+
+
+def _leads_from(those: list[Source], source: Source | None) -> bool:
+    """Whether a way goes by one of others."""
+    while source is not None:
+        if any([source is other for other in those]):
+            return True
+        source = source.base
+    return False
+
+
+def _is_of_numbers(value: Any) -> bool:
+    """Whether something is a number or a string, or holds nothing else."""
+    if type(value) in (tuple, list, dict):
+        return all(map(_is_of_numbers, value.values() if type(value) is dict else value))
+    return isinstance(value, NumberProxy) or type(value) in (int, float, str, bool, type(None))
+
+
+def _at_hand(value: Any) -> Any:
+    """Return numbers with their values at hand in place of the open ones."""
+    if isinstance(value, NumberProxy):
+        return value.value
+    if isinstance(value, dict):
+        return {key: _at_hand(item) for key, item in value.items()}
+    if type(value) is list or isinstance(value, tuple):
+        items = [_at_hand(item) for item in value]
+        if hasattr(value, "_make"):
+            return value._make(items)
+        return torch.Size(items) if isinstance(value, torch.Size) else type(value)(items)
+    return value
 
 
 class Keys:

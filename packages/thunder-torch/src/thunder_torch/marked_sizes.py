@@ -1,0 +1,136 @@
+"""Sizes of results that are products of open ones, told by PyTorch for sizes that stand out: two sets of primes.
+
+So it goes for operations whose kernels take plain sizes only, where a symbol would be refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from thunder_ir import IntegerProxy, TensorProxy, is_unknown
+from thunder_ir.polynomials import Atom, polynomial_of
+from thunder_ir.unknown import terms_of
+from thunder_torch.specs import TensorSpec, map_tensors, tensors_of, with_numbers
+from thunder_torch.unknown_sizes import sum_of
+
+PRODUCTS = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu", "_pack_padded_sequence"})
+"""Names of operations each size of whose results is a product of sizes that they are given and plain numbers."""
+
+LEAST = 5
+"""Marks are primes from here on: that their kernels take another way for small sizes is not known of any of them."""
+
+Tell = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+
+
+class _Differ(Exception):
+    """What two sets of marks tell is no product."""
+
+
+def told_by_marks(tell: Tell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the specification of a result whose sizes are products of open ones; ``None`` if they are not.
+
+    Args:
+        tell: returns the specification for plain sizes.
+        args, kwargs: of the call, with at least one open size.
+    """
+    sizes = [d for t in tensors_of(args, kwargs) for d in (*t.shape, *(getattr(t, "strides", None) or ()))]
+    proxies: dict[Atom, IntegerProxy] = {}
+    for size in sizes:
+        found = polynomial_of(size) if isinstance(size, IntegerProxy) else {}
+        if [*found.values()] == [1] and len(product := next(iter(found))) == 1:
+            proxies.setdefault(product[0], size)
+    primes = _primes([d for d in sizes if d.__class__ is int and d])
+    marks = [{atom: next(primes) for atom in proxies} for _ in range(2)]
+    try:
+        first, second = [tell(_marked(args, m), _marked(kwargs, m)) for m in marks]
+        return _Merged(proxies, *marks).merged(first, second)
+    except (_Differ, KeyError):
+        return None
+
+
+def _primes(others: list[int]) -> Iterator[int]:
+    """Yield primes that divide none of the other sizes."""
+    number = LEAST
+    while True:
+        if all(number % d for d in range(2, math.isqrt(number) + 1)) and all(other % number for other in others):
+            yield number
+        number += 1
+
+
+def _marked(values: Any, marks: dict[Atom, int]) -> Any:
+    """Return arguments with plain sizes in place of open ones. Raises :class:`KeyError` for one without a mark."""
+
+    def size(number: Any) -> Any:
+        if not isinstance(number, IntegerProxy):
+            return getattr(number, "value", number)
+        return sum([n * math.prod([marks[a] for a in product]) for product, n in polynomial_of(number).items()])
+
+    def tensor(value: Any) -> Any:
+        if not isinstance(value, TensorProxy):
+            return value
+        strides = None if value.strides is None else tuple(map(size, value.strides))
+        return TensorProxy(tuple(map(size, value.shape)), value.dtype, value.device, value.requires_grad, strides)
+
+    return with_numbers(size, map_tensors(tensor, values))
+
+
+class _Merged:
+    """Makes one specification of those for two sets of marks.
+
+    Args:
+        proxies: what stands for the open sizes.
+        first, second: their marks.
+    """
+
+    def __init__(self, proxies: dict[Atom, IntegerProxy], first: dict[Atom, int], second: dict[Atom, int]) -> None:
+        self._marks = [(proxy, first[atom], second[atom]) for atom, proxy in proxies.items()]
+
+    def merged(self, a: Any, b: Any) -> Any:
+        """Return what both specifications tell. Raises :class:`_Differ` if they do not tell the same."""
+        if a.__class__ is not b.__class__:
+            raise _Differ
+        if isinstance(a, TensorSpec):
+            if len(a.shape) != len(b.shape) or (a.strides is None) != (b.strides is None):
+                raise _Differ
+            if a[1:4] + a[5:7] != b[1:4] + b[5:7]:
+                raise _Differ
+            shape = tuple(map(self._size, a.shape, b.shape))
+            strides = None if a.strides is None or b.strides is None else tuple(map(self._size, a.strides, b.strides))
+            unknown = any([n.__class__ is not int for n in (*shape, *(strides or ()))])
+            return a._replace(shape=shape, strides=strides, has_unknown=unknown)
+        if isinstance(a, (tuple, list)):
+            if len(a) != len(b):
+                raise _Differ
+            items = list(map(self.merged, a, b))
+            return a._make(items) if hasattr(a, "_make") else a.__class__(items)
+        if a != b:
+            raise _Differ
+        return a
+
+    def _size(self, a: Any, b: Any) -> Any:
+        if is_unknown(a) and is_unknown(b):
+            if a.unknown.terms is None or b.unknown.terms is None:
+                return a if a.unknown.terms is b.unknown.terms else _differ()
+            return sum_of(terms_of(self._size(a.value, b.value)), a.unknown.what, 0)  # one that no trial saw change
+        if a.__class__ is not int or b.__class__ is not int:
+            raise _Differ
+        factors = []
+        for proxy, first, second in self._marks:
+            while a and a % first == 0 and b % second == 0:
+                a, b = a // first, b // second
+                factors.append(proxy)
+        if a != b:
+            raise _Differ
+        size = a
+        for factor in factors:
+            size = factor * size
+        return size
+
+
+def _differ() -> Any:
+    raise _Differ
+
+
+__all__ = ["PRODUCTS", "told_by_marks"]
