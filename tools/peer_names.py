@@ -65,7 +65,7 @@ REASONS = {
     "thunder.numpy": "inside of the peer",
     "thunder.torch": "inside of the peer",
     "thunder.transforms": "inside of the peer",
-    "thunder.transforms.cudagraph": "not yet: `reduce-overhead` asks for an executor of that name",
+    "thunder.transforms.cudagraph": "runs of calls are recorded by `thunder_transforms.cudagraphs.GraphRun`",
     "thunder.transforms.te_inference": "not yet: `fp8` asks for an executor of that name",
     "thunder": "not yet",
 }

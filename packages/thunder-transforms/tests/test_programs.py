@@ -220,7 +220,7 @@ def test_what_is_not_there_is_named():
         compile(torch.nn.Linear(2, 2), plugins="nothing")
     with pytest.raises(ValueError, match="there is no recipe 'nothing'"):
         compile(torch.nn.Linear(2, 2), recipe="nothing")
-    for name, executor in (("reduce-overhead", "cudagraphs"), ("fp8", "transformer_engine")):
+    for name, executor in (("reduce-overhead", "CUDA graphs"), ("fp8", "transformer_engine")):
         with pytest.raises(RuntimeError, match=executor):
             compile(torch.nn.Linear(2, 2), plugins=name)
     with pytest.raises(TypeError, match="neither"):

@@ -33,16 +33,17 @@ from thunder_executors.registry import (
     set_always_executors,
     set_default_executors,
 )
+from thunder_executors.runs import calls_of, join_runs
 from thunder_executors.taking import takes_dtypes, takes_tensors
 from thunder_executors.transform import execution_traces, to_callable, transform_for_execution
 
 __all__ = [
     "Arguments", "Declined", "Executor", "ExecutorError", "FusionExecutor", "Implementation", "Library",
     "OperatorExecutor", "Refusal", "Region", "Registry", "TemporaryExecutor", "UnavailableError", "UnclaimedError",
-    "__version__", "add_always_executor", "add_default_executor", "add_executor_lists", "arguments", "claim",
-    "compute_into_inputs", "deregister_executor",
-    "execution_traces", "find_path", "free_after_last_use", "fuse", "get_all_executors", "get_always_executors",
-    "get_default_executors", "get_executor", "grad_rule", "order_for_memory", "partition", "peak_bytes",
+    "__version__", "add_always_executor", "add_default_executor", "add_executor_lists", "arguments", "calls_of",
+    "claim", "compute_into_inputs", "deregister_executor", "execution_traces", "find_path", "free_after_last_use",
+    "fuse", "get_all_executors", "get_always_executors",
+    "get_default_executors", "get_executor", "grad_rule", "join_runs", "order_for_memory", "partition", "peak_bytes",
     "provide_gradient_adapter", "provide_language_of_operators", "register_executor", "remove_always_executor",
     "remove_default_executor", "replacements", "resolve_executors", "set_always_executors", "set_default_executors",
     "single_op_executor", "takes_dtypes", "takes_tensors", "to_callable", "transform_for_execution", "who_gains",

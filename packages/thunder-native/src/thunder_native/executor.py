@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from thunder_executors import Declined, FusionExecutor, Region, free_after_last_use
-from thunder_executors.free import delete
-from thunder_ir import BoundSymbol, IntegerProxy, Proxy, Trace
+from thunder_executors import Declined, FusionExecutor, Region, calls_of, join_runs
+from thunder_ir import BoundSymbol, IntegerProxy, Trace
 from thunder_ir.passes import trace_pass
 from thunder_native._version import __version__
 from thunder_native.program import program_of
@@ -67,22 +66,13 @@ def join_calls(trace: Trace, executor: NativeExecutor) -> Trace:
         trace: a program ready to run.
         executor: whose rows are asked.
     """
-    calls = numbers_first([b for b in trace.bound_symbols if b.symbol is not delete])
+    calls = numbers_first(calls_of(trace))
     taken = [bool(executor.expresses(b)) for b in calls]
-    last = {p.name: i for i, b in enumerate(calls) for p in b.inputs} | {p.name: len(calls) for p in trace.outputs}
-    made: list[BoundSymbol] = []
-    count = start = 0
-    while start < len(calls):
-        end = start
-        while end < len(calls) and taken[end] is taken[start]:
-            end += 1
-        if taken[start] and end - start >= executor.smallest_region:
-            made.append(executor.joined(_region(calls[start:end], last, end), f"native_{count}"))
-            count += 1
-        else:
-            made += calls[start:end]
-        start = end
-    return free_after_last_use(trace.replace(bound_symbols=tuple(made))) if count else trace
+
+    def join(region: Region, number: int) -> BoundSymbol:
+        return executor.joined(region, f"native_{number}")
+
+    return join_runs(trace, calls, taken, executor.smallest_region, join)
 
 
 def numbers_first(calls: list[BoundSymbol]) -> list[BoundSymbol]:
@@ -103,19 +93,6 @@ def is_arithmetic(bound: BoundSymbol) -> bool:
     return bound.symbol.path in ARITHMETIC and all(
         [isinstance(p, IntegerProxy) for p in (*bound.inputs, *bound.outputs)]
     )
-
-
-def _region(bounds: list[BoundSymbol], last: dict[str, int], end: int) -> Region:
-    """Return calls as a region; ``last`` says which call is the last to read a value, and ``end`` which one follows."""
-    inside: dict[str, Proxy] = {}
-    inputs: dict[str, Proxy] = {}
-    for bound in bounds:
-        inputs.update({p.name: p for p in bound.inputs if p.name not in inside and p.name not in inputs})
-        inside.update({p.name: p for p in bound.outputs})
-    outputs = tuple([p for p in inside.values() if last.get(p.name, -1) >= end])
-    numbers = [p for p in inputs.values() if isinstance(p, IntegerProxy)]
-    tensors = [p for p in inputs.values() if not isinstance(p, IntegerProxy)]
-    return Region(tuple(bounds), (*tensors, *numbers), outputs)
 
 
 executor = NativeExecutor(default=False)

@@ -4,6 +4,7 @@ from thunder_transforms import plugins, recipes
 from thunder_transforms._version import __version__
 from thunder_transforms.autocast import AutocastTransform, autocast
 from thunder_transforms.constant_folding import ConstantFolding
+from thunder_transforms.cudagraphs import CUDAGraphTransform
 from thunder_transforms.guards import PrunePrologueChecks
 from thunder_transforms.lora import LORATransform
 from thunder_transforms.materialization import MaterializationTransform
@@ -21,8 +22,9 @@ from thunder_transforms.watching import (
 )
 
 __all__ = [
-    "AroundEach", "AutocastTransform", "ConstantFolding", "DebugTransform", "ITTProfileTransform", "LORATransform",
-    "MaterializationTransform", "NvtxProfileTransform", "Plugin", "PluginPolicy", "ProfileTransform",
-    "PrunePrologueChecks", "Quantise", "Recipe", "__version__", "autocast", "compile", "debug_execution_trace",
-    "load_original_state_dict", "original_state_dict", "plugins", "recipes", "transformed_state_dict",
+    "AroundEach", "AutocastTransform", "CUDAGraphTransform", "ConstantFolding", "DebugTransform",
+    "ITTProfileTransform", "LORATransform", "MaterializationTransform", "NvtxProfileTransform", "Plugin",
+    "PluginPolicy", "ProfileTransform", "PrunePrologueChecks", "Quantise", "Recipe", "__version__", "autocast",
+    "compile", "debug_execution_trace", "load_original_state_dict", "original_state_dict", "plugins", "recipes",
+    "transformed_state_dict",
 ]  # fmt: skip

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import torch
+
 from thunder_executors import Executor, get_executor
 from thunder_frontend import Transform
+from thunder_transforms.cudagraphs import CUDAGraphTransform
 from thunder_transforms.quantization import Quantise
 from thunder_transforms.recipe import Plugin, PluginPolicy, Registered
 from thunder_transforms.watching import ProfileTransform
@@ -100,11 +103,21 @@ class NeedsExecutor(Plugin):
         return [self.found]
 
 
-class ReduceOverhead(NeedsExecutor):
-    """Programs as CUDA graphs."""
+class ReduceOverhead(Plugin):
+    """Programs as CUDA graphs.
 
-    executor = "cudagraphs"
-    without = "reduce-overhead records CUDA graphs, and needs an executor that does"
+    Raises:
+        RuntimeError: there is no CUDA device.
+    """
+
+    policy = PluginPolicy.POST
+
+    def __init__(self) -> None:
+        if not torch.cuda.is_available():
+            raise RuntimeError("reduce-overhead records CUDA graphs, and PyTorch sees no CUDA device")
+
+    def setup_transforms(self) -> Sequence[Transform]:
+        return [CUDAGraphTransform()]
 
 
 class FP8(NeedsExecutor):

@@ -64,10 +64,14 @@ def recipe_for(model: Any) -> type[Recipe]:
     return next(c for name in reversed(get_recipes()) if (c := get_recipe_class(name)).validate(model))
 
 
+MODES: dict[str, tuple[str, ...]] = {"default": (), "reduce-overhead": ("reduce-overhead",)}
+
+
 def compile(
     fn: Any,
     recipe: str | Recipe | type[Recipe] = "auto",
     plugins: str | Plugin | Iterable[str | Plugin] | None = None,
+    mode: str = "default",
     **options: Any,
 ) -> Any:
     """Compile a model or function by a recipe, with plugins.
@@ -77,13 +81,14 @@ def compile(
         recipe: ``"auto"`` picks by the model; ``"base"``, ``"hf-transformers"``, or one of your own.
         plugins: ``"quantize-int4"``, ``"quantize-int8"``, ``"profile"``, ``"reduce-overhead"``, ``"fp8"``, instances of
             :class:`Plugin`, or several of these.
+        mode: ``"reduce-overhead"`` adds the plugin of that name; ``"default"`` adds nothing.
         options: of ``jit``; they go before what the recipe says.
 
     Returns:
         what ``jit`` returns.
 
     Raises:
-        ValueError: there is no such recipe or plugin, or the recipe is not meant for ``fn``.
+        ValueError: there is no such recipe, plugin or mode, or the recipe is not meant for ``fn``.
         RuntimeError: a plugin needs what is not there.
 
     Example:
@@ -93,7 +98,9 @@ def compile(
         >>> model[0].weight_codes.dtype
         torch.int8
     """
-    added = names_to_plugins(plugins)
+    if mode not in MODES:
+        raise ValueError(f"there is no mode {mode!r}; there are {', '.join(MODES)}")
+    added = [*names_to_plugins(plugins), *names_to_plugins(MODES[mode])]
     if isinstance(recipe, Recipe):
         return recipe.extended(added, options).apply(fn)
     if isinstance(recipe, str):

@@ -5,6 +5,7 @@ from thunder_transforms import (
     AroundEach,
     AutocastTransform,
     ConstantFolding,
+    CUDAGraphTransform,
     LORATransform,
     MaterializationTransform,
     PrunePrologueChecks,
@@ -15,6 +16,7 @@ from thunder_transforms import (
 )
 
 __all__ = [
-    "AroundEach", "AutocastTransform", "ConstantFolding", "LORATransform", "MaterializationTransform",
-    "PrunePrologueChecks", "Quantise", "load_original_state_dict", "original_state_dict", "transformed_state_dict",
+    "AroundEach", "AutocastTransform", "CUDAGraphTransform", "ConstantFolding", "LORATransform",
+    "MaterializationTransform", "PrunePrologueChecks", "Quantise", "load_original_state_dict", "original_state_dict",
+    "transformed_state_dict",
 ]  # fmt: skip

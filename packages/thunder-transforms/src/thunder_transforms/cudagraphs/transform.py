@@ -1,0 +1,126 @@
+"""The transform: which calls of a finished program become graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from thunder_executors import FusionExecutor, Region, calls_of, free_after_last_use, join_runs
+from thunder_frontend import Transform
+from thunder_ir import BoundSymbol, NumberProxy, OpTags, TensorProxy, Trace
+from thunder_ir.passes import has_effect, trace_pass
+from thunder_transforms.cudagraphs.recorder import CudaRecorder, Recorder
+from thunder_transforms.cudagraphs.run import GraphRun
+
+FROM_THE_HOST = (torch.tensor, torch.as_tensor)
+WAITS = frozenset({OpTags.DEVICE_SYNC, OpTags.COLLECTIVE})
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A call that is in no graph.
+
+    Args:
+        operation: its name.
+        reason: why.
+        location: where in the user's program it came from, if known.
+    """
+
+    operation: str
+    reason: str
+    location: Any = None
+
+
+class CUDAGraphTransform(Transform):
+    """Run the longest runs of calls that can be recorded as CUDA graphs, in forward and backward programs.
+
+    A run is recorded after some calls with inputs of one kind, and replayed from then on. Inputs that come at the same
+    address each time, as parameters do, are read where they are; others are copied, and results are copied out.
+
+    Args:
+        warm_ups: calls of one kind of inputs before a run is recorded.
+        most: graphs of one run that are kept at a time, as many kinds of inputs as there may be.
+        smallest: number of calls below which a run is left as it is.
+        recorder: what records; graphs of CUDA if not given.
+
+    ``left_out`` says which calls of the programs are in no graph, and why; ``runs`` are the others.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import jit
+        >>> from thunder_transforms import CUDAGraphTransform
+        >>> graphs = CUDAGraphTransform()
+        >>> _ = jit(lambda x: (x @ x).tanh(), executors=["torch"], transforms=[graphs])(torch.ones(2, 2))
+        >>> graphs.left_out[0]
+        LeftOut(operation='matmul', reason='a tensor is on cpu, and graphs are of cuda', location=None)
+    """
+
+    def __init__(self, warm_ups: int = 2, most: int = 16, smallest: int = 2, recorder: Recorder | None = None) -> None:
+        self.warm_ups = warm_ups
+        self.most = most
+        self.smallest = smallest
+        self.recorder: Recorder = CudaRecorder() if recorder is None else recorder
+        self.left_out: list[LeftOut] = []
+        self.runs: list[GraphRun] = []
+
+    def transform_trace_post_optimization(self, computation_trace: Trace, **kwargs: Any) -> Trace:
+        return record_runs(computation_trace, self)
+
+    def joined(self, region: Region, number: int) -> BoundSymbol:
+        """Return the call that runs a region as a graph."""
+        name = f"cuda_graph_{number}"
+        function = free_after_last_use(region.trace(name)).python_callable()
+        run = GraphRun(function, self.recorder, self.warm_ups, self.most)
+        self.runs.append(run)
+        return _EXECUTOR.fused(region, name, run)
+
+
+_EXECUTOR = FusionExecutor("cudagraphs", default=False, checks=False)
+
+
+@trace_pass
+def record_runs(trace: Trace, transform: CUDAGraphTransform) -> Trace:
+    """Let the longest runs of calls that can be recorded be graphs.
+
+    Args:
+        trace: a program ready to run.
+        transform: which says how, and keeps what is made.
+    """
+    calls = calls_of(trace)
+    reasons = [why_not_captured(b, transform.recorder.device_type) for b in calls]
+    transform.left_out += [
+        LeftOut(b.symbol.name, reason, b.location) for b, reason in zip(calls, reasons, strict=True) if reason
+    ]
+    return join_runs(trace, calls, [not reason for reason in reasons], transform.smallest, transform.joined)
+
+
+def why_not_captured(bound: BoundSymbol, device_type: str = "cuda") -> str:
+    """Return why a call of a finished program cannot be in a graph; ``""`` if it can.
+
+    Args:
+        bound: the call.
+        device_type: of the device whose graphs these are.
+    """
+    symbol = bound.symbol
+    if symbol.implementation is None:
+        return "it is no call of an executor"
+    if not WAITS.isdisjoint(symbol.tags | bound.tags):
+        return "it waits for the device, or for other processes"
+    if has_effect(bound) or "out" in bound.kwargs:
+        return "it writes to memory that is not its own"
+    if not bound.outputs or not all([isinstance(p, TensorProxy) for p in bound.outputs]):
+        return "its results are no tensors"
+    for p in (*bound.inputs, *bound.outputs):
+        if isinstance(p, TensorProxy):
+            if p.device.type != device_type:
+                return f"a tensor is on {p.device}, and graphs are of {device_type}"
+            if any([getattr(d, "unknown", None) is not None for d in p.shape]):
+                return "a size is known only when the program runs"
+        elif not isinstance(p, NumberProxy) or p.unknown is not None:
+            return f"{p.name} is neither a tensor nor a number that is known before"
+    return "it copies from the host" if symbol.implementation in FROM_THE_HOST else ""
+
+
+__all__ = ["CUDAGraphTransform", "LeftOut", "record_runs", "why_not_captured"]

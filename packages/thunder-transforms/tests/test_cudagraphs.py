@@ -1,0 +1,218 @@
+"""Programs as graphs, by a stand-in for CUDA's capture and replay."""
+
+import copy
+import threading
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from thunder_frontend import jit, last_backward_traces, last_traces
+from thunder_transforms import CUDAGraphTransform, compile
+from thunder_transforms.cudagraphs import CaptureError, GraphRun
+
+from .graph_recorder import StandInRecorder
+
+
+def graphs(**options):
+    return CUDAGraphTransform(recorder=StandInRecorder(), **options)
+
+
+def compiled(function, transform, **options):
+    return jit(function, executors=["torch"], transforms=[transform], **options)
+
+
+def text(run):
+    return str(last_traces(run)[-1])
+
+
+def test_a_model_trains_as_in_eager():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 3))
+    other = copy.deepcopy(model)
+    transform = graphs()
+    run = compiled(model, transform)
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, other)]
+    for _ in range(6):
+        x, target = torch.randn(4, 6), torch.randn(4, 3)
+        losses = []
+        for f, optimizer in zip((run, other), optimizers, strict=True):
+            optimizer.zero_grad()
+            loss = (f(x) - target).square().mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        assert_close(*losses)
+    assert_close(list(model.parameters()), list(other.parameters()))
+    assert "cuda_graph_0" in text(run) and "cuda_graph" in str(last_backward_traces(run)[-1])
+    assert sum(r.replayed for r in transform.runs) >= 6
+    assert not any(r.reason for r in transform.runs)
+
+
+def test_results_are_the_callers_and_stay_as_they_were():
+    run = compiled(lambda x: (x * 2).tanh() + 1, graphs(warm_ups=1))
+    inputs = [torch.randn(5) for _ in range(5)]
+    results = [run(x) for x in inputs]
+    assert_close(results, [(x * 2).tanh() + 1 for x in inputs])
+
+
+def test_inputs_that_stay_are_read_where_they_are_and_others_are_copied():
+    transform = graphs()
+    run = compiled(lambda x, w: (x @ w).relu() * 2, transform)
+    w = torch.randn(4, 4)
+    kept = [torch.randn(4, 4) for _ in range(6)]
+    for x in kept:
+        assert_close(run(x, w), (x @ w).relu() * 2)
+    w.mul_(3)  # at its address
+    assert_close(run(kept[0], w), (kept[0] @ w).relu() * 2)
+    (made,) = transform.runs
+    (seen,) = made._seen.values()
+    (graph,) = seen.graphs.values()
+    assert made.recorded == 1 and graph.copied == [0]
+
+
+def test_an_input_that_moves_is_found_and_seldom_recorded_again():
+    transform = graphs()
+    run = compiled(lambda x, w: (x @ w).relu() * 2, transform)
+    x = torch.randn(4, 4)
+    weights = [torch.randn(4, 4) for _ in range(12)]
+    for w in [weights[0]] * 4 + weights:
+        assert_close(run(x, w), (x @ w).relu() * 2)
+    (made,) = transform.runs
+    assert 1 < made.recorded <= 6
+
+
+def test_an_input_that_is_gone_is_not_read():
+    transform = graphs(warm_ups=1)
+    run = compiled(lambda x: (x * 2).exp(), transform)
+    for n in range(8):
+        x = torch.full((100,), float(n))
+        assert_close(run(x), (x * 2).exp())
+        del x
+
+
+def test_sizes_that_change_are_other_graphs_up_to_a_bound():
+    transform = graphs(warm_ups=1, most=3)
+    run = compiled(lambda x: (x * 2).exp().sum(-1), transform, cache="symbolic values")
+    for _ in range(3):
+        for n in range(2, 9):
+            x = torch.randn(n, 3)
+            assert_close(run(x), (x * 2).exp().sum(-1))
+    assert all(sum(len(s.graphs) for s in r._seen.values()) <= 3 for r in transform.runs)
+
+
+def test_results_that_share_memory_share_it_still():
+    run = compiled(lambda x: ((y := (x * 2).exp()), y.t(), y[1:], x.t(), x[0] * 2 + 1), graphs(warm_ups=1))
+    for _ in range(4):
+        x = torch.randn(3, 4)
+        y, transposed, tail, of_input, _ = run(x)
+        assert (
+            transposed.untyped_storage().data_ptr()
+            == y.untyped_storage().data_ptr()
+            == tail.untyped_storage().data_ptr()
+        )
+        assert of_input.data_ptr() == x.data_ptr()
+        assert_close((transposed, tail, of_input), (y.t(), y[1:], x.t()))
+
+
+def test_an_expanded_input_is_copied_as_it_is():
+    run = compiled(lambda x: (x * 2).exp(), graphs(warm_ups=1))
+    for _ in range(4):
+        x = torch.randn(1, 4).expand(3, 4)
+        assert_close(run(x), (x * 2).exp())
+
+
+LEFT = {
+    "waits": (lambda x: (x * 2).exp() * float((x.sum() * 0).item()) + 1, "waits for the device"),
+    "from the host": (lambda x: (x * 2).exp() + torch.tensor([1.0, 2.0]).sin(), "copies from the host"),
+    "writes": (lambda x: x.mul_(2).exp().add(1), "writes to memory"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_cannot_be_recorded_is_left_out_and_named(name):
+    function, words = LEFT[name]
+    transform = graphs(warm_ups=1)
+    run = compiled(function, transform)
+    for _ in range(4):
+        x = torch.randn(2)
+        mine = x.clone()
+        assert_close(run(mine), function(x))
+        assert_close(mine, x)
+    if name != "writes":  # computed right into its input
+        assert any(words in left.reason for left in transform.left_out), transform.left_out
+
+
+def test_a_size_that_only_the_run_tells_is_left_out():
+    transform = graphs(warm_ups=1)
+    run = compiled(lambda x: (torch.nonzero(x > 0) * 2 + 1).sum(), transform)
+    for _ in range(3):
+        x = torch.randn(9)
+        assert_close(run(x), (torch.nonzero(x > 0) * 2 + 1).sum())
+    assert any("known only when the program runs" in left.reason for left in transform.left_out)
+
+
+def test_a_run_that_fails_to_be_recorded_runs_without():
+    def function(x):
+        return ((x * float(x.sum().item())),)  # a kernel of an executor that waits in secret
+
+    made = GraphRun(function, StandInRecorder(), warm_ups=1)
+    for _ in range(3):
+        x = torch.randn(3)
+        assert_close(made(x), function(x))
+    assert "waits for the device" in made.reason and made.recorded == 0
+
+
+def test_the_stand_in_refuses_memory_from_outside():
+    outside = torch.randn(3)
+    with pytest.raises(CaptureError, match="outside of the graph's pool"):
+        StandInRecorder().record(lambda x: (x + outside,), [torch.randn(3)])
+
+
+def test_the_stand_in_reads_the_memory_that_was_recorded():
+    x, other = torch.zeros(3), torch.ones(3)
+    recording = StandInRecorder().record(lambda x: (x + 1,), [x])
+    x.add_(other)
+    recording.replay()
+    assert_close(recording.outputs[0], x + 1)
+
+
+def test_random_numbers_are_drawn_at_each_replay():
+    run = compiled(lambda x: torch.nn.functional.dropout(x * 2, 0.5) + 1, graphs(warm_ups=1))
+    x = torch.ones(1000)
+    drawn = [run(x) for _ in range(5)]
+    assert all(not torch.equal(a, b) for a, b in zip(drawn, drawn[1:], strict=False))
+
+
+def test_threads_and_inner_calls_find_it_busy_and_run_without():
+    transform = graphs(warm_ups=0)
+    run = compiled(lambda x: (x * 2).exp().sin(), transform)
+    x = torch.randn(50)
+    expected = (x * 2).exp().sin()
+    run(x)
+    wrong = []
+
+    def work():
+        for _ in range(20):
+            if not torch.equal(run(x), expected):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+    (made,) = transform.runs
+    with made._lock:
+        before = made.replayed
+        assert_close(run(x), expected)
+        assert made.replayed == before
+
+
+def test_modes_are_those_of_plugins():
+    with pytest.raises(ValueError, match="there is no mode 'fast'; there are default, reduce-overhead"):
+        compile(torch.nn.Linear(2, 2), mode="fast")
+    if not torch.cuda.is_available():
+        with pytest.raises(RuntimeError, match="PyTorch sees no CUDA device"):
+            compile(torch.nn.Linear(2, 2), mode="reduce-overhead")

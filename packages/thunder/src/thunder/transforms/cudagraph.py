@@ -1,0 +1,5 @@
+"""Programs as CUDA graphs."""
+
+from thunder_transforms import CUDAGraphTransform
+
+__all__ = ["CUDAGraphTransform"]
