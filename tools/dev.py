@@ -5,7 +5,7 @@
     python3 tools/dev.py test               all tests; `test -k word` passes words on to pytest
     python3 tools/dev.py thunder-ir:test    the tests of one package, beside its declared dependencies only
     python3 tools/dev.py matrix --torch 2.15    the tests on a version of PyTorch, into docs/support.md
-    python3 tools/dev.py lint | types | boundaries | isolated | pyodide | release | docs | sizes
+    python3 tools/dev.py lint | types | boundaries | isolated | walk | pyodide | release | docs | sizes
     python3 tools/dev.py gpu-libraries      what libraries of GPUs can show without a GPU; installs 4 GB
 
 Any other words go to `hatch run`: `python3 tools/dev.py python -m pytest packages/thunder-ir`. Only Python is needed

@@ -81,6 +81,7 @@ def closure(requirements: list[Requirement], every: dict[str, Package]) -> tuple
     """Split what ``requirements`` need, all the way down, into packages of the workspace and others."""
     own: list[str] = []
     others: set[str] = set()
+    followed: set[tuple[str, str]] = set()
     todo = list(requirements)
     while todo:
         requirement = todo.pop()
@@ -89,10 +90,13 @@ def closure(requirements: list[Requirement], every: dict[str, Package]) -> tuple
             continue
         if name not in every:
             others |= {str(requirement), TORCH} if name == "torch" else {str(requirement)}
-        elif name not in own:
+            continue
+        if name not in own:
             own.append(name)
             todo += every[name].requirements
-            for extra in requirement.extras:
+        for extra in requirement.extras:
+            if (name, extra) not in followed:
+                followed.add((name, extra))
                 todo += map(Requirement, every[name].data["project"]["optional-dependencies"][extra])
     return sorted(own), sorted(others)
 
