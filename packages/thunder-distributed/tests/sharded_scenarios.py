@@ -4,12 +4,13 @@ import copy
 import itertools
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 
 import thunder_frontend
-from thunder_distributed import FSDPBucketingStrategy, FSDPType, fsdp
+from thunder_distributed import FSDPBucketingStrategy, FSDPType, ddp, fsdp, join, unshard_params
 
 STRATEGIES = tuple(itertools.product(FSDPType, FSDPBucketingStrategy))
 
@@ -190,3 +191,83 @@ def scenario_evaluation_gathers_as_well(rank, size):
     tokens = torch.arange(6).view(2, 3)
     with torch.no_grad():
         torch.testing.assert_close(ours(tokens), whole(tokens))
+
+
+def scenario_gathers_may_have_a_group_of_their_own(rank, size):
+    group = dist.new_group()
+    model = as_one_process(rank, size, sharding_strategy=FSDPType.ZERO3, gather_group=group)
+    backward = str(thunder_frontend.last_backward_traces(model)[-1])
+    gathers = [line for line in backward.splitlines() if ".all_gather" in line]
+    assert gathers and all("_shard_gathers" in line for line in gathers), backward
+    assert "_shard_gathers" not in "".join(line for line in backward.splitlines() if ".reduce_scatter" in line)
+    try:
+        fsdp(Model(), gather_group=dist.new_group([rank], use_local_synchronization=True))
+    except ValueError as error:
+        assert "pass dist.new_group([0, 1])" in str(error), error
+    else:
+        raise AssertionError("a group of others was taken")
+
+
+def scenario_parameters_are_whole_for_a_while(rank, size):
+    torch.manual_seed(1)
+    model = Model(tied=True)
+    whole = {name: p.detach().clone() for name, p in model.named_parameters()}
+    ours = fsdp(model)
+    tokens = torch.arange(6).view(2, 3)
+    before = ours(tokens)
+    part = ours.head.__dict__["_parameters"]["weight"]
+    with unshard_params(ours):
+        for name, parameter in ours.named_parameters():
+            assert torch.equal(parameter, whole[name]), name
+        assert ours.head.__dict__["_parameters"]["weight"] is ours.tokens.__dict__["_parameters"]["weight"]
+        try:
+            ours(tokens)
+        except RuntimeError as error:
+            assert "called within unshard_params()" in str(error), error
+        else:
+            raise AssertionError("the model ran with whole parameters")
+        with torch.no_grad():
+            ours.head.weight.mul_(2)
+            ours.blocks[0].scale.zero_()
+    assert ours.head.__dict__["_parameters"]["weight"] is part
+    torch.testing.assert_close(
+        ours(tokens), F.embedding(tokens, whole["tokens.weight"] * 2) @ whole["tokens.weight"].T * 2
+    )
+    with unshard_params(ours, writeback=False), torch.no_grad():
+        ours.head.weight.zero_()
+    assert ours(tokens).abs().sum() > 0 and before.shape == (2, 3, 11)
+
+
+def scenario_processes_may_have_fewer_batches_than_others(rank, size):
+    for parallel in (ddp, fsdp):
+        torch.manual_seed(1)
+        model = Model()
+        whole = copy.deepcopy(model)
+        ours = parallel(model)
+        mine, theirs = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (ours, whole))
+        generator = torch.Generator().manual_seed(3)
+        batches = [[torch.randint(11, (2, 3), generator=generator) for _ in range(2 + r)] for r in range(size)]
+        steps = 0
+        for tokens, weight in join(batches[rank]):
+            (F.cross_entropy(ours(tokens).flatten(0, 1), tokens.flatten()) * weight).backward()
+            mine.step()
+            mine.zero_grad()
+            steps += 1
+        assert steps == 1 + size
+        for i in range(steps):
+            for tokens in [b[i] for b in batches if i < len(b)]:
+                (F.cross_entropy(whole(tokens).flatten(0, 1), tokens.flatten()) / size).backward()
+            theirs.step()
+            theirs.zero_grad()
+        with unshard_params(ours):
+            for name, parameter in ours.named_parameters():
+                torch.testing.assert_close(parameter, whole.get_parameter(name), rtol=1e-4, atol=1e-5)
+    assert [weight for _, weight in join(range(2 + rank), divide_by_initial_world_size=False)][-1] == (
+        2.0 if rank else 0.0
+    )
+    try:
+        list(join(range(rank)))
+    except ValueError as error:
+        assert "a process has no batch at all" in str(error), error
+    else:
+        raise AssertionError("a process without batches was taken")

@@ -165,10 +165,22 @@ def _as_saved(value: Any, how: Any, full: bool, cpu_offload: bool) -> Any:
             shape=torch.Size(how.shape),
             stride=stride,
         )
+    whole = whole_of_part(value, how)
+    return whole.cpu() if cpu_offload else whole
+
+
+def whole_of_part(value: torch.Tensor, how: Sharded | Part) -> torch.Tensor:
+    """Return the whole of which each process has a part; all processes call it.
+
+    Raises:
+        NotImplementedError: it is cut over two dimensions of a mesh.
+    """
+    _check_cut_once(how)
+    axis = how.axis
     parts = [torch.empty_like(value) for _ in range(axis.size)]
     dist.all_gather(parts, value.contiguous(), group=axis.process_group)
-    whole = torch.cat(parts, how.dim).narrow(how.dim, 0, how.shape[how.dim]).reshape(how.whole_shape).contiguous()
-    return whole.cpu() if cpu_offload else whole
+    whole = torch.cat(parts, how.dim).narrow(how.dim, 0, how.shape[how.dim])
+    return whole.reshape(how.whole_shape).contiguous()
 
 
 def _load(name: str, value: torch.Tensor, given: Any, how: Any) -> None:
@@ -188,11 +200,18 @@ def _load(name: str, value: torch.Tensor, given: Any, how: Any) -> None:
                 there.copy_(local)
             return
         given = given.full_tensor()
+    load_part(value, given, how)
+
+
+def load_part(value: torch.Tensor, whole: torch.Tensor, how: Sharded | Part) -> None:
+    """Give a part the values that a whole tensor has there."""
+    there = _there(value, how, how.axis)
     rows = rows_of(how.shape[how.dim], how.axis.size)
     start = min(how.axis.rank * rows, how.shape[how.dim])
-    there.copy_(given.reshape(how.shape).narrow(how.dim, start, there.shape[how.dim]))
+    there.copy_(whole.reshape(how.shape).narrow(how.dim, start, there.shape[how.dim]))
 
 
 __all__ = [
     "get_model_state_dict", "get_optimizer_state_dict", "load_model_state_dict", "load_optimizer_state_dict",
+    "load_part", "whole_of_part",
 ]  # fmt: skip

@@ -53,6 +53,7 @@ class Parallel:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.synchronises = True
+        self.unsharded = False
         self.hows: dict[str, Replicated | Sharded] = {}
         """How each parameter is treated, by its name in the model; of a tied one, by its first."""
 
@@ -105,6 +106,8 @@ def _only_compiled(cls: type) -> Callable[..., Any]:
                 "torch.func's transforms or torch.jit.trace. If that was done, thunder.jit(..., fallback='error') says "
                 "why no program can be made of it"
             )
+        if self._thunder_parallel.unsharded:
+            raise RuntimeError("the model was called within unshard_params(), while its parameters are whole")
         return forward(self, *args, **kwargs)
 
     return only_compiled

@@ -75,6 +75,7 @@ class Sharded:
         reduced_in: the dtype in which gradients are sent; that in which it is gathered if not given.
         scalar: whether the whole has no dimension; it is cut as if it had one.
         replicas: over which processes those have the same part; gradients are means over these, too.
+        gathers: the same processes as ``axis``, of another group, if parts are gathered over that.
         home: where it is.
     """
 
@@ -87,6 +88,7 @@ class Sharded:
     reduced_in: DType | None = None
     scalar: bool = False
     replicas: Axis | None = None
+    gathers: Axis | None = None
     home: Home | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -253,7 +255,7 @@ def gather(a: TensorProxy, how: Sharded) -> TensorProxy:
     builder = current_builder()
     with builder.tagged(OpTags.RECOMPUTE if how.again else OpTags.DONT_RECOMPUTE):
         part = _converted(a, how.gathered_in)
-        whole: TensorProxy = prims.wait(prims.all_gather(part, how.axis, how.dim, how.bucket))
+        whole: TensorProxy = prims.wait(prims.all_gather(part, how.gathers or how.axis, how.dim, how.bucket))
         if whole.shape != how.shape:
             whole = slice(whole, (0,) * len(how.shape), how.shape)
         return reshape(whole, ()) if how.scalar else whole

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
 from thunder_distributed.axes import Axis, AxisError, axis_of
@@ -50,6 +51,7 @@ def fsdp(
     ignored_params: Iterable[torch.nn.Parameter] = (),
     init: Callable[[torch.nn.Module], Any] | None = None,
     ahead_in_mb: float = 0.0,
+    gather_group: Any = None,
 ) -> ThunderModule:
     """Shard a model's parameters, gradients and, with them, the optimizer's state over processes.
 
@@ -72,13 +74,15 @@ def fsdp(
         ignored_params: left as they are, and their gradients, too.
         init: gives a module whose own parameters are on ``meta`` their values.
         ahead_in_mb: how much may be gathered ahead of its use beside the next one.
+        gather_group: another process group of the same processes, over which parameters are gathered, such as
+            ``dist.new_group()``: so gathers do not wait for gradients that are sent.
 
     Returns:
         The compiled module; ``with module.no_sync():`` adds gradients up without sending them.
 
     Raises:
         AxisError: ``torch.distributed`` is not initialised, or the mesh has more than two dimensions.
-        ValueError: the model is trained in parallel already.
+        ValueError: the model is trained in parallel already, or the group for gathers has other processes.
     """
     original = original_of(model, "fsdp")
     check_plain(original, "fsdp")
@@ -88,6 +92,7 @@ def fsdp(
             f"{sharding_strategy!r} and {bucketing_strategy!r}"
         )
     replicas, axis = axes_of_mesh(device_mesh, round(ahead_in_mb * 1024 * 1024))
+    gathers = None if gather_group is None else _for_gathers(gather_group, axis)
     ignored = {id(p) for p in ignored_params}
     parallel = Parallel("fsdp")
     sharder = _Sharder(axis, replicas, device, broadcast_from, init, shard_dim)
@@ -111,7 +116,7 @@ def fsdp(
                     axis, tuple(parameter.shape) or (1,), sharder.dim(full, parameter),
                     (bucket, len(known)), sharding_strategy is FSDPType.ZERO3,
                     _dtype_for(parameter, param_dtype), _dtype_for(parameter, reduce_dtype),
-                    parameter.ndim == 0, replicas,
+                    parameter.ndim == 0, replicas, gathers,
                     Home(module._parameters, key),
                 )  # fmt: skip
                 alive.append(parameter)
@@ -123,6 +128,16 @@ def fsdp(
     sharder.send_buffers(original)
     install(original, parallel, hows)
     return compiled_again(model, original)
+
+
+def _for_gathers(group: Any, axis: Axis) -> Axis:
+    made = axis_of(group, f"{axis.name}_gathers", bucket_bytes=axis.bucket_bytes, ahead_bytes=axis.ahead_bytes)
+    here, there = (dist.get_process_group_ranks(a.process_group) for a in (axis, made))
+    if here != there:
+        raise ValueError(
+            f"gather_group has the processes {there}, and parameters are cut over {here}: pass dist.new_group({here})"
+        )
+    return made
 
 
 def _check_not_replicated(name: str, replicas: Axis | None) -> None:
