@@ -9,9 +9,12 @@ from thunder_distributed import Axis
 from thunder_distributed import prims as dist
 from thunder_distributed.costs import Link, Machine, Network, machine, simulate
 from thunder_distributed.costs.planning import plan
+from thunder_distributed.costs.simulate import operations_of
 from thunder_distributed.costs.transformers import Transformer
 from thunder_distributed.costs.validation import halves, published, validate
 from thunder_distributed.passes import place_collectives
+from thunder_distributed.timelines import main as timelines_main
+from thunder_distributed.timelines import timelines
 from thunder_distributed.validate import MEDIAN, WORST, main
 from thunder_ir import Tensor, trace_of
 
@@ -75,6 +78,24 @@ def test_a_plan_has_the_fastest_layout_first_and_none_that_does_not_fit():
     assert [p.estimate.seconds for p in plans] == sorted(p.estimate.seconds for p in plans)
     with pytest.raises(ValueError, match=r"no layout of 70\.\d billion parameters over 8 processes fits into 16 GiB"):
         plan(model, 8, batch=8, length=8192, memory=16 * 2**30, fitted=validate().fitted)
+
+
+def test_attention_takes_products_of_queries_with_keys():
+    def attend(query, key):
+        return prims.attention(query, key, key, None, True, 1.0)[0]
+
+    (bound,) = trace_of(attend, Tensor((4, 100, 8)), Tensor((4, 300, 8))).bound_symbols
+    assert operations_of(bound) == 2 * 2 * 4 * 100 * 300 * 8 / 2
+
+
+def test_steps_of_large_models_wait_less_by_the_passes(capsys):
+    model = Transformer(4, 4096, 32, 8, 11008, 3, 32000)
+    for processes in (8, 1024):
+        before, after = timelines(model, 2048, processes)
+        assert after.exposed < before.exposed / 2 and after.seconds < before.seconds
+        assert after.spent("compute") > 6 * 2048 * 4 * model.layer_weights / 890e12
+    assert timelines_main(["--models", "llama-2-7b", "--processes", "8"]) == 0
+    assert "| llama-2-7b | 8 |" in capsys.readouterr().out
 
 
 def test_a_machine_that_is_not_known_is_refused():

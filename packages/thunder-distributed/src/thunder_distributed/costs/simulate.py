@@ -190,8 +190,22 @@ PRODUCTS = ("linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "scal
 """Functions of PyTorch that are products of matrices, by the names of the operators that call them."""
 
 
+ATTENTION = {"attention": (2, 1), "scaled_dot_product_attention": (2, 1), "attention_backward": (5, 2)}
+"""Operators of attention: how many products as large as that of queries with keys, and which argument has the keys."""
+
+
+def _operations_of_attention(bound: BoundSymbol) -> float:
+    """Return the operations of attention, of which a causal one has half."""
+    products, place = ATTENTION[bound.symbol.name]
+    causal = True in [a for a in bound.args if isinstance(a, bool)] or bound.kwargs.get("is_causal") is True
+    keys = float(value_of(bound.args[place].shape[-2]))
+    return 2.0 * products * _elements(bound.args[0]) * keys * (0.5 if causal else 1.0)
+
+
 def operations_of(bound: BoundSymbol) -> float:
     """Return the floating-point operations of a product of matrices; nothing for the rest, which memory bounds."""
+    if bound.symbol.name in ATTENTION:
+        return _operations_of_attention(bound)
     if bound.has_tag(OpTags.MATMUL) or bound.symbol.name in PRODUCTS:
         tensors = sorted([p for p in bound.inputs if isinstance(p, TensorProxy)], key=_elements)[-2:]
         made = max([_elements(p) for p in bound.outputs], default=0)
