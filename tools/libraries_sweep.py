@@ -1,6 +1,6 @@
 """Run models and optimizers of other libraries eagerly and through thunder.jit, and compare results and gradients.
 
-    pip install torchdiffeq torch_geometric torchao lightning-fabric diffusers
+    pip install torchdiffeq torch_geometric torchao lightning-fabric diffusers torchvision
     python tools/libraries_sweep.py                 all of those that are installed
     python tools/libraries_sweep.py torchdiffeq     some
 
@@ -119,6 +119,24 @@ def diffusers() -> Iterator[Case]:
     yield "UNet2DModel", model, (torch.randn(1, 3, 8, 8), 3)
 
 
+def torchvision() -> Iterator[Case]:
+    """Yield models that find things in images: a step of training, and what they find."""
+    library: Any = importlib.import_module("torchvision.models.detection")
+    sizes, images = {"min_size": 64, "max_size": 96}, [torch.rand(3, 64, 80), torch.rand(3, 72, 64)]
+    boxes = torch.tensor([[4.0, 4.0, 40.0, 50.0], [20.0, 8.0, 60.0, 60.0]])
+    truth = [{"boxes": boxes[: i + 1], "labels": torch.tensor([1, 2])[: i + 1]} for i in range(2)]
+    for each in truth:
+        each["masks"] = torch.ones(len(each["boxes"]), 72, 80, dtype=torch.uint8)
+    truth = [{**t, "masks": t["masks"][:, : i.shape[1], : i.shape[2]]} for t, i in zip(truth, images, strict=True)]
+    for name, more in [
+        ("retinanet_resnet50_fpn", sizes), ("fcos_resnet50_fpn", sizes), ("ssdlite320_mobilenet_v3_large", {}),
+        ("fasterrcnn_mobilenet_v3_large_320_fpn", sizes), ("maskrcnn_resnet50_fpn", sizes),
+    ]:  # fmt: skip
+        model = getattr(library, name)(weights=None, weights_backbone=None, num_classes=3, **more)
+        yield f"{name}, training", model, (images, truth)
+        yield f"{name}, evaluation", model.eval(), (images,)
+
+
 def optimizers() -> Iterator[Case]:
     """Yield steps of training, optimizer included."""
     for name, options in [
@@ -159,7 +177,7 @@ class Step:
 
 
 LIBRARIES: dict[str, Callable[[], Iterator[Case]]] = {
-    f.__name__: f for f in (torchdiffeq, torch_geometric, torchao, lightning_fabric, diffusers, optimizers)
+    f.__name__: f for f in (torchdiffeq, torch_geometric, torchao, lightning_fabric, diffusers, torchvision, optimizers)
 }
 
 
