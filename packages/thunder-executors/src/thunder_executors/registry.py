@@ -15,7 +15,7 @@ ENTRY_POINTS = "thunder.executors"
 ON_REQUEST = ".on_request"
 """What follows the name of the group of entry points whose executors take part only where somebody names them."""
 
-PUBLISHED = frozenset({"cudnn", "inductor", "llvm", "nvfuser", "torch", "triton"})
+PUBLISHED = frozenset({"apex", "cudnn", "inductor", "llvm", "nvfuser", "torch", "triton"})
 """Names of executors that a package named for them brings."""
 
 
