@@ -6,8 +6,10 @@
     python3 tools/dev.py thunder-ir:test    the tests of one package, beside its declared dependencies only
     python3 tools/dev.py matrix --torch 2.15    the tests on a version of PyTorch, into docs/support.md
     python3 tools/dev.py lint | types | boundaries | isolated | walk | pyodide | release | docs | sizes
+    python3 tools/dev.py gpu                what needs a GPU, with what is installed; a report in .hatch/reports/gpu
     python3 tools/dev.py gpu-libraries      what libraries of GPUs can show without a GPU; installs 4 GB
 
+`gpu` runs in `.hatch/envs/default`, or with `--here`, and where that is not made, by the Python that it is called with.
 Any other words go to `hatch run`: `python3 tools/dev.py python -m pytest packages/thunder-ir`. Only Python is needed
 to start. All that is made lies in `.hatch/`; delete that folder to start afresh. With hatch installed, `hatch run test`
 does the same as `python3 tools/dev.py test`.
@@ -54,6 +56,10 @@ def main():
         return 0 if words else 2
     if words[0] == "matrix":  # which makes environments of its own
         return subprocess.call([sys.executable, str(ROOT / "tools" / "matrix.py")] + words[1:])
+    if words[0] == "gpu":  # by the Python and the libraries that are here: it makes no environment
+        default = HOME / "envs" / "default" / "bin" / "python"
+        python = str(default) if "--here" not in words and default.exists() else sys.executable
+        return subprocess.call([python, str(ROOT / "tools" / "gpu.py")] + [w for w in words[1:] if w != "--here"])
     words[0] = SHORT.get(words[0], words[0])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that cleaning up happens then, too
     try:
