@@ -345,9 +345,8 @@ class TorchCalls:
         found = self._tensor_of(tensor)
         if found is None:
             raise UnknownTensorError(
-                f"a {type(tensor).__name__} of shape {tuple(tensor.shape)} reached an operation by a way that "
-                "cannot be guarded; pass it as an argument, or keep it in an attribute, a closure, a global or "
-                "a container of these"
+                f"a {type(tensor).__name__} of shape {tuple(tensor.shape)} reached an operation by a way that cannot "
+                f"be guarded; {_way_out(tensor)}"
             )
         return found
 
@@ -404,6 +403,15 @@ class TorchCalls:
     ) -> TracedTensor:
         """Do what ``t_`` and its like do."""
         raise NotImplementedError
+
+
+def _way_out(tensor: torch.Tensor) -> str:
+    if type(tensor).__name__ == "DTensor":  # by name, as importing it takes long
+        return (
+            "hooks of parallelize_module make such tensors while the model runs: use thunder_distributed.parallelize "
+            "in place of parallelize_module, or distribute tensors before the call"
+        )
+    return "pass it as an argument, or keep it in an attribute, a closure, a global or a container of these"
 
 
 def _memory_format(view: View) -> torch.memory_format:
