@@ -1,10 +1,12 @@
 """What is done to compiled modules and programs: quantised weights, LoRA, autocast, profiling; recipes and plugins."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from thunder_transforms import plugins, recipes
 from thunder_transforms._version import __version__
 from thunder_transforms.autocast import AutocastTransform, autocast
 from thunder_transforms.constant_folding import ConstantFolding
-from thunder_transforms.cudagraphs import CUDAGraphTransform
 from thunder_transforms.guards import PrunePrologueChecks
 from thunder_transforms.lora import LORATransform
 from thunder_transforms.materialization import MaterializationTransform
@@ -20,6 +22,17 @@ from thunder_transforms.watching import (
     ProfileTransform,
     debug_execution_trace,
 )
+
+if TYPE_CHECKING:
+    from thunder_transforms.cudagraphs import CUDAGraphTransform
+
+
+def __getattr__(name: str) -> Any:
+    """Bring what is imported when it is first asked for: only machines with a GPU need it."""
+    if name != "CUDAGraphTransform":
+        raise AttributeError(f"module 'thunder_transforms' has no attribute {name!r}")
+    return import_module("thunder_transforms.cudagraphs").CUDAGraphTransform
+
 
 __all__ = [
     "AroundEach", "AutocastTransform", "CUDAGraphTransform", "ConstantFolding", "DebugTransform",

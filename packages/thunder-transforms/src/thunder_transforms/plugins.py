@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 
 import torch
 
 from thunder_executors import Executor, get_executor
 from thunder_frontend import Transform
-from thunder_transforms.cudagraphs import CUDAGraphTransform
 from thunder_transforms.quantization import Quantise
 from thunder_transforms.recipe import Plugin, PluginPolicy, Registered
 from thunder_transforms.watching import ProfileTransform
@@ -117,7 +117,7 @@ class ReduceOverhead(Plugin):
             raise RuntimeError("reduce-overhead records CUDA graphs, and PyTorch sees no CUDA device")
 
     def setup_transforms(self) -> Sequence[Transform]:
-        return [CUDAGraphTransform()]
+        return [import_module("thunder_transforms.cudagraphs").CUDAGraphTransform()]
 
 
 class FP8(NeedsExecutor):

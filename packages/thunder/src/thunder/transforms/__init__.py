@@ -5,7 +5,6 @@ from thunder_transforms import (
     AroundEach,
     AutocastTransform,
     ConstantFolding,
-    CUDAGraphTransform,
     LORATransform,
     MaterializationTransform,
     PrunePrologueChecks,
@@ -16,7 +15,7 @@ from thunder_transforms import (
 )
 
 __all__ = [
-    "AroundEach", "AutocastTransform", "CUDAGraphTransform", "ConstantFolding", "LORATransform",
+    "AroundEach", "AutocastTransform", "ConstantFolding", "LORATransform",
     "MaterializationTransform", "PrunePrologueChecks", "Quantise", "load_original_state_dict", "original_state_dict",
     "transformed_state_dict",
 ]  # fmt: skip
