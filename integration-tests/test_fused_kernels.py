@@ -51,3 +51,69 @@ def test_cross_entropy(shape, reduction, weighted, dtype):
         return F.cross_entropy(x * 0.5, target, None if weight is None else weight.to(x.dtype), reduction=reduction)
 
     check(loss, torch.randn(shape, dtype=dtype) * 5, target, dtype=dtype)
+
+
+def adam(weight, gradient, first, second):
+    """Update three tensors in place."""
+    first.lerp_(gradient, 0.1)
+    second.mul_(0.99).addcmul_(gradient, gradient, value=0.01)
+    weight.mul_(0.999).addcdiv_(first, second.sqrt().add_(1e-8), value=-0.001)
+
+
+def turned(x, y):
+    """Write what is read from another place."""
+    x.copy_(x.t() * 2 + y)
+
+
+def normalised(x, y):
+    """Write what depends on the whole row."""
+    x.copy_(torch.softmax(x * 2, -1) + y)
+
+
+def read_after(x, y):
+    """Write a tensor, and return what it was."""
+    before = x * 2 + y
+    x.mul_(3).add_(y)
+    return before
+
+
+def swapped(x, y):
+    """Write each of two tensors from both."""
+    a, b = x * 2 + y, y * 3 + x
+    x.copy_(a)
+    y.copy_(b)
+
+
+LAYOUTS = {
+    "rows": lambda t: t,
+    "columns": lambda t: t.t().contiguous().t(),
+    "every second": lambda t: torch.repeat_interleave(t, 2, 1)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("function", [adam, turned, normalised, read_after, swapped], ids=lambda f: f.__name__)
+def test_what_is_written_to_inputs_is_what_eager_writes(function, layout):
+    torch.manual_seed(0)
+    given = [torch.rand(40, 40) for _ in range(4 if function is adam else 2)]
+    expected = [LAYOUTS[layout](t.clone()) for t in given]
+    got = [LAYOUTS[layout](t.clone()) for t in given]
+    compiled = thunder.jit(function, executors=["llvm"])
+
+    for _ in range(2):
+        wanted, result = function(*expected), compiled(*got)
+        versions = [t._version for t in got]
+        if wanted is not None:
+            torch.testing.assert_close(result, wanted)
+    torch.testing.assert_close(got, expected)
+    compiled(*got)
+    assert [t._version > v for t, v in zip(got, versions, strict=True)] == [t._version > 0 for t in expected]
+
+
+def test_an_optimizer_step_makes_no_tensor():
+    tensors = [torch.rand(64, 64) for _ in range(4)]
+    compiled = thunder.jit(adam, executors=["llvm"])
+    compiled(*tensors)
+    with torch.profiler.profile(profile_memory=True) as profile:
+        compiled(*tensors)
+    assert not [event for event in profile.events() if event.name == "aten::empty_strided"]

@@ -4,20 +4,24 @@ from thunder_executors import OperatorExecutor, compute_into_inputs, transform_f
 from thunder_ir import OpTags, Symbol, Tensor, current_builder, trace_of
 
 add, scale, row = (Symbol(n, "prims", meta=lambda a, *rest: a.like()) for n in ("add", "scale", "row"))
+both = Symbol("both", "prims", meta=lambda a, b: (a.like(), b.like()))
 
 
 class Writer(OperatorExecutor):
     """Adds and scales, anywhere; ``row`` may return a view."""
 
-    def into(self, bound, target):
+    def into(self, bound, made, target):
+        if bound.symbol.name == "both":
+            name = f"out{[p.name for p in bound.output].index(made.name)}"
+            return bound.replace(kwargs={**bound.kwargs, name: target})
         return bound.replace(kwargs={"out": target}) if bound.symbol.name in ("add", "scale") else None
 
     def makes_new(self, bound):
-        return bound.symbol.name in ("add", "scale")
+        return bound.symbol.name in ("add", "scale", "both")
 
 
 executor = Writer("writer", checks=False)
-for symbol in (add, scale, row):
+for symbol in (add, scale, row, both):
 
     @executor.implements(symbol, path=f"writer.{symbol.name}")
     def run(*args, **kwargs):
@@ -78,3 +82,11 @@ def test_not_before_what_may_fail():
         return add(first, y), other
 
     assert written(program) == [("scale", None), ("scale", None), ("add", "x")]
+
+
+def test_several_results_of_one_call():
+    trace = transform_for_execution(trace_of(lambda x, y: both(x, y), Tensor((2,)), Tensor((2,))), [executor])
+    targets = {p.name: t for p, t in zip(trace.outputs, trace.inputs, strict=True)}
+    (call,) = [b for b in compute_into_inputs(trace, targets=targets).bound_symbols if b.outputs]
+
+    assert {name: value.name for name, value in call.kwargs.items()} == {"out0": "x", "out1": "y"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from types import MappingProxyType
 from typing import Any
 
 from thunder_executors import Declined, Executor, FusionExecutor, Region, to_callable
@@ -12,10 +14,10 @@ from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import keeps_rows
 from thunder_executors_llvm.memo import Memo
 from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection
-from thunder_executors_llvm.runner import Runner
+from thunder_executors_llvm.runner import Overwriting, Runner
 from thunder_executors_llvm.selection import why_not, worth
 from thunder_executors_llvm.target import here
-from thunder_ir import BoundSymbol, Proxy, Trace
+from thunder_ir import BoundSymbol, Proxy, TensorProxy, Trace
 from thunder_ir.passes import expand
 from thunder_loops import CannotLower, lower, parts_of, structure_of
 
@@ -82,6 +84,21 @@ class LlvmExecutor(FusionExecutor):
         inner = Region(parts.inside, _inputs(parts.inside), parts.outputs)
         runner = self._runners.get(structure_of(inner.bound_symbols, inner.outputs), lambda: self._runner(inner, name))
         return None if runner is None else [self.fused(inner, name, runner), *parts.views]
+
+    def into(self, bound: BoundSymbol, made: TensorProxy, target: TensorProxy) -> BoundSymbol | None:
+        run = bound.symbol.implementation
+        if isinstance(run, Runner):
+            run = Overwriting(run, MappingProxyType({}))
+        names = [getattr(a, "name", None) for a in bound.args]
+        if not isinstance(run, Overwriting) or names.count(target.name) != 1:
+            return None
+        written = run.with_place([p.name for p in bound.outputs].index(made.name), names.index(target.name))
+        if written is None:
+            return None
+        return bound.replace(symbol=dataclasses.replace(bound.symbol, implementation=written))
+
+    def makes_new(self, bound: BoundSymbol) -> bool:
+        return isinstance(bound.symbol.implementation, (Runner, Overwriting))
 
     def _runner(self, region: Region, name: str) -> Runner | None:
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -14,7 +15,17 @@ from thunder_executors_llvm.layouts import output_strides
 from thunder_executors_llvm.support import launcher
 from thunder_executors_llvm.target import Target
 from thunder_ir import dtypes
-from thunder_loops import GRAIN, Launch, LoopPlan, LoopProgram, Schedule, row_major_strides, schedule, sizes_of
+from thunder_loops import (
+    GRAIN,
+    Launch,
+    LoopPlan,
+    LoopProgram,
+    Schedule,
+    may_overwrite,
+    row_major_strides,
+    schedule,
+    sizes_of,
+)
 from thunder_torch.convert import to_torch_dtype
 
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
@@ -23,6 +34,7 @@ PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 REMEMBERED = 256
 """Layouts of inputs for which a region knows how to run; beyond, those seen first are forgotten."""
 
+_NOWHERE: Mapping[int, int] = MappingProxyType({})
 _CODES = {dtypes.bool8: "b", dtypes.int64: "q", dtypes.float64: "d"}
 
 
@@ -88,6 +100,16 @@ class Runner:
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Return the outputs."""
+        return self.compute(inputs, _NOWHERE)
+
+    def compute(self, inputs: tuple[Any, ...], places: Mapping[int, int]) -> tuple[Any, ...]:
+        """Return the outputs, some of them computed right into the memory of inputs.
+
+        Args:
+            inputs: tensors and numbers.
+            places: for numbers of outputs, those of inputs that they may overwrite. What lies in memory such that an
+                element is there twice, or is more than memory, is not overwritten.
+        """
         signature: list[Any] = []
         addresses: list[int] = []
         held: list[Any] = []
@@ -103,15 +125,19 @@ class Runner:
                 signature.append(value.shape)
                 signature.append(value.stride())
                 addresses.append(value.data_ptr())
-        key = tuple(signature)
+        places = {o: i for o, i in places.items() if is_dense(inputs[i])} if places else places
+        key = (*signature, *places.items())
         prepared = self.prepared.get(key)
         if prepared is None:
             if self.reduces and any(
-                [0 in part for part in key[::2]]
+                [0 in part for part in signature[::2]]
             ):  # before a loop that is empty nothing may be read
                 return tuple(self.eager(*inputs))
-            prepared = self.prepare(key, inputs)
-        outputs = [torch.empty_strided(shape, strides, dtype=dtype) for shape, strides, dtype in prepared.made]
+            prepared = self.prepare(key, inputs, places)
+        outputs = [
+            inputs[places[n]] if n in places else torch.empty_strided(shape, strides, dtype=dtype)
+            for n, (shape, strides, dtype) in enumerate(prepared.made)
+        ]
         addresses += [t.data_ptr() for t in outputs]
         if prepared.checks:
             self.run(prepared.checks, addresses)
@@ -129,7 +155,7 @@ class Runner:
             pointers = array("q", [addresses[b] for b in step.buffers])
             launch(step.kernel, pointers.buffer_info()[0], step.address, step.tasks, threads)
 
-    def prepare(self, key: Any, inputs: tuple[Any, ...]) -> Prepared:
+    def prepare(self, key: Any, inputs: tuple[Any, ...], places: Mapping[int, int] = _NOWHERE) -> Prepared:
         """Plan, compile what is new, and remember how inputs that lie like these are run."""
         program = self.program
         sizes = sizes_of(self.program, *inputs)
@@ -138,6 +164,7 @@ class Runner:
         shapes = {b.name: b.shape_for(sizes) for b in (*program.outputs, *program.temporaries, *program.checks)}
         wanted = output_strides(self.keeps_rows, inputs, [shapes[b.name] for b in program.outputs], self.eager)
         strides |= {b.name: s for b, s in zip(program.outputs, wanted, strict=True)}
+        strides |= {program.outputs[o].name: tuple(inputs[i].stride()) for o, i in places.items()}
         strides |= {b.name: row_major_strides(shapes[b.name]) for b in (*program.temporaries, *program.checks)}
         found = schedule(program, sizes, strides)
         shapes |= {b.name: b.shape_for(sizes) for b in found.partial}
@@ -166,3 +193,39 @@ class Runner:
             launch.tasks,
             launch.elements,
         )
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether each element of a tensor has a place in memory of its own, with none between them."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Overwriting:
+    """Runs a region whose outputs go to the memory of inputs.
+
+    Args:
+        runner: of the region.
+        places: for numbers of outputs, those of inputs.
+    """
+
+    runner: Runner
+    places: Mapping[int, int]
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """Return the outputs."""
+        return self.runner.compute(inputs, self.places)
+
+    def with_place(self, output: int, source: int) -> Overwriting | None:
+        """Return what writes one more output to an input; ``None`` where something would be read after that."""
+        program = self.runner.program
+        names = program.outputs[output].name, program.inputs[source].name
+        if source in self.places.values() or not may_overwrite(program, *names):
+            return None
+        return Overwriting(self.runner, MappingProxyType({**self.places, output: source}))

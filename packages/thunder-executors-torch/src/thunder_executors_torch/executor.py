@@ -78,7 +78,7 @@ TAKE_OUT = frozenset({
 class TorchExecutor(OperatorExecutor):
     """Runs prims as its modules say, and any symbol that stands for a function of PyTorch by that very function."""
 
-    def into(self, bound: BoundSymbol, target: TensorProxy) -> BoundSymbol | None:
+    def into(self, bound: BoundSymbol, made: TensorProxy, target: TensorProxy) -> BoundSymbol | None:
         if bound.symbol.implementation not in TAKE_OUT or "out" in bound.kwargs:
             return None
         return bound.replace(kwargs={**bound.kwargs, "out": target})

@@ -184,11 +184,12 @@ class Executor:
             self.replacements[replaced] = symbol
         return symbol
 
-    def into(self, bound: BoundSymbol, target: TensorProxy) -> BoundSymbol | None:
-        """Return the call such that it writes its result to ``target``, which it may read; ``None`` if it cannot.
+    def into(self, bound: BoundSymbol, made: TensorProxy, target: TensorProxy) -> BoundSymbol | None:
+        """Return the call such that it writes a result to ``target``, which it may read; ``None`` if it cannot.
 
         Args:
-            bound: a call of an operator of this executor, whose result has shape and dtype of the target.
+            bound: a call of an operator of this executor.
+            made: the result, which has shape and dtype of the target.
             target: an input of the program.
         """
         return None

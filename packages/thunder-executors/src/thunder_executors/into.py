@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from thunder_executors.free import delete, free_after_last_use
-from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
 from thunder_ir.passes import trace_pass
 
 
@@ -53,21 +53,25 @@ class _Writing:
         while index is not None and last <= index and self.safe <= index:
             bound = self.bounds[index]
             executor = bound.symbol.executor
-            if executor is None or not _is_like(bound, target) or not views.isdisjoint([p.name for p in bound.inputs]):
+            made = next(p for p in bound.outputs if p.name == name)
+            if executor is None or not _is_like(made, target) or not views.isdisjoint([p.name for p in bound.inputs]):
                 return
-            written = executor.into(bound, target)
+            written = executor.into(bound, made, target)
             if written is None:
                 return
             self.bounds[index] = written
             self.changed = True
-            index = self.step_before(bound, target)
+            name, index = self.step_before(bound, target)
 
-    def step_before(self, bound: BoundSymbol, target: TensorProxy) -> int | None:
-        """Return which call computes the first argument, if it is like the target and read by this call only."""
-        first = bound.args[0] if bound.args else None
+    def step_before(self, bound: BoundSymbol, target: TensorProxy) -> tuple[str, int | None]:
+        """Return the first argument and which call computes it, if it is like the target and read by this call only.
+
+        That is for operators with one result alone; how kernels of regions read their arguments only they know.
+        """
+        first = bound.args[0] if bound.args and isinstance(bound.output, TensorProxy) else None
         if not isinstance(first, TensorProxy) or first.name in self.returned or first.name == target.name:
-            return None
-        return self.made.get(first.name) if len(self.readers[first.name]) == 1 else None
+            return "", None
+        return first.name, self.made.get(first.name) if len(self.readers[first.name]) == 1 else None
 
     def reads(self, name: str) -> tuple[int, set[str]]:
         """Return the last call that reads the memory of an input, and the names of what may be views of it."""
@@ -84,8 +88,7 @@ class _Writing:
         return last, views
 
 
-def _is_like(bound: BoundSymbol, target: TensorProxy) -> bool:
-    made = bound.output
+def _is_like(made: Proxy, target: TensorProxy) -> bool:
     if not isinstance(made, TensorProxy) or made.dtype is not target.dtype or made.device != target.device:
         return False
     return all([d.__class__ is int for d in (*made.shape, *target.shape)]) and made.shape == target.shape

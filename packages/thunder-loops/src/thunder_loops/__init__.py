@@ -21,6 +21,7 @@ from thunder_loops.nest import (
     axes_of,
 )
 from thunder_loops.operations import OPERATIONS, REDUCTIONS, Operation, Reduction
+from thunder_loops.overwriting import may_overwrite
 from thunder_loops.parts import Parts, moves_only, parts_of
 from thunder_loops.plan import ACROSS, GRAIN, Access, Launch, LoopPlan, plan, reads
 from thunder_loops.reduction import REDUCING
@@ -33,6 +34,6 @@ __all__ = [
     "ACCUMULATE", "ACROSS", "GRAIN", "OPERATIONS", "REDUCING", "REDUCTIONS", "Access", "Axis", "Buffer", "CannotLower",
     "Compute", "Constant", "Cost", "Index", "Launch", "Load", "LoopPlan", "LoopProgram", "Nest", "Operation",
     "Parts", "Position", "Quotient", "Reduce", "Reduction", "Remainder", "Schedule", "Statement", "Store", "Structure",
-    "Walk", "__version__", "axes_of", "cost", "divide", "lower", "lowering", "moves_only", "parts_of", "plan", "reads",
-    "row_major_strides", "run", "schedule", "sizes_of", "structure_of", "verify", "walks",
+    "Walk", "__version__", "axes_of", "cost", "divide", "lower", "lowering", "may_overwrite", "moves_only",
+    "parts_of", "plan", "reads", "row_major_strides", "run", "schedule", "sizes_of", "structure_of", "verify", "walks",
 ]  # fmt: skip
