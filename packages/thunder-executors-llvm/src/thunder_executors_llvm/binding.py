@@ -19,7 +19,10 @@ except (ImportError, OSError) as error:  # absent, or its library does not load 
 
 
 LEVEL = 2
-"""How much LLVM optimises."""
+"""How much LLVM optimises when it chooses instructions."""
+
+PASSES = ("sroa", "simplify_cfg", "instruction_combine")
+"""What is done before: kernels are written without repetition; LLVM's own list takes ten times as long."""
 
 CODE_MODEL = "small"
 """Code reaches its constants relative to where it is; in LLVM's default for code in memory it loads each address."""
@@ -56,7 +59,7 @@ def host() -> Machine:
 def versions() -> str:
     """Return what compiled code depends on besides its text and the machine: llvmlite, LLVM, and how it is called."""
     version = ".".join(map(str, llvm.llvm_version_info))
-    return f"llvmlite {llvmlite.__version__}, LLVM {version}, level {LEVEL}, code model {CODE_MODEL}"
+    return f"llvmlite {llvmlite.__version__}, LLVM {version}, level {LEVEL}, code model {CODE_MODEL}, {PASSES}"
 
 
 @cache
@@ -92,11 +95,10 @@ def compile_object(text: str, machine: Machine) -> bytes:
         target = _target_machine(machine)
         module = llvm.parse_assembly(text)
         module.verify()
-        options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
-        options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = False
-        options.loop_unrolling = False
-        builder = llvm.create_pass_builder(target, options)
-        builder.getModulePassManager().run(module, builder)
+        passes = llvm.create_new_module_pass_manager()
+        for name in PASSES:
+            getattr(passes, f"add_{name}_pass")()
+        passes.run(module, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=LEVEL)))
         made: bytes = target.emit_object(module)
         return made
 
