@@ -122,7 +122,8 @@ def looked_up(pick: random.Random, a: Any, values: list[Any]) -> Any:
     indices = prims.remainder(prims.convert_element_type(indices, dtypes.int64), size)
     alike = indices.ndim == a.ndim and all([n <= m for n, m in zip(indices.shape, a.shape, strict=True)])
     if alike and pick.random() < 0.5:
-        one = prims.slice(indices, (0,) * a.ndim, tuple([min(n, 1) if d == dim else n for d, n in enumerate(a.shape)]))
+        ends = tuple([min(n, 1) if d == dim else n for d, n in enumerate(indices.shape)])
+        one = prims.slice(indices, (0,) * a.ndim, ends)
         whole = [n == m for d, (n, m) in enumerate(zip(indices.shape, a.shape, strict=True)) if d != dim]
         if all(whole) and one.shape[dim] and not a.dtype.is_bool and pick.random() < 0.5:
             return prims.scatter_add(a, one, prims.gather(a, one, dim), dim)

@@ -22,6 +22,8 @@ def main() -> int:
         except AssertionError as error:  # told at the end, too
             wrong.append(seed)
             print(error, flush=True)
+        if not (seed + 1 - first) % 1000:
+            print(f"{seed + 1 - first} programs, {taken} of them all in kernels, {len(wrong)} wrong", flush=True)
     seconds = time.perf_counter() - start
     print(f"{count} programs, {taken} of them all in kernels, {len(wrong)} wrong, in {seconds:.0f} s: {wrong}")
     return bool(wrong)

@@ -21,8 +21,8 @@ EXACT_OR_WIDE = frozenset({
     dtypes.bool8, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64,
 })  # fmt: skip
 
-MOVING = frozenset({"transpose", "flip", "stride_order", "cat", "pad"})
-"""Prims that read memory in another order, or by pieces."""
+MOVING = frozenset({"transpose", "flip", "stride_order"})
+"""Prims that read memory in another order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,9 @@ class Selection:
     large: int = 0
 
     def gains(self, trace: Trace) -> bool:
-        """Whether a program computes a tensor that is large enough."""
-        return not self.large or any([self._is_large(p) for b in trace.bound_symbols for p in b.outputs])
+        """Whether a program reads or computes a tensor that is large enough."""
+        tensors = (*trace.inputs, *[p for b in trace.bound_symbols for p in b.outputs])
+        return not self.large or any(map(self._is_large, tensors))
 
     def why_not(self, bound: BoundSymbol) -> str | None:
         """Return why a call that can be in a kernel is left to others, or ``None``."""
