@@ -76,8 +76,21 @@ def test_small_tensors_of_a_program_with_large_ones_are_left_to_others():
 def test_what_moves_elements_is_left_to_others():
     x = torch.ones(SIDE, SIDE)
 
-    assert not kernels(lambda x: symbol_of(torch.cat)([x, x]) * 2, x)
+    assert not kernels(lambda x: symbol_of(torch.cat)([x, x]), x)
     assert not kernels(lambda x: symbol_of(torch.flip)(x, (0,)) * 2, x)
+
+
+def test_what_joins_tensors_is_in_the_kernel_of_what_is_computed_around():
+    x = torch.ones(SIDE, SIDE)
+
+    assert len(kernels(lambda x: symbol_of(torch.cat)([-x, x]) * 2, x)) == 1
+
+
+def test_a_loss_of_large_inputs_is_one_kernel_call():
+    x, target = torch.ones(SIDE, SIDE), torch.zeros(SIDE, dtype=torch.int64)
+
+    assert len(kernels(lambda x, t: symbol_of(torch.nn.functional.cross_entropy)(x, t), x, target)) == 1
+    assert not kernels(lambda x: symbol_of(torch.softmax)(x, -1), x)
 
 
 @pytest.mark.parametrize(("side", "mine"), [(8, False), (SIDE, True)])
