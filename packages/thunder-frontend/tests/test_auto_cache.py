@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from thunder_frontend import cache_misses, compiled_function, jit, last_traces
+from thunder_frontend import cache_misses, compiled_function, jit, last_traces, mark_dynamic, mark_static
 
 
 def convolution():
@@ -90,3 +90,42 @@ def test_what_cannot_be_open_has_a_program_for_each_size():
         x = torch.randn(n, 2)
         assert torch.equal(compiled(x), program(x))
     assert cache_misses(compiled) == 3
+
+
+@pytest.mark.parametrize("cache", ["auto", "symbolic values"])
+def test_a_dimension_marked_static_has_a_program_for_each_size(cache):
+    compiled = jit(lambda x: x.sum(0) / x.shape[0] + x.shape[1], cache=cache)
+    for n in (3, 4, 5, 4):
+        x = mark_static(torch.randn(n, n), -1)
+        torch.testing.assert_close(compiled(x), x.sum(0) / n + n)
+    assert cache_misses(compiled) == 3
+    for n in (6, 7, 8):  # the other one is open
+        compiled(mark_static(torch.randn(n, 5), 1))
+    assert cache_misses(compiled) <= 4
+
+
+def test_a_dimension_marked_dynamic_is_open_in_the_first_program():
+    compiled = jit(lambda x: x.sum() * x.shape[0], cache="auto")
+    for n in (3, 4, 5):
+        x = mark_dynamic(torch.randn(n), 0)
+        torch.testing.assert_close(compiled(x), x.sum() * n)
+    assert cache_misses(compiled) == 1
+
+
+def test_the_last_mark_holds():
+    x = mark_dynamic(mark_static(torch.ones(3, 4), (0, 1)), 1)
+    assert x._dynamo_dynamic_indices == {1} and x._dynamo_static_indices == {0}
+    mark_static(x, 1)
+    assert x._dynamo_dynamic_indices == set() and x._dynamo_static_indices == {0, 1}
+
+
+def test_sizes_that_cannot_be_open_are_found_without_trying_the_others():
+    def program(x, n):
+        return x.reshape(int(str(x.shape[0])), -1) * len(f"{n}")
+
+    compiled = jit(program, cache="auto")
+    calls = [(torch.randn(n, 2), n + k) for n in range(2, 12) for k in range(2)]
+    for x, n in calls:
+        assert torch.equal(compiled(x, n), program(x, n))
+    dispatcher = compiled_function(compiled)._dispatcher
+    assert all(len(dispatcher.proposed(call, {})) <= 2 for call in calls)

@@ -24,7 +24,7 @@ from thunder_frontend._introspection import (
 )
 from thunder_frontend._jit import compiled_function, jit, trace
 from thunder_frontend._module import ThunderModule
-from thunder_frontend._outside.left_open import mark_dynamic
+from thunder_frontend._outside.left_open import mark_dynamic, mark_static
 from thunder_frontend._report import FallbackWarning, SplitOff
 from thunder_frontend._transforms import Transform
 from thunder_frontend._version import __version__
@@ -46,5 +46,5 @@ __all__ = [
     "cache_misses", "cache_option", "compile_data", "compile_stats", "compiled_function", "explain", "explain_misses",
     "export", "get_auto_registered_torch_op_names", "grad", "jit", "last_backward_traces", "last_compile_options",
     "last_epilogue_traces", "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms",
-    "mark_dynamic", "print_last_interpreter_log", "trace", "value_and_grad",
+    "mark_dynamic", "mark_static", "print_last_interpreter_log", "trace", "value_and_grad",
 ]  # fmt: skip

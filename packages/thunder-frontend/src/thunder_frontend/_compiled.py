@@ -201,6 +201,7 @@ class CompiledFunction(CompileData):
                     self.stats.unserved -= 1
                     return other.specialisation.call(args, kwargs, refused)
             self._drop_dead()
+            self._left_open.sees(args, kwargs)
             compiled = self._compile_or_note(args, kwargs, path)
             if compiled is not None:
                 if compiled.program.raises is not None:  # nothing that another call could use

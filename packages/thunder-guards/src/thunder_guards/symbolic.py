@@ -22,7 +22,7 @@ from thunder_ir import (
     UnknownNumberError,
     flat_proxies,
 )
-from thunder_ir.polynomials import Atom, Bounds, decided, difference, narrowed, polynomial_of
+from thunder_ir.polynomials import Atom, Bounds, decided, difference, narrowed, polynomial_of, range_of
 
 RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
@@ -87,6 +87,23 @@ class ConstraintsGuard:
 
 def telling(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
     """Return those of the constraints that do not follow from the ones before them."""
+    return _telling(constraints)[0]
+
+
+def fixed_numbers(numbers: Sequence[NumberInput], constraints: Sequence[Constraint]) -> list[tuple[NumberInput, int]]:
+    """Return the integers among the open numbers of a program that its constraints fix, with their values."""
+    bounds = _telling(constraints)[1]
+    found = []
+    for number in numbers:
+        if isinstance(number.proxy, IntegerProxy):
+            low, high = range_of(polynomial_of(number.proxy), bounds)
+            if low == high:
+                found.append((number, int(low)))
+    return found
+
+
+def _telling(constraints: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], Bounds]:
+    """Return those of the constraints that do not follow from the ones before, and what they leave of numbers."""
     bounds: Bounds = {}
     found = []
     for constraint in constraints:
@@ -97,7 +114,7 @@ def telling(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
                 continue
             narrowed(relation, constraint.holds, polynomial, bounds)
         found.append(constraint)
-    return tuple(found)
+    return tuple(found), bounds
 
 
 def described(constraint: Constraint) -> str:

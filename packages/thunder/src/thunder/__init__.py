@@ -50,6 +50,7 @@ from thunder_frontend import (
     last_traces,
     list_transforms,
     mark_dynamic,
+    mark_static,
     print_last_interpreter_log,
     trace,
     value_and_grad,
@@ -111,8 +112,8 @@ __all__ = [
     "get_always_executors", "get_auto_registered_torch_op_names", "get_default_executors", "get_executor", "grad",
     "int16", "int32", "int64", "int8", "jit", "last_backward_traces", "last_compile_options",
     "last_epilogue_traces", "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms",
-    "mark_dynamic", "numpy", "plugins", "prims", "print_last_interpreter_log", "pytorch_executor", "recipes",
-    "register_executor", "remove_default_executor", "resolve_executors", "set_always_executors",
+    "mark_dynamic", "mark_static", "numpy", "plugins", "prims", "print_last_interpreter_log", "pytorch_executor",
+    "recipes", "register_executor", "remove_default_executor", "resolve_executors", "set_always_executors",
     "set_default_executors", "torch", "trace", "transforms", "uint16", "uint32", "uint64", "uint8",
     "value_and_grad",
 ]  # fmt: skip

@@ -20,9 +20,9 @@ from thunder_guards.sources import Place, Source
 def mark_dynamic(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tensor:
     """Mark dimensions of a tensor as ones that will change from call to call; return the tensor.
 
-    With ``cache="symbolic values"`` one program serves all sizes of them that meet the constraints it recorded. The
-    mark that ``torch._dynamo.mark_dynamic`` leaves counts as well. What is not marked is left open from the second size
-    on that a program is compiled for.
+    With ``cache="symbolic values"``, and with ``cache="auto"``, one program serves all sizes of them that meet the
+    constraints it recorded. The mark that ``torch._dynamo.mark_dynamic`` leaves counts as well. What is not marked is
+    left open from the second size on that a program is compiled for; :func:`mark_static` says that it never is.
 
     Args:
         tensor: an argument of a compiled function.
@@ -38,15 +38,57 @@ def mark_dynamic(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tenso
         >>> [compiled(mark_dynamic(torch.ones(n), 0)).item() for n in (2, 3, 4)], cache_misses(compiled)
         ([1.0, 1.0, 1.0], 1)
     """
-    marked = {d % tensor.dim() for d in ([dims] if isinstance(dims, int) else dims)}
-    tensor._dynamo_dynamic_indices = getattr(tensor, "_dynamo_dynamic_indices", set()) | marked  # type: ignore[attr-defined]
+    return _marked(tensor, dims, DYNAMIC, STATIC)
+
+
+def mark_static(tensor: torch.Tensor, dims: int | Sequence[int]) -> torch.Tensor:
+    """Mark dimensions of a tensor as ones each size of which gets a program of its own; return the tensor.
+
+    They are never left open, however often they change. The mark that ``torch._dynamo.mark_static`` leaves counts as
+    well. Of :func:`mark_dynamic` and this the one called last holds.
+
+    Args:
+        tensor: an argument of a compiled function.
+        dims: which, counted from the front or, if negative, from the back.
+
+    Returns:
+        the tensor itself.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import cache_misses, jit, mark_static
+        >>> compiled = jit(lambda x: x.sum() / x.shape[0], cache="auto")
+        >>> [compiled(mark_static(torch.ones(n), 0)).item() for n in (2, 3, 4)], cache_misses(compiled)
+        ([1.0, 1.0, 1.0], 3)
+    """
+    return _marked(tensor, dims, STATIC, DYNAMIC)
+
+
+DYNAMIC, STATIC = "_dynamo_dynamic_indices", "_dynamo_static_indices"
+"""The attributes of tensors by which PyTorch's own functions mark dimensions."""
+
+
+def _marked(tensor: torch.Tensor, dims: int | Sequence[int], mark: str, other: str) -> torch.Tensor:
+    those = {d % tensor.dim() for d in ([dims] if isinstance(dims, int) else dims)}
+    setattr(tensor, mark, getattr(tensor, mark, set()) | those)
+    if hasattr(tensor, other):
+        setattr(tensor, other, getattr(tensor, other) - those)
     return tensor
 
 
 def dynamic_dims(tensor: torch.Tensor) -> frozenset[int]:
     """Return the dimensions of a tensor that are marked as changing; sizes 0 and 1 are never left open."""
-    marked = getattr(tensor, "_dynamo_dynamic_indices", ())
+    marked: set[int] = getattr(tensor, DYNAMIC, set()) - getattr(tensor, STATIC, set())
     return frozenset(d for d in marked if d < tensor.dim() and tensor.shape[d] > 1)  # it may have lost some since
+
+
+def _any_marked(value: Any) -> bool:
+    """Whether dimensions are marked as changing of a tensor, or of one that tuples, lists and dicts hold."""
+    if isinstance(value, torch.Tensor):
+        return bool(getattr(value, DYNAMIC, ()))
+    if type(value) in (tuple, list, dict):
+        return any(map(_any_marked, value.values() if type(value) is dict else value))
+    return False
 
 
 NUMBERS = (int, float)
@@ -77,6 +119,11 @@ class LeftOpen:
         """Take in that there is a program: from the next one on, what changed is left open."""
         self.symbolic = self.symbolic or self._waits
 
+    def sees(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Take in what a call is given: where dimensions are marked as changing, the first program leaves them open."""
+        if self._waits and not self.symbolic and _any_marked((args, kwargs)):
+            self.is_made()
+
     def any_numbers(self) -> bool:
         """Whether sizes or numbers may be left open."""
         return self.symbolic or any([kind in NUMBERS for kind in self._exchanged.values()])
@@ -105,7 +152,8 @@ class LeftOpen:
         self._seen[place] = shape
         if not self.symbolic:
             return frozenset()
-        return dynamic_dims(tensor) | frozenset([d for d in changing if shape[d] > 1])
+        changed = frozenset([d for d in changing if shape[d] > 1])
+        return dynamic_dims(tensor) | (changed - getattr(tensor, STATIC, set()))
 
     def argument(self, value: float, source: Source) -> bool:
         """Whether to leave open a number among the arguments of the call."""

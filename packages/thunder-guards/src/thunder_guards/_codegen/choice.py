@@ -1,8 +1,8 @@
 """Telling apart the specialisations that one key leads to, by what their guards expect.
 
 Specialisations that differ in an attribute of a module, or in what a list among the arguments holds, have the same key.
-They are arranged as a decision tree: each fork looks at one thing that all behind it have a guard for and expect
-different values of. The tree only proposes; the guards of what it proposes decide.
+They are arranged as a decision tree: each fork looks at one thing that most behind it have a guard for and expect
+different values of; the others are behind it, too. The tree only proposes; the guards of what it proposes decide.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from thunder_guards._codegen.specialise import Specialisation
-from thunder_guards._guards import GONE, TensorGuard
+from thunder_guards._guards import GONE, TensorGuard, ValueGuard
 from thunder_guards.sources import Source
+from thunder_guards.symbolic import fixed_numbers
 from thunder_ir import Context
 
 Facts = dict[Any, tuple[Source, str, Any]]
@@ -81,12 +82,14 @@ def added(node: Node | None, specialisation: Specialisation) -> Node:
 def _forked(those: tuple[Specialisation, ...]) -> Node:
     """Return a fork at the fact that tells most of the specialisations apart; them as they are if none does."""
     facts = [facts_of(s) for s in those]
-    shared = [key for key in facts[0] if all(key in f for f in facts)]
-    tells = {key: len({f[key][-1] for f in facts}) for key in shared}
-    best = max(tells, key=tells.__getitem__, default=None)
-    if best is None or tells[best] == 1:
+    found: dict[Any, set[Any]] = {}
+    for each in facts:
+        for key, fact in each.items():
+            found.setdefault(key, set()).add(fact[-1])
+    best = max(found, key=lambda key: len(found[key]), default=None)
+    if best is None or len(found[best]) == 1:
         return those
-    source, aspect, _ = facts[0][best]
+    source, aspect, _ = next(f[best] for f in facts if best in f)
     fork = Fork(best, _look(source, aspect), {})
     for specialisation in reversed(those):
         added(fork, specialisation)
@@ -104,7 +107,11 @@ def facts_of(specialisation: Specialisation) -> Facts:
     """Return what a specialisation expects, as far as a dict can look it up."""
     program = specialisation.program
     tensors = [TensorGuard(i.source, i.metadata) for i in program.inputs]
-    return _facts([*program.guards, *tensors])
+    numbers = [
+        ValueGuard(number.source, value)
+        for number, value in fixed_numbers(program.numbers, program.computation.constraints)
+    ]
+    return _facts([*program.guards, *tensors, *numbers])
 
 
 def _facts(guards: Sequence[Any]) -> Facts:

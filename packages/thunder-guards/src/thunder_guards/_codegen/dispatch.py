@@ -22,106 +22,66 @@ Call = Callable[[tuple[Any, ...], dict[str, Any], Callable[..., Any]], Any]
 _BY_VALUE = (bool, int, str, bytes, type(None), torch.dtype, torch.device)
 
 
-class Family:
-    """The specialisations for calls that are written alike, with arguments of one combination of types.
+class Shelf:
+    """Specialisations that are found by a key, made of what tells them apart.
 
     Args:
-        args, kwargs: examples of the arguments.
-        symbolic: whether shapes and numbers do not tell specialisations apart, because programs may leave them open.
+        arguments: guards of which kind the calls are.
+        told_by: Python expressions for what may tell specialisations apart.
     """
 
-    __slots__ = (
-        "_all_aspects",
-        "_arguments",
-        "_aspects",
-        "_members",
-        "_open",
-        "_symbolic",
-        "_table",
-        "_telling",
-        "serve",
-    )
+    __slots__ = ("_all_aspects", "_arguments", "_aspects", "_table", "_telling", "members")
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> None:
-        self._arguments = ArgumentsGuard(args, kwargs)
-        self._aspects = aspects(args, kwargs, symbolic)
-        self._all_aspects = self._key_function(range(len(self._aspects)))
-        self._members: list[tuple[Sequence[Any], Specialisation]] = []
-        self._symbolic = symbolic
-        self._open: tuple[Specialisation, ...] = ()
-        """Those that leave sizes or numbers open, where others do not: asked where no other one is found."""
+    def __init__(self, arguments: ArgumentsGuard, told_by: list[str]) -> None:
+        self._arguments = arguments
+        self._aspects = told_by
+        self._all_aspects = self._key_function(range(len(told_by)))
+        self.members: list[tuple[Sequence[Any], Specialisation]] = []
         self._telling: tuple[int, ...] = ()
         self._table: tuple[Callable[..., Any], dict[Any, Node]] | None = None  # which one alone does without
-        self.serve: Call = self._find
-        """Calls the specialisation for a call."""
-
-    @property
-    def specialisations(self) -> list[Specialisation]:
-        """All of them, the oldest first."""
-        return [*[specialisation for _, specialisation in self._members], *reversed(self._open)]
 
     def add(self, specialisation: Specialisation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Add a specialisation for calls like this one."""
-        if not self._symbolic and specialisation.leaves_open():
-            self._open = (specialisation, *self._open)
-            self._settle()
-            return
-        self._members.append((self._all_aspects(args, kwargs), specialisation))
-        columns = enumerate(zip(self._members[0][0], self._members[-1][0], strict=True))
+        self.members.append((self._all_aspects(args, kwargs), specialisation))
+        columns = enumerate(zip(self.members[0][0], self.members[-1][0], strict=True))
         telling = tuple([i for i, (first, last) in columns if i in self._telling or first != last])
         if self._table is not None and telling == self._telling:
-            self._file(self._table[1], *self._members[-1])
-        elif len(self._members) > 1:
+            self._file(self._table[1], *self.members[-1])
+        elif len(self.members) > 1:
             self._telling = telling
             self._file_all()
-        self._settle()
 
     def drop(self, specialisation: Specialisation) -> None:
         """Take out a specialisation. Others may be looking for one meanwhile: they find the tables before or after."""
-        self._members = [m for m in self._members if m[1] is not specialisation]
-        self._open = tuple([s for s in self._open if s is not specialisation])
+        self.members = [m for m in self.members if m[1] is not specialisation]
         self._file_all()
-        self._settle()
 
     def prefer(self, specialisation: Specialisation) -> None:
         """Let a specialisation be tried first where nothing tells it from others."""
-        first = [m for m in self._members if m[1] is specialisation]
-        self._members = [*[m for m in self._members if m[1] is not specialisation], *first]
-        if specialisation in self._open:
-            self._open = (specialisation, *[s for s in self._open if s is not specialisation])
+        first = [m for m in self.members if m[1] is specialisation]
+        self.members = [*[m for m in self.members if m[1] is not specialisation], *first]
         self._file_all()
 
     def proposed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Specialisation, ...]:
         """Return the specialisations that may serve a call: one, unless nothing tells them apart."""
         if self._table is None:
-            return (*[specialisation for _, specialisation in self._members], *self._open)
+            return tuple([specialisation for _, specialisation in self.members])
         key, entries = self._table
         try:
             found = entries.get(key(args, kwargs))
         except RuntimeError:  # a tensor that has no shape
             return ()
-        closed = (found,) if found.__class__ is Specialisation else candidates(found, args, kwargs)
-        return (*closed, *self._open) if self._open else closed
-
-    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], miss: Callable[..., Any]) -> Any:
-        for specialisation in self.proposed(args, kwargs):
-            result = specialisation.call(args, kwargs, missed)
-            if result is not MISSED:
-                return result
-        return miss(args, kwargs)
+        return (found,) if found.__class__ is Specialisation else candidates(found, args, kwargs)
 
     def _file_all(self) -> None:
         entries: dict[Any, Node] = {}
-        for member in self._members:
+        for member in self.members:
             self._file(entries, *member)
         self._table = (self._key_function(self._telling), entries)
 
     def _file(self, entries: dict[Any, Node], values: Sequence[Any], specialisation: Specialisation) -> None:
         key = tuple([values[i] for i in self._telling])
         entries[key] = added(entries.get(key), specialisation)
-
-    def _settle(self) -> None:
-        self.serve = self._members[0][1].call if len(self._members) == 1 and not self._open else self._find
 
     def _key_function(self, telling: Sequence[int]) -> Callable[..., Any]:
         """Return a function from arguments to these of their aspects; to ``None`` for calls of another kind."""
@@ -131,6 +91,70 @@ class Family:
         key = f"({''.join([self._aspects[i] + ', ' for i in telling])})"
         alike = " and ".join(self._arguments.conditions(context))
         return eval(f"lambda args, kwargs: {key} if {alike} else None", context.globals)  # type: ignore[no-any-return]
+
+
+class Family:
+    """The specialisations for calls that are written alike, with arguments of one combination of types.
+
+    Args:
+        args, kwargs: examples of the arguments.
+        symbolic: whether shapes and numbers do not tell specialisations apart, because programs may leave them open.
+    """
+
+    __slots__ = ("_closed", "_open", "_symbolic", "serve")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> None:
+        arguments = ArgumentsGuard(args, kwargs)
+        self._symbolic = symbolic
+        self._open = Shelf(arguments, aspects(args, kwargs, symbolic=True))
+        """Those that leave sizes or numbers open: asked where no other one is found."""
+        self._closed = self._open if symbolic else Shelf(arguments, aspects(args, kwargs, symbolic=False))
+        self.serve: Call = self._find
+        """Calls the specialisation for a call."""
+
+    @property
+    def specialisations(self) -> list[Specialisation]:
+        """All of them, of each kind the oldest first."""
+        return [specialisation for shelf in self._shelves() for _, specialisation in shelf.members]
+
+    def add(self, specialisation: Specialisation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Add a specialisation for calls like this one."""
+        shelf = self._open if self._symbolic or specialisation.leaves_open() else self._closed
+        shelf.add(specialisation, args, kwargs)
+        self._settle()
+
+    def drop(self, specialisation: Specialisation) -> None:
+        """Take out a specialisation."""
+        self._shelf_of(specialisation).drop(specialisation)
+        self._settle()
+
+    def prefer(self, specialisation: Specialisation) -> None:
+        """Let a specialisation be tried first where nothing tells it from others."""
+        self._shelf_of(specialisation).prefer(specialisation)
+
+    def proposed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Specialisation, ...]:
+        """Return the specialisations that may serve a call: one, unless nothing tells them apart."""
+        return tuple([found for shelf in self._shelves() for found in shelf.proposed(args, kwargs)])
+
+    def _shelves(self) -> tuple[Shelf, ...]:
+        return (self._closed,) if self._symbolic else (self._closed, self._open)
+
+    def _shelf_of(self, specialisation: Specialisation) -> Shelf:
+        return next(s for s in self._shelves() if any([m is specialisation for _, m in s.members]))
+
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], miss: Callable[..., Any]) -> Any:
+        for shelf in self._shelves():
+            if not shelf.members:
+                continue
+            for specialisation in shelf.proposed(args, kwargs):
+                result = specialisation.call(args, kwargs, missed)
+                if result is not MISSED:
+                    return result
+        return miss(args, kwargs)
+
+    def _settle(self) -> None:
+        those = self.specialisations
+        self.serve = those[0].call if len(those) == 1 else self._find
 
 
 def aspects(args: tuple[Any, ...], kwargs: dict[str, Any], symbolic: bool) -> list[str]:

@@ -15,6 +15,7 @@ from thunder_guards._codegen.generated import INDENT, Generated, Lines
 from thunder_guards._codegen.prologue import constraints_of, passed, prologue_lines, unpacked
 from thunder_guards._guards import SameAsBeforeGuard, TensorGuard
 from thunder_guards.program import Program
+from thunder_guards.symbolic import fixed_numbers
 from thunder_guards.templates import proxies_of
 from thunder_ir import Context
 
@@ -41,7 +42,9 @@ class Specialisation:
 
     def leaves_open(self) -> bool:
         """Whether it serves calls of several sizes, or with several numbers among their arguments."""
-        return any([number.source.is_of_the_call() for number in self.program.numbers])
+        numbers = self.program.numbers
+        fixed = {id(number) for number, _ in fixed_numbers(numbers, self.program.computation.constraints)}
+        return any([n.source.is_of_the_call() and id(n) not in fixed for n in numbers])
 
     def forget(self) -> None:
         """Drop the text of the generated function, which tracebacks show."""
