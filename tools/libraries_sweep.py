@@ -120,11 +120,12 @@ def diffusers() -> Iterator[Case]:
 
 
 def torchvision() -> Iterator[Case]:
-    """Yield models that find things in images: a step of training, and what they find."""
+    """Yield models that find things in images: a step of training, and what they find; in float64, for rounding."""
     library: Any = importlib.import_module("torchvision.models.detection")
     sizes, images = {"min_size": 64, "max_size": 96}, [torch.rand(3, 64, 80), torch.rand(3, 72, 64)]
     boxes = torch.tensor([[4.0, 4.0, 40.0, 50.0], [20.0, 8.0, 60.0, 60.0]])
-    truth = [{"boxes": boxes[: i + 1], "labels": torch.tensor([1, 2])[: i + 1]} for i in range(2)]
+    images = [image.double() for image in images]
+    truth = [{"boxes": boxes[: i + 1].double(), "labels": torch.tensor([1, 2])[: i + 1]} for i in range(2)]
     for each in truth:
         each["masks"] = torch.ones(len(each["boxes"]), 72, 80, dtype=torch.uint8)
     truth = [{**t, "masks": t["masks"][:, : i.shape[1], : i.shape[2]]} for t, i in zip(truth, images, strict=True)]
@@ -132,7 +133,7 @@ def torchvision() -> Iterator[Case]:
         ("retinanet_resnet50_fpn", sizes), ("fcos_resnet50_fpn", sizes), ("ssdlite320_mobilenet_v3_large", {}),
         ("fasterrcnn_mobilenet_v3_large_320_fpn", sizes), ("maskrcnn_resnet50_fpn", sizes),
     ]:  # fmt: skip
-        model = getattr(library, name)(weights=None, weights_backbone=None, num_classes=3, **more)
+        model = getattr(library, name)(weights=None, weights_backbone=None, num_classes=3, **more).double()
         yield f"{name}, training", model, (images, truth)
         yield f"{name}, evaluation", model.eval(), (images,)
 
@@ -196,6 +197,8 @@ def outcome(function: Callable[..., Any], module: Any, args: tuple[Any, ...]) ->
 
 def compared(function: Any, args: tuple[Any, ...]) -> str:
     """Return how a case does, as a text that begins with ``"right"`` if it is as in eager."""
+    if isinstance(function, nn.Module):
+        function.zero_grad()
     eager = copy.deepcopy(function)
     expected = outcome(eager, eager, args)
     compiled = thunder.jit(function)
