@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 import torch
-from transformers import PreTrainedConfig
+from transformers import PretrainedConfig
 
 VOCABULARY, WIDTH, HEADS, LENGTH, BATCH, IMAGE = 99, 32, 4, 10, 2, 32
 SPECIAL_TOKENS = {"image_token_id": 90, "image_token_index": 90, "video_token_id": 91, "video_token_index": 91,
@@ -38,15 +38,15 @@ class Asked:
 # --- what a configuration says ---------------------------------------------------------------------------------------
 
 
-def configs_of(config: PreTrainedConfig) -> Iterator[PreTrainedConfig]:
+def configs_of(config: PretrainedConfig) -> Iterator[PretrainedConfig]:
     """Yield a configuration and those within it."""
     yield config
     for value in list(vars(config).values()):
-        if isinstance(value, PreTrainedConfig):
+        if isinstance(value, PretrainedConfig):
             yield from configs_of(value)
 
 
-def size_of(config: PreTrainedConfig, *names: str, default: Any) -> Any:
+def size_of(config: PretrainedConfig, *names: str, default: Any) -> Any:
     """Return a size that a configuration or one of those within it has: the first of the names that any has."""
     for name in names:
         for each in configs_of(config):
@@ -56,23 +56,23 @@ def size_of(config: PreTrainedConfig, *names: str, default: Any) -> Any:
     return default
 
 
-def vision_of(config: PreTrainedConfig) -> PreTrainedConfig:
+def vision_of(config: PretrainedConfig) -> PretrainedConfig:
     """Return the part of a configuration that is about images."""
     parts = [getattr(config, name, None) for name in ("vision_config", "backbone_config", "vision_tower_config")]
-    return next((part for part in parts if isinstance(part, PreTrainedConfig)), config)
+    return next((part for part in parts if isinstance(part, PretrainedConfig)), config)
 
 
-def vocabulary_of(config: PreTrainedConfig) -> int:
+def vocabulary_of(config: PretrainedConfig) -> int:
     """Return the size of the vocabulary."""
     return int(size_of(config, "vocab_size", "text_vocab_size", default=VOCABULARY))
 
 
-def ids(config: PreTrainedConfig, length: int = LENGTH) -> torch.Tensor:
+def ids(config: PretrainedConfig, length: int = LENGTH) -> torch.Tensor:
     """Return ids of tokens, none of them special."""
     return torch.randint(3, max(min(vocabulary_of(config), VOCABULARY) - 10, 4), (BATCH, length))
 
 
-def image_shape(config: PreTrainedConfig) -> tuple[int, int, int]:
+def image_shape(config: PretrainedConfig) -> tuple[int, int, int]:
     """Return channels, height and width of an image."""
     vision = vision_of(config)
     size = size_of(vision, "image_size", "input_size", "img_size", default=IMAGE)
@@ -81,7 +81,7 @@ def image_shape(config: PreTrainedConfig) -> tuple[int, int, int]:
     return size_of(vision, "num_channels", "in_channels", "in_chans", default=3), height, width
 
 
-def patch_width(config: PreTrainedConfig) -> int:
+def patch_width(config: PretrainedConfig) -> int:
     """Return how many numbers a patch of an image has, those of all its channels and frames."""
     vision = vision_of(config)
     patch = size_of(vision, "patch_size", default=8)
@@ -90,12 +90,12 @@ def patch_width(config: PreTrainedConfig) -> int:
     return channels * patch**2 * size_of(vision, "temporal_patch_size", default=1)
 
 
-def width_of(config: PreTrainedConfig) -> int:
+def width_of(config: PretrainedConfig) -> int:
     """Return the width of hidden states."""
     return int(size_of(config, "hidden_size", "d_model", "dim", "n_embd", default=WIDTH))
 
 
-def past_length(config: PreTrainedConfig) -> int:
+def past_length(config: PretrainedConfig) -> int:
     """Return how many values of a time series a model looks back on."""
     lags = size_of(config, "lags_sequence", default=[0])
     return int(size_of(config, "context_length", default=64)) + max(lags)
@@ -103,50 +103,50 @@ def past_length(config: PreTrainedConfig) -> int:
 
 # --- what arguments are ----------------------------------------------------------------------------------------------
 
-Recipe = Callable[[PreTrainedConfig], Any]
+Recipe = Callable[[PretrainedConfig], Any]
 
 
-def _images(config: PreTrainedConfig) -> torch.Tensor:
+def _images(config: PretrainedConfig) -> torch.Tensor:
     return torch.randn(BATCH, *image_shape(config))
 
 
-def _patches(config: PreTrainedConfig) -> torch.Tensor:
+def _patches(config: PretrainedConfig) -> torch.Tensor:
     return torch.randn(BATCH * PATCHES, patch_width(config))
 
 
-def _some_patches(config: PreTrainedConfig) -> torch.Tensor:
+def _some_patches(config: PretrainedConfig) -> torch.Tensor:
     return torch.randn(BATCH, PATCHES, patch_width(config))
 
 
-def _several_images(config: PreTrainedConfig) -> torch.Tensor:
+def _several_images(config: PretrainedConfig) -> torch.Tensor:
     return torch.randn(BATCH, 2, *image_shape(config))
 
 
-def _video(config: PreTrainedConfig) -> torch.Tensor:
+def _video(config: PretrainedConfig) -> torch.Tensor:
     frames = size_of(vision_of(config), "num_frames", "frames_per_clip", default=4)
     return torch.randn(BATCH, frames, *image_shape(config))
 
 
-def _grid(config: PreTrainedConfig) -> torch.Tensor:
+def _grid(config: PretrainedConfig) -> torch.Tensor:
     return torch.tensor([[1, 4, 4]] * BATCH)
 
 
-def _sound(config: PreTrainedConfig) -> torch.Tensor:
+def _sound(config: PretrainedConfig) -> torch.Tensor:
     return torch.randn(BATCH, SOUND)
 
 
-def _mel_bins(config: PreTrainedConfig) -> int:
+def _mel_bins(config: PretrainedConfig) -> int:
     names = ("num_mel_bins", "feature_size", "n_mels", "n_mel_bins", "input_feat_size", "mel_dim", "input_dim",
              "feature_projection_input_dim", "model_in_dim")  # fmt: skip
     return int(size_of(config, *names, default=16))
 
 
-def _frames(config: PreTrainedConfig) -> int:
+def _frames(config: PretrainedConfig) -> int:
     positions = size_of(config, "max_source_positions", default=FRAMES // 2)
     return int(size_of(config, "max_length", "spec_size", default=2 * positions))
 
 
-def _series(config: PreTrainedConfig) -> torch.Tensor:
+def _series(config: PretrainedConfig) -> torch.Tensor:
     length, channels = past_length(config), size_of(config, "num_input_channels", "input_size", default=1)
     return torch.randn(BATCH, length, channels) if channels > 1 else torch.randn(BATCH, length)
 
@@ -239,7 +239,7 @@ RECIPES: dict[str, tuple[Recipe, ...]] = {
 """What an argument may be, by its name."""
 
 
-def _patch_count(config: PreTrainedConfig) -> int:
+def _patch_count(config: PretrainedConfig) -> int:
     _, height, width = image_shape(config)
     patch = size_of(vision_of(config), "patch_size", default=8)
     patch = patch if isinstance(patch, int) else patch[-1]
@@ -291,7 +291,7 @@ def choices(model: torch.nn.Module) -> Iterator[Asked]:
         yield from _layouts(dict.fromkeys([*least, *others]))
 
 
-def _image_token(config: PreTrainedConfig) -> Any:
+def _image_token(config: PretrainedConfig) -> Any:
     return size_of(config, "image_token_id", "image_token_index", default=None)
 
 

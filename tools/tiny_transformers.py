@@ -17,7 +17,7 @@ import tiny_inputs
 import torch
 import transformers
 from tiny_inputs import HEADS, IMAGE, SPECIAL_TOKENS, VOCABULARY, WIDTH
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel
 from transformers.models.auto import modeling_auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -258,7 +258,7 @@ def _tried(model_type: str, way: Way, model_class: Any, errors: list[Exception])
     return None, images
 
 
-def tiny_config(model_type: str, dropout: float | None = 0.0, way: Way = WAYS[0]) -> PreTrainedConfig:
+def tiny_config(model_type: str, dropout: float | None = 0.0, way: Way = WAYS[0]) -> PretrainedConfig:
     """Return a small configuration of a model type.
 
     Args:
@@ -269,7 +269,7 @@ def tiny_config(model_type: str, dropout: float | None = 0.0, way: Way = WAYS[0]
     return _shrunk(CONFIG_MAPPING[model_type](), dropout, way, SPECIAL.get(model_type, {}))
 
 
-def _shrunk(default: PreTrainedConfig, dropout: float | None, way: Way, changes: dict[str, Any]) -> PreTrainedConfig:
+def _shrunk(default: PretrainedConfig, dropout: float | None, way: Way, changes: dict[str, Any]) -> PretrainedConfig:
     config_class = type(default)
     known = default.to_dict()
     known.update({own: known.get(other) for own, other in config_class.attribute_map.items()})
@@ -283,7 +283,7 @@ def _shrunk(default: PreTrainedConfig, dropout: float | None, way: Way, changes:
     if known.get("head_dim") is not None and known.get("head_dim") == known.get("qk_rope_head_dim"):
         given["head_dim"] = given.get("qk_rope_head_dim", known["head_dim"])
     for name, sub in vars(default).items():
-        if name not in changes and isinstance(sub, PreTrainedConfig):
+        if name not in changes and isinstance(sub, PretrainedConfig):
             small = _shrunk(sub, dropout, way, SPECIAL.get(sub.model_type, {}))
             given[name] = TINY_BACKBONE if sub.model_type == "timm_backbone" else small.to_dict()
     _fit_rope(config_class, known, given)
@@ -382,7 +382,7 @@ def _modeling(config_class: Any) -> Any:
     return importlib.import_module(config_class.__module__.replace(".configuration_", ".modeling_"))
 
 
-def model_classes(config: PreTrainedConfig, base: bool = False) -> list[Any]:
+def model_classes(config: PretrainedConfig, base: bool = False) -> list[Any]:
     """Return the classes that take a configuration, those with the usual heads first."""
     pairs = {"text_config", "vision_config"} <= set(getattr(config, "sub_configs", {})) and not _writes_text(config)
     found: list[Any] = []
@@ -397,7 +397,7 @@ def model_classes(config: PreTrainedConfig, base: bool = False) -> list[Any]:
     return list(dict.fromkeys(runs))
 
 
-def tiny_model(config: PreTrainedConfig, cls: Any = None, attention: str | None = None) -> torch.nn.Module:
+def tiny_model(config: PretrainedConfig, cls: Any = None, attention: str | None = None) -> torch.nn.Module:
     """Return a model with random weights.
 
     Args:
@@ -412,7 +412,7 @@ def tiny_model(config: PreTrainedConfig, cls: Any = None, attention: str | None 
     return cls(config)
 
 
-def _writes_text(config: PreTrainedConfig) -> bool:
+def _writes_text(config: PretrainedConfig) -> bool:
     """Whether the model writes text, about images if it is given some."""
     return type(config) in modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 

@@ -35,7 +35,7 @@ from compare_models import FORWARD, Difference, EagerError, compare, loss_of, se
 from models_page import IN_FLOAT64, Row, keep, kept, line, page
 from tiny_inputs import BATCH, LENGTH
 from tiny_transformers import NoCaseError, all_model_types, tiny_case
-from transformers import DynamicCache, PreTrainedConfig, StaticCache
+from transformers import DynamicCache, PretrainedConfig, StaticCache
 
 import thunder
 
@@ -57,32 +57,32 @@ GROUPS = {"promised": PROMISED, "more": MORE}
 # --- what is run -----------------------------------------------------------------------------------------------------
 
 
-def plain(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+def plain(config: PretrainedConfig, inputs: dict[str, Any]) -> None:
     """Ids, pixels or sound alone."""
 
 
-def full_mask(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+def full_mask(config: PretrainedConfig, inputs: dict[str, Any]) -> None:
     """An attention mask that hides nothing."""
     inputs["attention_mask"] = torch.ones(BATCH, LENGTH, dtype=torch.int64)
 
 
-def padded(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+def padded(config: PretrainedConfig, inputs: dict[str, Any]) -> None:
     """An attention mask that hides the end of one sequence."""
     full_mask(config, inputs)
     inputs["attention_mask"][0, -3:] = 0
 
 
-def hidden(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+def hidden(config: PretrainedConfig, inputs: dict[str, Any]) -> None:
     """All hidden states are returned."""
     inputs["output_hidden_states"] = True
 
 
-def as_tuple(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+def as_tuple(config: PretrainedConfig, inputs: dict[str, Any]) -> None:
     """A tuple is returned."""
     inputs["return_dict"] = False
 
 
-def dynamic_cache(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+def dynamic_cache(config: PretrainedConfig, inputs: dict[str, Any]) -> None:
     """Three tokens more, on a cache that holds some."""
     cache = DynamicCache(config=config)
     _fill(config, cache)
@@ -90,13 +90,13 @@ def dynamic_cache(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
     inputs["use_cache"] = True
 
 
-def static_cache(config: PreTrainedConfig, inputs: dict[str, Any]) -> None:
+def static_cache(config: PretrainedConfig, inputs: dict[str, Any]) -> None:
     """The first tokens, into a cache of fixed size."""
     inputs["past_key_values"] = StaticCache(config=config, max_cache_len=2 * LENGTH)
     inputs["use_cache"] = True
 
 
-def _fill(config: PreTrainedConfig, cache: Any) -> None:
+def _fill(config: PretrainedConfig, cache: Any) -> None:
     text = config.get_text_config()
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
@@ -104,7 +104,7 @@ def _fill(config: PreTrainedConfig, cache: Any) -> None:
         cache.update(torch.randn(BATCH, heads, 4, width), torch.randn(BATCH, heads, 4, width), layer)
 
 
-VARIANTS: dict[str, Callable[[PreTrainedConfig, dict[str, Any]], None]] = {
+VARIANTS: dict[str, Callable[[PretrainedConfig, dict[str, Any]], None]] = {
     "plain": plain, "mask": full_mask, "padded": padded, "hidden": hidden, "tuple": as_tuple, "eager-attention": plain,
     "dynamic-cache": dynamic_cache, "static-cache": static_cache, "bfloat16": plain, "autocast": plain, "base": plain,
 }  # fmt: skip

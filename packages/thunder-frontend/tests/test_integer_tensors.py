@@ -28,6 +28,10 @@ CALLS = {
 @pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_tensor_of_one_integer_is_a_number_where_pytorch_takes_one(call, requires_grad):
+    try:
+        call(torch.randn(8, 4), torch.tensor(2))
+    except RuntimeError as error:
+        pytest.skip(f"this PyTorch takes no tensor here: {error}")
     compiled = jit(call)
     for n in (2, 3, 2):
         w = torch.randn(8, 4, requires_grad=requires_grad)

@@ -16,7 +16,7 @@ import torch.nn.init
 import torch.special
 
 from thunder_ir import Namespace
-from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
+from thunder_torch.torch_versions import OpOverload, OpOverloadPacket, names_dimensions
 
 LTORCH = Namespace("ltorch", "thunder_torch")
 """Where generated code finds the symbols of PyTorch's callables."""
@@ -123,7 +123,7 @@ _OPERATORS = {"torch.nn.functional.unfold": "im2col", "torch.nn.functional.fold"
 
 
 def schemas_of(function: Any) -> Iterator[Any]:
-    """Yield the schemas of PyTorch's operators that a callable of PyTorch's stands for."""
+    """Yield the schemas of PyTorch's operators that a callable of PyTorch's stands for, but for names of dimensions."""
     if isinstance(function, OpOverload):
         yield function._schema
         return
@@ -141,7 +141,8 @@ def schemas_of(function: Any) -> Iterator[Any]:
         packet = found
     overloads: list[str] = packet.overloads()  # type: ignore[no-untyped-call]
     for overload in overloads:
-        yield getattr(packet, overload)._schema
+        if not names_dimensions(overload):
+            yield getattr(packet, overload)._schema
 
 
 _OTHER_NAMES = {"self": ("self", "input", "x", "a", "x1"), "other": ("other", "x2")}

@@ -30,6 +30,17 @@ SHARES_GRADIENTS = _shares_gradients()
 """Whether ``clamp``, ``fmax`` and ``fmin`` share the gradient among equal tensors, as PyTorch does since 2.14."""
 
 
+def names_dimensions(overload: str) -> bool:
+    """Return whether an overload takes names of dimensions, as PyTorch had them until 2.12.
+
+    Example:
+        >>> from thunder_torch.torch_versions import names_dimensions
+        >>> names_dimensions("dim_DimnameList"), names_dimensions("dim_IntList")
+        (True, False)
+    """
+    return "dimname" in overload.lower()
+
+
 def default_device() -> torch.device:
     """Return the device of factory functions; PyTorch 2.9 cannot tell once ``torch.set_default_device(None)`` ran."""
     if getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", True) is None:
@@ -38,4 +49,4 @@ def default_device() -> torch.device:
     return torch.get_default_device()
 
 
-__all__ = ["SHARES_GRADIENTS", "OpOverload", "OpOverloadPacket", "default_device"]
+__all__ = ["SHARES_GRADIENTS", "OpOverload", "OpOverloadPacket", "default_device", "names_dimensions"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from thunder_frontend._torch_versions import CHECK_IS_SIZE_WARNING
 from thunder_frontend._tracebacks import users_stacklevel
 from thunder_interpreter import DECLINED
 from thunder_ir import NumberProxy
@@ -43,7 +44,8 @@ def checks(acquisition: Any) -> dict[Any, Any]:
     def check_is_size(i: Any, message: Any = None, *, max: Any = None) -> Any:
         if not isinstance(i, NumberProxy):
             return DECLINED
-        warnings.warn(CHECK_IS_SIZE.__deprecated__, FutureWarning, stacklevel=users_stacklevel())
+        if CHECK_IS_SIZE_WARNING is not None:
+            warnings.warn(CHECK_IS_SIZE_WARNING, FutureWarning, stacklevel=users_stacklevel())
         for truth in (compared(operator.ge, i, 0), True if max is None else compared(operator.le, i, max)):
             if check(truth) is DECLINED:
                 CHECK(truth, message)  # type: ignore[no-untyped-call]
