@@ -110,7 +110,11 @@ CALLS = {
 @pytest.mark.parametrize("dtype", [*HALVES, torch.float32], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_composites_are_as_precise_as_in_pytorch(name, dtype):
-    assert ratio(*CALLS[name], dtype) < 1.5
+    try:
+        found = ratio(*CALLS[name], dtype)
+    except NotImplementedError as error:
+        pytest.skip(f"this PyTorch lacks a kernel: {error}")
+    assert found < 1.5
 
 
 def test_a_mean_of_halves_is_finite_where_their_sum_is_not():

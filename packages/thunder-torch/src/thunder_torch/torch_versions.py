@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd import forward_ad
@@ -30,6 +30,11 @@ SHARES_GRADIENTS = _shares_gradients()
 """Whether ``clamp``, ``fmax`` and ``fmin`` share the gradient among equal tensors, as PyTorch does since 2.14."""
 
 
+_FIRST: Any = torch.zeros((), dtype=torch.int64, device="cpu")  # which the annotations do not allow
+LISTS_OF_ONE_TENSOR = torch.zeros(2, 3, device="cpu").sum(_FIRST).ndim == 1
+"""Whether a tensor of one integer is a list of it, where PyTorch takes a list; once it took that for an empty list."""
+
+
 def names_dimensions(overload: str) -> bool:
     """Return whether an overload takes names of dimensions, as PyTorch had them until 2.12.
 
@@ -49,4 +54,11 @@ def default_device() -> torch.device:
     return torch.get_default_device()
 
 
-__all__ = ["SHARES_GRADIENTS", "OpOverload", "OpOverloadPacket", "default_device", "names_dimensions"]
+__all__ = [
+    "LISTS_OF_ONE_TENSOR",
+    "SHARES_GRADIENTS",
+    "OpOverload",
+    "OpOverloadPacket",
+    "default_device",
+    "names_dimensions",
+]

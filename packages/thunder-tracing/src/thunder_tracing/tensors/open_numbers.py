@@ -12,6 +12,7 @@ import torch
 from thunder_ir import NumberProxy, TensorProxy, is_unknown
 from thunder_torch.names import path_of, schemas_of
 from thunder_torch.places import KEYED
+from thunder_torch.torch_versions import LISTS_OF_ONE_TENSOR
 
 
 class NumbersMet(BaseException):  # noqa: N818  (a signal, which no handler of the user's may take for an error)
@@ -61,6 +62,8 @@ def _integers_of(function: Any) -> tuple[Collection[int], Collection[str]]:
     else:
         found = {i for i, types in places.items() if types <= _INTEGER_TYPES}
         last = len(places) - 1
+        if not LISTS_OF_ONE_TENSOR:
+            found -= {i for i in found if i != last and all("List" in kind for kind in places[i])}
         if last in found and any("List" in kind for kind in places[last]):  # whose items may be given one by one
             found |= set(range(last, 99))
     return frozenset(found).union(INTEGERS.get(function, ())), names | NAMED_INTEGERS
