@@ -1,8 +1,9 @@
 """Write docs/distributed.md: the tutorial in tools/distributed_page.md, with measurements on this machine put in.
 
-    python tools/distributed_page.py [--steps N]      about five minutes on two cores
+    python tools/distributed_page.py [--steps N] [--parts measured,configurations,validated,timelines]
 
-Losses and times come from one launch in which the ways of training take turns; memory from one launch for each of them.
+About ten minutes on two cores; parts that are not named stay as they are on the page. Losses and times come from one
+launch in which the ways of training take turns; memory from one launch for each of them.
 """
 
 import argparse
@@ -63,14 +64,44 @@ def measured(steps: int) -> str:
     return "\n".join(lines)
 
 
+def configurations(steps: int) -> str:
+    """Return the table of ways of training that are compared with one process."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "table.md"
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        command += ["-m", "thunder_benchmarks.configurations", "--steps", str(steps), "--write", str(file)]
+        subprocess.run(command, check=True, timeout=3600)
+        return file.read_text(encoding="utf-8").rstrip("\n")
+
+
+def timelines(steps: int) -> str:
+    """Return the table of steps of large models."""
+    command = [sys.executable, "-m", "thunder_distributed.timelines"]
+    return subprocess.run(command, check=True, timeout=1200, capture_output=True, text=True).stdout.rstrip("\n")
+
+
+def validated(steps: int) -> str:
+    """Return how far estimates are from published steps."""
+    return "```text\n" + validate().table() + "\n```"
+
+
+PARTS = {"measured": measured, "configurations": configurations, "validated": validated, "timelines": timelines}
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--parts", default=",".join(PARTS))
     options = parser.parse_args()
+    page = ROOT / "docs" / "distributed.md"
+    before = page.read_text(encoding="utf-8")
     text = (ROOT / "tools" / "distributed_page.md").read_text(encoding="utf-8")
-    text = text.replace("<!-- measured -->", measured(options.steps))
-    text = text.replace("<!-- validated -->", "```text\n" + validate().table() + "\n```")
-    (ROOT / "docs" / "distributed.md").write_text(text, encoding="utf-8")
+    for name, make in PARTS.items():
+        begin, end = f"<!-- {name} -->\n\n", f"\n\n<!-- end of {name} -->"
+        kept = before.partition(begin)[2].partition(end)[0]
+        made = make(options.steps) if name in options.parts.split(",") else kept
+        text = text.replace(begin.strip(), begin + made + end)
+    page.write_text(text, encoding="utf-8")
     return 0
 
 
