@@ -122,6 +122,19 @@ def test_computes_no_chain_of_elementwise_operations_twice_by_default():
     assert texts(forward_and_backward(traced(chain, (64, 64))).backward).count("sin") <= 1
 
 
+def test_where_compilers_fuse_it_is_computed_twice_for_what_it_saves():
+    def chain(x):
+        for _ in range(20):
+            x = toy.sin(x)
+        return x
+
+    joint = joint_of(chain, (64, 64))
+    fused = split_into_forward_and_backward(joint, partition="fused")
+    assert saved_bytes(fused) == 0 < saved_bytes(split_into_forward_and_backward(joint))
+    network_joint = joint_of(network(4), *SHAPES)
+    assert texts(split_into_forward_and_backward(network_joint, partition="fused").backward).count("matmul") == 16
+
+
 def test_multiplies_again_only_when_asked():
     joint = joint_of(network(4), *SHAPES)
 
@@ -259,5 +272,5 @@ def test_refuses_budgets_and_partitions_that_mean_nothing():
     joint = joint_of(network(1), *SHAPES)
     with pytest.raises(ValueError, match="memory_budget is a fraction"):
         split_into_forward_and_backward(joint, memory_budget=-1)
-    with pytest.raises(ValueError, match="partition is 'min-cut' or 'save-all', not 'best'"):
+    with pytest.raises(ValueError, match="partition is 'min-cut', 'fused' or 'save-all', not 'best'"):
         split_into_forward_and_backward(joint, partition="best")

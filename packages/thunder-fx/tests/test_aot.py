@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from thunder_fx import FXError, aot
+from thunder_fx import aot
 
 
 def seen_by(graphs):
@@ -138,17 +138,123 @@ def test_aliases_and_writes_are_those_of_eager(name, requires_grad):
     assert found_facts == eager_facts
 
 
-def test_a_joint_graph_is_exported():
-    q, k = (torch.randn(s, dtype=torch.float64, requires_grad=True) for s in ((3, 4), (5, 4)))
-    module = aot.aot_export_joint_simple(attention, (q, k), trace_joint=True)
-    assert placeholders(module) == ["primals_1", "primals_2", "tangents_1"]
-    dy = torch.randn(3, 4, dtype=torch.float64)
-    expected = attention(q, k)
-    with torch.no_grad():
-        result, *gradients = module(q, k, dy)
-    assert_close((result, *gradients), (expected, *torch.autograd.grad(expected, (q, k), dy)))
+def test_users_of_functorch_change_an_import():
+    names = {name for name in dir(functorch.compile) if not name.startswith("_")}
+    assert names <= set(aot.__all__)
 
 
-def test_a_function_that_writes_is_not_exported():
-    with pytest.raises(FXError, match="the function writes to its arguments"):
-        aot.make_fx(lambda x: x.add_(1))(torch.ones(2))
+def test_the_backward_graph_is_compiled_when_it_first_runs():
+    backward = []
+    compiled = aot.aot_function(attention, aot.nop, seen_by(backward))
+    out = compiled(*[torch.randn(s, requires_grad=True) for s in ((3, 4), (5, 4))])
+    assert not backward
+    out.sum().backward()
+    assert len(backward) == 1
+
+
+def test_compilers_are_told_which_graph_they_compile():
+    names = []
+
+    def compiler(module, examples):
+        (name,) = aot.get_aot_compilation_context()[0]
+        names.append(name.partition("_")[2])
+        return module
+
+    aot.aot_function(attention, compiler)(*[torch.randn(3, 3, requires_grad=True) for _ in range(2)]).sum().backward()
+    aot.aot_function(attention, compiler)(*[torch.randn(3, 3) for _ in range(2)])
+    assert names == ["forward", "backward", "inference"]
+
+
+def test_boxed_compilers_get_a_list():
+    given = []
+
+    @aot.make_boxed_compiler
+    def compiler(module, examples):
+        def run(*inputs):
+            given.append(len(inputs))
+            return module(*inputs)
+
+        return run
+
+    x = torch.randn(3, 3)
+    assert_close(aot.aot_function(attention, compiler)(x, x + 1), attention(x, x + 1))
+    assert given == [2]
+
+
+@pytest.mark.parametrize("requires_grad", [False, True], ids=["inference", "training"])
+def test_one_graph_serves_the_sizes_that_are_left_open(requires_grad):
+    graphs = []
+    compiled = aot.aot_function(attention, seen_by(graphs), dynamic=True)
+    for rows in (3, 5, 9):
+        q, k = (torch.randn(s, 4, dtype=torch.float64) for s in (rows, rows + 1))
+        if requires_grad:
+            assert_close(gradients_of(compiled, q, k), gradients_of(attention, q, k))
+        else:
+            assert_close(compiled(q, k), attention(q, k))
+    assert len(graphs) == 1 + requires_grad
+
+
+def test_tangents_are_laid_out_as_the_backward_graph_expects():
+    strides = []
+
+    def backward(module, examples):
+        (tangent,) = [e for n, e in zip(placeholders(module), examples, strict=True) if n.startswith("tangents")]
+
+        def run(*inputs):
+            strides.append((tangent.stride(), inputs[-1].stride()))
+            return module(*inputs)
+
+        return run
+
+    x = torch.randn(3, 4, requires_grad=True)
+    aot.aot_function(lambda x: x.exp() * 2, aot.nop, backward)(x).backward(torch.randn(4, 3).t())
+    assert strides == [((4, 1), (4, 1))]
+
+
+def saved_by(partition, aot_function, function, *inputs):
+    """How many values a forward graph hands to the backward graph, and how many bytes they have."""
+    graphs = []
+    aot_function(function, fw_compiler=aot.nop, bw_compiler=seen_by(graphs), partition_fn=partition)(
+        *inputs
+    ).sum().backward()
+    ((module, examples),) = graphs
+    saved = [e for n, e in zip(placeholders(module), examples, strict=True) if not n.startswith("tangents")]
+    return len(saved), sum(e.numel() * e.element_size() for e in saved)
+
+
+PRODUCTS = {
+    "three factors": lambda x: (x + 1) * (x - 1) * (x + 2),
+    "a chain": lambda x: ((x + 1).tanh() * (x - 1)).sigmoid() * (x * 2 + 3).exp(),
+    "a norm": lambda x: (x - x.mean(-1, keepdim=True)) * torch.rsqrt(x.var(-1, keepdim=True) + 1e-5) * 3,
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_what_is_computed_again_is_not_saved_and_no_more_is_saved_than_by_pytorch(name):
+    x = torch.randn(8, 16, requires_grad=True)
+    count, size = saved_by(aot.min_cut_rematerialization_partition, aot.aot_function, PRODUCTS[name], x)
+    theirs, their_size = saved_by(
+        functorch.compile.min_cut_rematerialization_partition, functorch.compile.aot_function, PRODUCTS[name], x
+    )
+    assert count <= theirs and size <= their_size
+
+
+def test_of_a_product_of_sums_only_the_input_is_saved():
+    x = torch.randn(8, requires_grad=True)
+    partition = aot.min_cut_rematerialization_partition
+    assert saved_by(partition, aot.aot_function, PRODUCTS["three factors"], x) == (1, 8 * 4)
+    everything = saved_by(aot.default_partition, aot.aot_function, PRODUCTS["three factors"], x)
+    assert everything[0] > 1
+
+
+def test_decompositions_replace_operations_in_forward_and_backward():
+    def targets(decompositions):
+        graphs = []
+        compiled = aot.aot_function(torch.nn.functional.silu, seen_by(graphs), decompositions=decompositions)
+        compiled(torch.randn(3, requires_grad=True)).sum().backward()
+        return {str(n.target) for module, _ in graphs for n in module.graph.nodes if n.op == "call_function"}
+
+    table = torch._decomp.get_decompositions([torch.ops.aten.silu, torch.ops.aten.silu_backward])
+    assert not any("silu" in t for t in targets(table))
+    assert any("silu" in t for t in targets(None))
+    assert not any("silu" in t for t in targets(aot.default_decompositions | table))

@@ -70,13 +70,13 @@ _WHY_AGAIN = {
 
 def choose(parts: Joint, traits: Traits, partition: str, memory_budget: float | int | None, draws: Draws) -> set[str]:
     """Return the names of the values that may be saved; what is not among them is computed again where needed."""
-    if partition not in ("min-cut", "save-all"):
-        raise ValueError(f"partition is 'min-cut' or 'save-all', not {partition!r}")
+    if partition not in ("min-cut", "fused", "save-all"):
+        raise ValueError(f"partition is 'min-cut', 'fused' or 'save-all', not {partition!r}")
     problem = _Problem(parts, traits, draws)
     if partition == "save-all":
         return problem.solve(0.0, heavy=False).saved
     if memory_budget is None:
-        return problem.in_time()
+        return problem.solve(WIDEST, heavy=False).saved if partition == "fused" else problem.in_time()
     if memory_budget < 0:
         raise ValueError(f"memory_budget is a fraction from 0 to 1 or a number of bytes, not {memory_budget!r}")
     limit = memory_budget * problem.solve(0.0, heavy=False).bytes if memory_budget <= 1 else memory_budget

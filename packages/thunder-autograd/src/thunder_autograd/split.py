@@ -13,7 +13,7 @@ from thunder_autograd.replay import Draws, Replay
 from thunder_autograd.traits import Traits
 from thunder_ir import BoundSymbol, NumberProxy, OpTags, Provenance, Proxy, TensorProxy, Trace, flat_proxies
 
-Partition = Literal["min-cut", "save-all"]
+Partition = Literal["min-cut", "fused", "save-all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,9 @@ def split_into_forward_and_backward(
 
     Args:
         joint: what :func:`thunder_autograd.grad_transform_on_trace` returns.
-        partition: ``"min-cut"`` computes cheap values again in the backward program where that saves memory;
-            ``"save-all"`` saves whatever the pullbacks read, except in regions tagged ``RECOMPUTE``.
+        partition: ``"min-cut"`` computes cheap values again in the backward program where that saves memory
+            and takes little time; ``"fused"`` whatever time it would take, for compilers that fuse it with what reads
+            it; ``"save-all"`` saves whatever the pullbacks read, except in regions tagged ``RECOMPUTE``.
         memory_budget: how much may be saved: a ``float`` from 0 to 1 is a fraction of what ``"save-all"`` saves, an
             ``int`` above 1 is in bytes. Less budget never saves more. A small one lets matmuls be computed again.
         replay: how random numbers are drawn again, in regions tagged ``RECOMPUTE`` and where a budget asks for it.

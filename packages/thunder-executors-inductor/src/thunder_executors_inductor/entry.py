@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch._guards import TracingContext, tracing
 from torch._inductor import config
 from torch._inductor.compile_fx import compile_fx_inner
@@ -13,6 +12,7 @@ from torch._inductor.decomposition import select_decomp_table
 
 from thunder_fx import to_fx
 from thunder_fx.fakes import new_fake_mode
+from thunder_fx.guards import fits_of
 from thunder_ir import Trace
 
 Compiled = Callable[[list[Any]], Sequence[Any]]
@@ -39,12 +39,7 @@ def compile_trace(trace: Trace, settings: Mapping[str, Any]) -> tuple[Compiled, 
         output.meta["user_visible_output_idxs"] = list(range(len(output.args[0])))  # type: ignore[arg-type]
         with tracing(TracingContext(mode)), mode:
             compiled = compile_fx_inner(module, inputs, is_inference=True)
-    sizes = [value for value in inputs if isinstance(value, torch.SymInt)]
-    if not sizes:
-        return compiled, lambda: True
-    shapes: Any = mode.shape_env
-    guards = shapes.produce_guards_expression(sizes)
-    return compiled, lambda *values: guards is None or bool(shapes.evaluate_guards_expression(guards, values))
+    return compiled, fits_of(inputs)
 
 
 __all__ = ["ALWAYS", "Compiled", "compile_trace"]

@@ -19,7 +19,7 @@ from thunder_frontend._suspensions import Paused
 from thunder_frontend._transforms import Transform
 from thunder_frontend.options import Options
 from thunder_guards import AUTOCAST_DEVICES, Specialisation, around, ordered, result_views, specialise
-from thunder_guards.program import Program
+from thunder_guards.program import Program, new_values, written_inputs
 from thunder_guards.templates import Built, is_plain
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
@@ -162,23 +162,6 @@ def _after_optimisation(traces: list[Trace], options: Options) -> None:
             traces.append(trace)
 
 
-def written_inputs(program: Program) -> dict[str, TensorProxy]:
-    """Return the inputs that the epilogue writes to, by their names."""
-    targets = [e.target for e in program.effects if e.kind in ("tensor", "memory")]
-    if any([e.kind == "metadata" for e in program.effects]):  # autograd takes it for a write to all that share memory
-        targets += [i.proxy for i in program.inputs]
-    names = {t.name for t in targets if isinstance(t, TensorProxy)}
-    targets += [i.proxy for i in program.inputs if i.memory is not None and i.memory.name in names]
-    return {t.name: t for t in targets if isinstance(t, TensorProxy)}
-
-
-def _new_values(program: Program) -> dict[str, str]:
-    """Return the names of tensors that are copied into inputs as a whole, by the names of these."""
-    effects = [e for e in program.effects if e.kind == "tensor"]
-    pairs = [(e.target, e.value) for e in effects]
-    return {t.name: v.name for t, v in pairs if isinstance(t, TensorProxy) and isinstance(v, TensorProxy)}
-
-
 def without_autocast(run: Callable[..., Any], kinds: Sequence[str]) -> Callable[..., Any]:
     """Return ``run`` such that autocast casts nothing in it: the casts are part of the program."""
 
@@ -248,7 +231,7 @@ def _differentiated(
         options.executors,
         rules=rules,
         higher_rule_of=lambda bound: rule_for_higher_derivatives(rules, bound),
-        writes=Writes(written_inputs(program), _new_values(program)),
+        writes=Writes(written_inputs(program), new_values(program)),
         views=result_views(program, trace),
         partition=options.extra.get("partition", PARTITION_BEFORE_A_CALL if is_paused else "min-cut"),
         memory_budget=options.extra.get("memory_budget"),

@@ -15,9 +15,10 @@ from thunder_executors import grad_rule, resolve_executors
 from thunder_fx.errors import FXError
 from thunder_fx.from_fx import from_fx
 from thunder_fx.to_fx import Decompositions, to_fx
-from thunder_ir import Names, Symbol, Trace
+from thunder_ir import BoundSymbol, Names, Symbol, TensorProxy, Trace
 from thunder_ir.passes.renaming import renamed
 from thunder_prims import tidy
+from thunder_torch.opaque import OpaqueSymbol
 
 Modules = tuple[GraphModule, GraphModule]
 
@@ -38,16 +39,29 @@ class Joint:
     outputs: int
     differentiable: tuple[bool, ...]
 
+    @property
+    def tangents(self) -> int:
+        """How many outputs have a tangent."""
+        return sum(self.differentiable)
+
 
 def joint_of(trace: Trace, rules: Mapping[Symbol, Any]) -> Joint:
     """Return a program, whose output is a flat tuple, with its derivative; inputs are named as PyTorch names them."""
     executors = resolve_executors(["torch"])
-    made = grad_transform_on_trace(trace, rule_of=lambda b: rules.get(b.symbol) or grad_rule(b, executors))
+
+    def rule_of(bound: BoundSymbol) -> Any:
+        own = rules.get(bound.symbol)
+        if own is not None or isinstance(bound.symbol, OpaqueSymbol):
+            return own  # an executor would keep autograd's graph of the call, which no graph of operations can hand on
+        return grad_rule(bound, executors)
+
+    made = grad_transform_on_trace(trace, rule_of=rule_of)
     count = len(trace.inputs)
     names = Names([p.name for b in made.bound_symbols for p in b.outputs] + [p.name for p in made.inputs])
     wanted = [f"primals_{i + 1}" for i in range(count)]
     wanted += [f"tangents_{i + 1}" for i in range(len(made.inputs) - count)]
-    made = renamed(made, {p.name: p.renamed(names.take(n)) for p, n in zip(made.inputs, wanted, strict=True)})
+    pairs = zip(made.inputs, wanted, strict=True)  # open sizes keep their names, which are in shapes, too
+    made = renamed(made, {p.name: p.renamed(names.take(n)) for p, n in pairs if isinstance(p, TensorProxy)})
     (tag,) = [t for t in made.tags if isinstance(t, TakesCotangents)]
     return Joint(made, count, len(trace.output), tag.flags)
 
@@ -58,7 +72,7 @@ def joint_module(joint: Joint, decompositions: Decompositions | None) -> GraphMo
     return to_fx(joint.trace.replace(output=(*outputs, *gradients)), decompositions=decompositions)
 
 
-def cut(joint: Joint, partition: Literal["min-cut", "save-all"], decompositions: Decompositions | None) -> Modules:
+def cut(joint: Joint, partition: Literal["fused", "save-all"], decompositions: Decompositions | None) -> Modules:
     """Return the forward and the backward graph of a joint program, cut by Thunder's own partition."""
     split = split_into_forward_and_backward(joint.trace, partition=partition)
     outputs, saved = split.forward.output
@@ -66,7 +80,7 @@ def cut(joint: Joint, partition: Literal["min-cut", "save-all"], decompositions:
     return forward, to_fx(tidy(split.backward), decompositions=decompositions)
 
 
-def _cut_module(module: GraphModule, outputs: int, partition: Literal["min-cut", "save-all"]) -> Modules:
+def _cut_module(module: GraphModule, outputs: int, partition: Literal["fused", "save-all"]) -> Modules:
     trace = from_fx(module)
     tangents = len([p for p in trace.inputs if p.name.startswith("tangents")])
     primals = len(trace.inputs) - tangents
@@ -99,13 +113,16 @@ def default_partition(module: GraphModule, inputs: Sequence[Any], *, num_fwd_out
 def min_cut_rematerialization_partition(
     module: GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: int, **options: Any
 ) -> Modules:
-    """Cut a joint graph where least is saved; what is cheap is computed again. See :func:`default_partition`."""
-    return _cut_module(module, num_fwd_outputs, "min-cut")
+    """Cut a joint graph where least is saved, for compilers that fuse what is computed again with its readers.
+
+    See :func:`default_partition`.
+    """
+    return _cut_module(module, num_fwd_outputs, "fused")
 
 
-OWN: dict[Callable[..., Modules], Literal["min-cut", "save-all"]] = {
+OWN: dict[Callable[..., Modules], Literal["fused", "save-all"]] = {
     default_partition: "save-all",
-    min_cut_rematerialization_partition: "min-cut",
+    min_cut_rematerialization_partition: "fused",
 }
 """Partitions that need no graph of the joint program."""
 
@@ -127,6 +144,6 @@ def fake_mode_of(values: Sequence[Any]) -> Any:
 
 
 __all__ = [
-    "Joint", "cut", "default_partition", "joint_module", "joint_of", "min_cut_rematerialization_partition",
-    "partitioned",
+    "Joint", "cut", "default_partition", "fake_mode_of", "joint_module", "joint_of",
+    "min_cut_rematerialization_partition", "partitioned",
 ]  # fmt: skip

@@ -76,9 +76,11 @@ def to_fx(
     module = _traced(run, inputs, table, mode)
     if _writes(module):
         module = _traced(dispatch_functionalize(run), inputs, table, mode)
-    for node, proxy in zip(module.graph.find_nodes(op="placeholder"), trace.inputs, strict=True):
+    placeholders = module.graph.find_nodes(op="placeholder")
+    for node, proxy, value in zip(placeholders, trace.inputs, inputs, strict=True):
         node._rename(proxy.name)
         node.target = node.name
+        node.meta.setdefault("val", value)  # which a size that nobody reads has not
     module.graph.eliminate_dead_code()
     module.recompile()
     return module

@@ -114,3 +114,20 @@ class Program:
     path: tuple[Any, ...] = ()
     exchanges: Mapping[Place, type] = field(default_factory=dict)
     views: Mapping[str, Any] = field(default_factory=dict)
+
+
+def written_inputs(program: Program) -> dict[str, TensorProxy]:
+    """Return the inputs that the effects of a program write to, by their names."""
+    targets = [e.target for e in program.effects if e.kind in ("tensor", "memory")]
+    if any([e.kind == "metadata" for e in program.effects]):  # autograd takes it for a write to all that share memory
+        targets += [i.proxy for i in program.inputs]
+    names = {t.name for t in targets if isinstance(t, TensorProxy)}
+    targets += [i.proxy for i in program.inputs if i.memory is not None and i.memory.name in names]
+    return {t.name: t for t in targets if isinstance(t, TensorProxy)}
+
+
+def new_values(program: Program) -> dict[str, str]:
+    """Return the names of tensors that are copied into inputs as a whole, by the names of these."""
+    effects = [e for e in program.effects if e.kind == "tensor"]
+    pairs = [(e.target, e.value) for e in effects]
+    return {t.name: v.name for t, v in pairs if isinstance(t, TensorProxy) and isinstance(v, TensorProxy)}

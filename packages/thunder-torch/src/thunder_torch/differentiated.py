@@ -69,7 +69,7 @@ def differentiated(
     higher_rule_of: Callable[[BoundSymbol], Any] | None = None,
     writes: Writes | None = None,
     views: Mapping[int, ResultView] = MappingProxyType({}),
-    partition: Literal["min-cut", "save-all"] = "min-cut",
+    partition: Literal["min-cut", "fused", "save-all"] = "min-cut",
     memory_budget: Any = None,
     check: Callable[[Split], None] = _nothing,
     improve: Improve = _nothing,

@@ -145,6 +145,10 @@ def failing(function: Any) -> frozenset[OpTags]:
     return frozenset({OpTags.MAY_FAIL} if fails else ())
 
 
+class OpaqueSymbol(TorchSymbol):
+    """A callable that stays as it is: nobody knows what it does but PyTorch."""
+
+
 class _Opaque(dict[Any, Symbol]):
     """The symbols of callables that stay, such as PyTorch's own; those of local functions are made anew each time."""
 
@@ -195,7 +199,7 @@ def _make(function: Callable[..., Any], tags: frozenset[OpTags]) -> Symbol:
     tags |= failing(function) | communicates
     if is_view(function):
         tags |= {OpTags.VIEW}
-    return TorchSymbol(
+    return OpaqueSymbol(
         name_of(function),
         LTORCH if path.startswith("torch.") else "opaque",
         meta=MetaOf(function),

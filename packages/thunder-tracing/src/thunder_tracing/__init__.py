@@ -3,11 +3,12 @@
 import thunder_tracing._internals_needed  # noqa: F401  (first, so that what PyTorch lacks fails no other import)
 from thunder_tracing._function_tracer import OpenNumbers, TracedInput, TracedOutput, TracedWrite, ViewStep
 from thunder_tracing._functions import TracedFunction, trace_function, trace_function_open
+from thunder_tracing._programs import trace_program
 from thunder_tracing._version import __version__
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.tracer import Tracer
 
 __all__ = [
     "ExternalState", "OpenNumbers", "TracedFunction", "TracedInput", "TracedOutput", "TracedWrite", "Tracer",
-    "ViewStep", "__version__", "trace_function", "trace_function_open",
+    "ViewStep", "__version__", "trace_function", "trace_function_open", "trace_program",
 ]  # fmt: skip

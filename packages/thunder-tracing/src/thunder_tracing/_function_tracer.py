@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -122,12 +122,15 @@ class FunctionTracer(Tracer):
     Args:
         function: a module among these names its parameters and buffers.
         opened: the numbers that are left open; ``None`` for none.
+        written: storages to which the function writes and which several inputs share.
     """
 
-    def __init__(self, function: Callable[..., Any], opened: OpenNumbers | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], opened: OpenNumbers | None = None, written: Collection[int] = ()
+    ) -> None:
         self.state = Arguments()
         self.opened = opened or OpenNumbers()
-        super().__init__(self.state, symbolic=opened is not None)
+        super().__init__(self.state, written, symbolic=opened is not None)
         self.builder.locate = location
         self._held: list[torch.Tensor] = []
         self._names = dict(_named_tensors(function))
@@ -188,7 +191,7 @@ class FunctionTracer(Tracer):
         self.levels.check(values)
         trace = self.computation(()).replace(output=(*values, *[w.value for w in writes]))
         if any([bound.symbol is gradients for bound in trace.bound_symbols]):
-            trace, renamed = written_out(trace, self._rule_of, symbol_of(torch.clone))
+            trace, renamed = written_out(trace, self.rule_again_of, symbol_of(torch.clone))
             made = tuple([TracedOutput(substitute(o.value, renamed), o.input, o.steps) for o in made])
             writes = tuple([TracedWrite(w.input, substitute(w.value, renamed), w.tracked) for w in writes])
             trace = tidy(trace)
@@ -210,7 +213,8 @@ class FunctionTracer(Tracer):
             made.append(TracedInput(i.proxy, place, i.example if place is None else None))
         return tuple(made)
 
-    def _rule_of(self, bound: BoundSymbol) -> Any:
+    def rule_again_of(self, bound: BoundSymbol) -> Any:
+        """Return the derivative of a call that stands before one of gradients, which are differentiated again."""
         return RULES_AGAIN.get(bound.symbol) or rule_for_higher_derivatives(self.custom_functions.rules, bound)
 
     def _output(self, tensor: TracedTensor, index: Mapping[str, int]) -> TracedOutput:

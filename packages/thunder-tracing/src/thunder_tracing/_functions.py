@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,32 +164,46 @@ def _traced(
         raise AcquisitionError("trace_function is called inside of a function that is traced; call it outside")
     leaves, spec = pytree.tree_flatten((args, kwargs))
     try:
-        with torch._C.DisableTorchFunction():
-            given = pytree.tree_unflatten([tracer.argument(leaf, i) for i, leaf in enumerate(leaves)], spec)
-        with tracer.recording():
-            result = function(*given[0], **given[1])
-        results, out_spec = pytree.tree_flatten(result)
-        with torch._C.DisableTorchFunction(), recording(tracer.builder):
-            trace, outputs, writes = tracer.recorded(results)
-            return TracedFunction(
-                trace,
-                tracer.traced_inputs(leaves),
-                outputs,
-                writes,
-                spec,
-                out_spec,
-                tuple(tracer.state.guards),
-                dict(tracer.custom_functions.rules),
-                tuple(tracer.numbers),
-            )
+        with refusals_in_users_code():
+            return _recorded(tracer, function, leaves, spec)
+    finally:
+        tracer.let_go()
+
+
+def _recorded(
+    tracer: FunctionTracer, function: Callable[..., Any], leaves: list[Any], spec: pytree.TreeSpec
+) -> TracedFunction:
+    with torch._C.DisableTorchFunction():
+        given = pytree.tree_unflatten([tracer.argument(leaf, i) for i, leaf in enumerate(leaves)], spec)
+    with tracer.recording():
+        result = function(*given[0], **given[1])
+    results, out_spec = pytree.tree_flatten(result)
+    with torch._C.DisableTorchFunction(), recording(tracer.builder):
+        trace, outputs, writes = tracer.recorded(results)
+        return TracedFunction(
+            trace,
+            tracer.traced_inputs(leaves),
+            outputs,
+            writes,
+            spec,
+            out_spec,
+            tuple(tracer.state.guards),
+            dict(tracer.custom_functions.rules),
+            tuple(tracer.numbers),
+        )
+
+
+@contextmanager
+def refusals_in_users_code() -> Iterator[None]:
+    """Tell what is refused inside as what the user's code does."""
+    try:
+        yield
     except NumbersMet:
         raise DataDependentError("the function uses a number that is known only when the program runs") from None
     except UnknownNumberError as error:
         raise DataDependentError(str(error)) from error
     except AcquisitionError as error:
         raise in_users_code(error) from error.__cause__
-    finally:
-        tracer.let_go()
 
 
-__all__ = ["TracedFunction", "trace_function", "trace_function_open"]
+__all__ = ["TracedFunction", "refusals_in_users_code", "trace_function", "trace_function_open"]

@@ -1,0 +1,101 @@
+"""``trace_program``: a function of flat arguments, run by CPython on traced tensors, as a program with its effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch
+
+from thunder_autograd import gradients, written_out
+from thunder_guards import ArgumentsGuard, EnvironmentGuard, Program
+from thunder_guards.errors import AcquisitionError
+from thunder_ir import recording, substitute
+from thunder_prims import tidy
+from thunder_torch import symbol_of
+from thunder_tracing._function_tracer import FunctionTracer, OpenNumbers
+from thunder_tracing._functions import refusals_in_users_code
+from thunder_tracing.tensors.traced_tensor import is_acquiring
+
+
+def trace_program(function: Callable[..., Any], args: Sequence[Any], opened: OpenNumbers | None = None) -> Program:
+    """Return a call of a function as a program: with guards, and with effects that :func:`trace_function` refuses.
+
+    Among these are changed shapes and histories of arguments, arguments that share memory which the function writes
+    to, and leaves that it makes. CPython runs the function on tensors without data, once more where arguments share
+    memory that it writes to.
+
+    Args:
+        function: takes tensors and objects, returns tensors in any nesting. It gets numbers of the program for open
+            integers. Tensors that it holds itself become inputs.
+        args: examples, like those that the program is for.
+        opened: which sizes of tensors and which integers are left open; ``None`` for none.
+
+    Returns:
+        The program. Its inputs are the tensors among the arguments, each once and whether they are read or not, then
+        those that the function holds itself.
+
+    Raises:
+        DataDependentError: Python needs a value that is known only when the program runs.
+        AcquisitionError: the function does what no program holds.
+
+    Example:
+        >>> import torch
+        >>> from thunder_tracing import trace_program
+        >>> program = trace_program(lambda x: x.t_() * 2, [torch.ones(2, 3)])
+        >>> print(program.computation)
+        def computation(a0: "float32[2, 3]"):
+            t0 = ltorch.t(a0)  # float32[3, 2]
+            t1 = ltorch.mul(t0, 2)  # float32[3, 2]
+            return (t1,)
+        >>> [effect.kind for effect in program.effects]
+        ['metadata']
+    """
+    if is_acquiring():
+        raise AcquisitionError("trace_program is called inside of a function that is traced; call it outside")
+    program, written = _attempt(function, tuple(args), opened, ())
+    return _attempt(function, tuple(args), opened, written)[0] if written else program
+
+
+def _attempt(
+    function: Callable[..., Any], args: tuple[Any, ...], opened: OpenNumbers | None, written: Collection[int]
+) -> tuple[Program, Collection[int]]:
+    """Return the program, and the storages that it writes to and which several inputs share.
+
+    Args:
+        function, args, opened: see :func:`trace_program`.
+        written: such storages, as far as they are known.
+    """
+    now, arguments = EnvironmentGuard(), ArgumentsGuard(args, {})
+    tracer = FunctionTracer(function, opened, written)
+    try:
+        with refusals_in_users_code():
+            with torch._C.DisableTorchFunction(), recording(tracer.builder):
+                given = [tracer.argument(leaf, i) for i, leaf in enumerate(args)]
+            with tracer.recording():
+                result = function(*given)
+            with torch._C.DisableTorchFunction(), recording(tracer.builder):
+                tracer.arrays.check()
+                tracer.shared.require_apart()
+                computation, outcome = tracer.finish(result)
+                if any([bound.symbol is gradients for bound in computation.bound_symbols]):
+                    computation, renamed = written_out(computation, tracer.rule_again_of, symbol_of(torch.clone))
+                    computation, outcome.result = tidy(computation), substitute(outcome.result, renamed)
+            program = Program(
+                tuple(tracer.inputs),
+                tuple(tracer.state.guards),
+                now,
+                arguments,
+                computation,
+                outcome.result,
+                tuple(outcome.effects),
+                dict(tracer.custom_functions.rules),
+                tuple(tracer.numbers),
+                unseen=tracer.unseen,
+            )
+            return program, tracer.shared.written()
+    finally:
+        tracer.let_go()
+
+
+__all__ = ["trace_program"]
