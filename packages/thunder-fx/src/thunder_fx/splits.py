@@ -110,13 +110,12 @@ class Specialised:
 
     def _split(self, node: Node, reason: str) -> Callable[..., Any]:
         """Return the graph in parts: what comes before the node, the node, and what comes after it."""
+        last_node = end_of(node)
+        take_apart(node, last_node)
         places = {n: i for i, n in enumerate(self.module.graph.nodes)}
-        first, last = places[node], places[end_of(node)]
+        first, last = places[node], places[end_of_parts(last_node)]
 
         def part_of(other: Node) -> int:
-            source = other.args[0] if other.target is operator.getitem else None
-            if isinstance(source, Node) and part_of(source) == 1:
-                return 1  # so that the parts hand on tensors, and no tuples of them
             return 0 if places[other] < first else 1 if places[other] <= last else 2
 
         whole: Any = split_module(self.module, None, part_of, keep_original_order=True)  # type: ignore[arg-type]
@@ -150,6 +149,29 @@ def end_of(node: Node) -> Node:
         if depth <= 0 or here.next.op == "output":
             return here
         here = here.next
+
+
+def take_apart(first: Node, last: Node) -> None:
+    """Take tuples that nodes return apart behind the last of these, so that parts hand on tensors, and no tuples."""
+    graph = first.graph
+    nodes = list(graph.nodes)
+    place = last
+    for node in nodes[nodes.index(first) : nodes.index(last) + 1]:
+        pending = [user for user in nodes if user in node.users and user.target is operator.getitem]
+        while pending:
+            user = pending.pop(0)
+            if nodes.index(user) > nodes.index(last):
+                place.append(user)
+                place = user
+            pending += [again for again in nodes if again in user.users and again.target is operator.getitem]
+
+
+def end_of_parts(last: Node) -> Node:
+    """Return the last of the nodes behind one that take apart what was returned."""
+    here = last
+    while here.next.target is operator.getitem:
+        here = here.next
+    return here
 
 
 def _calls(module: GraphModule) -> int:
