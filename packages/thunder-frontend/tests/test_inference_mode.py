@@ -140,3 +140,13 @@ def test_what_requires_grad_is_resized_to_the_shape_that_it_has():
         return x * 2
 
     same_as_eager(program, torch.ones(2, 3, requires_grad=True))
+
+
+def test_what_was_made_in_inference_mode_is_resized_to_the_shape_that_it_has():
+    def program(x):
+        with torch.inference_mode():
+            made = (x * 2).detach().requires_grad_()
+        made.resize_(made.shape)
+        return x * 3, made.clone()
+
+    same_as_eager(program, torch.ones(2, 3, requires_grad=True))

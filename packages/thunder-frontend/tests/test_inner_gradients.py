@@ -264,3 +264,32 @@ def test_a_copy_of_a_leaf_has_a_copy_of_its_gradient():
         y, gradient, same = function(x)
         found.append((y.detach(), y.grad, gradient, gradient is y.grad, same, y.requires_grad))
     torch.testing.assert_close(found[1], found[0])
+
+
+def test_backward_to_some_inputs_frees_what_it_went_through_only():
+    def program(x):
+        y = x.sin()
+        z = y.exp()
+        (z**2).sum().backward(inputs=[z])
+        return y, z.grad
+
+    found = []
+    for function in (program, jit(program, fallback="error")):
+        x = torch.arange(3.0, requires_grad=True)
+        y, gradient = function(x)
+        y.sum().backward()
+        found.append((gradient, x.grad))
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_backward_to_some_inputs_frees_them_too():
+    def program(x):
+        y = x.sin()
+        z = y.exp()
+        (z**2).sum().backward(inputs=[z])
+        return z
+
+    for function in (program, jit(program, fallback="error")):
+        z = function(torch.arange(3.0, requires_grad=True))
+        with pytest.raises(RuntimeError, match="second time"):
+            z.sum().backward()

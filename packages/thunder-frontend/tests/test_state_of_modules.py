@@ -200,3 +200,19 @@ def test_what_is_exchanged_is_fetched_before_it_is_written():
         pair.a, pair.b = a, b = [1], [2]
         assert compiled(pair, torch.ones(1)) is b
         assert pair.b is a and len(pair.a) == 1
+
+
+def test_a_module_that_lost_its_hooks_cannot_be_called_whatever_else_changes():
+    net, factors = nn.Sequential(nn.Linear(2, 2)), {"a": 1}
+
+    def program(x):
+        return net(x) * factors["a"]
+
+    compiled, x = jit(program), torch.ones(2)
+    compiled(x)
+    vars(net[0]).clear()
+    for factor in (2, 3):
+        factors["a"] = factor
+        for function in (program, compiled):
+            with pytest.raises(AttributeError, match="has no attribute '_backward_hooks'"):
+                function(x)

@@ -210,7 +210,7 @@ class Splits:
         made = self._modules.get(id(module))
         if made is not None:
             return made
-        if package_of(type(module).__module__) == "torch" and not module._modules and not has_hooks(module):
+        if package_of(type(module).__module__) == "torch" and not has_hooks(module) and not module._modules:
             return module  # one operation: a program of its own would not pay
         if not self._stays(module):
             return module

@@ -27,9 +27,12 @@ class Again:
 
 
 def has_hooks(module: torch.nn.Module) -> bool:
-    """Whether calling a module means calling hooks, of its own or of all modules."""
-    own = module.__dict__
-    return any([own[h] for h in HOOKS]) or any([getattr(MODULES, h) for h in GLOBAL_HOOKS])
+    """Whether calling a module means calling hooks, of its own or of all modules.
+
+    Raises:
+        AttributeError: as calling it does, if it lacks what its constructor made.
+    """
+    return any([getattr(module, h) for h in HOOKS]) or any([getattr(MODULES, h) for h in GLOBAL_HOOKS])
 
 
 def may_matter(hooks: str) -> bool:

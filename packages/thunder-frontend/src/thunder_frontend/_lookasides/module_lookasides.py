@@ -77,7 +77,7 @@ class ModuleLookasides:
 
     def _runs_forward_alone(self, module: torch.nn.Module) -> bool:
         own, world = module.__dict__, self._world
-        not_full = own["_backward_hooks"] and not own["_is_full_backward_hook"]
+        not_full = module._backward_hooks and not module._is_full_backward_hook
         not_full = not_full or MODULES._global_backward_hooks and not MODULES._global_is_full_backward_hook
         if not_full and torch.is_grad_enabled():
             raise AcquisitionError(

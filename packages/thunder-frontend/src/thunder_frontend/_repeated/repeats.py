@@ -44,7 +44,9 @@ class Repeats:
     def begin(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | Again | None:
         """Answer a call as an equal module was seen to, or begin to remember it; ``None`` where neither makes sense."""
         source = self._recording.world.source_of(module)
-        if source is None or not source.is_held or not module._modules or torch._C._len_torch_function_stack() != 1:
+        if source is None or not source.is_held or torch._C._len_torch_function_stack() != 1:
+            return None
+        if not module.__dict__.get("_modules"):
             return None
         state = self._state_now()
         for run in reversed(self._runs.get((type(module), len(args)), ())):

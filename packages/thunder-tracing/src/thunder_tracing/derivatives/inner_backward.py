@@ -45,9 +45,12 @@ def inner_backward(
         for index, result in enumerate(results):
             if not calls.value(result).requires_grad:
                 raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
-        reached = ancestors(calls.builder.bound_symbols, [calls.value(r) for r in results])
-        check_not_freed(reached, calls.spent)
+        bounds = calls.builder.bound_symbols
+        reached = ancestors(bounds, [calls.value(r) for r in results])
         asked = None if inputs is None else [calls.traced(t) for t in _listed(inputs)]
+        names = {calls.value(t).name for t in asked or ()}  # with the nodes of these
+        gone_through = reached if asked is None else reached & descendants(bounds, names)
+        check_not_freed(gone_through, calls.spent)
         leaves = _leaves(calls, reached, asked)
         inside = _inside(calls, reached, asked)
         retained = retained_gradients(calls, results, inside, given, create_graph)
@@ -58,8 +61,8 @@ def inner_backward(
                 calls, results, [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)], leaves
             )
             if not retain_graph:
-                roots = _standing_for(calls.builder.bound_symbols, leaves)
-                calls.spent.update(freed(calls.builder.bound_symbols, reached - roots))
+                roots = _standing_for(bounds, leaves)
+                calls.spent.update(freed(bounds, gone_through - roots))
         for leaf, made in zip(leaves, found, strict=True):
             if made is not None:
                 _accumulate(calls, leaf, made, create_graph)

@@ -480,7 +480,7 @@ def resize(calls: Calls, tensor: T, size: Any, memory_format: torch.memory_forma
     """Do what ``resize_`` does to a contiguous tensor that keeps its number of elements: it views the same memory."""
     traced = calls.traced(tensor)
     before = calls.value(traced)
-    if before.requires_grad and not torch.is_inference_mode_enabled():
+    if before.requires_grad and not (torch.is_inference_mode_enabled() or traced._memory.inference):
         raise RuntimeError("cannot resize variables that require grad")
     if tuple(size) == tuple(before.shape):
         return tensor
