@@ -189,26 +189,86 @@ def test_results_that_others_are_computed_of_get_their_gradients():
     torch.testing.assert_close(found[1], found[0])
 
 
-def written(x):
+def read_and_written(x):
+    y = x * 5
+    x.mul_(2)
+    return x.sum(), y, (x * x).sum()
+
+
+def view_of_what_is_written(x):
+    x.tanh_()
+    return x.view(-1).sin() * x.sum()
+
+
+def total_of_what_is_written(x):
     x.mul_(2)
     return x.sum()
 
 
-def test_an_input_that_keeps_its_gradient_is_written_in_python_or_refused():
-    found = []
-    for function in (written, jit(written, fallback="split")):
-        leaf = torch.arange(4.0, requires_grad=True)
-        x = leaf * 1
-        x.retain_grad()
-        function(x).backward()
-        found.append((x.grad, leaf.grad))
-    torch.testing.assert_close(found[1], found[0])
-    refusing = jit(written, fallback="error")
-    refusing(torch.arange(4.0, requires_grad=True) * 1)
-    x = torch.arange(4.0, requires_grad=True) * 1
+def returned(x):
+    x.mul_(2)
+    return x, x.exp()
+
+
+def retained(x):
     x.retain_grad()
-    with pytest.raises(AcquisitionError, match="keeps its gradient"):
-        refusing(x)
+
+
+def hooked(x):
+    x.register_hook(lambda gradient: gradient * 7)
+
+
+def written_again(x):
+    x.mul_(3)
+
+
+WRITING = (read_and_written, view_of_what_is_written, total_of_what_is_written, returned)
+SAVE_IT = (read_and_written, view_of_what_is_written)
+"""Of what these write to autograd saves something, so that nobody may write to it again."""
+
+
+@pytest.mark.parametrize(
+    ("program", "after"),
+    [
+        (p, a)
+        for p in WRITING
+        for a in (None, retained, hooked, written_again)
+        if p not in SAVE_IT or a != written_again
+    ],
+)
+@pytest.mark.parametrize("before", [None, retained, hooked])
+def test_what_is_computed_of_an_input_that_was_written_leads_to_it(program, before, after):
+    def called(function, only_input):
+        leaf = torch.linspace(0.1, 1.0, 4, requires_grad=True)
+        x = leaf * 1
+        if before is not None:
+            before(x)
+        results = function(x)
+        if after is not None:
+            after(x)
+        results = results if isinstance(results, tuple) else (results,)
+        total = sum([(i + 1) * (t * t).sum() for i, t in enumerate(results)])
+        if only_input:
+            (gradient,) = torch.autograd.grad(total, x, create_graph=True, allow_unused=True)
+            return None if gradient is None else [gradient, *torch.autograd.grad(gradient.square().sum(), leaf)]
+        total.backward()
+        return [leaf.grad, x.grad if x.retains_grad else None]
+
+    compiled = jit(program, fallback="error")
+    for only_input in (False, True, False):
+        torch.testing.assert_close(called(compiled, only_input), called(program, only_input))
+
+
+def test_an_input_that_gets_its_history_inside_has_the_gradient_of_what_is_computed_of_it():
+    def program(x, w):
+        x.mul_(w)
+        return (x * x).sum()
+
+    found = []
+    for function in (program, jit(program, fallback="error")):
+        x, w = torch.arange(4.0), torch.arange(4.0, requires_grad=True)
+        found.append(torch.autograd.grad(function(x, w), (x, w)))
+    torch.testing.assert_close(found[1], found[0])
 
 
 def hooked_view(x):

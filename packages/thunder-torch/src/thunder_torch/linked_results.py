@@ -98,6 +98,8 @@ class Linked:
                 return raw
             results, nodes = list(raw), list(raw)
             give_own_node(results, apart[0])
+            for place in views[0]:
+                results[place] = made[place].made(inputs, results)
             for apply_level, below, passed, above, alone, viewing in steps:
                 given = [*[results[i] for i in below], *[nodes[i] for i in passed], *[raw[i] for i in above]]
                 for place, result in zip(above, apply_level(probe, *given), strict=True):

@@ -76,7 +76,7 @@ class Links:
         for i in in_order:
             origins = reached.get(leaves[i].name, frozenset())
             if i in made:
-                origins |= frozenset(made[i].results).intersection(positions)
+                origins |= frozenset(made[i].results).intersection(positions) - {i}
             levels[i] = max([levels[o] + 1 for o in origins], default=0)
             above |= origins
         sources = tuple([tuple(sorted([i for i in above if levels[i] == n])) for n in range(max(levels))])

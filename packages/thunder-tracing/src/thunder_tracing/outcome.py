@@ -23,6 +23,7 @@ from thunder_tracing.tensors._remade import (
     RemadeView,
     as_inference,
     as_normal,
+    copied_with_history,
     with_attributes,
     with_contents,
     with_gradient,
@@ -280,24 +281,32 @@ class Outcome:
                 if value.requires_grad and not traced._recorded:  # written behind autograd's back
                     value = self.calls.on_values(T.detach, (value,), {})
                 unseen = "unseen" if traced._versions.count else "uncounted"
-                if traced._recorded:
-                    self._check_retains(traced)
+                if traced._recorded and value.requires_grad and value.name in self._read:
+                    value = self._linked_input(traced, value)
                 kind = "inference" if traced._memory.inference else "seen" if traced._recorded else unseen
                 effects.append(Effect("tensor", traced._input.proxy, kind, value))
         return effects
 
-    def _check_retains(self, traced: TracedTensor) -> None:
-        """Refuse to write to what keeps its gradient: what the program computes of it then would not add to that.
+    def _linked_input(self, traced: TracedTensor, value: TensorProxy) -> TensorProxy:
+        """Return what is written to an input such that what the program computes of it then leads, for autograd, to
+        the input.
 
         Raises:
-            AcquisitionError: it does, as somebody called ``retain_grad()``.
+            AcquisitionError: it cannot, and the input keeps its gradient, to which that would not add.
         """
+        covers = {i.memory.name for i in self.calls.inputs if i.memory is not None}
+        alone = any([i is traced._input for i in self.calls.inputs]) and traced._input.proxy.name not in covers
+        if alone and value.name not in self.spent and not self.calls.stages.befores():
+            value = self._own(traced, value)
+            self.views[value.name] = Built(copied_with_history, (traced._input.proxy, value))
+            return value
         given = traced.given
         if given is None or given.is_leaf or not self.calls.ask(traced, "retains_grad", given.retains_grad):
-            return
+            return value
         raise AcquisitionError(
-            f"the program writes to {traced.source}, which keeps its gradient (retain_grad()), and what comes of it "
-            "then would not add to its gradient; write to a clone() of it, or call retain_grad() on the result"
+            f"the program writes to {traced.source}, which keeps its gradient (retain_grad()), in a way that what it "
+            "computes of that then would not add to its gradient; write to a clone() of it, or call retain_grad() on "
+            "the result"
         )
 
     def _check_kept(self, traced: TracedTensor) -> None:

@@ -131,6 +131,8 @@ def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
 
 def copy_with_history(target: torch.Tensor, value: torch.Tensor) -> None:
     """Make ``value`` what ``target`` holds, and its history that of ``target``."""
+    if value is target:  # it was written where autograd links what is computed of it
+        return
     with torch.enable_grad():
         target.copy_(value)
 

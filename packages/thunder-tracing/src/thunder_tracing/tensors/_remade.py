@@ -67,6 +67,12 @@ class NoGraph:
             return WithoutGraph.apply(self.reason, value.detach(), anchor, *sources)  # type: ignore[no-any-return, no-untyped-call]
 
 
+def copied_with_history(tensor: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Return a tensor that holds ``value`` now, and has its history."""
+    with torch.enable_grad():
+        return tensor.copy_(value)
+
+
 def with_gradient(tensor: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     """Return a tensor, with the ``grad`` that the program gave it."""
     tensor.grad = gradient
@@ -153,6 +159,7 @@ __all__ = [
     "RemadeView",
     "as_inference",
     "as_normal",
+    "copied_with_history",
     "with_attributes",
     "with_contents",
     "with_gradient",
