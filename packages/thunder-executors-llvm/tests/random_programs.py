@@ -12,6 +12,7 @@ import thunder_prims as prims
 from thunder_executors import Region, to_callable
 from thunder_executors_llvm import executor
 from thunder_ir import dtypes, trace_of
+from thunder_loops import CannotLower
 from thunder_torch import proxy_of
 
 DTYPES = [torch.float32] * 4 + [
@@ -172,7 +173,10 @@ def check(one: Case) -> bool:
         return False
     outputs = tuple({p.name: p for p in trace.outputs}.values())
     region = Region(calls, trace.inputs, outputs)
-    got = executor.runner(region, "random")(*one.inputs)
+    try:
+        got = executor.runner(region, "random")(*one.inputs)
+    except CannotLower:  # the calls can be in kernels one by one, and not together
+        return False
     expected = to_callable(trace.replace(output=outputs), [])(*one.inputs)
     for have, want in zip(got, expected, strict=True):
         assert have.dtype == want.dtype and have.shape == want.shape
