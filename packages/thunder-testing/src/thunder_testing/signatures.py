@@ -37,7 +37,7 @@ class Table:
         {'a': [1.0], 'by': 2.0}
         >>> table.bind("scale", ([1.0],), {"by": "3"})
         Traceback (most recent call last):
-        thunder_testing.signatures.SignatureError: doc 1.0: scale(a: list[float], by: float = 2.0): by is the str '3'
+        thunder_testing.signatures.SignatureError: doc 1.0: scale(a: list[float], by: float=2.0): by is the str '3'
     """
 
     library: str

@@ -53,8 +53,8 @@ class CUDAGraphTransform(Transform):
         >>> from thunder_transforms import CUDAGraphTransform
         >>> graphs = CUDAGraphTransform()
         >>> _ = jit(lambda x: (x @ x).tanh(), executors=["torch"], transforms=[graphs])(torch.ones(2, 2))
-        >>> graphs.left_out[0]
-        LeftOut(operation='matmul', reason='a tensor is on cpu, and graphs are of cuda', location=None)
+        >>> graphs.left_out[0].operation, graphs.left_out[0].reason
+        ('matmul', 'a tensor is on cpu, and graphs are of cuda')
     """
 
     def __init__(self, warm_ups: int = 2, most: int = 16, smallest: int = 2, recorder: Recorder | None = None) -> None:
