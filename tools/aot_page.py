@@ -9,6 +9,7 @@ python tools/aot_page.py --peer              PyTorch's own aot_function in the p
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -122,6 +123,7 @@ def page(found: list[tuple[Case, bool, str]]) -> str:
 def _cell(told: str | None) -> str:
     if told is None:
         return ""
+    told = re.sub(r"/\S*/", "", told)  # where it is on this machine
     return " ".join(told.split())[:160].replace("|", "\\|")
 
 
