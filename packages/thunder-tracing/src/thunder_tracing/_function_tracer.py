@@ -132,8 +132,6 @@ class FunctionTracer(Tracer):
         self.opened = opened or OpenNumbers()
         super().__init__(self.state, written, symbolic=opened is not None)
         self.builder.locate = location
-        self.applies = False
-        """Whether custom functions of autograd were called."""
         self._held: list[torch.Tensor] = []
         self._names = dict(_named_tensors(function))
 
@@ -171,11 +169,7 @@ class FunctionTracer(Tracer):
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Record torch functions, and what of PyTorch tells no mode."""
-
-        def apply(*args: Any, **kwargs: Any) -> Any:
-            self.applies = True
-            return self.custom_functions.apply(*args, **kwargs)
-
+        apply = self.custom_functions.apply
         with recording(self.builder), SEEN.by(apply, self.inner_backward), AcquisitionMode(self):
             yield
 

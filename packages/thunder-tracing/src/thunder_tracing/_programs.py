@@ -8,14 +8,13 @@ from typing import Any
 import torch
 
 from thunder_autograd import gradients, written_out
-from thunder_guards import ArgumentsGuard, Built, EnvironmentGuard, Program
+from thunder_guards import ArgumentsGuard, EnvironmentGuard, Program
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import recording, substitute
 from thunder_prims import tidy
 from thunder_torch import symbol_of
 from thunder_tracing._function_tracer import FunctionTracer, OpenNumbers
 from thunder_tracing._functions import refusals_in_users_code
-from thunder_tracing.tensors._remade import RemadeView
 from thunder_tracing.tensors.traced_tensor import is_acquiring
 
 
@@ -79,11 +78,6 @@ def _attempt(
                 tracer.arrays.check()
                 tracer.shared.require_apart()
                 computation, outcome = tracer.finish(result)
-                if tracer.applies and _views_untracked(outcome.result):
-                    raise AcquisitionError(
-                        "a custom function of autograd returns a view of what it gets, whose gradient a program would "
-                        "not take through it; return a clone() of it"
-                    )
                 if any([bound.symbol is gradients for bound in computation.bound_symbols]):
                     computation, renamed = written_out(computation, tracer.rule_again_of, symbol_of(torch.clone))
                     computation, outcome.result = tidy(computation), substitute(outcome.result, renamed)
@@ -102,15 +96,6 @@ def _attempt(
             return program, tracer.shared.written()
     finally:
         tracer.let_go()
-
-
-def _views_untracked(tree: Any) -> bool:
-    """Whether a result has views in it that are made where autograd records nothing."""
-    if isinstance(tree, Built):
-        return isinstance(tree.build, RemadeView) and not tree.build.tracked or any(map(_views_untracked, tree.parts))
-    if isinstance(tree, dict):
-        return any(map(_views_untracked, tree.values()))
-    return isinstance(tree, (tuple, list)) and any(map(_views_untracked, tree))
 
 
 __all__ = ["trace_program"]
