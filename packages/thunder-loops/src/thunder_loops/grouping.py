@@ -94,8 +94,6 @@ class Grouping:
             self._place_output(proxy, outputs[name])
         self._share()
         self.bounded = {(i.name, size_of(n)): (i, n) for b in region.bound_symbols for i, n in bounded_by(b)}
-        if any([self.needs.get(name, -1) >= 0 for name, _ in self.bounded]):
-            raise CannotLower("indices that a reduction finds have no check before it")
 
     def _place(self, bound: BoundSymbol, needed: int) -> int:
         """Return the group of a reduction: the last one over the same dimensions, or a new one."""
@@ -213,7 +211,10 @@ class Grouping:
         build = Builder(space.axes, self.inputs, self.producers, self.accumulate, (), space.place, axes)
         wrong = ""
         for indices, count in bounded:
-            at = build.to(build.value(indices, space.place), dtypes.int64)
+            try:
+                at = build.to(build.value(indices, space.place), dtypes.int64)
+            except Elsewhere as error:
+                raise CannotLower("indices that a reduction finds have no check before it") from error
             for operation, limit in (("lt", 0), ("ge", int(count))):
                 outside = build.compute(operation, at, build.constant(limit, dtypes.int64), dtype=dtypes.bool8)
                 wrong = build.compute("bitwise_or", wrong, outside) if wrong else outside
