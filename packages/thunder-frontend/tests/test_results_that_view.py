@@ -310,3 +310,33 @@ def test_hooks_on_views_of_inputs_that_leave_the_program_are_refused():
 
     with pytest.raises(AcquisitionError, match="a hook on a view of an input"):
         jit(program, fallback="error")(torch.arange(4.0, requires_grad=True) * 1)
+
+
+LINEAR = torch.nn.Linear(2, 3)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        LINEAR,
+        lambda x: (LINEAR(x), x * 2),
+        lambda x: torch.einsum("bij,kj->bik", x, LINEAR.weight),
+        lambda x: torch.nn.functional.conv1d(x, LINEAR.weight[:, :, None].expand(3, 2, 1)),
+    ],
+    ids=["linear", "one of two", "einsum", "conv1d"],
+)
+def test_a_result_that_viewed_what_a_kernel_made_inside_can_be_written_to(function):
+    def gradients(f):
+        x = torch.linspace(-1, 1, 8).view(2, 2, 2).requires_grad_()
+        found = f(x)
+        first = found[0] if isinstance(found, tuple) else found
+        first.mul_(2)
+        first[0] = 1.0
+        first.square().sum().backward()
+        grads = [x.grad, *[p.grad for p in LINEAR.parameters()]]
+        LINEAR.zero_grad()
+        return first.detach(), grads
+
+    compiled = jit(function, fallback="error")
+    for _ in range(2):
+        torch.testing.assert_close(gradients(compiled), gradients(function))

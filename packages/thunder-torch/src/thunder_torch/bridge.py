@@ -20,6 +20,7 @@ from thunder_prims import tidy
 from thunder_torch.gradient_memory import gradients_apart
 from thunder_torch.linked_results import Linked, Pass
 from thunder_torch.links import Links, ResultView
+from thunder_torch.lone_results import lone_places
 from thunder_torch.own_nodes import give_own_node
 from thunder_torch.randomness import Generators
 from thunder_torch.result_hooks import skip_nothing
@@ -183,12 +184,14 @@ class _Node:
         ]
         self.generators = Generators.of(split.forward) if split.draws and compile is not None else None
         self.links = Links.of(split, self.positions, views)
+        self.alone = lone_places(split.forward, self.leaves, list(views))
         self.is_linked = compile is not None and any(self.links.levels)
         self.staged = StagedBackward(split, self.links, self.positions, compile) if compile and self.is_linked else None
 
     def forward(self) -> Any:
         """Make the static method that runs the forward program."""
         run, tensors, constant, unsaved = self.run_forward, self.tensors, self.constant, self.unsaved
+        alone = self.alone
         copied, keeps_inputs, generators = self.copied, self.compile is not None, self.generators
         all_tensors = tensors == len(self.split.saved)
         structure = self.split.forward.output[0]
@@ -203,6 +206,10 @@ class _Node:
             outputs, saved = run(*inputs)
             if spread is not None:
                 outputs = spread(outputs)
+            for i in alone:
+                if outputs[i]._is_view():
+                    outputs = [o.detach() if k in alone and o._is_view() else o for k, o in enumerate(outputs)]
+                    break
             if all_tensors:
                 context.to_save = saved
             else:
@@ -212,7 +219,7 @@ class _Node:
                 context.inputs = before, [inputs[i]._version for i in unsaved if not inputs[i].is_inference()]
             if constant:
                 context.mark_non_differentiable(*[outputs[i] for i in constant])
-            return outputs
+            return tuple(outputs)
 
         return staticmethod(forward)
 

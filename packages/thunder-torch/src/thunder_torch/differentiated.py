@@ -18,6 +18,7 @@ from thunder_torch.bridge import connect_autograd, in_a_box
 from thunder_torch.gradient_memory import gradients_apart
 from thunder_torch.language import symbol_of, torch_language
 from thunder_torch.links import ResultView
+from thunder_torch.lone_results import lone_views
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 
 Improve = Callable[[list[Trace]], None]
@@ -172,7 +173,7 @@ def with_distinct_outputs(forward: Trace, made: Container[int] = ()) -> Trace:
     builder = Builder(forward.names(), torch_language)
     last: dict[str, Any] = {}
     distinct = []
-    views = _lone_views(forward, [p for i, p in enumerate(outputs) if i not in made])
+    views = lone_views(forward, [p for i, p in enumerate(outputs) if i not in made])
     with recording(builder):
         for output in outputs:
             if isinstance(output, TensorProxy):
@@ -187,24 +188,6 @@ def with_distinct_outputs(forward: Trace, made: Container[int] = ()) -> Trace:
     return forward.replace(
         bound_symbols=(*forward.bound_symbols, *builder.bound_symbols), output=(tuple(distinct), saved)
     )
-
-
-def _lone_views(forward: Trace, outputs: Sequence[Any]) -> set[str]:
-    """Return the names of outputs that view what the program computed and no other output shows.
-
-    PyTorch lets nobody write to views that a node of autograd returns: it takes these for views of what it cannot see.
-    """
-    roots: dict[str, str | None] = {p.name: None for p in forward.inputs}
-    for bound in forward.bound_symbols:
-        viewed = next(iter(bound.inputs), None) if bound.has_tag(OpTags.VIEW) else None
-        for made in bound.outputs:
-            roots[made.name] = made.name if viewed is None else roots.get(viewed.name)
-    shown = [roots.get(p.name) for p in outputs if isinstance(p, TensorProxy)]
-    return {
-        p.name
-        for p in outputs
-        if isinstance(p, TensorProxy) and roots.get(p.name) not in (None, p.name) and shown.count(roots[p.name]) == 1
-    }
 
 
 __all__ = ["Differentiated", "Writes", "differentiated"]
