@@ -94,7 +94,7 @@ OURS: dict[str, Any] = {
     "both": executor.register_operator(
         "both",
         meta=lambda tree, *, a, scale=1: [a.like(), {"b": a.like()}],
-        fn=lambda tree, *, a, scale=1: [a * scale, {"b": a + digest(tree)}],
+        fn=lambda tree, *, a, scale=1: [a * scale, {"b": (a + digest(tree)).to(a.dtype)}],
     ),
     "totalled": executor.register_operator("totalled", like=lambda a, tensors: a + total(tensors), fn=None),
     "ltorch": ltorch, "lang": thunder_lang, "tnp": tnp, "prims": prims,

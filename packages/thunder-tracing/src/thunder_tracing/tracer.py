@@ -176,8 +176,8 @@ class Tracer(WriteCalls):
     def is_forgotten(self, tensor: TracedTensor) -> bool:
         """Whether autograd, which writes the history of a view again, finds none of what it views.
 
-        So it is where that was written to and detached in place, or is a leaf and itself a view: autograd looks at what
-        that views.
+        So it is where that was written to and detached in place, or is a leaf that requires grad and itself a view:
+        autograd looks at what that views.
         """
         if not is_stale(tensor):
             return False
@@ -186,7 +186,8 @@ class Tracer(WriteCalls):
             return True
         if base._leaf is not None:
             return bool(base._leaf.is_view)
-        return base.given is not None and base.given.is_leaf and self.is_view(base)
+        given = base.given
+        return given is not None and given.requires_grad and given.is_leaf and self.is_view(base)
 
     def unconnected(self, value: TensorProxy) -> TensorProxy:
         """Return ``value`` such that it requires grad, and its gradient goes nowhere."""

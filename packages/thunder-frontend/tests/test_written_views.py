@@ -1,0 +1,104 @@
+"""Writes of what requires grad to views of inputs that view something else themselves, by each way that comes to be."""
+
+import pytest
+import torch
+
+from thunder_frontend import jit
+
+
+def viewing():
+    return torch.linspace(2, 1, 6).reshape(2, 3)
+
+
+def viewing_without_grad_mode():
+    with torch.no_grad():
+        return torch.linspace(2, 1, 6).reshape(2, 3)
+
+
+def detached():
+    return torch.linspace(2, 1, 6).requires_grad_().reshape(2, 3).detach()
+
+
+def part():
+    return torch.linspace(2, 1, 9).reshape(3, 3)[1:]
+
+
+def piece():
+    return torch.linspace(2, 1, 12).reshape(4, 3).split(2)[1]
+
+
+def leaf_that_views():
+    return torch.linspace(2, 1, 6).reshape(2, 3).requires_grad_()
+
+
+def alone():
+    return torch.linspace(2, 1, 6).reshape(2, 3).clone()
+
+
+def view_written(x, y):
+    v = y.view(2, 3)
+    v.mul_(x)
+    return [v]
+
+
+def view_and_input(x, y):
+    v = y.view(6)
+    v[1:] = x.flatten()[1:]
+    return [v, y]
+
+
+def input_and_view(x, y):
+    v = y.permute(0, 1).reshape(2, 3)
+    v[0] = x[1]
+    return [y, v]
+
+
+def computed_of(x, y):
+    v = y.t()
+    v.mul_(x.t())
+    return [v * v, y]
+
+
+def written_before(x, y):
+    v = y.view(2, 3)
+    y.mul_(x)
+    return [v, y]
+
+
+def written_twice(x, y):
+    v = y.view(2, 3)
+    y.mul_(x)
+    v.mul_(3)
+    return [v * 2, y]
+
+
+def viewed_again(x, y):
+    v = y.view(2, 3)
+    v.mul_(x)
+    return [v, y.view(3, 2), y]
+
+
+GIVEN = (viewing, viewing_without_grad_mode, detached, part, piece, leaf_that_views, alone)
+PROGRAMS = (view_written, view_and_input, input_and_view, computed_of, written_before, written_twice, viewed_again)
+
+
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_gradients_go_through_writes_to_views_of_inputs(program, given):
+    def outcome(function):
+        leaf = torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_()
+        y = given()
+        try:
+            results = function(leaf * 1, y)
+        except RuntimeError:
+            return "raised"
+        sum([(i + 1) * result.sum() for i, result in enumerate(results)]).backward()
+        return [r.detach() for r in results], leaf.grad, y.detach(), y.requires_grad, y.is_leaf
+
+    compiled, expected = jit(program, fallback="error"), outcome(program)
+    for _ in range(2):
+        found = outcome(compiled)
+        assert (found == "raised") is (expected == "raised")
+        if expected != "raised":
+            torch.testing.assert_close(found[:3], expected[:3])
+            assert found[3:] == expected[3:]
