@@ -1,5 +1,9 @@
 """``cache="auto"``: the first program is for the sizes at hand, and what later calls show to change is left open."""
 
+import collections
+import math
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -129,3 +133,45 @@ def test_sizes_that_cannot_be_open_are_found_without_trying_the_others():
         assert torch.equal(compiled(x, n), program(x, n))
     dispatcher = compiled_function(compiled)._dispatcher
     assert all(len(dispatcher.proposed(call, {})) <= 2 for call in calls)
+
+
+AS_SIZES = {
+    "isinstance": lambda x: (isinstance(x.shape, torch.Size), isinstance(x.size(), (list, torch.Size))),
+    "type": lambda x: (type(x.shape) is torch.Size, x.shape.__class__ is torch.Size, type(x.shape).__name__),
+    "parts": lambda x: (x.shape[:-1].numel(), type(x.shape[1:]), x.shape[-1], x.size()[:1]),
+    "sums": lambda x: (type(x.shape + (2,)), type((2,) + x.shape), type(x.shape * 2), x.shape + x.shape[:1]),
+}
+
+
+@pytest.mark.parametrize("cache", ["auto", "symbolic values"])
+@pytest.mark.parametrize("asks", AS_SIZES.values(), ids=AS_SIZES)
+def test_shapes_with_open_sizes_are_sizes_to_the_program(asks, cache):
+    compiled = jit(lambda x: (x * 2, asks(x)), cache=cache)
+    for n in (3, 4, 5, 7):
+        x = torch.randn(n, 4)
+        assert compiled(x)[1] == asks(x)
+    assert cache_misses(compiled) == 2
+
+
+TAKEN_APART = {
+    "array": lambda x, n: x * torch.from_numpy(np.arange(n)).sum() + np.array([n, 2]).max().item(),
+    "kind of array": lambda x, n: x * len(np.array(n).dtype.name),
+    "deque": lambda x, n: x * len(collections.deque(range(9), maxlen=n)),
+}
+
+
+@pytest.mark.parametrize("program", TAKEN_APART.values(), ids=TAKEN_APART)
+def test_numbers_that_code_in_c_takes_apart_have_a_program_each(program):
+    compiled = jit(program, cache="auto")
+    for n in (3, 4, 5, 3):
+        x = torch.randn(3)
+        torch.testing.assert_close(compiled(x, n), program(x, n))
+    assert cache_misses(compiled) == 3
+
+
+def test_what_python_needs_to_see_of_tensors_is_seen_in_later_programs_too():
+    compiled = jit(lambda x: x * math.sqrt(x.sum()), cache="auto")
+    for numbers in ([3, 4], [5, 6], [5, 6]):
+        x = torch.tensor(numbers)
+        torch.testing.assert_close(compiled(x), x * math.sqrt(x.sum()))
+    assert cache_misses(compiled) == 2

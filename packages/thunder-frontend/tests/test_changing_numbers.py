@@ -212,7 +212,7 @@ def test_numbers_that_are_set_from_outside_are_left_open_where_sizes_are():
     def scale(x):
         return x * module.scale
 
-    symbolic, constant = jit(scale, cache="symbolic values"), jit(scale)
+    symbolic, constant = [jit(scale, cache=cache) for cache in ("symbolic values", "constant values")]
     for k in range(6):
         module.scale = 0.5 * k
         assert torch.equal(symbolic(X), X * module.scale) and torch.equal(constant(X), X * module.scale)

@@ -318,7 +318,7 @@ class CompiledFunction(CompileData):
         try:
             return self._compiled_for(args, kwargs, self._left_open or None, path)
         except ThunderError:  # all else is the program's own
-            if not self._left_open.any_changed():
+            if not self._left_open.may_fix_more():
                 raise
             # not all can be done with open sizes and numbers
             return self._compiled_for(args, kwargs, self._left_open.without_changing(), path)

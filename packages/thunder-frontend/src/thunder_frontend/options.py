@@ -91,7 +91,7 @@ class Options:
 
     executors: Sequence[Any] | None = None
     sharp_edges: str | None = None
-    cache: str = "constant values"
+    cache: str = DEFAULT_CACHE
     transforms: tuple[Any, ...] = ()
     differentiate: bool = True
     extra: Mapping[str, Any] = field(default_factory=dict)

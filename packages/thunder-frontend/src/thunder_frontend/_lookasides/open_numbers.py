@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from thunder_guards.errors import AcquisitionError
-from thunder_guards.kinds import CONTAINERS
+from thunder_guards.kinds import CONTAINERS, is_array
 from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies, is_unknown, value_of
 from thunder_tracing.tensors.foreach import OF_LISTS
@@ -94,6 +94,23 @@ def refuse_open_numbers(shown: Iterable[Any]) -> None:
             )
 
 
+def refuse_array(made: Any, given: Any) -> None:
+    """Refuse an array of NumPy that is made of open numbers, which would be one of objects.
+
+    Args:
+        made: what a call returned.
+        given: its arguments.
+
+    Raises:
+        AcquisitionError: it is one; a program that does not leave the numbers open has an array of numbers.
+    """
+    if is_array(made) and made.dtype == object and any([isinstance(p, NumberProxy) for p in flat_proxies(given)]):
+        raise AcquisitionError(
+            "the program makes an array of NumPy of a number that is left open; make a tensor of it, or do not mark "
+            "the dimension as dynamic"
+        )
+
+
 class OpenNumbers:
     """Stands in for callables that would take open numbers apart.
 
@@ -172,6 +189,8 @@ class OpenNumbers:
 
 
 def _is_instance(value: Any, classes: Any) -> Any:
+    if value.__class__ is SymbolicSize:
+        return isinstance(torch.Size(), classes)
     return isinstance(value.value, classes) if isinstance(value, NumberProxy) else DECLINED
 
 

@@ -24,6 +24,7 @@ from thunder_guards.kinds import held_by_class, is_of_library
 from thunder_guards.own_code import OF_ACQUISITION, package_of
 from thunder_guards.sources import Source, held
 from thunder_ir import NumberProxy
+from thunder_tracing.tensors.metadata_calls import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 if TYPE_CHECKING:
@@ -359,6 +360,8 @@ def type_of(value: Any, cls: type) -> type:
     """Return what the type of a value is to the program: of what it stands for, where it is a stand-in."""
     if isinstance(value, TracedTensor):
         return value._stands_for
+    if cls is SymbolicSize:
+        return torch.Size
     return value.python_type if isinstance(value, NumberProxy) else cls
 
 

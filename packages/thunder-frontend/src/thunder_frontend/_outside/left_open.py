@@ -128,9 +128,9 @@ class LeftOpen:
         """Whether sizes or numbers may be left open."""
         return self.symbolic or any([kind in NUMBERS for kind in self._exchanged.values()])
 
-    def any_changed(self) -> bool:
-        """Whether something is left open since it differed from an earlier call's, be it marked or not."""
-        return bool(self._exchanged) or any(self._changing.values())
+    def may_fix_more(self) -> bool:
+        """Whether a program may fix more than what :meth:`without_changing` leaves open."""
+        return self.symbolic and self._waits or bool(self._exchanged) or any(self._changing.values())
 
     def without_changing(self) -> LeftOpen | None:
         """Return what leaves open no more than what is marked, for programs that cannot be had otherwise."""

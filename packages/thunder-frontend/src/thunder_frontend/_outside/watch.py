@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from thunder_frontend._lookasides.native_code import is_of_no_concern
-from thunder_frontend._lookasides.open_numbers import compare_with_zero, fixed, identical
+from thunder_frontend._lookasides.open_numbers import compare_with_zero, fixed, identical, refuse_array
 from thunder_frontend._outside.builtin_reads import found_in_dict
 from thunder_frontend._outside.class_reads import type_of
 from thunder_frontend._outside.opaque_calls import OpaqueCalls, makes_class
@@ -34,13 +34,14 @@ from thunder_ir import (
 )
 from thunder_tracing.tensors.comparisons import compared
 from thunder_tracing.tensors.constants import Arrays
+from thunder_tracing.tensors.metadata_calls import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 NUMBERS = re.compile(r"\b(Integer|Float|Complex|Bool)Proxy\b")
 """How code in C calls a number that is open, where it refuses it."""
 
-UNNAMED = frozenset({"__hash__ method should return an integer", "* wants int"})
-"""What code in C says of a number that is open, without a name for it: as a hash, and as the width of a format."""
+UNNAMED = frozenset({"__hash__ method should return an integer", "* wants int", "an integer is required"})
+"""What code in C says of a number that is open, without a name for it: as a hash, a width of a format, and a length."""
 
 EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
 
@@ -109,7 +110,7 @@ class Watch(Callbacks):
             if name in obj.__dict__:
                 return self.world.attributes.found_on_tensor(obj, name, value)
             return self.world.attributes.given_by_class_of_tensor(obj, name, value)
-        if name == "__class__" and isinstance(obj, NumberProxy):
+        if name == "__class__" and isinstance(obj, (NumberProxy, SymbolicSize)):
             return type_of(obj, value)
         return self.world.stand_ins.of(self.world.loaded(self.world.attributes.found, obj, name, value))
 
@@ -250,11 +251,16 @@ class WatchOpen(Watch):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.opaque_call = self._begin  # type: ignore[method-assign]
+        self.opaque_result = self._end  # type: ignore[method-assign]
 
     def _begin(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if hashable(fn):
             compare_with_zero(fn, args)
         self._calls.begin(fn, args, kwargs)
+
+    def _end(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
+        refuse_array(result, (args, kwargs))
+        return self._calls.end(fn, args, kwargs, result)
 
     def raised(self, error: BaseException) -> None:
         if self.world.any_open and isinstance(error, TypeError) and self.refusal is None and str(error) in UNNAMED:

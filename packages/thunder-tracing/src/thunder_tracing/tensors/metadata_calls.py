@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,9 +51,27 @@ def answers(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 
 class SymbolicSize(tuple):  # type: ignore[type-arg]
-    """The shape of a tensor with symbolic dimensions, in place of ``torch.Size``, which cannot hold them."""
+    """The shape of a tensor with symbolic dimensions, in place of ``torch.Size``, which cannot hold them.
+
+    Parts and sums of it are such shapes again where they are a ``torch.Size`` in eager.
+    """
 
     __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return as_size(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        return as_size(super().__add__(other)) if SUMS_ARE_SIZES else super().__add__(other)
+
+    def __radd__(self, other: tuple[Any, ...]) -> Any:
+        return as_size(other + tuple(self)) if SUMS_ARE_SIZES else other + tuple(self)
+
+    def __mul__(self, times: Any) -> Any:
+        return as_size(super().__mul__(times))
+
+    __rmul__ = __mul__
 
     def numel(self) -> Any:
         """Return the product of the dimensions."""
@@ -65,10 +83,16 @@ class SymbolicSize(tuple):  # type: ignore[type-arg]
 
 def shape_of(tensor: TracedTensor) -> Any:
     """Return the shape as user code sees it."""
-    shape = tensor._proxy.shape
-    if any(isinstance(d, IntegerProxy) for d in shape):
-        return SymbolicSize(shape)
-    return torch.Size(shape)  # type: ignore[arg-type]
+    return as_size(tensor._proxy.shape)
+
+
+SUMS_ARE_SIZES = type(torch.Size() + ()) is torch.Size
+
+
+def as_size(dimensions: Sequence[Any]) -> Any:
+    """Return dimensions as a shape that user code sees."""
+    cls: Any = SymbolicSize if any([isinstance(d, IntegerProxy) for d in dimensions]) else torch.Size
+    return cls(dimensions)
 
 
 def handed_out(calls: Calls, numbers: Any) -> Any:
