@@ -339,8 +339,12 @@ def jagged():
         (lambda a, x: (a @ x).sin().values().sum(), jagged),
         (lambda a, x: a.dequantize() + x, lambda: torch.quantize_per_tensor(torch.ones(4, 4), 0.1, 0, torch.qint8)),
         (lambda a, x: (x.relu().to_sparse() @ x).to_dense() + a, lambda: torch.ones(4)),
+        (
+            lambda a, x: torch.quantize_per_tensor(x.detach(), 0.1, 0, torch.qint8).dequantize() * x,
+            lambda: torch.ones(4),
+        ),
     ],
-    ids=["coo", "csr", "coo product", "jagged", "quantised", "made inside"],
+    ids=["coo", "csr", "coo product", "jagged", "quantised", "made inside", "quantised inside"],
 )
 def test_tensors_that_no_program_takes(function, make):
     compiled = jit(function, fallback="split")

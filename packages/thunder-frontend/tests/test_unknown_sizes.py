@@ -108,10 +108,11 @@ def tensors(value):
     return [t for t in (value if isinstance(value, tuple) else (value,)) if isinstance(t, torch.Tensor)]
 
 
-def test_unique_with_counts():
-    compiled = jit(lambda x: torch.unique(x, return_counts=True))
+@pytest.mark.parametrize("unique", [torch.unique, torch.unique_consecutive], ids=lambda f: f.__name__)
+def test_unique_with_counts(unique):
+    compiled = jit(lambda x: unique(x, return_counts=True))
     for x in VALUES:
-        torch.testing.assert_close(compiled(x.round()), torch.unique(x.round(), return_counts=True))
+        torch.testing.assert_close(compiled(x.round()), unique(x.round(), return_counts=True))
     assert cache_misses(compiled) == 1
 
 
