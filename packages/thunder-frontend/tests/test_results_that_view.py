@@ -205,6 +205,11 @@ def total_of_what_is_written(x):
     return x.sum()
 
 
+def view_of_what_is_multiplied(x):
+    x.mul_(2)
+    return x.view(2, 2).t().sum()
+
+
 def returned(x):
     x.mul_(2)
     return x, x.exp()
@@ -222,7 +227,9 @@ def written_again(x):
     x.mul_(3)
 
 
-WRITING = (read_and_written, view_of_what_is_written, total_of_what_is_written, returned)
+WRITING = (
+    read_and_written, view_of_what_is_written, total_of_what_is_written, view_of_what_is_multiplied, returned,
+)  # fmt: skip
 SAVE_IT = (read_and_written, view_of_what_is_written)
 """Of what these write to autograd saves something, so that nobody may write to it again."""
 
@@ -257,6 +264,38 @@ def test_what_is_computed_of_an_input_that_was_written_leads_to_it(program, befo
     compiled = jit(program, fallback="error")
     for only_input in (False, True, False):
         torch.testing.assert_close(called(compiled, only_input), called(program, only_input))
+
+
+def writes_beside_a_view(x, view):
+    x.mul_(3)
+    return x.sum() + view.sum()
+
+
+def changes_metadata(x, view):
+    x.mul_(2)
+    x.t_()
+    return (x * x).sum()
+
+
+@pytest.mark.parametrize("shares", [False, True])
+@pytest.mark.parametrize("program", [writes_beside_a_view, changes_metadata], ids=lambda p: p.__name__)
+def test_an_input_that_keeps_its_gradient_is_not_written_to_where_what_is_computed_of_it_does_not_lead_to_it(
+    program, shares
+):
+    def called(function, retains=True):
+        leaf = torch.linspace(-1, 1, 4, requires_grad=True)
+        x = leaf.view(2, 2) * 1
+        if retains:
+            x.retain_grad()
+        function(x, x[:1] if shares else torch.ones(2)).backward()
+        return [leaf.grad, x.grad if retains else None]
+
+    compiled = jit(program, fallback="error")
+    torch.testing.assert_close(called(compiled, retains=False), called(program, retains=False))
+    if shares or program is changes_metadata:
+        with pytest.raises(AcquisitionError, match="which keeps its gradient"):
+            called(compiled)
+    torch.testing.assert_close(called(jit(program, fallback="split")), called(program))
 
 
 def test_an_input_that_gets_its_history_inside_has_the_gradient_of_what_is_computed_of_it():

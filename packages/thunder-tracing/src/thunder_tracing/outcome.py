@@ -281,7 +281,7 @@ class Outcome:
                 if value.requires_grad and not traced._recorded:  # written behind autograd's back
                     value = self.calls.on_values(T.detach, (value,), {})
                 unseen = "unseen" if traced._versions.count else "uncounted"
-                if traced._recorded and value.requires_grad and value.name in self._read:
+                if traced._recorded and value.requires_grad and (value.name in self._read or self._is_read(traced)):
                     value = self._linked_input(traced, value)
                 kind = "inference" if traced._memory.inference else "seen" if traced._recorded else unseen
                 effects.append(Effect("tensor", traced._input.proxy, kind, value))
@@ -300,9 +300,18 @@ class Outcome:
             value = self._own(traced, value)
             self.views[value.name] = Built(copied_with_history, (traced._input.proxy, value))
             return value
+        self._check_retains(traced)
+        return value
+
+    def _check_retains(self, traced: TracedTensor) -> None:
+        """Refuse to write to what keeps its gradient where what the program computes of it does not lead to it.
+
+        Raises:
+            AcquisitionError: it does, as somebody called ``retain_grad()``.
+        """
         given = traced.given
         if given is None or given.is_leaf or not self.calls.ask(traced, "retains_grad", given.retains_grad):
-            return value
+            return
         raise AcquisitionError(
             f"the program writes to {traced.source}, which keeps its gradient (retain_grad()), in a way that what it "
             "computes of that then would not add to its gradient; write to a clone() of it, or call retain_grad() on "
@@ -331,6 +340,8 @@ class Outcome:
                 f"{traced.source} is a leaf that the program detaches in place and then writes what requires grad to, "
                 "which is not supported; use detach() and another name"
             )
+        if self._is_read(traced):
+            self._check_retains(traced)
         return [Effect("tensor", self._tensor_template(traced), "seen", current_value(traced, self.calls))]
 
     def _fits_no_more(self, write: Write) -> bool:
