@@ -77,7 +77,7 @@ def get_saved_for_backward_tensors(trace: Trace) -> tuple[TensorProxy, ...]:
         >>> compiled = jit(lambda x: x.sin())
         >>> _ = compiled(torch.ones(2, requires_grad=True))
         >>> get_saved_for_backward_tensors(last_traces(compiled)[-1])
-        (<TensorProxy x: float32[2]>,)
+        (<TensorProxy a0: float32[2]>,)
     """
     if not trace.name.endswith("_forward"):
         raise ValueError(f"{trace.name} is no forward program: there is one for calls whose results require gradients")
