@@ -42,7 +42,7 @@ VALUES = (
     "with torch.inference_mode():\n    box.seen = {a}.sum()\nv{i} = {a} * 2", "v{i} = {a}.view(-1).view(2, 3)", "v{i} = {a}.relu()",
 )  # fmt: skip
 EFFECTS = (
-    "{a}.register_hook(lambda g: box.hooks.append(g.shape)) if {a}.requires_grad else None", "{a}.retain_grad() if {a}.requires_grad and {a} is not x else None",
+    "hook({a}, box.hooks) if {a}.requires_grad else None", "{a}.retain_grad() if {a}.requires_grad and {a} is not x else None",
     "box.value = {a}", "box.count += 1", "box.items.append({a}.detach().clone())", "net.weight.grad = None", "box.view = {a}[0]", "{a}.mul_(2)", "{a}[0] = {b}[1].detach()",
     "net.extra = {a}", "with torch.no_grad():\n    {a}.add_(1)", "{a}.tag = {n}", "del box.items[:1]", "box.table['k'] = {a}",
 )  # fmt: skip
@@ -70,6 +70,17 @@ class World:
             hooks=[], items=[], count=0, value=None, view=None, table={}, seen=None, generator=torch.Generator()
         )
         self.box.generator.manual_seed(1)
+
+
+def hook(tensor: torch.Tensor, seen: list[Any]) -> None:
+    """Note the shapes of gradients that come to a tensor."""
+    tensor.register_hook(lambda gradient: seen.append(gradient.shape))
+
+
+def hook_in_eager(tensor: torch.Tensor, seen: list[Any]) -> None:
+    """The same, once PyTorch wrote the history of a view again: hooks on one that was not asked crash the process."""
+    assert tensor.grad_fn is not None
+    hook(tensor, seen)
 
 
 class Generated:
@@ -105,7 +116,7 @@ class Generated:
     def run(self, compiles: bool) -> list[Any]:
         """Return what comes of all calls."""
         world, log, before = World(), list[Any](), settings_now()
-        space: dict[str, Any] = {"torch": torch}
+        space: dict[str, Any] = {"torch": torch, "hook": hook if compiles else hook_in_eager}
         exec(compile(self.text, "<program>", "exec"), space)
         program = jit(space["program"], fallback="error") if compiles else space["program"]
         try:
