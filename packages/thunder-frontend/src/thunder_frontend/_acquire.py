@@ -121,7 +121,7 @@ class Acquisition(Tracer):
         recording = Recording(self.world, self.builder, self.known_input, self.wrap, self.layouts)
         self._repeats = Repeats(recording, lambda: (self.changes, self.world.process.calls))
 
-    def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __call__(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""
         if self.outcomes is None:
             return self._called(function, args, kwargs)
@@ -134,7 +134,7 @@ class Acquisition(Tracer):
                 args, kwargs = self.outcomes.fixed((args, kwargs))
                 return self._called(function, args, kwargs)
 
-    def _called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _called(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if may_warn(function) and function not in self.interprets and not any(map(asks_for_functions, args)):
             return unless_it_warns(super().__call__, function, args, kwargs)
         return super().__call__(function, args, kwargs)
@@ -152,7 +152,7 @@ class Acquisition(Tracer):
             return function
         return UnderSettings(function, settings)
 
-    def handed_over(self, name: str, given: Any, tensor: Callable[[torch.Tensor], Any] | None = None) -> Any:
+    def handed_over(self, name: str, given: object, tensor: Callable[[torch.Tensor], Any] | None = None) -> Any:
         """Return what one of Thunder's own operations gets for what the program gives it.
 
         Args:
@@ -188,7 +188,7 @@ class Acquisition(Tracer):
         with torch._C.DisableTorchFunction():
             return self._repeats.begin(module, args, kwargs)
 
-    def end_module(self, run: Run, result: Any) -> None:
+    def end_module(self, run: Run, result: object) -> None:
         """Remember what a call of a module did."""
         with torch._C.DisableTorchFunction():
             self._repeats.end(run, result)
@@ -211,7 +211,7 @@ class Acquisition(Tracer):
         assert self._bridge is not None
         return self._bridge(function)
 
-    def branch(self, value: Any, code: CodeType, offset: int) -> Any:
+    def branch(self, value: object, code: CodeType, offset: int) -> Any:
         """Decide for the way on that does not just raise, and let the program check that it is the right one."""
         if not is_single_and_unknown(value):
             return NotImplemented
@@ -315,7 +315,7 @@ class Acquisition(Tracer):
                 raise raised
             return replace(program, raises=raised)
 
-    def paused(self, function: Any, args: Any, kwargs: Any) -> Any:
+    def paused(self, function: object, args: object, kwargs: object) -> Any:
         """Return what the program returns if it ends before a call, or ``DECLINED``."""
         if self.splits is None or self.levels.stack:
             return DECLINED
@@ -330,7 +330,7 @@ class Acquisition(Tracer):
         self.let_go()
 
     def _program(
-        self, now: EnvironmentGuard, arguments: ArgumentsGuard, result: Any, settings: Values, log: Any
+        self, now: EnvironmentGuard, arguments: ArgumentsGuard, result: object, settings: Values, log: object
     ) -> Program:
         computation, outcome = self.finish(result)
         outcome.effects += [Effect("setting", Outside(held(s, "setting")), None, value) for s, value in settings]

@@ -28,7 +28,7 @@ class FirstCallCheck:
         with torch.random.fork_rng():
             self.expected = self._eager(*self._eager_inputs[0], **self._eager_inputs[1])
 
-    def compare(self, result: Any) -> None:
+    def compare(self, result: object) -> None:
         """Compare the compiled call's result, its arguments and the state that it reaches with eager's.
 
         Raises:
@@ -51,7 +51,7 @@ class Same:
     def __init__(self) -> None:
         self._seen: dict[int, Any] = {}
 
-    def tree(self, what: str, result: Any, expected: Any) -> None:
+    def tree(self, what: str, result: object, expected: object) -> None:
         """Compare two structures of objects.
 
         Raises:
@@ -105,7 +105,7 @@ def _same_tensor(what: str, our: Any, eager: torch.Tensor) -> None:
         raise DifferenceError(f"{what} has requires_grad={our.requires_grad}, eager's the opposite")
 
 
-def _tensors(tree: Any) -> list[torch.Tensor]:
+def _tensors(tree: object) -> list[torch.Tensor]:
     return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
 
 

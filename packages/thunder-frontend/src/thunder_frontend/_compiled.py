@@ -116,7 +116,7 @@ class CompiledFunction(CompileData):
         except OtherWay as way:
             return self.other_way(way, args, kwargs)
 
-    def go_on(self, result: Any) -> Any:
+    def go_on(self, result: object) -> Any:
         """Return what a call comes to of which a program returned this."""
         while result.__class__ is Paused:
             result = self._splits.go_on(result)
@@ -178,7 +178,7 @@ class CompiledFunction(CompileData):
         """Copies and pickles are made of what is compiled, and compile it anew."""
         return type(self), (self.function, self.options)
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any], attempts: int = ATTEMPTS, path: Path = ()) -> Any:
@@ -266,7 +266,7 @@ class CompiledFunction(CompileData):
         """Drop a specialisation when something dies that it was compiled for: a module among the arguments."""
         place, dead = id(specialisation), self._dead
 
-        def died(reference: Any) -> None:
+        def died(reference: object) -> None:
             dead.append(place)
 
         references = [weakref.ref(value, died) for value in specialisation.relies_on()]

@@ -28,7 +28,7 @@ class Copies:
         self._originals: list[Any] = []  # whose ids are not to be given to others
         self._globals: dict[int, dict[str, Any]] = {}
 
-    def of(self, value: Any) -> Any:
+    def of(self, value: object) -> Any:
         """Return the copy of an object."""
         if id(value) in self._memo:
             return self._memo[id(value)]
@@ -58,7 +58,7 @@ class Copies:
         except Exception:  # whatever makes it no object for copies
             return value
 
-    def _prepare(self, value: Any) -> None:
+    def _prepare(self, value: object) -> None:
         """Copy what an object holds that Python's own copies cannot be made of."""
         todo, seen = [value], set()
         while todo:
@@ -125,12 +125,12 @@ class Copies:
                         yield f"the global {name}", original.__globals__.get(name, MISSING), made.__globals__[name]
 
 
-def _is_uncopied(value: Any) -> bool:
+def _is_uncopied(value: object) -> bool:
     """Whether Python's own copies cannot be made of an object, though there may be copies of it."""
     return isinstance(value, torch.Generator) or isinstance(value, torch.Tensor) and not value.is_leaf
 
 
-def _can_be_copied(value: Any) -> bool:
+def _can_be_copied(value: object) -> bool:
     try:
         copy.deepcopy(value)
     except Exception:  # a lock, a file, or whatever else
@@ -150,14 +150,14 @@ def names_of_globals(code: types.CodeType) -> frozenset[str]:
     return names.globals | names.written_globals
 
 
-def is_copied_whole(value: Any) -> bool:
+def is_copied_whole(value: object) -> bool:
     """Whether the copy of an object has all of its attributes, and no others."""
     cls: Any = type(value)
     own = cls.__getstate__ is object.__getstate__ and cls.__reduce_ex__ is object.__reduce_ex__
     return own and not hasattr(cls, "__deepcopy__") and isinstance(getattr(value, "__dict__", None), dict)
 
 
-def copied(function: Callable[..., Any], inputs: Any) -> tuple[Copies, Any, Any]:
+def copied(function: Callable[..., Any], inputs: object) -> tuple[Copies, Any, Any]:
     """Return copies of a function and of its arguments, and what keeps both together."""
     copies = Copies()
     return copies, copies.of(function), copies.of(inputs)

@@ -67,7 +67,9 @@ class Draw:
         return set(), (False,)
 
 
-def drawing(generator: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Draw | None:
+def drawing(
+    generator: object, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Draw | None:
     """Return what draws as a call does; ``None`` for one that returns no single number."""
     before = state_of(generator)
     try:

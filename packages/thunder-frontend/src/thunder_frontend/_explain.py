@@ -72,7 +72,7 @@ def explain(fn: Callable[..., Any] | torch.nn.Module, **options: Any) -> Any:
     return explained
 
 
-def _explanation(compiled: CompiledFunction, result: Any = None) -> Explanation:
+def _explanation(compiled: CompiledFunction, result: object = None) -> Explanation:
     parts = [part for part in compiled.parts() if part.compiled]
     programs = [(part.name, len(part.compiled[-1].traces[0].bound_symbols)) for part in parts]
     return Explanation(tuple(programs), tuple(compiled.split_off()), result)

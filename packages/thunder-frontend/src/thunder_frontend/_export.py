@@ -17,7 +17,7 @@ def export(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any] | None = None,
     *,
-    dynamic_shapes: Any = None,
+    dynamic_shapes: object = None,
 ) -> ExportedProgram:
     """Return a callable or a module as an ``ExportedProgram``, which PyTorch saves, loads and runs without Thunder.
 

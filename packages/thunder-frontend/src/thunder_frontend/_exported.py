@@ -78,7 +78,7 @@ def _whole(value: Any, spec: Any) -> Any:
     return spec
 
 
-def _names(fn: Any) -> dict[int, str]:
+def _names(fn: object) -> dict[int, str]:
     if not isinstance(fn, torch.nn.Module):
         return {}
     return {id(t): name for name, t in (*fn.named_parameters(), *fn.named_buffers())}

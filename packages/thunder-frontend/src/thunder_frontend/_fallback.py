@@ -79,7 +79,7 @@ class Fallback:
         return (training, torch.is_grad_enabled(), *map(_kind_of, args), *kwargs, *map(_kind_of, kwargs.values()))
 
 
-def _kind_of(value: Any) -> Any:
+def _kind_of(value: object) -> Any:
     if isinstance(value, torch.Tensor):
         return (type(value), value.dtype, value.dim(), value.requires_grad, value.layout)
     if isinstance(value, torch.nn.Module):

@@ -15,7 +15,7 @@ from thunder_torch import find_symbol
 from thunder_torch.names import path_of
 
 
-def _last(fn: Any) -> Compiled:
+def _last(fn: object) -> Compiled:
     function = compiled_function(fn)
     compiled = function.compiled
     if not compiled and function.split_off():
@@ -25,7 +25,7 @@ def _last(fn: Any) -> Compiled:
     return compiled[-1]
 
 
-def last_traces(fn: Any) -> list[Trace]:
+def last_traces(fn: object) -> list[Trace]:
     """Return the stages of the computation of the specialisation compiled last.
 
     Args:
@@ -51,7 +51,7 @@ def last_traces(fn: Any) -> list[Trace]:
     return _last(fn).traces
 
 
-def last_backward_traces(fn: Any) -> list[Trace]:
+def last_backward_traces(fn: object) -> list[Trace]:
     """Return the stages of the backward program of the specialisation compiled last.
 
     Args:
@@ -78,7 +78,7 @@ def last_backward_traces(fn: Any) -> list[Trace]:
     return _last(fn).backward_traces
 
 
-def last_prologue_traces(fn: Any) -> list[Any]:
+def last_prologue_traces(fn: object) -> list[Any]:
     """Return the prologue of the specialisation compiled last: what it guards, and how it unpacks the arguments.
 
     Args:
@@ -94,7 +94,7 @@ def last_prologue_traces(fn: Any) -> list[Any]:
     return [_last(fn).specialisation.prologue]
 
 
-def last_epilogue_traces(fn: Any) -> list[Any]:
+def last_epilogue_traces(fn: object) -> list[Any]:
     """Return the epilogue of the specialisation compiled last: its writes to the outside world, and the result.
 
     Args:
@@ -110,7 +110,7 @@ def last_epilogue_traces(fn: Any) -> list[Any]:
     return [_last(fn).specialisation.epilogue]
 
 
-def cache_misses(fn: Any) -> int:
+def cache_misses(fn: object) -> int:
     """Return how many calls compiled a specialisation.
 
     Args:
@@ -130,7 +130,7 @@ def cache_misses(fn: Any) -> int:
     return compiled_function(fn).stats.cache_misses
 
 
-def cache_hits(fn: Any) -> int:
+def cache_hits(fn: object) -> int:
     """Return how many calls were served by a specialisation compiled earlier; see :func:`cache_misses`.
 
     Args:
@@ -142,7 +142,7 @@ def cache_hits(fn: Any) -> int:
     return compiled_function(fn).stats.cache_hits
 
 
-def compile_data(fn: Any) -> CompiledFunction:
+def compile_data(fn: object) -> CompiledFunction:
     """Return the compiled function: its options, specialisations and statistics.
 
     Args:
@@ -154,7 +154,7 @@ def compile_data(fn: Any) -> CompiledFunction:
     return compiled_function(fn)
 
 
-def compile_stats(fn: Any) -> CompileStats:
+def compile_stats(fn: object) -> CompileStats:
     """Return counts, and CPU seconds by phase for each specialisation.
 
     Args:
@@ -174,7 +174,7 @@ def compile_stats(fn: Any) -> CompileStats:
     return compiled_function(fn).stats
 
 
-def last_compile_options(fn: Any) -> dict[str, Any]:
+def last_compile_options(fn: object) -> dict[str, Any]:
     """Return the options that were given beyond the named ones.
 
     Args:
@@ -186,7 +186,7 @@ def last_compile_options(fn: Any) -> dict[str, Any]:
     return dict(compiled_function(fn).options.extra)
 
 
-def list_transforms(fn: Any) -> list[Any]:
+def list_transforms(fn: object) -> list[Any]:
     """Return the transforms that are applied, in their order.
 
     Args:
@@ -198,7 +198,7 @@ def list_transforms(fn: Any) -> list[Any]:
     return list(compiled_function(fn).options.transforms)
 
 
-def last_interpreter_log(fn: Any) -> Log:
+def last_interpreter_log(fn: object) -> Log:
     """Return what the interpreter ran and called for the specialisation compiled last; ``str`` of it is the text.
 
     Args:
@@ -223,7 +223,7 @@ def last_interpreter_log(fn: Any) -> Log:
     return log
 
 
-def print_last_interpreter_log(fn: Any, /, print_fn: Callable[[str], Any] = print) -> None:
+def print_last_interpreter_log(fn: object, /, print_fn: Callable[[str], Any] = print) -> None:
     """Print what the interpreter ran and called for the specialisation compiled last.
 
     Args:
@@ -236,7 +236,7 @@ def print_last_interpreter_log(fn: Any, /, print_fn: Callable[[str], Any] = prin
     print_fn(str(last_interpreter_log(fn)))
 
 
-def cache_option(fn: Any) -> str:
+def cache_option(fn: object) -> str:
     """Return how specialisations are cached: ``"constant values"``, ``"symbolic values"``, ``"same input"``, …
 
     Args:
@@ -248,7 +248,7 @@ def cache_option(fn: Any) -> str:
     return compiled_function(fn).options.cache
 
 
-def get_auto_registered_torch_op_names(fn: Any, /) -> set[str]:
+def get_auto_registered_torch_op_names(fn: object, /) -> set[str]:
     """Return the names of PyTorch's operations that the program compiled last calls as they are.
 
     Thunder knows no decomposition of these into its own operations; PyTorch's autograd differentiates them.
@@ -272,7 +272,7 @@ def get_auto_registered_torch_op_names(fn: Any, /) -> set[str]:
     return {path_of(origin) for b in calls if (origin := b.symbol.origin) is not None and find_symbol(origin) is None}
 
 
-def explain_misses(fn: Any) -> list[list[str]]:
+def explain_misses(fn: object) -> list[list[str]]:
     """Return why calls after the first compiled anew.
 
     Args:

@@ -22,7 +22,7 @@ def jit(
     fn: Callable[..., Any] | torch.nn.Module | None = None,
     /,
     *,
-    langctx: Any = None,
+    langctx: object = None,
     executors: Sequence[Any] | None = None,
     sharp_edges: str | None = None,
     cache: str | None = None,
@@ -94,7 +94,7 @@ def jit(
     return CompiledFunction(fn, options)
 
 
-def compiled_function(fn: Any) -> CompiledFunction:
+def compiled_function(fn: object) -> CompiledFunction:
     """Return the compiled function behind what :func:`jit` returned.
 
     Args:
@@ -113,7 +113,7 @@ def compiled_function(fn: Any) -> CompiledFunction:
     raise TypeError(f"{fn!r} was not made by thunder.jit")
 
 
-def asking(compiled: Any, run: Callable[..., Any]) -> Callable[..., Any]:
+def asking(compiled: object, run: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``run``, which calls a compiled function, such that what is asked of it is asked of that function.
 
     Args:

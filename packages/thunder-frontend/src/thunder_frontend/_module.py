@@ -93,7 +93,7 @@ class Forward:
             object.__setattr__(module, "_thunder_forward", compiled)
         return BoundForward(compiled, module) if is_bound else compiled
 
-    def __set__(self, module: ThunderModule, value: Any) -> None:
+    def __set__(self, module: ThunderModule, value: object) -> None:
         module.__dict__["forward"] = value
 
     def __delete__(self, module: ThunderModule) -> None:
@@ -180,7 +180,7 @@ class ThunderModule(torch.nn.Module):
 
     forward = Forward()
 
-    def _thunder_only_calls(self, function: Any) -> bool:
+    def _thunder_only_calls(self, function: object) -> bool:
         """Whether calling this module means calling ``function``, the ``forward`` of its class, on it and no more."""
         original = self._thunder_original
         its_class = type(original)
@@ -205,7 +205,7 @@ class ThunderModule(torch.nn.Module):
         original = copy.deepcopy(self._thunder_original, memo)  # which may hold this one: it is copied by then
         return memo.get(id(self)) or ThunderModule(original, self._thunder_options)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> Any:
         return ThunderModule, (self._thunder_original, self._thunder_options)
 
     def __repr__(self) -> str:

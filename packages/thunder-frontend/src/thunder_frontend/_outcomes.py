@@ -42,7 +42,7 @@ class OtherOutcome(OtherWay):
         self.path = path
 
 
-def encoded(value: Any) -> Any:
+def encoded(value: object) -> Any:
     """Return a value, which is no float, as what can be compared and is equal for what Python cannot tell apart."""
     if isinstance(value, torch.Tensor):
         return ("tensor", value.dtype, tuple(value.shape), tuple(map(encoded, value.flatten().tolist())))
@@ -75,7 +75,7 @@ class Look:
     earlier: Path = field(repr=False)
     __name__ = "look"
 
-    def __call__(self, value: Any) -> None:
+    def __call__(self, value: object) -> None:
         seen = bool(value) if self.as_truth else encoded(value)
         if seen != self.expected:
             raise OtherOutcome((*self.earlier, seen))
@@ -107,11 +107,11 @@ class Outcomes:
         """Whether Python saw nothing but truths."""
         return all([isinstance(seen, bool) for seen in self.met])
 
-    def truth(self, proxy: Any) -> bool:
+    def truth(self, proxy: object) -> bool:
         """Return the truth of a value."""
         return bool(self._seen(proxy, True))
 
-    def value(self, proxy: Any) -> Any:
+    def value(self, proxy: object) -> Any:
         """Return a value: a number, or a tensor."""
         if isinstance(proxy, TensorProxy) and (any(map(is_unknown, proxy.shape)) or proxy.numel > LARGEST):
             raise DataDependentError(f"Python needs the values of {proxy.type_string}, which are too many")
@@ -123,7 +123,7 @@ class Outcomes:
             )
         return decoded(self._seen(proxy, False))
 
-    def compare(self, relation: str, left: Any, right: Any) -> bool:
+    def compare(self, relation: str, left: object, right: object) -> bool:
         """Return how a comparison of numbers comes out."""
         with torch._C.DisableTorchFunction():
             return self.truth(opaque_call(Comparison(relation), left, right))
@@ -138,7 +138,7 @@ class Outcomes:
         finally:
             builder.oracle = before
 
-    def fixed(self, tree: Any) -> Any:
+    def fixed(self, tree: object) -> Any:
         """Return arguments with values in place of numbers that only the run of the program tells."""
         if isinstance(tree, NumberProxy):
             return self.value(tree) if is_unknown(tree) else tree
@@ -150,7 +150,7 @@ class Outcomes:
             return slice(self.fixed(tree.start), self.fixed(tree.stop), self.fixed(tree.step))
         return tree
 
-    def any_unknown(self, tree: Any) -> bool:
+    def any_unknown(self, tree: object) -> bool:
         """Whether arguments hold numbers that only the run of the program tells."""
         parts = (tree.start, tree.stop, tree.step) if tree.__class__ is slice else tree
         if parts.__class__ in (tuple, list):

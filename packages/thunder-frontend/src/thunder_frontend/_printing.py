@@ -94,7 +94,7 @@ class Prints:
         return self._calls.on_values(T.detach, (proxy,), {}) if proxy.requires_grad else proxy
 
 
-def _action(message: Any, category: type, line: int, module: str) -> str:
+def _action(message: object, category: type, line: int, module: str) -> str:
     """Return what the filters say becomes of a warning."""
     text = str(message)
     for action, words, kind, where, number in warnings.filters:

@@ -70,7 +70,7 @@ class Lost:
             self._of_modules.setdefault(code, weakref.WeakSet()).add(owner)
         return not is_shared or owner is not None
 
-    def holds(self, code: types.CodeType, owner: Any) -> bool:
+    def holds(self, code: types.CodeType, owner: object) -> bool:
         """Whether no program can hold frames of some code, called with this first."""
         if code in self._of_all:
             return True
@@ -85,7 +85,7 @@ class Splits:
         make: makes a compiled callable of one.
     """
 
-    def __init__(self, function: Any, make: Made) -> None:
+    def __init__(self, function: object, make: Made) -> None:
         self.report = Report()
         self._make = make
         self._root = function
@@ -133,7 +133,7 @@ class Splits:
             is_outside: tells whether an object was there before the program.
         """
 
-        def was_there(value: Any) -> bool:
+        def was_there(value: object) -> bool:
             return is_outside(value) or isinstance(value, types.FunctionType) and _is_found_by_name(value)
 
         try:
@@ -168,7 +168,7 @@ class Splits:
             return function(*args, **kwargs)
         replaced = []
 
-        def replacement(called: Any) -> Callable[..., Any] | None:
+        def replacement(called: object) -> Callable[..., Any] | None:
             found = self._replacement(called, codes)
             if found is not None:
                 replaced.append(called)
@@ -179,7 +179,7 @@ class Splits:
             self._alone[codes] = self._alone.get(codes, 0) + 1
         return result
 
-    def _replacement(self, called: Any, codes: frozenset[types.CodeType]) -> Callable[..., Any] | None:
+    def _replacement(self, called: object, codes: frozenset[types.CodeType]) -> Callable[..., Any] | None:
         if called is MODULE_CALL:
             return self._call_module
         if is_own_operation(called):
@@ -239,7 +239,7 @@ class Splits:
         return made(*args, **kwargs)
 
 
-def _entry(function: Any) -> Any:
+def _entry(function: object) -> Any:
     """Return the Python function or method whose frame a call runs; ``None`` if there is none to run."""
     if isinstance(function, torch.nn.Module):
         plain = type(function).__call__ is MODULE_CALL and function._compiled_call_impl is None
@@ -254,7 +254,7 @@ def _entry(function: Any) -> Any:
     return types.MethodType(call, function) if isinstance(call, types.FunctionType) else None
 
 
-def _codes(entry: Any) -> Iterator[types.CodeType]:
+def _codes(entry: object) -> Iterator[types.CodeType]:
     """Yield the code of a frame, and that of functions that are written within it."""
     function = entry.__func__ if isinstance(entry, types.MethodType) else entry
     if isinstance(entry, types.MethodType) and function is MODULE_CALL_IMPL:
@@ -294,12 +294,12 @@ def _is_found_by_name(function: types.FunctionType) -> bool:
     return found is function
 
 
-def _is_special_container(value: Any) -> bool:
+def _is_special_container(value: object) -> bool:
     """Whether a value is a container of a class of its own, whose methods do little but keep what they are given."""
     return isinstance(value, (dict, list, tuple, set)) and type(value) not in (dict, list, tuple, set, torch.Size)
 
 
-def _holds_tensors(value: Any, depth: int) -> bool:
+def _holds_tensors(value: object, depth: int) -> bool:
     if isinstance(value, (torch.Tensor, torch.nn.Module)):
         return True
     if depth and isinstance(value, (tuple, list)):

@@ -166,7 +166,7 @@ def pause(
     return Pause(function, places, recipes), tuple(handed)
 
 
-def _recipe(value: Any, handed: list[Any], is_outside: Callable[[Any], bool]) -> Recipe:
+def _recipe(value: object, handed: list[Any], is_outside: Callable[[Any], bool]) -> Recipe:
     if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
         if not is_lasting(value.__func__, is_outside):
             raise CannotPause
@@ -204,15 +204,15 @@ SETTINGS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.auto
 """Context managers that are what their attributes say."""
 
 
-def _itself(value: Any) -> Any:
+def _itself(value: object) -> Any:
     return value
 
 
-def _method(name: str, owner: Any) -> Any:
+def _method(name: str, owner: object) -> Any:
     return getattr(owner, name)
 
 
-def _advanced(make: Callable[[Any], Any], over: Any, count: int) -> Any:
+def _advanced(make: Callable[[Any], Any], over: object, count: int) -> Any:
     """Return an iterator that has come some way."""
     iterator = make(over)
     for _ in range(count):

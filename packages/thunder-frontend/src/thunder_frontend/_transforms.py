@@ -33,7 +33,7 @@ class Transform:
         """Change the module, once, when it is compiled: replace parameters, say."""
 
     def transform_traces_pre_prologue(
-        self, prologue_trace: Any, computation_trace: Trace, epilogue_trace: Any, **kwargs: Any
+        self, prologue_trace: object, computation_trace: Trace, epilogue_trace: object, **kwargs: Any
     ) -> tuple[Any, Trace, Any]:
         """Return the program as acquired, changed: before it is differentiated and given to executors.
 

@@ -120,7 +120,7 @@ class Options:
             _one_of("check", check, ("first-call",))
 
 
-def check_language(langctx: Any) -> None:
+def check_language(langctx: object) -> None:
     """Refuse a language that programs do not speak.
 
     Raises:
@@ -134,6 +134,6 @@ def check_language(langctx: Any) -> None:
         )
 
 
-def _one_of(name: str, value: Any, choices: tuple[str | None, ...]) -> None:
+def _one_of(name: str, value: object, choices: tuple[str | None, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")

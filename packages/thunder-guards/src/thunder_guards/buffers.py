@@ -25,7 +25,7 @@ def write_back(buffer: Any, contents: Any) -> None:
         memoryview(buffer).cast("B")[:] = contents
 
 
-def holds(buffer: Any, contents: Any) -> bool:
+def holds(buffer: object, contents: Any) -> bool:
     """Whether a buffer holds what :func:`copy_of` returned, bit by bit."""
     now = copy_of(buffer)
     if not is_array(buffer):

@@ -52,7 +52,7 @@ class Journal:
         self.version = 0
         self.consulted = 0
 
-    def note(self, kind: str, target: Any, key: Any, before: Any) -> None:
+    def note(self, kind: str, target: object, key: object, before: object) -> None:
         """Remember what is at a place that is about to be written, the first time."""
         self.version += 1
         apart = kind == "attribute" and _builtin_kind(target) is not None  # of what is a container, too
@@ -62,7 +62,7 @@ class Journal:
             if own.__class__ is dict:
                 self._dicts[id(own)] = target
 
-    def take_back(self, kind: str, target: Any, key: Any) -> None:
+    def take_back(self, kind: str, target: object, key: object) -> None:
         """Forget a write if the program has put back what was there."""
         place = (id(target), kind, key)
         write = self._writes.get(place)
@@ -90,12 +90,12 @@ class Journal:
         del container[start:]
         return appended  # type: ignore[no-any-return]
 
-    def watch_buffer(self, buffer: Any) -> None:
+    def watch_buffer(self, buffer: object) -> None:
         """Remember the contents of a buffer to which code that nobody watches may write from now on."""
         if id(buffer) not in self._buffers:
             self._buffers[id(buffer)] = buffer, copy_of(buffer)
 
-    def is_unchanged(self, buffer: Any) -> bool:
+    def is_unchanged(self, buffer: object) -> bool:
         """Whether a buffer holds what it held when it was first seen."""
         return id(buffer) not in self._buffers or holds(buffer, self._buffers[id(buffer)][1])
 
@@ -104,7 +104,7 @@ class Journal:
             if not holds(buffer, before):
                 self._keep(Write("buffer", buffer, None, before))
 
-    def expect(self, kind: str, target: Any, key: Any, before: Any) -> None:
+    def expect(self, kind: str, target: object, key: object, before: object) -> None:
         """Remember what is at a place that code which nobody watches may write; see :meth:`settle`."""
         place = (id(target), kind, key)
         if place not in self._expected:
@@ -131,11 +131,11 @@ class Journal:
             if now is not write.before:
                 self.note(write.kind, write.target, write.key, write.before)
 
-    def wrote_items(self, container: Any) -> list[Place]:
+    def wrote_items(self, container: object) -> list[Place]:
         """Return the single items of a container that the program wrote."""
         return [p for p in self._places.get(id(container), ()) if p[1] == "item"]
 
-    def _unwrite_items(self, container: Any) -> None:
+    def _unwrite_items(self, container: object) -> None:
         """Fold writes to single items into the write of the whole container, whose copy is of before them."""
         for place in self.wrote_items(container):
             self._earlier.append(self._drop(place))
@@ -150,19 +150,19 @@ class Journal:
         del self._places[place[0]][place]
         return self._writes.pop(place)
 
-    def wrote(self, container: Any) -> bool:
+    def wrote(self, container: object) -> bool:
         """Whether the program changed this container as a whole."""
         found = id(container) in self._containers
         self.consulted += found
         return found
 
-    def written_at(self, target: Any, kind: str, key: Any) -> bool:
+    def written_at(self, target: object, kind: str, key: object) -> bool:
         """Whether the program wrote to this place."""
         found = (id(target), kind, key) in self._writes or self._written_otherwise(target, kind, key)
         self.consulted += found
         return found
 
-    def _written_otherwise(self, target: Any, kind: str, key: Any) -> bool:
+    def _written_otherwise(self, target: object, kind: str, key: object) -> bool:
         """Whether the program wrote to a place in another way.
 
         An attribute may be written as an item of the object's ``__dict__``, or the other way round; what a cell holds,
@@ -178,11 +178,11 @@ class Journal:
         own = getattr(target, "__dict__", None)
         return own.__class__ is dict and ((id(own), "item", key) in self._writes or id(own) in self._containers)
 
-    def touches(self, target: Any) -> bool:
+    def touches(self, target: object) -> bool:
         """Whether the program wrote anything to an object."""
         return bool(self._places.get(id(target)))
 
-    def added(self, container: Any, key: Any) -> bool:
+    def added(self, container: object, key: object) -> bool:
         """Whether the program added a key to a dict, be it as an attribute of the object whose ``__dict__`` it is."""
         write = self._writes.get((id(container), "item", key))
         if write is not None and write.before is MISSING:
@@ -264,7 +264,7 @@ def is_slot(target: Any, name: Any) -> bool:
     return isinstance(found, types.MemberDescriptorType)
 
 
-def is_empty(cell: Any) -> bool:
+def is_empty(cell: object) -> bool:
     """Return whether a cell of a closure holds nothing."""
     return contents_of(cell) is MISSING
 
@@ -273,7 +273,7 @@ def _plain(write: Write) -> bool:
     return write.key in getattr(write.target, "__dict__", {}) and not is_slot(write.target, write.key)
 
 
-def _plain_setters(target: Any) -> Any:
+def _plain_setters(target: object) -> Any:
     """Return the class whose setters change an attribute of an object without running what the user's class defines."""
     if isinstance(target, type):
         return type
@@ -329,6 +329,6 @@ def refill(container: Any, contents: Any) -> None:
         container.__dict__.update(contents)
 
 
-def _builtin_kind(container: Any) -> Any:
+def _builtin_kind(container: object) -> Any:
     """Return the class of Python's own whose methods change a container; ``None`` for what is no such container."""
     return next((kind for kind in (OrderedDict, dict, set, list, deque) if isinstance(container, kind)), None)

@@ -46,7 +46,7 @@ def _once_for_each_class(compute: Callable[[type], bool]) -> Callable[[type], bo
 
 
 class _OfNumPy(type):
-    def __instancecheck__(cls, value: Any) -> bool:
+    def __instancecheck__(cls, value: object) -> bool:
         return _is_numpy_scalar(type(value))
 
 
@@ -55,7 +55,7 @@ class NumPyScalar(metaclass=_OfNumPy):
 
 
 class _OfNumbers(type):
-    def __instancecheck__(cls, value: Any) -> bool:
+    def __instancecheck__(cls, value: object) -> bool:
         return issubclass(type(value), numbers.Number)
 
 
@@ -109,7 +109,7 @@ BUFFERS = frozenset({
 """Classes, by module and name, of memory that code in C reads, and that may be read as a whole."""
 
 
-def is_value(value: Any) -> bool:
+def is_value(value: object) -> bool:
     """Whether something is of a kind in :data:`VALUES`."""
     return _is_value_class(type(value))
 
@@ -119,7 +119,7 @@ def _is_value_class(cls: type) -> bool:
     return _is_numpy_scalar(cls) or issubclass(cls, tuple([kind for kind in VALUES if kind is not NumPyScalar]))
 
 
-def has_attributes(value: Any) -> bool:
+def has_attributes(value: object) -> bool:
     """Whether something that is compared by value has attributes, too, which somebody may set.
 
     A path keeps in slots what it computed of what it is.
@@ -132,12 +132,12 @@ def _has_slots(cls: type) -> bool:
     return any([owner.__flags__ & HEAP_TYPE and owner.__dict__.get("__slots__") for owner in cls.__mro__])
 
 
-def is_container(value: Any) -> bool:
+def is_container(value: object) -> bool:
     """Whether something is a list, tuple, deque, dict or set, or of a class derived from one."""
     return type(value) in EXACT_CONTAINERS or isinstance(value, CONTAINERS) and not isinstance(value, torch.Size)
 
 
-def is_buffer(value: Any) -> bool:
+def is_buffer(value: object) -> bool:
     """Whether something is memory that is read natively: an array of NumPy, of ctypes or of Python, a ``bytearray``."""
     return _is_buffer_class(type(value))
 
@@ -151,7 +151,7 @@ def is_of_library(module: object) -> bool:
 LIBRARIES = frozenset({"torch", "numpy", "functorch"})
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> bool:
     """Whether something is an array of NumPy, which shows not all of its dtypes as others can read them."""
     return _is_array_class(type(value))
 
@@ -171,7 +171,7 @@ def size_of(buffer: Any) -> int:
     return int(buffer.nbytes) if is_array(buffer) else memoryview(buffer).nbytes
 
 
-def refuse_large(source: object, value: Any) -> None:
+def refuse_large(source: object, value: object) -> None:
     """Refuse a buffer that is too large to be compared on every call."""
     if size_of(value) > LARGEST_BUFFER:
         raise AcquisitionError(
@@ -186,7 +186,7 @@ def refuse_objects(source: object, value: Any) -> None:
         raise AcquisitionError(f"the program reads {source}, an array of objects which may change; make a list of it")
 
 
-def refuse_iterators(source: object, value: Any) -> None:
+def refuse_iterators(source: object, value: object) -> None:
     """Refuse what cannot be read again by the next call, or not be watched: iterators, views of dicts, weak proxies."""
     cls = type(value)
     if cls in VIEWS:
@@ -205,12 +205,12 @@ def refuse_iterators(source: object, value: Any) -> None:
         )
 
 
-def held_by_class(cls: type, name: str, default: Any = None) -> Any:
+def held_by_class(cls: type, name: str, default: object = None) -> Any:
     """Return what a class or its bases hold under a name, whatever its metaclass says."""
     return next((owner.__dict__[name] for owner in cls.__mro__ if name in owner.__dict__), default)
 
 
-def _native(container: Any) -> Any:
+def _native(container: object) -> Any:
     return next((kind for kind in CONTAINERS if isinstance(container, kind)), type(container))
 
 
@@ -219,22 +219,22 @@ def counts_natively(kind: type) -> bool:
     return any([kind.__len__ is known.__len__ for known in CONTAINERS])  # type: ignore[attr-defined]
 
 
-def length_of(container: Any) -> int:
+def length_of(container: object) -> int:
     """Return how many items there are in a container, whatever its class says."""
     return _native(container).__len__(container)  # type: ignore[no-any-return]
 
 
-def items_of(container: Any) -> list[Any]:
+def items_of(container: object) -> list[Any]:
     """Return what there is in a container, whatever its class says."""
     return list(_native(container).__iter__(container))
 
 
-def pairs_of(container: Any) -> list[tuple[Any, Any]]:
+def pairs_of(container: object) -> list[tuple[Any, Any]]:
     """Return the keys and values of a dict, whatever its class says."""
     return list(_native(container).items(container))
 
 
-def item_of(container: Any, key: Any) -> Any:
+def item_of(container: object, key: object) -> Any:
     """Return what a container keeps at a key, whatever its class says."""
     return _native(container).__getitem__(container, key)
 
@@ -246,7 +246,7 @@ def has_own_subscription(container: Any) -> bool:
     return not isinstance(type(container).__getitem__, (types.MethodDescriptorType, types.WrapperDescriptorType))
 
 
-def as_fact(key: Any) -> Any:
+def as_fact(key: object) -> Any:
     """Return what tells a key from all others, those equal to it and of another class included."""
     try:
         hash(key)

@@ -49,7 +49,7 @@ class Setting:
         except RuntimeError:  # such as the precision of products, once it was set for each backend on its own
             return UNKNOWN
 
-    def set(self, value: Any) -> None:
+    def set(self, value: object) -> None:
         """Set it to what :meth:`now` returned."""
         if value is not UNKNOWN:
             self.assign(value)
@@ -80,7 +80,7 @@ def _tells(get: Callable[[], Any]) -> bool:
     return True
 
 
-def _taking(setter: Callable[..., Any], example: Any) -> Callable[[Any], Any]:
+def _taking(setter: Callable[..., Any], example: object) -> Callable[[Any], Any]:
     """Return a setter that takes what the getter returns."""
     return (lambda value: setter(*value)) if isinstance(example, tuple) else setter
 

@@ -131,19 +131,19 @@ class Source:
                 return f"{self.base}[{shown_key(self.key)}]"
 
 
-def shown_key(key: Any) -> str:
+def shown_key(key: object) -> str:
     """Return a key as text that tells it from others; a tensor by what it is and where, not by its values."""
     return f"<tensor at {id(key):#x}>" if isinstance(key, torch.Tensor) else repr(key)
 
 
-def _argument(value: Any, context: Context) -> str:
+def _argument(value: object, context: Context) -> str:
     return value.expression(context) if isinstance(value, Source) else literal(value, context)
 
 
-def _hint(value: Any) -> str:
+def _hint(value: object) -> str:
     return type(value).__name__.lower()
 
 
-def held(value: Any, name: str) -> Source:
+def held(value: object, name: str) -> Source:
     """Return the source of an object that the compiled function holds on to."""
     return Source(None, "root", name, value, True)

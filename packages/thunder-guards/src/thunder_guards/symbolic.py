@@ -175,7 +175,7 @@ class _Numbers:
                 self.calls.append(call.substituted({p.name: self._known(p) for p in call.inputs}).replace(output=made))
         return self._known(number)
 
-    def _known(self, number: Any) -> Any:
+    def _known(self, number: object) -> Any:
         if not isinstance(number, NumberProxy):
             if isinstance(number, TensorProxy):
                 raise UnknownNumberError(f"the program compares a number that depends on the tensor {number.name}")

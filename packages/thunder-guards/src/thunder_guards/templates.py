@@ -34,7 +34,7 @@ class Built:
     parts: tuple[Any, ...]
 
 
-def has_identity(tree: Any) -> bool:
+def has_identity(tree: object) -> bool:
     """Whether a template stands for an object of its own, which is to be one in all places where it occurs."""
     return (
         isinstance(tree, Built)
@@ -44,7 +44,7 @@ def has_identity(tree: Any) -> bool:
     )
 
 
-def proxies_of(tree: Any) -> list[Proxy]:
+def proxies_of(tree: object) -> list[Proxy]:
     """Return the proxies in a template, in order."""
     if isinstance(tree, Built):
         return [p for part in tree.parts for p in proxies_of(part)]
@@ -57,12 +57,12 @@ def proxies_of(tree: Any) -> list[Proxy]:
     return []
 
 
-def is_plain(tree: Any) -> bool:
+def is_plain(tree: object) -> bool:
     """Whether a template is made of proxies, numbers and plain containers only, so that it prints as a literal."""
     return _is_plain(tree, set())
 
 
-def _is_plain(tree: Any, seen: set[int]) -> bool:
+def _is_plain(tree: object, seen: set[int]) -> bool:
     if isinstance(tree, NumberProxy):
         return True
     if isinstance(tree, (Outside, Built)):

@@ -22,7 +22,7 @@ class Arguments:
         self.journal = Journal()
         self.templates: dict[int, tuple[Any, Any]] = {}
 
-    def source_of(self, value: Any) -> Source | None:
+    def source_of(self, value: object) -> Source | None:
         """Return ``None``: objects that are no tensors are parts of the program, as they are."""
         return None
 
@@ -32,7 +32,7 @@ class Arguments:
             self._facts.add(fact)
             self.guards.append(guard)
 
-    def read(self, base: Source, kind: str, key: Any, value: Any) -> Any:
+    def read(self, base: Source, kind: str, key: object, value: object) -> Any:
         """Guard an attribute of an input; return what the program shall see."""
         source = Source(base, kind, key)
         if isinstance(value, torch.Tensor):
@@ -41,17 +41,17 @@ class Arguments:
             self.require(ValueGuard(source, value), str(source))
         return value
 
-    def is_fixed(self, kind: str, target: Any, key: Any) -> bool:
+    def is_fixed(self, kind: str, target: object, key: object) -> bool:
         """Return whether a place is guarded to hold the very same on every call: none is."""
         return False
 
-    def contents(self, container: Any) -> None:
+    def contents(self, container: object) -> None:
         """Leave a container as it is."""
 
-    def keys(self, container: Any) -> None:
+    def keys(self, container: object) -> None:
         """Leave a dict as it is."""
 
-    def item(self, container: Any, key: Any, value: Any) -> Any:
+    def item(self, container: object, key: object, value: object) -> Any:
         """Return what a container has."""
         return value
 
@@ -62,7 +62,7 @@ class Arguments:
         """Return what a class or its bases hold under a name."""
         return held_by_class(cls, name, MISSING)
 
-    def result_of(self, function: Any, args: tuple[Any, ...], result: Any) -> Any:
+    def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
         """Return what a question was answered."""
         return result
 

@@ -147,7 +147,7 @@ class FunctionTracer(Tracer):
         one_by_one = of_lists(self, function)
         return one_by_one(*args, **kwargs) if one_by_one is not None else super().__call__(function, args, kwargs)
 
-    def argument(self, leaf: Any, index: int) -> Any:
+    def argument(self, leaf: object, index: int) -> Any:
         """Return what the function gets in the place of a leaf of its arguments."""
         source = Source(ARGS, "item", index)
         if isinstance(leaf, T):
@@ -240,7 +240,7 @@ def _write(effect: Effect, index: Mapping[str, int]) -> TracedWrite:
     return TracedWrite(index[effect.target.name], effect.value, effect.key == "seen")
 
 
-def _named_tensors(function: Any) -> Iterator[tuple[int, str]]:
+def _named_tensors(function: object) -> Iterator[tuple[int, str]]:
     """Yield names for the tensors of a module that is traced, by their identity."""
     owner = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
     if isinstance(owner, torch.nn.Module):

@@ -45,7 +45,7 @@ class Seen:
             if self._tracers == 1:
                 self._own = own = (self._function.__dict__["apply"], torch.autograd.backward)
 
-                def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+                def apply(cls: object, *args: Any, **kwargs: Any) -> Any:
                     told = self._told.get()
                     return own[0].__get__(None, cls)(*args, **kwargs) if told is None else told[0](cls, *args, **kwargs)
 

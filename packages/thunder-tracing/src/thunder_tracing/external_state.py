@@ -18,25 +18,25 @@ class ExternalState(Protocol):
     journal: Journal
     templates: dict[int, tuple[Any, Any]]
 
-    def source_of(self, value: Any) -> Source | None:
+    def source_of(self, value: object) -> Source | None:
         """Return how the program got at an outside object; ``None`` for its own objects and for scalars."""
 
     def require(self, guard: Guard, *fact: Any) -> None:
         """Add a guard, unless the same fact is guarded already."""
 
-    def read(self, base: Source, kind: str, key: Any, value: Any) -> Any:
+    def read(self, base: Source, kind: str, key: object, value: object) -> Any:
         """Guard ``value``, found at ``key`` of an outside object; return what the program shall see."""
 
-    def is_fixed(self, kind: str, target: Any, key: Any) -> bool:
+    def is_fixed(self, kind: str, target: object, key: object) -> bool:
         """Whether what is found at a place is guarded to be the very same on every call."""
 
-    def contents(self, container: Any) -> None:
+    def contents(self, container: object) -> None:
         """Guard all that an outside container holds."""
 
-    def keys(self, container: Any) -> None:
+    def keys(self, container: object) -> None:
         """Guard the keys of an outside dict and their order."""
 
-    def item(self, container: Any, key: Any, value: Any) -> Any:
+    def item(self, container: object, key: object, value: object) -> Any:
         """Guard ``container[key]``; return what the program shall see."""
 
     def deleted(self, write: Write) -> None:
@@ -45,7 +45,7 @@ class ExternalState(Protocol):
     def lookup(self, cls: type, name: str) -> Any:
         """Guard and return what a class or its bases hold under a name."""
 
-    def result_of(self, function: Any, args: tuple[Any, ...], result: Any) -> Any:
+    def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
         """Guard what a question without effects was answered; return what the program shall see."""
 
     def shows_tensor(self) -> None:

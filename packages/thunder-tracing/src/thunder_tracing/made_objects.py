@@ -23,7 +23,7 @@ BASES = (object, list, tuple, dict, OrderedDict, defaultdict, set, frozenset, ty
 """Classes written in C all of whose state is attributes and items."""
 
 
-def parts_of(value: Any) -> Parts | None:
+def parts_of(value: object) -> Parts | None:
     """Return what makes an object like ``value``, and of which parts; ``None`` if one object serves all calls.
 
     Raises:
@@ -54,7 +54,7 @@ def parts_of(value: Any) -> Parts | None:
     return _state(value, cls)
 
 
-def _state(value: Any, cls: type) -> Parts:
+def _state(value: object, cls: type) -> Parts:
     base = next(owner for owner in cls.__mro__ if not owner.__flags__ & HEAP_TYPE)
     if base not in BASES and not issubclass(base, BaseException):
         raise AcquisitionError(
@@ -78,7 +78,7 @@ def _state(value: Any, cls: type) -> Parts:
     return Like(new_object, cls, f"new_{cls.__name__}"), (attributes, slots, items)
 
 
-def _code(value: Any) -> Parts | None:
+def _code(value: object) -> Parts | None:
     """Parts of a function, a class, or another thing that is code."""
     if isinstance(value, type) and any(isinstance(held, TracedTensor) for held in vars(value).values()):
         raise AcquisitionError(

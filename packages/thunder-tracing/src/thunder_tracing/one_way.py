@@ -24,7 +24,7 @@ class AsEager(ThunderError, OtherWay):
     """A call is one that no program stands for, and runs as eager."""
 
 
-def is_single_and_unknown(value: Any) -> bool:
+def is_single_and_unknown(value: object) -> bool:
     """Whether a traced tensor or number has one truth, which only the run of the program tells."""
     if isinstance(value, torch.Tensor):
         return value.numel() == 1
@@ -42,7 +42,7 @@ class Check:
     expected: bool
     __name__ = "check"
 
-    def __call__(self, value: Any) -> None:
+    def __call__(self, value: object) -> None:
         if bool(value) is not self.expected:
             raise OtherWay
 

@@ -52,7 +52,7 @@ class Outcome:
     ``views`` are templates of values that are views of other values, by name, of which the program computes more.
     """
 
-    def __init__(self, calls: Calls, result: Any) -> None:
+    def __init__(self, calls: Calls, result: object) -> None:
         self.calls = calls
         self._result = result
         self.spent = descendants(calls.builder.bound_symbols, calls.spent) if calls.spent else calls.spent
@@ -187,7 +187,7 @@ class Outcome:
         self.views[value.name] = self._remade(traced, self._value_template(traced._viewed_as.parent))
         return value
 
-    def _remade(self, traced: TracedTensor, parent: Any) -> Built:
+    def _remade(self, traced: TracedTensor, parent: object) -> Built:
         """Return the call that makes a view of what it views."""
         view = traced._viewed_as
         given = tuple(flat_proxies((view.args, view.kwargs)))
@@ -254,7 +254,7 @@ class Outcome:
                     names.add(view._proxy.name)
         return not names.isdisjoint(self._read)
 
-    def _is_there(self, tree: Any) -> bool:
+    def _is_there(self, tree: object) -> bool:
         """Whether the trace defines all values in a tree: those within ``torch.func``'s levels are gone after them."""
         bound = self.calls.builder.bound_symbols
         self._there.update([p.name for b in bound[self._looked_at :] for p in b.outputs])
@@ -268,7 +268,7 @@ class Outcome:
         alias: TensorProxy = self.calls.on_values(torch.ops.aten.alias.default, (value,), {})
         return alias
 
-    def _unwritten(self, proxy: Any) -> Any:
+    def _unwritten(self, proxy: object) -> Any:
         """Return a proxy of the same value, apart from inputs that the epilogue writes to before it is read."""
         is_input = any(i.proxy is proxy for i in self.calls.inputs)
         return self.calls.on_values(torch.clone, (proxy,), {}) if is_input else proxy
@@ -417,7 +417,7 @@ def _with_leaves(effects: list[Effect], leaves: list[Effect]) -> list[Effect]:
         left.setdefault(effect.target.name, []).append(effect)
     ordered: list[Effect] = []
 
-    def give_contents(value: Any) -> None:
+    def give_contents(value: object) -> None:
         for proxy in proxies_of(value):
             for effect in left.pop(proxy.name, ()):
                 give_contents(effect.value)

@@ -41,7 +41,7 @@ def template(
         return Outside(source)
     seen = {**seen, id(value): value}
 
-    def inner(part: Any) -> Any:
+    def inner(part: object) -> Any:
         return template(part, tensor, external, seen)
 
     cls = value.__class__
@@ -59,7 +59,7 @@ def template(
     return made
 
 
-def _key(key: Any) -> Any:
+def _key(key: object) -> Any:
     """Return a key with values in place of open numbers, which the program got fixed to when it was hashed."""
     if isinstance(key, NumberProxy):
         return key.fixed()

@@ -94,7 +94,7 @@ class Tracer(WriteCalls):
         self.later: list[Effect] = []
         """What is done when a call has computed everything: what it prints, and what it warns of."""
 
-    def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __call__(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""
         for value in args:
             if asks_for_functions(value):
@@ -196,7 +196,7 @@ class Tracer(WriteCalls):
             self.inputs.append(self._unseen)
         return record_overwritten(self.builder, self._unseen.proxy, value, True)
 
-    def ask(self, tensor: TracedTensor, name: str, value: Any, call: bool = False) -> Any:
+    def ask(self, tensor: TracedTensor, name: str, value: object, call: bool = False) -> Any:
         """Guard what PyTorch says of a tensor of the outside world, and return it."""
         source = tensor.source
         if source is not None:
@@ -259,7 +259,7 @@ class Tracer(WriteCalls):
         """Return what stands for tensors of the outside world."""
         return [*self._tensors.values(), *self.shared.wholes()]
 
-    def expect(self, value: Any, truth: bool) -> bool:
+    def expect(self, value: object, truth: bool) -> bool:
         """Let the program check the truth of a value; return whether it can, where the value is used."""
         if self.levels.stack:
             return False

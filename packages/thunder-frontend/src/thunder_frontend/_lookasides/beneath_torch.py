@@ -31,7 +31,7 @@ def called_by_name(function: types.FunctionType) -> Iterator[tuple[Any, str, Any
     return (found for found in looked_up(function) if _is_called(*found))
 
 
-def _is_called(place: Any, name: str, value: Any) -> bool:
+def _is_called(place: object, name: str, value: object) -> bool:
     if PROTOCOL in name or not callable(value) or isinstance(value, type):
         return False
     return package_of(name_in(place if place.__class__ is dict else vars(place))) == "torch"
@@ -109,7 +109,7 @@ class Beneath:
         return False
 
 
-def is_replaced(function: Any) -> bool:
+def is_replaced(function: object) -> bool:
     """Whether somebody put something else where a function or method of PyTorch's, written in C, is found.
 
     Called with tensors that override functions, it hands over what is found there, and not itself.
@@ -126,7 +126,7 @@ def is_replaced(function: Any) -> bool:
     return found is not function and not _is_own(found, function.__name__)
 
 
-def _is_own(value: Any, name: str) -> bool:
+def _is_own(value: object, name: str) -> bool:
     if not isinstance(value, FUNCTIONS):
         return is_of_library(type(value).__module__)
     if type(value) is types.FunctionType and not is_of_library(name_in(value.__globals__)):

@@ -89,7 +89,7 @@ class Choice:
     def __init__(self, first: Part, second: Part) -> None:
         self.first, self.second = first, second
 
-    def __call__(self, predicate: Any, *values: Any) -> Any:
+    def __call__(self, predicate: object, *values: Any) -> Any:
         return _fresh((self.first if predicate else self.second).run(*values), values)
 
     def metadata(self, values: Sequence[Any]) -> Any:
@@ -266,7 +266,7 @@ class Branches:
         runs = drawing_call if _draws([first, second]) else opaque_call
         choice = Choice(first, second)
 
-        def rule(predicate: Any, *values: Any) -> Any:
+        def rule(predicate: object, *values: Any) -> Any:
             made = symbol(predicate, *values)
 
             def pullback(*cotangents: Any) -> tuple[Any, ...]:

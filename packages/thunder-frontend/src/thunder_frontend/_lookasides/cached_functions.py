@@ -29,7 +29,7 @@ LOOKED_INTO = 20_000
 LEAD_NOWHERE = (type, types.ModuleType, types.CodeType)
 
 
-def with_cache(acquisition: Any, function: Any) -> Callable[..., Any] | None:
+def with_cache(acquisition: Any, function: object) -> Callable[..., Any] | None:
     """Return what a call of a function with a cache does; ``None`` for others.
 
     It must not answer by tensors that are of this program, nor keep any: then the function itself is run.
@@ -98,7 +98,7 @@ def _is_of_numbers(value: Any) -> bool:
     return isinstance(value, NumberProxy) or type(value) in (int, float, str, bool, type(None))
 
 
-def _at_hand(value: Any) -> Any:
+def _at_hand(value: object) -> Any:
     """Return numbers with their values at hand in place of the open ones."""
     if isinstance(value, NumberProxy):
         return value.value
@@ -163,7 +163,7 @@ class Keys:
         return held(value, "key") if source is None else source
 
 
-def _inside(value: Any) -> list[Any]:
+def _inside(value: object) -> list[Any]:
     """Return what an object refers to; of a function, the variables that it shares, but not its module's globals."""
     if isinstance(value, types.FunctionType):
         shared = [contents_of(cell) for cell in value.__closure__ or ()]
@@ -171,7 +171,7 @@ def _inside(value: Any) -> list[Any]:
     return gc.get_referents(value)
 
 
-def _refuse_written(function: Any, value: Any) -> None:
+def _refuse_written(function: object, value: object) -> None:
     if isinstance(value, TracedTensor) and value._memory.version:
         raise AcquisitionError(
             f"the program passes a tensor that it has written to {_name_of(function)}(), which has a cache: what that "
@@ -195,7 +195,7 @@ def _asked(keys: Keys, function: Any, given: tuple[Any, ...], names: tuple[str, 
     return world.read(source, "call", sources, answer)
 
 
-def _name_of(function: Any) -> str:
+def _name_of(function: object) -> str:
     return getattr(function, "__name__", "a function")  # of a partial there is none
 
 
@@ -216,7 +216,7 @@ def _as_part_of_program(acquisition: Any, function: Any, args: tuple[Any, ...], 
     return cache[key][0]
 
 
-def _fact(value: Any) -> Any:
+def _fact(value: object) -> Any:
     return as_fact(value) if is_value(value) else id(value)
 
 

@@ -36,12 +36,12 @@ def checks(acquisition: Any) -> dict[Any, Any]:
         unknown = not isinstance(cond, T) and is_single_and_unknown(cond)
         return None if unknown and acquisition.expect(cond, True) else DECLINED
 
-    def check_all(cond: Any, *_: Any, **__: Any) -> Any:
+    def check_all(cond: object, *_: Any, **__: Any) -> Any:
         if not isinstance(cond, T) or cond.dtype is not torch.bool:
             return DECLINED
         return check(cond.all().item())
 
-    def check_is_size(i: Any, message: Any = None, *, max: Any = None) -> Any:
+    def check_is_size(i: object, message: object = None, *, max: object = None) -> Any:
         if not isinstance(i, NumberProxy):
             return DECLINED
         if CHECK_IS_SIZE_WARNING is not None:

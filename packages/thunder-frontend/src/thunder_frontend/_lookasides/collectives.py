@@ -26,14 +26,14 @@ if dist.is_available():
 """What the functional collectives call a reduction."""
 
 
-def all_reduce(tensor: torch.Tensor, op: Any = SUM, group: Any = None, async_op: Any = False) -> None:
+def all_reduce(tensor: torch.Tensor, op: object = SUM, group: object = None, async_op: object = False) -> None:
     """Reduce over all processes, in place."""
     name = _group_name("all_reduce", group, async_op, op, tensor)
     tensor.copy_(_waited(torch.ops._c10d_functional.all_reduce(tensor, REDUCTIONS[op], name)))
 
 
 def broadcast(
-    tensor: torch.Tensor, src: Any = None, group: Any = None, async_op: Any = False, group_src: Any = None
+    tensor: torch.Tensor, src: Any = None, group: Any = None, async_op: object = False, group_src: Any = None
 ) -> None:
     """Write what one process has to the tensors of all."""
     name = _group_name("broadcast", group, async_op, None, tensor)
@@ -41,7 +41,9 @@ def broadcast(
     tensor.copy_(_waited(torch.ops._c10d_functional.broadcast(tensor, place, name)))
 
 
-def all_gather(tensor_list: list[torch.Tensor], tensor: torch.Tensor, group: Any = None, async_op: Any = False) -> None:
+def all_gather(
+    tensor_list: list[torch.Tensor], tensor: torch.Tensor, group: Any = None, async_op: object = False
+) -> None:
     """Write what all processes have to a list of tensors."""
     name = _group_name("all_gather", group, async_op, None, tensor, *tensor_list)
     size = dist.get_world_size(group)
@@ -53,7 +55,7 @@ def all_gather(tensor_list: list[torch.Tensor], tensor: torch.Tensor, group: Any
 
 
 def all_gather_into_tensor(
-    output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any = None, async_op: Any = False
+    output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any = None, async_op: object = False
 ) -> None:
     """Write what all processes have to a tensor, one after the other."""
     name = _group_name("all_gather_into_tensor", group, async_op, None, output_tensor, input_tensor)
@@ -65,7 +67,7 @@ def all_gather_into_tensor(
 
 
 def reduce_scatter_tensor(
-    output: torch.Tensor, input: torch.Tensor, op: Any = SUM, group: Any = None, async_op: Any = False
+    output: torch.Tensor, input: torch.Tensor, op: object = SUM, group: Any = None, async_op: object = False
 ) -> None:
     """Reduce over all processes, of which each gets a part."""
     name = _group_name("reduce_scatter_tensor", group, async_op, op, output, input)
@@ -82,7 +84,7 @@ def _waited(tensor: torch.Tensor) -> torch.Tensor:
     return there
 
 
-def _group_name(collective: str, group: Any, async_op: Any, op: Any, *tensors: torch.Tensor) -> Any:
+def _group_name(collective: str, group: Any, async_op: object, op: object, *tensors: torch.Tensor) -> Any:
     """Return the name of the group of a call that a program can hold.
 
     Raises:
@@ -96,7 +98,7 @@ def _group_name(collective: str, group: Any, async_op: Any, op: Any, *tensors: t
     return _known(group).group_name
 
 
-def _known(group: Any) -> Any:
+def _known(group: object) -> Any:
     return dist.group.WORLD if group is None else group
 
 

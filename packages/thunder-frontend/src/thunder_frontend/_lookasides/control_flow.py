@@ -55,12 +55,12 @@ def associative_scan(combine: Callable[..., Any], xs: Sequence[Any], additional_
     return generic_associative_scan(combine, xs, additional_inputs=additional_inputs)  # type: ignore[no-untyped-call]
 
 
-def choose(pred: torch.Tensor, true_fn: Any, false_fn: Any, operands: Sequence[Any]) -> Any:
+def choose(pred: torch.Tensor, true_fn: object, false_fn: object, operands: Sequence[Any]) -> Any:
     """Do what ``torch.cond`` does for a tensor; the acquisition answers."""
     raise RuntimeError("a choice is made outside of an acquisition")
 
 
-def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:
+def cond(pred: object, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:
     """Do what ``torch.cond`` does."""
     if isinstance(pred, torch.Tensor):
         return choose(pred, true_fn, false_fn, operands)
@@ -79,7 +79,7 @@ OPERATORS: dict[Any, Any] = {
 """What is run in place of which operators."""
 
 
-def without_index_mode(_acquisition: Any, function: Any) -> Any:
+def without_index_mode(_acquisition: object, function: object) -> Any:
     """Return what stands for the mode that indexes by tensors without dimensions, which a program needs no mode for.
 
     The mode is known by its name: the module that defines it loads PyTorch's compilers.

@@ -56,7 +56,7 @@ class Draws:
         return called
 
 
-def _is_in_c(function: Any) -> bool:
+def _is_in_c(function: object) -> bool:
     return not hasattr(function, "__globals__") or "cython" in type(function).__name__
 
 

@@ -27,7 +27,7 @@ def bound(function: Any, owner: Any) -> Any:
     return types.MethodType(function, owner)
 
 
-def remade(cls: Any, attributes: Any) -> Any:
+def remade(cls: Any, attributes: object) -> Any:
     """Return an object with these attributes, an iterable of pairs, without running its ``__init__``."""
     made = object.__new__(cls)
     made.__dict__.update(attributes)

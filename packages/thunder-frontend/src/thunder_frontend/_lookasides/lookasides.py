@@ -99,7 +99,7 @@ def lookasides(acquisition: Any) -> list[Any]:
     ]
 
 
-def _of_open_numbers(acquisition: Any) -> dict[Any, Any]:
+def _of_open_numbers(acquisition: object) -> dict[Any, Any]:
     table = OpenNumbers(acquisition).lookasides()
     return table | {function: _with_all_arguments(acquisition, function) for function in table if is_replaced(function)}
 
@@ -127,7 +127,7 @@ def _of_autograd(acquisition: Any) -> dict[Any, Any]:
     }
 
 
-def _no_saved_tensors_hooks(hooks: Any, *exception: Any) -> None:
+def _no_saved_tensors_hooks(hooks: object, *exception: Any) -> None:
     if not isinstance(hooks, torch.autograd.graph.save_on_cpu):  # which changes where values are kept, and no value
         raise AcquisitionError(
             "saved_tensors_hooks inside of a compiled program are not called, for the program itself decides what to "
@@ -166,14 +166,14 @@ def _of_overrides(acquisition: Any) -> dict[Any, Any]:
     return {f: answer(f) for f in ASK_FOR_OVERRIDES}
 
 
-def _no_profilers(profiler: Any) -> None:
+def _no_profilers(profiler: object) -> None:
     raise AcquisitionError(
         f"{type(profiler).__name__}, started inside of a compiled program, would profile how it is acquired; start it "
         "around the call of the compiled function"
     )
 
 
-def _no_dispatch_modes(mode: Any) -> None:
+def _no_dispatch_modes(mode: object) -> None:
     raise AcquisitionError(
         f"{type(mode).__name__}, a TorchDispatchMode, inside of a compiled program would not see the "
         "operations that its calls run; enter it around the call of the compiled function"
@@ -204,7 +204,7 @@ def _of_single_functions(acquisition: Any) -> dict[Any, Any]:
     }
 
 
-def _of_control_flow(acquisition: Any) -> dict[Any, Any]:
+def _of_control_flow(acquisition: object) -> dict[Any, Any]:
     branches = Branches(acquisition)
     return {**OPERATORS, choose: branches.cond, WHILE_LOOP: branches.while_loop}
 

@@ -50,7 +50,7 @@ def begin_module(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[st
     raise RuntimeError(f"{type(module).__name__} is called outside of an acquisition")
 
 
-def end_module(run: Any, result: Any) -> Any:
+def end_module(run: object, result: object) -> Any:
     """End a call of a module that :func:`begin_module` began; the acquisition answers."""
     raise RuntimeError(f"a module is left outside of an acquisition ({run})")
 
@@ -86,7 +86,7 @@ def enter_hooks(module: torch.nn.Module) -> Any:
     raise RuntimeError(f"the hooks of {type(module).__name__} are called outside of an acquisition")
 
 
-def leave_hooks(before: Any) -> None:
+def leave_hooks(before: object) -> None:
     """End what :func:`enter_hooks` began; the acquisition answers."""
     raise RuntimeError(f"the hooks of a module are left outside of an acquisition ({before})")
 
@@ -96,7 +96,7 @@ def enter_checkpoint() -> Any:
     raise RuntimeError("a checkpoint is entered outside of an acquisition")
 
 
-def leave_checkpoint(before: Any) -> None:
+def leave_checkpoint(before: object) -> None:
     """End the region that :func:`enter_checkpoint` began; the acquisition answers."""
     raise RuntimeError(f"a checkpoint is left outside of an acquisition ({before})")
 
@@ -104,10 +104,10 @@ def leave_checkpoint(before: Any) -> None:
 def checkpoint(
     function: Any,
     *args: Any,
-    use_reentrant: Any = None,
+    use_reentrant: object = None,
     preserve_rng_state: bool = True,
-    context_fn: Any = None,
-    determinism_check: Any = None,
+    context_fn: object = None,
+    determinism_check: object = None,
     debug: bool = False,
     early_stop: bool = True,
     **kwargs: Any,

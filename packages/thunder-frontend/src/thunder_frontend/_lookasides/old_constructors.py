@@ -15,7 +15,7 @@ OLD_CONSTRUCTORS = (T, *[kind for kind in torch._tensor_classes if not kind.is_c
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
-def of_old_constructors(calls: Any) -> dict[Any, Any]:
+def of_old_constructors(calls: object) -> dict[Any, Any]:
     """Return what PyTorch's old constructors do that are given tensors: ``torch.Tensor([x.sum(), 1.0])``."""
     return {kind: partial(_old_constructor, calls, kind) for kind in OLD_CONSTRUCTORS}
 
@@ -47,7 +47,7 @@ def _take_in(calls: Any, data: Any) -> None:
             _take_in(calls, item)
 
 
-def _tensors_in(data: Any) -> Iterator[T]:
+def _tensors_in(data: object) -> Iterator[T]:
     if isinstance(data, T):
         yield data
     elif isinstance(data, (list, tuple)):

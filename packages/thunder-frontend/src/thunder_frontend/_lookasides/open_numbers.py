@@ -46,7 +46,7 @@ SMALL_INTEGERS = range(-5, 257)
 """Integers of which Python has one object each."""
 
 
-def identical(a: Any, b: Any) -> bool:
+def identical(a: object, b: object) -> bool:
     """Return whether two values are one object in eager, which fixes open numbers where that depends on them."""
     if a is b or not (isinstance(a, NumberProxy) or isinstance(b, NumberProxy)):
         return a is b
@@ -60,7 +60,7 @@ DIVISIONS = frozenset({
 POWERS = frozenset({pow, operator.pow, operator.ipow})
 
 
-def compare_with_zero(fn: Any, args: Sequence[Any]) -> None:
+def compare_with_zero(fn: object, args: Sequence[Any]) -> None:
     """Let the program hold for open numbers that are all zero, or all not, where Python raises for zero.
 
     Args:
@@ -194,5 +194,5 @@ def _is_instance(value: Any, classes: Any) -> Any:
     return isinstance(value.value, classes) if isinstance(value, NumberProxy) else DECLINED
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> Any:
     return repr(value.fixed()) if isinstance(value, NumberProxy) else DECLINED

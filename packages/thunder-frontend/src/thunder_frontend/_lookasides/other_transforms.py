@@ -39,7 +39,7 @@ INTERPRETED_TRANSFORMS = (
 """Modules of PyTorch whose functions are interpreted: they do in Python what levels do not."""
 
 
-def compiled_by_torch(function: Any) -> Any:
+def compiled_by_torch(function: object) -> Any:
     """Return what ``torch.compile`` or ``torch.jit.script`` was given to make ``function``, or ``None`` if none did.
 
     Raises:
@@ -59,7 +59,7 @@ def compiled_by_torch(function: Any) -> Any:
     return given
 
 
-def is_disabled(function: Any) -> bool:
+def is_disabled(function: object) -> bool:
     """Whether a function is not to be compiled, as ``torch.compiler.disable`` says: PyTorch's own are."""
     own = getattr(function, "__dict__", {})
     inner = own.get("_torchdynamo_orig_callable")
@@ -68,7 +68,7 @@ def is_disabled(function: Any) -> bool:
     return package_of(getattr(inner, "__module__", None)) not in PACKAGES | {"torch"}
 
 
-def leave_uncompiled(model: Any = None, **options: Any) -> Any:
+def leave_uncompiled(model: object = None, **options: Any) -> Any:
     """Do what ``torch.compile`` does inside of a program, which is compiled as a whole."""
     return model if model is not None else lambda inner: inner
 
@@ -112,7 +112,7 @@ def transforms(acquisition: Any) -> dict[Any, Any]:
     }
 
 
-def _tensors_in(tree: Any) -> list[torch.Tensor]:
+def _tensors_in(tree: object) -> list[torch.Tensor]:
     return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 

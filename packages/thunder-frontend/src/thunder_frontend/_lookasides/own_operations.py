@@ -20,12 +20,12 @@ LANGUAGES = {"thunder_lang.numpy": numpy, "thunder_lang": core}
 """What operators mean in the functions of packages, the innermost first."""
 
 
-def is_own_operation(function: Any) -> bool:
+def is_own_operation(function: object) -> bool:
     """Whether something is one of Thunder's own operations, which run in programs only."""
     return isinstance(function, Symbol) or _is_of_language(function)
 
 
-def _is_of_language(function: Any) -> bool:
+def _is_of_language(function: object) -> bool:
     return type(function) is types.FunctionType and package_of(name_in(function.__globals__)) == "thunder_lang"
 
 
@@ -86,7 +86,7 @@ def _call_function(acquisition: Any, function: types.FunctionType, *args: Any, *
         return _computed(acquisition, (values, named), recorded)
 
 
-def _computed(acquisition: Any, given: Any, record: Callable[[], Any]) -> Any:
+def _computed(acquisition: Any, given: object, record: Callable[[], Any]) -> Any:
     """Return traced tensors for what is recorded, each with memory of its own."""
     recorded = acquisition.builder.bound_symbols
     count = len(recorded)

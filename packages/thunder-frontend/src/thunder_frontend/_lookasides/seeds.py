@@ -33,7 +33,7 @@ class Setting:
     def __name__(self) -> str:
         return self.function.__name__
 
-    def __call__(self, value: Any) -> None:
+    def __call__(self, value: object) -> None:
         self.function(value)
 
     def metadata(self, values: tuple[Any, ...]) -> None:
@@ -89,7 +89,7 @@ class Seeds:
             torch.Generator.get_state: lambda generator: self._ask(self._known(generator).get_state),
         }
 
-    def of_wrapper(self, function: Any) -> Any:
+    def of_wrapper(self, function: object) -> Any:
         """Return what is run in place of a wrapper of ``torch.manual_seed``; ``None`` for anything else."""
         if type(function) is FunctionType and function.__dict__.get("__wrapped__") is MANUAL_SEED:
             return self._setting(MANUAL_SEED)

@@ -31,13 +31,13 @@ class Warned(BaseException):  # noqa: N818  (a signal, which no handler of the u
         function: which is to be interpreted.
     """
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: object) -> None:
         super().__init__(function)
         self.function = function
 
 
 @functools.cache
-def may_warn(function: Any) -> bool:
+def may_warn(function: object) -> bool:
     """Whether a function is one of PyTorch's that warns, itself or by those that it calls, of some arguments."""
     if type(function) is not types.FunctionType or function.__globals__["__name__"] not in _NAMES:
         return False
@@ -45,7 +45,7 @@ def may_warn(function: Any) -> bool:
     return any([value is warnings.warn or _names_warn(value) for value in found])
 
 
-def _names_warn(value: Any) -> bool:
+def _names_warn(value: object) -> bool:
     return isinstance(value, types.FunctionType) and warnings.warn.__name__ in value.__code__.co_names
 
 
@@ -55,7 +55,7 @@ def asks_for_overrides(function: Any) -> bool:
     return any([PROTOCOL in name for name in function.__code__.co_names])
 
 
-def unless_it_warns(record: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def unless_it_warns(record: Callable[..., Any], function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what ``record`` makes of a call of ``function``.
 
     Nothing is told to anybody of a warning, nor any filter changed, which are those of all threads: a profiler of this
@@ -76,7 +76,7 @@ def unless_it_warns(record: Callable[..., Any], function: Any, args: tuple[Any, 
             sys.setprofile(before)
 
 
-def _raise_at_a_warning(function: Any, frame: types.FrameType, event: str, called: Any) -> None:
+def _raise_at_a_warning(function: object, frame: types.FrameType, event: str, called: object) -> None:
     if called is warnings.warn or event == "call" and frame.f_code is getattr(warnings.warn, "__code__", None):
         raise Warned(function)
 

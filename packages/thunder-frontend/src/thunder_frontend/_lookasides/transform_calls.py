@@ -12,12 +12,12 @@ from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
 
-def begin_batch(size: Any, randomness: str) -> int:
+def begin_batch(size: object, randomness: str) -> int:
     """Begin a level of ``torch.vmap``; the acquisition answers."""
     raise RuntimeError(f"a batch of {size} begins outside of an acquisition")
 
 
-def end_batch(level: int, results: Any) -> None:
+def end_batch(level: int, results: object) -> None:
     """End what :func:`begin_batch` began, with the results; the acquisition answers."""
     raise RuntimeError(f"batch {level} ends outside of an acquisition")
 

@@ -17,7 +17,7 @@ OF_THE_FIRST_LAYER = (
 )  # fmt: skip
 
 
-def is_causal_mask(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
+def is_causal_mask(mask: object, is_causal: bool | None = None, size: int | None = None) -> bool:
     """Whether attention may leave out the mask and hide the future itself: only if the caller says so.
 
     PyTorch looks at the mask's values. Not to know them costs speed at most, for the mask itself is used then.

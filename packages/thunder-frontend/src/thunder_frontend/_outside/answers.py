@@ -30,7 +30,7 @@ class Answers:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def result_of(self, function: Any, args: tuple[Any, ...], result: Any) -> Any:
+    def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
         """Take in what a call of a query returned: one without effects, whose answer may be another one next time."""
         self._world.mortal.answered(function, result)
         given = tuple([a if is_value(a) else self._world.source_of(a) for a in args])
@@ -76,7 +76,7 @@ class Answers:
         if variable.get(...) is ...:
             self.result_of(variable.get, (...,), ...)
 
-    def imported(self, module: Any, name: str) -> None:
+    def imported(self, module: object, name: str) -> None:
         """Take in a module that an import statement of the program found."""
         for known in (name, name.partition(".")[0], getattr(module, "__name__", None)):
             if known is not None and sys.modules.get(known) is module:

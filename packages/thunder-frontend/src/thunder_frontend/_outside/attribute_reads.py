@@ -34,11 +34,11 @@ class AttributeReads:
         self._world = world
         self._class_dicts: dict[int, type] = {}
 
-    def class_of_dict(self, container: Any) -> type | None:
+    def class_of_dict(self, container: object) -> type | None:
         """Return the class whose ``__dict__`` the program read as ``container``; ``None`` if it is no such thing."""
         return self._class_dicts.get(id(container))
 
-    def found(self, obj: Any, name: str, value: Any) -> Any:
+    def found(self, obj: object, name: str, value: object) -> Any:
         """Take in ``obj.name``, found without running Python code."""
         if isinstance(obj, super):
             self._world.classes.after(obj.__thisclass__, obj.__self_class__, name)  # type: ignore[attr-defined]
@@ -72,7 +72,7 @@ class AttributeReads:
             return self._world.read(source, "attribute", name, value, slot)
         return self._found_on_class(obj, source, own, name, value)
 
-    def _attribute_of_class(self, cls: type, name: str, value: Any = None) -> Any:
+    def _attribute_of_class(self, cls: type, name: str, value: object = None) -> Any:
         if self._world.journal.written_at(cls, "attribute", name) or not is_mutable(cls):
             return value
         if name == "__dict__" and self._world.classes.is_outside(cls):
@@ -87,11 +87,11 @@ class AttributeReads:
             self._world.classes.lookup(type(cls), name)
         return self._left_open(cls, name, found, value)
 
-    def _left_open(self, cls: type, name: str, found: Any, value: Any) -> Any:
+    def _left_open(self, cls: type, name: str, found: object, value: object) -> Any:
         """Return what stands for a number on a class, if it is left open and still what it was."""
         return found if isinstance(found, NumberProxy) and not self._world.classes.wrote(cls, name) else value
 
-    def _class_of_own(self, obj: Any, name: str, value: Any = None) -> Any:
+    def _class_of_own(self, obj: object, name: str, value: object = None) -> Any:
         """Take in that an object of the program's own finds an attribute on its class."""
         if is_mutable(type(obj)) and name not in getattr(obj, "__dict__", ()):
             self._world.classes.finds_attributes(type(obj))
@@ -99,7 +99,7 @@ class AttributeReads:
             return self._left_open(type(obj), name, found, value)
         return value
 
-    def _found_on_class(self, obj: Any, source: Source, own: Any, name: str, value: Any) -> Any:
+    def _found_on_class(self, obj: object, source: Source, own: object, name: str, value: object) -> Any:
         raw = self._world.classes.lookup(type(obj), name)
         if raw is MISSING:
             getter = self._world.classes.lookup(type(obj), "__getattr__")
@@ -121,7 +121,7 @@ class AttributeReads:
             return self._world.read(source, "attribute", name, value)
         return value
 
-    def missing(self, obj: Any, name: str) -> None:
+    def missing(self, obj: object, name: str) -> None:
         """Take in that ``obj`` has no attribute ``name``."""
         if isinstance(obj, type):
             self._attribute_of_class(obj, name)
@@ -145,13 +145,13 @@ class AttributeReads:
         elif isinstance(obj, types.ModuleType) or not hasattr(type(obj), "__getattr__"):
             self._world.require(AttributeAbsentGuard(source, name), id(source), name, "absent")
 
-    def not_shadowed(self, obj: Any, name: str) -> None:
+    def not_shadowed(self, obj: object, name: str) -> None:
         """Take in that an outside object has no attribute of its own of that name."""
         source, own = self._world.source_of(obj), getattr(obj, "__dict__", None)
         if source is not None and isinstance(own, dict) and name not in own and not isinstance(obj, type):
             self._not_shadowed(obj, source, own, name)
 
-    def _not_shadowed(self, obj: Any, source: Source, own: dict[str, Any], name: str) -> None:
+    def _not_shadowed(self, obj: object, source: Source, own: dict[str, Any], name: str) -> None:
         if source.is_held:
             self._world.own_dict(obj, source)
             self._world.require_absent(source, own, (name,))
@@ -165,14 +165,14 @@ class AttributeReads:
         if not is_of_library(name):
             self._world.part(module, name or "module", "type")
 
-    def found_on_tensor(self, tensor: TracedTensor, name: str, value: Any) -> Any:
+    def found_on_tensor(self, tensor: TracedTensor, name: str, value: object) -> Any:
         """Take in an attribute that somebody gave to a tensor."""
         source = tensor.source
         if source is None or self._world.journal.written_at(tensor, "attribute", name) or name in tensor.OWN:
             return value
         return self._world.read(source, "attribute", name, value)
 
-    def given_by_class_of_tensor(self, tensor: TracedTensor, name: str, value: Any) -> Any:
+    def given_by_class_of_tensor(self, tensor: TracedTensor, name: str, value: object) -> Any:
         """Take in an attribute that the class of a tensor has; return what the program shall see."""
         if name in tensor.OWN:
             return value

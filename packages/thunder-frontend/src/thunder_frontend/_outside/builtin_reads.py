@@ -62,7 +62,7 @@ def _contains(world: World, container: Any, key: Any, *rest: Any) -> None:
             world.containers.membership(container, key, key in container)
 
 
-def found_in_dict(world: World, container: Any, key: Any) -> None:
+def found_in_dict(world: World, container: object, key: object) -> None:
     """Take in what subscription is about to find in a dict, which may be of a class of its own."""
     if not isinstance(container, DICTS) or world.source_of(container) is None or key in container:
         return
@@ -78,13 +78,13 @@ def found_in_dict(world: World, container: Any, key: Any) -> None:
         world.journal.note("item", container, key, MISSING)
 
 
-def _whole(world: World, container: Any, *rest: Any) -> None:
+def _whole(world: World, container: object, *rest: Any) -> None:
     if is_container(container):
         world.containers.contents(container)
     _rest(world, container)
 
 
-def _rest(world: World, container: Any, *rest: Any) -> None:
+def _rest(world: World, container: object, *rest: Any) -> None:
     if type(container) in ITERATORS:
         world.containers.rest(container)
 
@@ -97,24 +97,24 @@ def _get(world: World, container: Any, key: Any, *rest: Any) -> None:
         world.containers.membership(container, key, False)
 
 
-def _all_items(world: World, container: Any, *rest: Any) -> None:
+def _all_items(world: World, container: object, *rest: Any) -> None:
     world.containers.structure(container)
     for key, value in pairs_of(container):
         world.containers.item(container, key, value)
 
 
-def _keys(world: World, container: Any, *rest: Any) -> None:
+def _keys(world: World, container: object, *rest: Any) -> None:
     world.containers.structure(container)
 
 
-def _len(world: World, container: Any) -> None:
+def _len(world: World, container: object) -> None:
     if isinstance(container, DICTS):
         world.containers.keys(container)
     elif isinstance(container, (*LISTS, *SETS)):
         world.containers.structure(container)
 
 
-def _bool(world: World, value: Any = None) -> None:
+def _bool(world: World, value: object = None) -> None:
     if is_container(value) and world.source_of(value) is not None:
         if value:
             _len(world, value)
@@ -122,7 +122,7 @@ def _bool(world: World, value: Any = None) -> None:
             world.containers.empty(value)
 
 
-def _names(world: World, value: Any = None) -> None:
+def _names(world: World, value: object = None) -> None:
     """What ``dir`` looks at of an object: the attributes of its own and those of its classes."""
     source, own = world.source_of(value), getattr(value, "__dict__", None)
     if source is not None and isinstance(own, dict):

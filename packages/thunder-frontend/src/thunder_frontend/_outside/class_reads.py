@@ -82,7 +82,7 @@ ARITHMETIC = frozenset(f for n in BINARY for f in (getattr(operator, n), getattr
 """Operators that do not ask their second operand if it is of the class of the first one."""
 
 
-def is_ours(made: Any) -> bool:
+def is_ours(made: object) -> bool:
     """Whether a class or a function belongs to the acquisition itself."""
     return package_of(made.__module__) in OF_ACQUISITION
 
@@ -167,7 +167,7 @@ class ClassReads:
             self._order(cls)
         return self._in_turn(order, name)
 
-    def _given_by(self, cls: type, name: str, raw: Any) -> None:
+    def _given_by(self, cls: type, name: str, raw: object) -> None:
         """Guard a function or a descriptor that a class gives as it is when it is asked for ``name``."""
         source = Source(held(cls, cls.__qualname__), "attribute", name)
         self._world.guards.append(self._world.mortal.guard(source, raw))
@@ -220,7 +220,7 @@ class ClassReads:
             if is_mutable(cls):
                 self.lookup(cls, "__getattribute__")
 
-    def operands(self, function: Any, args: Sequence[Any]) -> None:
+    def operands(self, function: object, args: Sequence[Any]) -> None:
         """Take in by which methods of the classes of its operands an operator that is not interpreted does its work.
 
         Args:
@@ -275,7 +275,7 @@ class ClassReads:
             if self.is_outside(owner) and not is_of_library(owner.__module__):
                 self._require_absent(owner, "__del__")
 
-    def checks(self, name: str, classes: Any) -> None:
+    def checks(self, name: str, classes: object) -> None:
         """Take in how classes tell what is an instance, or a subclass, of them.
 
         Args:
@@ -289,7 +289,7 @@ class ClassReads:
                 self.metaclass(cls)
                 self.lookup(type(cls), name)
 
-    def derives(self, cls: Any) -> None:
+    def derives(self, cls: object) -> None:
         """Take in what a class is derived from."""
         if isinstance(cls, type) and self.is_outside(cls) and not issubclass(cls, torch.Tensor):
             self._world.know(cls, held(cls, cls.__qualname__))
@@ -301,14 +301,14 @@ class ClassReads:
             self.lookup(cls, "__setattr__")
             self.lookup(cls, name)
 
-    def _require_tensors_own(self, cls: type, name: str, found: Any) -> None:
+    def _require_tensors_own(self, cls: type, name: str, found: object) -> None:
         if found is not self.lookup(torch.Tensor, name):
             raise AcquisitionError(
                 f"{cls.__qualname__}, a subclass of torch.Tensor, has a {name} of its own, which a compiled program "
                 "does not call for an operator: call it by name, or pass a plain tensor"
             )
 
-    def entered(self, function: Any, args: Sequence[Any]) -> None:
+    def entered(self, function: object, args: Sequence[Any]) -> None:
         """Take in how a function came to be called, which may have been as a special method or a descriptor.
 
         Args:
@@ -327,14 +327,14 @@ class ClassReads:
             self._entered.add((cls, function))
             self._holding(first, function)
 
-    def _is_of_descriptor(self, cls: type, function: Any) -> bool:
+    def _is_of_descriptor(self, cls: type, function: object) -> bool:
         known = self._of_descriptors.get((cls, function))
         if known is None:
             parts = [p for name in DESCRIPTORS for p in _parts(held_by_class(cls, name, MISSING))]
             known = self._of_descriptors[cls, function] = any(p is function for p in parts)
         return known
 
-    def _holding(self, obj: Any, sought: Any) -> list[str]:
+    def _holding(self, obj: object, sought: object) -> list[str]:
         """Guard and return each name under which the object's class, or the object if it is one, holds something."""
         found: list[str] = []
         for cls in (type(obj), obj) if isinstance(obj, type) else (type(obj),):
@@ -356,7 +356,7 @@ class ClassReads:
         return index
 
 
-def type_of(value: Any, cls: type) -> type:
+def type_of(value: object, cls: type) -> type:
     """Return what the type of a value is to the program: of what it stands for, where it is a stand-in."""
     if isinstance(value, TracedTensor):
         return value._stands_for
@@ -365,7 +365,7 @@ def type_of(value: Any, cls: type) -> type:
     return value.python_type if isinstance(value, NumberProxy) else cls
 
 
-def class_of(value: Any) -> type:
+def class_of(value: object) -> type:
     """Return the class of a value as the program sees it."""
     return value._stands_for if isinstance(value, TracedTensor) else type(value)
 
@@ -380,7 +380,7 @@ def _asked(cls: type, name: str) -> Any:
     return getattr(cls, name, MISSING)
 
 
-def _parts(raw: Any) -> tuple[Any, ...]:
+def _parts(raw: object) -> tuple[Any, ...]:
     """Return what a class holds, and the functions that it runs."""
     kind = type(raw)
     if kind is types.FunctionType:

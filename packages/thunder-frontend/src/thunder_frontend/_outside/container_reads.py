@@ -46,7 +46,7 @@ class ContainerReads:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def item(self, container: Any, key: Any, value: Any) -> Any:
+    def item(self, container: object, key: Any, value: object) -> Any:
         """Take in ``container[key]``."""
         source = self._world.source_of(container)
         if source is None or isinstance(container, (str, bytes, torch.Size, range)):
@@ -70,7 +70,7 @@ class ContainerReads:
             return self._world.read(source, "kept item", key, value)
         return self._world.read(source, "item", key, value, (container, key) if source.is_held else None)
 
-    def _was_written(self, container: Any, key: Any) -> bool:
+    def _was_written(self, container: object, key: object) -> bool:
         cls = self._world.attributes.class_of_dict(container)
         if cls is not None:
             return self._world.journal.written_at(cls, "attribute", key)
@@ -85,7 +85,7 @@ class ContainerReads:
             container.extend(appended)
         return self._world.journal.wrote(container)
 
-    def length(self, container: Any) -> None:
+    def length(self, container: object) -> None:
         """Take in how many items an outside container has."""
         source = self._world.source_of(container)
         if source is None or self._wrote(container) or source.is_held and type(container) is tuple:
@@ -101,7 +101,7 @@ class ContainerReads:
         else:
             journal.note("end", container, None, len(container))
 
-    def keys(self, container: Any) -> None:
+    def keys(self, container: object) -> None:
         """Take in the keys of an outside dict and their order."""
         source = self._world.source_of(container)
         if source is None or self._wrote(container):
@@ -123,20 +123,20 @@ class ContainerReads:
             elif not is_value(key) or has_attributes(key):
                 self._world.know(key, Source(KEY, "call", (source, index)))
 
-    def empty(self, container: Any) -> None:
+    def empty(self, container: object) -> None:
         """Take in that an outside container is empty."""
         source = self._world.source_of(container)
         if source is not None and not self._world.journal.wrote(container):
             self._world.require(EmptyGuard(source), id(source), "empty")
 
-    def membership(self, container: Any, key: Any, present: bool) -> None:
+    def membership(self, container: object, key: object, present: bool) -> None:
         """Take in whether ``key`` is in an outside dict or set."""
         source = self._world.source_of(container)
         if source is not None and not self._was_written(container, key):
             self._world.told_apart(key)
             self._world.require(MembershipGuard(source, key, present), id(source), as_fact(key), "membership")
 
-    def structure(self, container: Any) -> None:
+    def structure(self, container: object) -> None:
         """Take in the length or the keys of an outside container that is iterated over."""
         if isinstance(container, DICTS):
             self.keys(container)
@@ -149,7 +149,7 @@ class ContainerReads:
         elif isinstance(container, LISTS):
             self.length(container)
 
-    def contents(self, container: Any) -> None:
+    def contents(self, container: object) -> None:
         """Take in all that an outside container holds, nested ones included: it goes to code that cannot be watched."""
         if self._world.source_of(container) is None or self._wrote(container):
             return
@@ -167,7 +167,7 @@ class ContainerReads:
                 self.item(container, index, value)
                 self.contents(value)
 
-    def rest(self, iterator: Any) -> None:
+    def rest(self, iterator: object) -> None:
         """Take in what an iterator has still to come to: it goes to code that takes these items unseen."""
         for container in gc.get_referents(iterator):
             self.contents(container)

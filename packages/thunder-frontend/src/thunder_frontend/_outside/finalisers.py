@@ -32,11 +32,11 @@ def refuse_finaliser(cls: type) -> None:
         )
 
 
-def _does_something(finaliser: Any) -> bool:
+def _does_something(finaliser: object) -> bool:
     return not isinstance(finaliser, types.FunctionType) or not does_nothing(finaliser.__code__)
 
 
-def refuse_callback(fn: Any, args: Sequence[Any]) -> None:
+def refuse_callback(fn: object, args: Sequence[Any]) -> None:
     """Refuse a weak reference that calls a function of the user's when its object dies.
 
     Args:

@@ -73,7 +73,7 @@ class FunctionReads:
                 self._world.know(place, held(place, place.__name__))
                 self._world.attributes.not_shadowed(place, name)
 
-    def cell(self, function: Any, name: str, value: Any) -> Any:
+    def cell(self, function: object, name: str, value: object) -> Any:
         """Take in what a closure of an outside function holds."""
         cell = _cell(function, name)
         if not self._is_read(function, cell):
@@ -83,18 +83,18 @@ class FunctionReads:
             source = self._found_in[id(cell)] = held(cell, name)
         return self._world.read(source, "cell", name, value)
 
-    def missing(self, function: Any, name: str) -> None:
+    def missing(self, function: object, name: str) -> None:
         """Take in that a variable of a closure of an outside function has no value."""
         cell = _cell(function, name)
         if self._is_read(function, cell):
             self._world.know(cell, held(cell, name))
             self._world.answers.result_of(is_empty, (cell,), True)
 
-    def is_outside(self, cell: Any) -> bool:
+    def is_outside(self, cell: object) -> bool:
         """Whether a cell is in the closure of an outside function."""
         return id(cell) in self._cells
 
-    def global_(self, scope: dict[str, Any], name: str, value: Any) -> Any:
+    def global_(self, scope: dict[str, Any], name: str, value: object) -> Any:
         """Take in a global of an interpreted function."""
         if scope is OWN or self._world.journal.written_at(scope, "item", name):
             return value
@@ -115,7 +115,7 @@ class FunctionReads:
             if names is not OWN and not self._world.journal.written_at(names, "item", name):
                 self._world.require(MembershipGuard(held(names, what), name, False), id(names), name, "absent")
 
-    def _is_read(self, function: Any, cell: Any) -> bool:
+    def _is_read(self, function: object, cell: object) -> bool:
         """Whether a cell is outside, and not what the program wrote to it."""
         outside = self._world.source_of(function) is not None or self.is_outside(cell)
         return outside and not self._world.journal.written_at(cell, "cell", None)

@@ -75,7 +75,7 @@ class HandedOver:
         finally:
             self._above.discard(id(value))
 
-    def _refuse(self, value: Any) -> None:
+    def _refuse(self, value: object) -> None:
         what = None
         if isinstance(value, torch.nn.Module):
             what = "a module; give it the tensors and numbers that it is to compute with"
@@ -87,7 +87,7 @@ class HandedOver:
             raise HandedOverError(f"the program gives {self._name} {what}")
         refuse_iterators(f"what it gives {self._name}", value)
 
-    def _container(self, value: Any) -> Any:
+    def _container(self, value: object) -> Any:
         containers = self._world.containers
         containers.structure(value)
         items: Any
@@ -109,14 +109,14 @@ class HandedOver:
             return tuple(items)
         return self._copied(value, items)
 
-    def _object(self, value: Any) -> Any:
+    def _object(self, value: object) -> Any:
         base = next(owner for owner in type(value).__mro__ if not owner.__flags__ & HEAP_TYPE)
         if base not in BASES:  # its state is known to code in C
             self._world.unwatched.escapes(value, watched=False)
             return value
         return self._copied(value, None)
 
-    def _copied(self, value: Any, items: Any) -> Any:
+    def _copied(self, value: object, items: object) -> Any:
         """Return a copy of an object with attributes; of a container of the user's class, with these items."""
         self._world.unwatched.copied(value)
         attributes = {name: self._attribute(value, name, item) for name, item in getattr(value, "__dict__", {}).items()}
@@ -133,13 +133,13 @@ class HandedOver:
             self._refuse_to_hold_tensors(value)
         return new_object(type(value), attributes, slots, items)
 
-    def _refuse_to_hold_tensors(self, value: Any) -> None:
+    def _refuse_to_hold_tensors(self, value: object) -> None:
         raise HandedOverError(
             f"the program gives {self._name} a {type(value).__name__} that holds tensors; give it these on their own, "
             "or in a tuple, list, dict or dataclass"
         )
 
-    def _attribute(self, value: Any, name: str, item: Any) -> Any:
+    def _attribute(self, value: object, name: str, item: object) -> Any:
         return self.now(self._world.attributes.found(value, name, item))
 
     def _key(self, key: Any) -> Any:

@@ -177,7 +177,7 @@ class LeftOpen:
             return True
         return False
 
-    def is_exchanged(self, value: Any, source: Source) -> bool:
+    def is_exchanged(self, value: object, source: Source) -> bool:
         """Whether an object that is found at ``source`` is one of many that programs find and put there."""
         place = source.place if self._exchanged and type(value) not in NUMBERS else None
         return place is not None and self._exchanged.get(place) is type(value)

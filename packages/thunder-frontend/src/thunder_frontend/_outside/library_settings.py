@@ -72,7 +72,9 @@ class LibrarySettings:
         self._world = world
         self._known: set[Any] = set()
 
-    def called(self, fn: Any, owner: Any, args: Sequence[Any], kwargs: Mapping[str, Any], shows: bool = False) -> None:
+    def called(
+        self, fn: object, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any], shows: bool = False
+    ) -> None:
         """Take in what a call of C code, or of a function of NumPy, depends on, which is about to be made.
 
         Args:
@@ -93,7 +95,7 @@ class LibrarySettings:
             if errors_of_arithmetic not in self._known and _may_go_wrong(fn, args, kwargs):
                 self._errors()
 
-    def reached(self, value: Any) -> None:
+    def reached(self, value: object) -> None:
         """Take in what code that nobody watches may depend on, if it gets at NumPy, or at something of NumPy's."""
         if "numpy" in sys.modules and (value is sys.modules["numpy"] or _is_of_numpy(value)):
             self._errors()
@@ -116,7 +118,7 @@ class LibrarySettings:
                 self._world.answers.result_of(query, (), query())
 
 
-def _is_of_numpy(value: Any) -> bool:
+def _is_of_numpy(value: object) -> bool:
     return is_array(value) or isinstance(value, NumPyScalar)
 
 
@@ -126,13 +128,13 @@ def _holds_of_numpy(value: Any) -> bool:
     return _is_of_numpy(value)
 
 
-def _is_of_package(fn: Any) -> bool:
+def _is_of_package(fn: object) -> bool:
     """Whether something that is called is one of NumPy's functions, written in C or in Python, or of their classes."""
     module = fn.__globals__.get("__name__") if type(fn) is types.FunctionType else getattr(fn, "__module__", None)
     return any([isinstance(m, str) and m.partition(".")[0] == "numpy" for m in (module, type(fn).__module__)])
 
 
-def _computes(fn: Any) -> bool:
+def _computes(fn: object) -> bool:
     """Whether a builtin or an operator computes with what it gets, or with what containers hold that it gets."""
     return hashable_in(fn, OPERATORS) or getattr(fn, "__module__", None) in ("itertools", "_functools")
 

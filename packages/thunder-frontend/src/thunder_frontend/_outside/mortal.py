@@ -43,27 +43,27 @@ class Mortal:
         self._known = {id(value): value for value in values}
         self._answered: dict[int, Any] = {}
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: object) -> bool:
         return id(value) in self._known
 
     def values(self) -> list[Any]:
         """Return the objects of which that is known."""
         return list(self._known.values())
 
-    def answered(self, question: Any, value: Any) -> None:
+    def answered(self, question: object, value: object) -> None:
         """Note what the program was told, which may be by a weak reference."""
         asks_weakly = isinstance(question, weakref.ref) or isinstance(getattr(question, "__self__", None), weakref.ref)
         if asks_weakly and value is not None and value not in self and not isinstance(value, ALWAYS_KEPT):
             self._answered[id(value)] = value
 
-    def guard(self, source: Source, value: Any, slot: tuple[Any, Any] | None = None) -> Guard:
+    def guard(self, source: Source, value: object, slot: tuple[Any, Any] | None = None) -> Guard:
         """Return a guard that the very same object is found there."""
         if value not in self:
             return IdentityGuard(source, value, slot)
         place = source if slot is None else Source(held(slot[0], str(source.base)), "item", slot[1])
         return SameAsBeforeGuard(place, value)
 
-    def found(self, source: Source, value: Any) -> Source:
+    def found(self, source: Source, value: object) -> Source:
         """Return the source of an object that is guarded to be the very same one."""
         is_weak = value in self
         return Source(source.base, source.kind, source.key, weakref.ref(value) if is_weak else value, True, is_weak)

@@ -62,7 +62,7 @@ class NativeCallables:
             self._followed -= now
 
 
-def is_made_of_others(value: Any) -> bool:
+def is_made_of_others(value: object) -> bool:
     """Whether a callable in C does what it does by means of what it is made of."""
     if type(value) is types.BuiltinFunctionType:
         return value.__self__ is not None and not isinstance(value.__self__, (type, types.ModuleType))
@@ -71,7 +71,7 @@ def is_made_of_others(value: Any) -> bool:
     return isinstance(value, MADE_OF_OTHERS)
 
 
-def _is_of_torch(raw: Any) -> bool:
+def _is_of_torch(raw: object) -> bool:
     return type(raw) is types.BuiltinFunctionType and package_of(raw.__module__) == "torch"
 
 

@@ -106,7 +106,7 @@ class NativeFrames:
         varying = [name for fn in of_c for name in self.calls(fn, names)]
         return varying + self._follow([*given, *callables], names)
 
-    def calls(self, fn: Any, names: CodeNames) -> list[str]:
+    def calls(self, fn: object, names: CodeNames) -> list[str]:
         """Take in what code in C answers such a function, about to be called with arguments that are not known.
 
         Args:
@@ -193,7 +193,7 @@ class NativeFrames:
                 varying.append(value.__name__)
         return varying
 
-    def _within(self, container: Any, names: CodeNames) -> list[Any]:
+    def _within(self, container: object, names: CodeNames) -> list[Any]:
         if container is sys.modules:  # each import changes it, and hardly ever what a function looks up there
             return []
         if self._world.source_of(container) is not None:
@@ -202,7 +202,7 @@ class NativeFrames:
                 self._world.journal.expect("container", container, None, None)
         return [v for _, v in pairs_of(container)] if isinstance(container, DICTS) else items_of(container)
 
-    def _attributes(self, value: Any, names: CodeNames) -> Iterator[Any]:
+    def _attributes(self, value: object, names: CodeNames) -> Iterator[Any]:
         world = self._world
         for name in names.attributes:
             found = _found(value, name)
@@ -243,7 +243,7 @@ def _leading_to(code: types.CodeType, given: Sequence[Any]) -> list[types.Functi
     return list(found.values())
 
 
-def _found(value: Any, name: str) -> Any:
+def _found(value: object, name: str) -> Any:
     """Return an attribute that is found without running any code of the user's; a property or the like as it is."""
     own = getattr(value, "__dict__", None)
     if isinstance(own, (dict, types.MappingProxyType)) and name in own:

@@ -46,7 +46,7 @@ class NativeState:
         self._world = world
         self._taken: set[int] = set()
 
-    def called(self, fn: Any, owner: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def called(self, fn: object, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Take in a call that is about to be made.
 
         Args:
@@ -72,7 +72,7 @@ class NativeState:
             refuse(name)
         self.answered(lock, "locked", (), lock.locked())
 
-    def answers(self, fn: Any, owner: Any) -> bool:
+    def answers(self, fn: object, owner: object) -> bool:
         """Whether a call says something of the state of an outside object that the program itself does not change."""
         asked = _asked_of(owner)
         return (
@@ -83,14 +83,14 @@ class NativeState:
             and self._world.source_of(owner) is not None
         )
 
-    def answered(self, owner: Any, name: str, args: tuple[Any, ...], result: Any) -> Any:
+    def answered(self, owner: object, name: str, args: tuple[Any, ...], result: object) -> Any:
         """Take in what such a call returned; return what the program shall see."""
         source = self._world.source_of(owner)
         assert source is not None
         return self._world.read(Source(source, "attribute", name), "call", args, result)
 
 
-def _asked_of(owner: Any) -> frozenset[str] | None:
+def _asked_of(owner: object) -> frozenset[str] | None:
     for cls in type(owner).__mro__:
         if cls.__module__ in ASKED_OF:
             return ASKED_OF[cls.__module__] if cls.__name__ != "_local" else None

@@ -104,7 +104,7 @@ class OpaqueCalls:
         if not (known and fn in PRECISE or fn is super):
             self._begin_unlisted(fn, bound, args, kwargs, methods is TEXT)
 
-    def _asks_classes(self, fn: Any, args: Sequence[Any], known: bool) -> None:
+    def _asks_classes(self, fn: object, args: Sequence[Any], known: bool) -> None:
         """Take in what an operator, or ``isinstance``, asks the classes of its arguments."""
         if known and fn in SPECIAL_METHODS:
             self._world.classes.operands(fn, args)
@@ -119,7 +119,7 @@ class OpaqueCalls:
                 self._world.classes.metaclass(args[0])
 
     def _begin_unlisted(
-        self, fn: Any, bound: Any, args: Sequence[Any], kwargs: Mapping[str, Any], as_text: bool
+        self, fn: object, bound: object, args: Sequence[Any], kwargs: Mapping[str, Any], as_text: bool
     ) -> None:
         """Take in what a call may read of whose reads no list tells."""
         world, name, owner = self._world, getattr(fn, "__name__", ""), bound
@@ -148,7 +148,9 @@ class OpaqueCalls:
             world.unwatched.escapes(fn, watched=False)
         self._passed(fn, owner, given)
 
-    def _asks_outside(self, fn: Any, name: str, owner: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def _asks_outside(
+        self, fn: object, name: str, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
         """Take in what a call asks for that somebody else may change."""
         known, world = hashable(fn), self._world
         if known and is_unwatchable(fn, owner):
@@ -171,7 +173,7 @@ class OpaqueCalls:
         elif not args and not self._world.journal.written_at(variable, "context", None):
             self._world.answers.unset(variable)
 
-    def _passed(self, fn: Any, owner: Any, values: Sequence[Any]) -> None:
+    def _passed(self, fn: object, owner: object, values: Sequence[Any]) -> None:
         """Take in what is passed to a call that cannot be watched."""
         if hashable(fn) and fn in TAKE_ARRAYS and values and is_buffer(values[0]):
             return
@@ -184,14 +186,14 @@ class OpaqueCalls:
             if not isinstance(value, TracedTensor) and (value is not owner or not is_container(value)):
                 self._world.unwatched.escapes(value, watched)
 
-    def _method_passed(self, owner: Any, name: str) -> None:
+    def _method_passed(self, owner: object, name: str) -> None:
         """Take in a method of a container that code in C is given, and may call."""
         if self._world.source_of(owner) is not None:
             self._world.containers.contents(owner)
             if name in MUTATORS:
                 self._world.journal.note_container(owner)
 
-    def _method(self, owner: Any, name: str, fn: Any, args: Sequence[Any]) -> None:
+    def _method(self, owner: object, name: str, fn: object, args: Sequence[Any]) -> None:
         """Take in what a method of an outside container, or a function that is given one, reads and writes of it."""
         if only_grows(fn, owner, args):
             self._world.containers.grows(owner)
@@ -235,7 +237,7 @@ class OpaqueCalls:
         elif fn is builtins.__import__:
             self._world.answers.imported(result, args[0])
 
-    def _answered(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
+    def _answered(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> Any:
         precise = PRECISE.get(fn) if hashable(fn) else None
         if precise is not None and fn in ASKED_OF_OBJECTS and self._is_foreign(args[0]):
             return self._world.answers.result_of(fn, tuple(args), result)
@@ -270,14 +272,14 @@ class OpaqueCalls:
         ):
             self._world.answers.registered(cls, abstract, answer)
 
-    def _is_foreign(self, value: Any) -> bool:
+    def _is_foreign(self, value: object) -> bool:
         """Whether an outside object answers operators by code in C, and is of no kind that is read in another way."""
         if self._world.source_of(value) is None or isinstance(value, (*VALUES, *CODE, torch.Tensor, torch.nn.Module)):
             return False
         return not is_container(value) and not is_buffer(value) and any([hasattr(value, n) for n in OF_CONTAINERS])
 
 
-def _subscribed(fn: Any, args: Sequence[Any]) -> tuple[Any, Any] | None:
+def _subscribed(fn: object, args: Sequence[Any]) -> tuple[Any, Any] | None:
     """Return the container and the key of a call that subscribes; ``None`` if it is none."""
     if fn is operator.getitem:
         return (args[0], args[1]) if is_container(args[0]) else None
@@ -288,7 +290,7 @@ def _subscribed(fn: Any, args: Sequence[Any]) -> tuple[Any, Any] | None:
     return (given[0], given[1]) if is_container(given[0]) else None
 
 
-def makes_class(fn: Any, args: Sequence[Any]) -> bool:
+def makes_class(fn: object, args: Sequence[Any]) -> bool:
     """Whether a call makes a class."""
     if fn is type.__new__:
         return True

@@ -51,7 +51,7 @@ class ProcessSettings:
         self.calls = 0
         """How many calls were seen that may change a setting."""
 
-    def called(self, fn: Any) -> None:
+    def called(self, fn: object) -> None:
         """Take in a call, about to be made, of code that is not interpreted.
 
         Raises:
@@ -111,7 +111,7 @@ class ProcessSettings:
         return changed
 
 
-def _is_of_torch(fn: Any) -> bool:
+def _is_of_torch(fn: object) -> bool:
     module = name_in(fn.__globals__) if type(fn) is types.FunctionType else getattr(fn, "__module__", None)
     return package_of(module) == "torch" or isinstance(fn, types.BuiltinFunctionType) and fn.__self__ is torch._C
 

@@ -119,22 +119,22 @@ SETTLED = frozenset({
 """Queries about what every program guards, or what programs do not depend on."""
 
 
-def hashable(fn: Any) -> bool:
+def hashable(fn: object) -> bool:
     """Whether a callable can be looked up in a table."""
     return type(fn).__hash__ is not None and not isinstance(fn, weakref.ref)  # which has the hash of what it refers to
 
 
-def hashable_in(fn: Any, table: Container[Any]) -> bool:
+def hashable_in(fn: object, table: Container[Any]) -> bool:
     """Whether a callable, which may be one that cannot be looked up, is in a table."""
     return hashable(fn) and fn in table
 
 
-def is_generator(value: Any) -> bool:
+def is_generator(value: object) -> bool:
     """Whether something is one of Python's or NumPy's generators of random numbers."""
     return isinstance(value, random.Random) or (type(value).__module__ or "").startswith("numpy.random")
 
 
-def is_unwatchable(fn: Any, owner: Any) -> bool:
+def is_unwatchable(fn: object, owner: object) -> bool:
     """Whether a call reads or writes what lies outside of what a program can watch or repeat.
 
     Args:
@@ -151,7 +151,7 @@ def is_unwatchable(fn: Any, owner: Any) -> bool:
     return fn not in PURE and not is_asked_again(fn) and fn not in VARYING
 
 
-def _is_named(table: Mapping[str, str], module: Any, fn: Any) -> bool:
+def _is_named(table: Mapping[str, str], module: object, fn: object) -> bool:
     return isinstance(module, str) and module in table and getattr(fn, "__name__", "") in table[module].split()
 
 
@@ -163,7 +163,7 @@ def is_asked_again(fn: Any, args: Sequence[Any] = ()) -> bool:
     return _is_named(ASKED_BY_NAME, module, fn) and len(args) >= VARYING_WITHOUT.get(fn, 0)
 
 
-def asks_process(fn: Any, bound: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def asks_process(fn: object, bound: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether a call asks for what a process as a whole is set to: its locale, limits, codecs, lines of sources.
 
     Args:
@@ -185,7 +185,7 @@ def asks_process(fn: Any, bound: Any, args: Sequence[Any], kwargs: Mapping[str, 
     return not known or isinstance(errors, str) and errors not in HANDLERS
 
 
-def reads_stream(name: str, owner: Any) -> bool:
+def reads_stream(name: str, owner: object) -> bool:
     """Whether a call of a method depends on what is in a file, or on how far it is read."""
     return name in OF_STREAMS and (isinstance(owner, _io._IOBase) or type(owner).__module__ == "mmap")
 
@@ -195,7 +195,7 @@ def varies(fn: Any, owner: Any, args: Sequence[Any]) -> bool:
     return fn in VARYING or is_generator(owner) or len(args) < VARYING_WITHOUT.get(fn, 0)
 
 
-def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:
+def is_query(fn: object, args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> bool:
     """Whether a call asks for state that may change from call to call, and does nothing else."""
     if hashable(fn) and is_asked_again(fn, args):
         return True
@@ -221,7 +221,7 @@ def is_query(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: An
     return all([isinstance(a, SCALARS) for a in (*answers, *args)]) and not (hashable(fn) and fn in SETTLED)
 
 
-def is_question(fn: Any, name: str) -> bool:
+def is_question(fn: object, name: str) -> bool:
     """Whether a call of a function without arguments asks for PyTorch's state, by its name."""
     return fn.__class__ is types.BuiltinFunctionType and fn.__self__ is torch._C and _asks_by_name(name)
 

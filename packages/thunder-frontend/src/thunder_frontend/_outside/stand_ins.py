@@ -45,7 +45,7 @@ class StandIns:
             return value if known is None else known
         return value
 
-    def of_result(self, function: Any, result: Any) -> Any:
+    def of_result(self, function: object, result: Any) -> Any:
         """Return what the program sees of the result of a function in C: in a container that it made, these, too."""
         kind = type(result)
         if kind not in MAKE_CONTAINERS or kind is tuple:

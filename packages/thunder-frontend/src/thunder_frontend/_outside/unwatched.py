@@ -50,7 +50,7 @@ class Unwatched:
         self._world = world
         self._taken: dict[int, Any] = {}
 
-    def escapes(self, value: Any, watched: bool = True) -> None:
+    def escapes(self, value: object, watched: bool = True) -> None:
         """Take in an object that goes to code that cannot be watched.
 
         Args:
@@ -78,7 +78,7 @@ class Unwatched:
         elif not isinstance(value, (*CODE, torch.nn.Module)):
             self._object(value, source, watched)
 
-    def looked_into(self, value: Any, methods: Sequence[str] = (), depth: int = 2) -> None:
+    def looked_into(self, value: object, methods: Sequence[str] = (), depth: int = 2) -> None:
         """Take in an object, and those in a container, at which code in C looks.
 
         Args:
@@ -108,7 +108,7 @@ class Unwatched:
             self.copied(value)
             self.looked_into(value.__dict__, methods, depth)
 
-    def _kept_by_c(self, value: Any, methods: Sequence[str], depth: int) -> None:
+    def _kept_by_c(self, value: object, methods: Sequence[str], depth: int) -> None:
         """Take in what an object keeps where code in C finds it, such as the arguments of an exception."""
         for cls in value.__class__.__mro__:
             for name, raw in () if is_mutable(cls) else cls.__dict__.items():
@@ -118,7 +118,7 @@ class Unwatched:
                     if depth:
                         self.looked_into(kept, methods, depth - 1)
 
-    def copied(self, value: Any) -> None:
+    def copied(self, value: object) -> None:
         """Take in the attributes of an object of which a copy is made."""
         source = self._world.source_of(value)
         if source is None or isinstance(value, (torch.Tensor, *VALUES, *CODE)):
@@ -133,7 +133,7 @@ class Unwatched:
             else:
                 self._world.attributes.missing(value, name)
 
-    def _object(self, value: Any, source: Source, watched: bool) -> None:
+    def _object(self, value: object, source: Source, watched: bool) -> None:
         self._world.log.append(("touch", value))
         own = getattr(value, "__dict__", None)
         if own is not None and watched or id(value) in self._taken:
@@ -146,7 +146,7 @@ class Unwatched:
             self._world.containers.contents(item)
 
 
-def _is_written_by_c(value: Any) -> bool:
+def _is_written_by_c(value: object) -> bool:
     """Whether code in C makes the text of an object of what it is called, or of what it keeps otherwise."""
     if isinstance(value, (torch.Tensor, *VALUES, *SHOWN_BY_C)) or is_buffer(value):
         return False  # of these is taken in what they keep

@@ -75,7 +75,7 @@ class Watch(Callbacks):
         """The frames that a refusal went through first, innermost first."""
         self.waiting: Callable[[], tuple[Any, ...]] = tuple
 
-    def branch(self, value: Any, code: CodeType, offset: int) -> Any:
+    def branch(self, value: object, code: CodeType, offset: int) -> Any:
         if isinstance(value, (TracedTensor, NumberProxy)):
             return self.branches(value, code, offset)
         return NotImplemented
@@ -93,16 +93,16 @@ class Watch(Callbacks):
 
     # --- loads -----------------------------------------------------------------------------------------------------
 
-    def load_global(self, globals_dict: dict[str, Any], name: str, value: Any) -> Any:
+    def load_global(self, globals_dict: dict[str, Any], name: str, value: object) -> Any:
         return self.world.loaded(self.world.functions.global_, globals_dict, name, value)
 
-    def load_closure(self, function: Any, name: str, value: Any) -> Any:
+    def load_closure(self, function: object, name: str, value: object) -> Any:
         return self.world.loaded(self.world.functions.cell, function, name, value)
 
     def missing_global(self, globals_dict: dict[str, Any], name: str) -> None:
         self.world.functions.missing_global(globals_dict, name)
 
-    def missing_closure(self, function: Any, name: str) -> None:
+    def missing_closure(self, function: object, name: str) -> None:
         self.world.functions.missing(function, name)
 
     def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
@@ -114,13 +114,13 @@ class Watch(Callbacks):
             return type_of(obj, value)
         return self.world.stand_ins.of(self.world.loaded(self.world.attributes.found, obj, name, value))
 
-    def missing_attribute(self, obj: Any, name: str) -> None:
+    def missing_attribute(self, obj: object, name: str) -> None:
         if isinstance(obj, TracedTensor):
             self.world.attributes.missing_on_tensor(obj, name)
         else:
             self.world.attributes.missing(obj, name)
 
-    def key(self, container: Any, key: Any) -> Any:
+    def key(self, container: object, key: object) -> Any:
         """Ask dicts of the outside world, such as the state of an optimizer, for the tensors that are their keys.
 
         Numbers that are open get fixed by that.
@@ -138,30 +138,30 @@ class Watch(Callbacks):
             return found.example
         return key
 
-    def load_item(self, container: Any, key: Any, value: Any) -> Any:
+    def load_item(self, container: object, key: object, value: object) -> Any:
         return self.world.loaded(self.world.containers.item, container, key, value)
 
-    def missing_item(self, container: Any, key: Any) -> None:
+    def missing_item(self, container: object, key: object) -> None:
         if isinstance(container, DICTS):
             self.world.containers.membership(container, key, False)
         elif isinstance(container, LISTS):
             self.world.containers.length(container)
 
-    def iterate(self, container: Any, iterator: Any) -> None:
+    def iterate(self, container: object, iterator: object) -> None:
         if is_container(container):
             self.world.containers.structure(container)
 
-    def iterated(self, container: Any, key_or_index: Any, value: Any) -> Any:
+    def iterated(self, container: object, key_or_index: object, value: object) -> Any:
         if isinstance(container, LISTS):
             return self.world.loaded(self.world.containers.item, container, key_or_index, value)
         return self.world.stand_ins.of(value)
 
-    def advanced(self, iterator: Any, value: Any) -> Any:
+    def advanced(self, iterator: object, value: object) -> Any:
         return self.world.stand_ins.of(value)
 
     # --- stores ----------------------------------------------------------------------------------------------------
 
-    def store_attribute(self, obj: Any, name: str, value: Any) -> None:
+    def store_attribute(self, obj: object, name: str, value: object) -> None:
         if isinstance(obj, TracedTensor):
             if not isinstance(getattr(torch.Tensor, name, None), GetSetDescriptorType):
                 self.world.journal.note("attribute", obj, name, obj.__dict__.get(name, MISSING))
@@ -178,10 +178,10 @@ class Watch(Callbacks):
             before = own.get(name, MISSING) if plain else getattr(obj, name, MISSING)
             self.world.journal.note("attribute", obj, name, before)
 
-    def delete_attribute(self, obj: Any, name: str) -> None:
+    def delete_attribute(self, obj: object, name: str) -> None:
         self.store_attribute(obj, name, None)
 
-    def store_item(self, container: Any, key: Any, value: Any) -> None:
+    def store_item(self, container: object, key: object, value: object) -> None:
         if isinstance(container, TracedTensor) or self.world.source_of(container) is None:
             return
         if isinstance(key, slice) or isinstance(container, deque):
@@ -194,7 +194,7 @@ class Watch(Callbacks):
             self.world.containers.length(container)
             self.world.journal.note("item", container, key, item_of(container, key))
 
-    def delete_item(self, container: Any, key: Any) -> None:
+    def delete_item(self, container: object, key: object) -> None:
         journal = self.world.journal
         if isinstance(container, TracedTensor) or isinstance(container, dict) and journal.added(container, key):
             return
@@ -202,14 +202,14 @@ class Watch(Callbacks):
             self.world.containers.contents(container)
             self.world.journal.note_container(container)
 
-    def store_global(self, globals_dict: dict[str, Any], name: str, value: Any) -> None:
+    def store_global(self, globals_dict: dict[str, Any], name: str, value: object) -> None:
         self.sharp(f"it writes the global {name!r}, which each call does when it has computed everything")
         self.world.journal.note("item", globals_dict, name, globals_dict.get(name, MISSING))
 
     def delete_global(self, globals_dict: dict[str, Any], name: str) -> None:
         self.store_global(globals_dict, name, None)
 
-    def store_closure(self, cell: Any, name: str, value: Any) -> None:
+    def store_closure(self, cell: object, name: str, value: object) -> None:
         if self.world.functions.is_outside(cell):
             self.world.journal.note("cell", cell, None, contents_of(cell))
 
@@ -220,7 +220,7 @@ class Watch(Callbacks):
         if fn.__name__ == "__missing__" and len(args) == 2:
             self.missing_item(*args)
 
-    def special_methods(self, fn: Any, operands: list[Any]) -> None:
+    def special_methods(self, fn: object, operands: list[Any]) -> None:
         self.world.classes.operands(fn, operands)
         if fn is operator.getitem:
             found_in_dict(self.world, *operands)
@@ -239,7 +239,7 @@ class Watch(Callbacks):
         for name in self.world.native_callables.found(found, given):
             self._calls.varies(name)
 
-    def native_call(self, frame: FrameType, fn: Any) -> None:
+    def native_call(self, frame: FrameType, fn: object) -> None:
         if not is_of_no_concern(frame):
             for name in self.world.native_frames.calls(fn, names_of(frame.f_code)):
                 self._calls.varies(name)
@@ -253,12 +253,12 @@ class WatchOpen(Watch):
         self.opaque_call = self._begin  # type: ignore[method-assign]
         self.opaque_result = self._end  # type: ignore[method-assign]
 
-    def _begin(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def _begin(self, fn: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if hashable(fn):
             compare_with_zero(fn, args)
         self._calls.begin(fn, args, kwargs)
 
-    def _end(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
+    def _end(self, fn: object, args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> Any:
         refuse_array(result, (args, kwargs))
         return self._calls.end(fn, args, kwargs, result)
 
@@ -267,7 +267,7 @@ class WatchOpen(Watch):
             self.refusal = UnknownNumberError(f"Python needs the value of a number that is open: {error}")
         super().raised(error)
 
-    def identical(self, a: Any, b: Any) -> bool:
+    def identical(self, a: object, b: object) -> bool:
         return identical(a, b)
 
     def compare(self, fn: Any, a: Any, b: Any) -> Any:

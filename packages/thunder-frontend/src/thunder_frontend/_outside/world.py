@@ -106,16 +106,16 @@ class World:
 
     # --- what is known -------------------------------------------------------------------------------------------
 
-    def source_of(self, value: Any) -> Source | None:
+    def source_of(self, value: object) -> Source | None:
         """Return how the program got at an outside object; ``None`` for its own objects and for scalars."""
         return self._sources.get(id(value))
 
-    def is_held(self, value: Any) -> bool:
+    def is_held(self, value: object) -> bool:
         """Whether an object is guarded to be the very same on every call."""
         source = self._sources.get(id(value))
         return source is not None and source.is_held
 
-    def know(self, value: Any, source: Source) -> None:
+    def know(self, value: object, source: Source) -> None:
         """Note that ``value`` is an outside object, reached by ``source``."""
         self.log.append(("know", value, source))
         if id(value) not in self._sources:
@@ -126,7 +126,7 @@ class World:
         """Check that guards keep nothing alive that weak references led to. Raises :class:`KeptAlive` if they do."""
         self.mortal.check(self.guards, self._sources)
 
-    def told_apart(self, value: Any) -> None:
+    def told_apart(self, value: object) -> None:
         """Note that the program depends on which object this is: by its ``id``, its hash, or as a key."""
         if type(value) is tuple:
             for part in value:
@@ -167,14 +167,14 @@ class World:
         elif type(value).__flags__ & HEAP_TYPE and not isinstance(value, type):
             self.part(value, name, "type")
 
-    def part(self, value: Any, name: str, part: str) -> None:
+    def part(self, value: object, name: str, part: str) -> None:
         """Guard that a part of an object that the compiled function holds stays the very same."""
         if (id(value), part) not in self._facts:
             source = self._sources.get(id(value))
             known = source if source is not None and source.is_held else None
             self.require(HeldPartGuard(value, name, part, known), id(value), part)
 
-    def own_dict(self, obj: Any, source: Source) -> None:
+    def own_dict(self, obj: object, source: Source) -> None:
         """Guard that what a held object keeps its attributes in stays the very same dict."""
         if (id(obj), "__dict__") not in self._facts:
             self.part(obj, str(source), "__dict__")
@@ -238,11 +238,11 @@ class World:
         del self.log[logged:]  # who reads it again notes what follows from it again
         return value
 
-    def _is_exchanged(self, value: Any, base: Source, kind: str, key: Any) -> bool:
+    def _is_exchanged(self, value: object, base: Source, kind: str, key: object) -> bool:
         """Whether an object is one of many that programs find and put there."""
         return self.left_open is not None and self.left_open.is_exchanged(value, Source(base, kind, key))
 
-    def leaves_open(self, value: float, source: Source, container: Any = None) -> bool:
+    def leaves_open(self, value: float, source: Source, container: object = None) -> bool:
         """Whether a number that is not itself an argument is left open, where interpreted code loads it.
 
         Args:
@@ -257,14 +257,14 @@ class World:
         is_variable = container is None or type(container) in VARIABLE
         return is_variable and self.left_open.number(value, source)
 
-    def _open_number(self, value: float, source: Source, place: Any) -> Any:
+    def _open_number(self, value: float, source: Source, place: object) -> Any:
         if place not in self._numbers:
             self.guards.append(TypeGuard(source, type(value)))
             self._numbers[place] = self._number(value, source)
             self.any_open = True
         return self._numbers[place]
 
-    def _take(self, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
+    def _take(self, source: Source, value: object, slot: tuple[Any, Any] | None) -> None:
         if is_value(value):
             self.guards.append(ValueGuard(source, value, slot))
             if isinstance(value, enum.Enum):  # the very same, then
@@ -296,7 +296,7 @@ class World:
             self.containers.contents(value.args)
             self.containers.contents(value.keywords)
 
-    def _same_as_before(self, source: Source, value: Any, known: Source | None) -> None:
+    def _same_as_before(self, source: Source, value: object, known: Source | None) -> None:
         """Guard that a module or a function among the arguments is the very same, without keeping it alive."""
         if known is not None:
             self.guards.append(SameObjectGuard(source, known))
@@ -328,7 +328,7 @@ class World:
         elif not isinstance(value, CODE) or _is_bound(value):
             self.hold(value.__self__ if _is_bound(value) else value, str(source))
 
-    def is_fixed(self, kind: str, target: Any, key: Any) -> bool:
+    def is_fixed(self, kind: str, target: object, key: object) -> bool:
         """Whether what is found at a place of an object that is held is guarded to be the very same on every call."""
         container = getattr(target, "__dict__", None) if kind == "attribute" else target
         return (id(container), key) in self._facts
@@ -366,15 +366,15 @@ class World:
 
     # --- what tracers ask ----------------------------------------------------------------------------------------
 
-    def contents(self, container: Any) -> None:
+    def contents(self, container: object) -> None:
         """Guard all that an outside container holds."""
         self.containers.contents(container)
 
-    def keys(self, container: Any) -> None:
+    def keys(self, container: object) -> None:
         """Guard the keys of an outside dict and their order."""
         self.containers.keys(container)
 
-    def item(self, container: Any, key: Any, value: Any) -> Any:
+    def item(self, container: object, key: object, value: object) -> Any:
         """Guard ``container[key]``; return what the program shall see."""
         return self.containers.item(container, key, value)
 
@@ -386,7 +386,7 @@ class World:
         """Guard and return what a class or its bases hold under a name."""
         return self.classes.lookup(cls, name)
 
-    def result_of(self, function: Any, args: tuple[Any, ...], result: Any) -> Any:
+    def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
         """Guard what a question without effects was answered; return what the program shall see."""
         return self.answers.result_of(function, args, result)
 
@@ -432,7 +432,7 @@ VARIABLE = (dict, list, types.MappingProxyType)
 """Containers in which numbers may be left open: the last has the attributes of a class."""
 
 
-def _is_bound(value: Any) -> bool:
+def _is_bound(value: object) -> bool:
     """Whether something is a method, written in C, of an object."""
     if not isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
         return False

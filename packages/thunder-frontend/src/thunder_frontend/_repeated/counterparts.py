@@ -53,11 +53,11 @@ class Counterparts:
         self.names: dict[str, Proxy] = {}
         self.reads: list[torch.Tensor] = []
 
-    def is_common(self, value: Any) -> bool:
+    def is_common(self, value: object) -> bool:
         """Whether both modules have the same object there: then what is known of it is known already."""
         return self.of.get(id(value), value) is value
 
-    def pair(self, first: Any, second: Any) -> None:
+    def pair(self, first: object, second: object) -> None:
         """Take one object for the counterpart of another: modules, containers and tensors."""
         of, taken = self.of, id(second)
         known = of.get(id(first), self)
@@ -81,14 +81,14 @@ class Counterparts:
                     if table in own and table in other:
                         self.pair(own[table], other[table])
 
-    def paired(self, container: Any, owner: Source) -> Any:
+    def paired(self, container: object, owner: Source) -> Any:
         """Return the counterpart of what keeps what is found on an object, ``None`` if both modules have the same."""
         if not self.is_common(container):
             return self.of[id(container)]
         require(not owner.is_held or self.is_common(owner.held))
         return None
 
-    def match(self, first: Any, second: Any) -> None:
+    def match(self, first: object, second: object) -> None:
         """Compare what was read of the first module with what is in its place in the second."""
         if isinstance(first, torch.Tensor):
             self._match_tensors(first, second)
@@ -183,7 +183,7 @@ def _same_metadata(a: TensorProxy, b: TensorProxy) -> bool:
     )
 
 
-def _same_size(a: Any, b: Any) -> bool:
+def _same_size(a: object, b: object) -> bool:
     """Whether two sizes are the same in every call; to compare open ones would demand it of all calls."""
     if a is b or (a.__class__ is int and b.__class__ is int):
         return bool(a == b)

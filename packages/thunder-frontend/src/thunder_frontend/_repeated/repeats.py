@@ -58,7 +58,7 @@ class Repeats:
         here = slice(len(self._recording.world.log), None)
         return Run(module, args, dict(kwargs), state, here, [], len(self._recording.builder.bound_symbols))
 
-    def end(self, run: Run, result: Any) -> None:
+    def end(self, run: Run, result: object) -> None:
         """Remember a call that :meth:`begin` began to, unless it did what cannot be played again."""
         bound = self._recording.builder.bound_symbols[run.begins :]
         if self._state_now() != run.state:

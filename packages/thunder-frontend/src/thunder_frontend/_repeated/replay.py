@@ -193,7 +193,9 @@ class Replay:
         self._require_fixed(base, kind, key, value, second, slot[0])
         return lambda: self.world.read(_known(source(owner)), kind, key, second, (container, slot[1]))
 
-    def _require_fixed(self, base: Source, kind: str, key: Any, first: Any, second: Any, container: Any = None) -> None:
+    def _require_fixed(
+        self, base: Source, kind: str, key: Any, first: object, second: Any, container: Any = None
+    ) -> None:
         """A number that is left open is one of its own in each module."""
         if first.__class__ in NUMBERS and self.world.left_open is not None:
             leaves_open = self.world.leaves_open
@@ -236,7 +238,7 @@ class Replay:
         self.pairs.pair(own[key], second[key])
         return lambda: self.world.require_empty(self._moved(source), second, key)
 
-    def _know(self, value: Any, source: Source) -> Callable[[], Any] | None:
+    def _know(self, value: object, source: Source) -> Callable[[], Any] | None:
         if not source.is_held or self.pairs.is_common(value):
             return None
         second = self.counterparts[id(value)]
@@ -261,7 +263,7 @@ class Replay:
             return found
         return source if self.pairs.is_common(source.held) else self._source(self.counterparts[id(source.held)], source)
 
-    def _source(self, second: Any, first: Source) -> Source:
+    def _source(self, second: object, first: Source) -> Source:
         """Return the way to a counterpart of what ``first`` leads to."""
         found = self.world.source_of(second) or self._sources.get(id(second))
         if found is None:
@@ -332,7 +334,7 @@ def _known(source: Source | None) -> Source:
     return source
 
 
-def _sources(guard: Any) -> Iterator[Source]:
+def _sources(guard: object) -> Iterator[Source]:
     """Return all ways that a guard speaks of."""
     for cls in type(guard).__mro__:
         for name in getattr(cls, "__slots__", ()):

@@ -26,7 +26,7 @@ def epilogue_lines(program: Program, context: Context) -> list[str]:
     names = dict(_fetched(trees, context, lines)) if program.effects else {}
     repeated = _repeated(trees)
 
-    def expression_of(tree: Any) -> str:
+    def expression_of(tree: object) -> str:
         for part in _within(tree):
             if id(part) in repeated and id(part) not in names:
                 text = expression(part, context, names)
@@ -54,7 +54,7 @@ def _fetched(trees: list[Any], context: Context, lines: list[str]) -> Iterator[t
                 yield id(part), known[text]
 
 
-def _within(tree: Any) -> Iterator[Any]:
+def _within(tree: object) -> Iterator[Any]:
     """All parts of a template, the inner ones first."""
     if isinstance(tree, Built):
         children: Any = tree.parts
@@ -72,7 +72,7 @@ def _repeated(trees: list[Any]) -> set[int]:
     seen: set[int] = set()
     repeated: set[int] = set()
 
-    def visit(tree: Any) -> None:
+    def visit(tree: object) -> None:
         if has_identity(tree):
             if id(tree) in seen:
                 repeated.add(id(tree))
@@ -176,7 +176,7 @@ def remove(target: Any, kind: str, key: Any) -> None:
         del target[key]
 
 
-def expression(tree: Any, context: Context, names: dict[int, str] | None = None) -> str:
+def expression(tree: object, context: Context, names: dict[int, str] | None = None) -> str:
     """Return Python source that builds what a template describes.
 
     Args:

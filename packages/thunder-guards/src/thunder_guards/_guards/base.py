@@ -32,7 +32,7 @@ class Guard:
         """Return a Python expression that is true while the fact holds."""
         raise NotImplementedError(f"{type(self).__qualname__} has no condition")
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         """Say what is wrong with ``value``, the one that ``source`` leads to now; ``None`` if nothing is."""
         raise NotImplementedError(f"{type(self).__qualname__} does not say what is wrong")
 
@@ -80,7 +80,7 @@ class PairGuard(Guard):
         super().__init__(source)
         self.other = other
 
-    def holds(self, first: Any, second: Any) -> bool:
+    def holds(self, first: object, second: object) -> bool:
         """Whether the fact is true of what the ways lead to."""
         raise NotImplementedError(f"{type(self).__qualname__} does not say when it holds")
 
@@ -91,7 +91,7 @@ class PairGuard(Guard):
             return f"{self.source} is gone ({type(error).__name__}: {error})"
         return None if holds else self.OTHERWISE.format(self.source, self.other)
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         return None
 
 
@@ -100,7 +100,7 @@ def _fields(cls: type) -> tuple[str, ...]:
     return tuple([name for base in cls.__mro__ for name in getattr(base, "__slots__", ())])
 
 
-def shown(value: Any, limit: int = 60) -> str:
+def shown(value: object, limit: int = 60) -> str:
     """Return a short text for a value in a message."""
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -105,7 +105,7 @@ class ComputedValuesGuard(Guard):
                 return f"is {shown(values[name].tolist())}, compiled for {shown(expected.tolist())}"
         return None
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         return None
 
     def failure(self, roots: Mapping[str, Any]) -> str | None:

@@ -27,7 +27,7 @@ class LengthGuard(Guard):
 
     __slots__ = ("counts", "length")
 
-    def __init__(self, source: Source, container: Any) -> None:
+    def __init__(self, source: Source, container: object) -> None:
         super().__init__(source)
         self.length = length_of(container)
         self.counts = counts_natively(type(container))
@@ -40,7 +40,7 @@ class LengthGuard(Guard):
         if self.counts:
             yield "len({})", self.length
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         found = length_of(value)
         return None if found == self.length else f"has {found} items, compiled for {self.length}"
 
@@ -79,7 +79,7 @@ def same_keys(mapping: Any, keys: tuple[Any, ...]) -> bool:
     return len(mapping) == len(keys) and all(map(_same_key, mapping, keys))
 
 
-def _same_key(key: Any, before: Any) -> bool:
+def _same_key(key: object, before: object) -> bool:
     return key is before or not isinstance(before, torch.nn.Module) and same_value(key, before)
 
 
@@ -91,7 +91,7 @@ def same_members(members: Any, before: tuple[Any, ...]) -> bool:
     return len(members) == len(before) and all(map(_same_member, members, before))
 
 
-def _same_member(member: Any, before: Any) -> bool:
+def _same_member(member: object, before: object) -> bool:
     return member is before or bool(_typed(member) == _typed(before))
 
 
@@ -117,7 +117,7 @@ class MembershipGuard(Guard):
 
     __slots__ = ("key", "present")
 
-    def __init__(self, source: Source, key: Any, present: bool) -> None:
+    def __init__(self, source: Source, key: object, present: bool) -> None:
         super().__init__(source)
         self.key = key
         self.present = present

@@ -36,12 +36,12 @@ class HeldPartGuard(Guard):
 
     __slots__ = ("part", "value")
 
-    def __init__(self, value: Any, name: str, part: str, source: Source | None = None) -> None:
+    def __init__(self, value: object, name: str, part: str, source: Source | None = None) -> None:
         super().__init__(held(value, name) if source is None else source)
         self.part = part
         self.value = GETTERS[part](value)
 
-    def expecting(self, value: Any) -> HeldPartGuard:
+    def expecting(self, value: object) -> HeldPartGuard:
         """Return a guard of the same source's part that expects another object there."""
         if value is self.value:
             return self
@@ -55,7 +55,7 @@ class HeldPartGuard(Guard):
         expected = "None" if self.value is None else context.object(self.value, self.part.strip("_"))
         return f"{now} is {expected}"
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         now = GETTERS[self.part](value)
         return None if now is self.value else f"has another {self.part}, {shown(now)}; compiled for {shown(self.value)}"
 
@@ -91,7 +91,7 @@ class SameObjectGuard(PairGuard):
     def condition(self, context: Context) -> str:
         return f"{self.source.expression(context)} is {self.other.expression(context)}"
 
-    def holds(self, first: Any, second: Any) -> bool:
+    def holds(self, first: object, second: object) -> bool:
         return first is second
 
 
@@ -124,7 +124,7 @@ class DistinctObjectsGuard(Guard):
             return None
         return f"two of {', '.join(map(str, self.sources))} are one object now, compiled for different ones"
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         return None
 
 
@@ -138,7 +138,7 @@ class SnapshotGuard(Guard):
 
     __slots__ = ("snapshot",)
 
-    def __init__(self, source: Source, value: Any) -> None:
+    def __init__(self, source: Source, value: object) -> None:
         super().__init__(source)
         self.snapshot = snapshot(value)
 
@@ -146,7 +146,7 @@ class SnapshotGuard(Guard):
         take = context.object(snapshot, "snapshot")
         return f"{take}({self.source.expression(context)}) == {context.object(self.snapshot, 'contents')}"
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         return None if snapshot(value) == self.snapshot else "holds other values than it was compiled for"
 
 

@@ -113,7 +113,7 @@ class TensorGuard(Guard):
         if None not in self.metadata.shape:
             yield "{}.shape", self.metadata.shape
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         return self.metadata.problem(value)
 
 
@@ -144,7 +144,7 @@ class SameTensorGuard(PairGuard):
     def condition(self, context: Any) -> str:
         return f"{self.source.expression(context)} is {self.other.expression(context)}"
 
-    def holds(self, first: Any, second: Any) -> bool:
+    def holds(self, first: object, second: object) -> bool:
         return first is second
 
 
@@ -180,7 +180,7 @@ class DistinctTensorsGuard(Guard):
             return None
         return f"{', '.join(map(str, (self.source, *self.others)))} share memory now; compiled for tensors apart"
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         return None
 
 

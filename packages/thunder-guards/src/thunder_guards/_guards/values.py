@@ -69,7 +69,7 @@ class ValueGuard(Guard):
 
     __slots__ = ("value",)
 
-    def __init__(self, source: Source, value: Any, slot: tuple[Any, Any] | None = None) -> None:
+    def __init__(self, source: Source, value: object, slot: tuple[Any, Any] | None = None) -> None:
         super().__init__(source, slot)
         self.value = value
 
@@ -87,7 +87,7 @@ class ValueGuard(Guard):
         if isinstance(self.value, _LOOKED_UP) and self.value == self.value:
             yield "{}", self.value
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         if same_value(value, self.value):
             return None
         return f"is {shown(value)}, compiled for {shown(self.value)}"
@@ -98,7 +98,7 @@ class IdentityGuard(Guard):
 
     __slots__ = ("value",)
 
-    def __init__(self, source: Source, value: Any, slot: tuple[Any, Any] | None = None) -> None:
+    def __init__(self, source: Source, value: object, slot: tuple[Any, Any] | None = None) -> None:
         super().__init__(source, slot)
         self.value = value
 
@@ -109,7 +109,7 @@ class IdentityGuard(Guard):
         yield "type({})", type(self.value)
         yield "id({})", id(self.value)
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         if value is self.value:
             return None
         return f"is another object, {shown(value)}; compiled for {shown(self.value)}"
@@ -120,7 +120,7 @@ class SameAsBeforeGuard(Guard):
 
     __slots__ = ("reference",)
 
-    def __init__(self, source: Source, value: Any) -> None:
+    def __init__(self, source: Source, value: object) -> None:
         super().__init__(source)
         self.reference = weakref.ref(value)
 
@@ -132,7 +132,7 @@ class SameAsBeforeGuard(Guard):
         yield "type({})", type(value)
         yield "id({})", id(value)
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         before = self.reference()
         if before is None:
             return f"is {shown(value)}, compiled for an object that is gone"
@@ -154,7 +154,7 @@ class TypeGuard(Guard):
     def facts(self) -> Iterable[tuple[str, Any]]:
         yield "type({})", self.type
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         if type(value) is self.type:
             return None
         return f"is of type {type(value).__qualname__}, compiled for {self.type.__qualname__}"
@@ -172,5 +172,5 @@ class AttributeAbsentGuard(Guard):
     def condition(self, context: Context) -> str:
         return f"not hasattr({self.source.expression(context)}, {self.name!r})"
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         return f"has an attribute {self.name!r} now" if hasattr(value, self.name) else None

@@ -13,6 +13,7 @@ from thunder_torch import call
 from thunder_tracing.derivatives.custom_functions import replay, rule_for_higher_derivatives
 from thunder_tracing.tensors.overwrites import zeros_like
 from thunder_vmap import batch_transform_on_trace
+from thunder_vmap.batching import Randomness
 
 T = torch.Tensor
 
@@ -28,11 +29,11 @@ class BatchedRule:
     """
 
     def __init__(
-        self, bound: BoundSymbol, rules: dict[Symbol, Callable[..., Any]], names: Names, randomness: Any
+        self, bound: BoundSymbol, rules: dict[Symbol, Callable[..., Any]], names: Names, randomness: Randomness
     ) -> None:
         self._bound, self._rules, self._names, self._randomness = bound, rules, names, randomness
 
-    def __call__(self, size: Any, args: tuple[Any, ...], dims: tuple[Any, ...], **kwargs: Any) -> tuple[Any, Any]:
+    def __call__(self, size: object, args: tuple[Any, ...], dims: tuple[Any, ...], **kwargs: Any) -> tuple[Any, Any]:
         """Do what a batching rule does."""
         inputs = {p.name: p for p in self._bound.inputs}
         batches, places = _values(self._bound.args, args, dims)
@@ -80,7 +81,7 @@ class BatchedRule:
         return batch_transform_on_trace(trace, size, dims, randomness=self._randomness, names=self._names)
 
 
-def _values(template: Any, values: Any, dims: Any) -> tuple[dict[str, Any], dict[str, int | None]]:
+def _values(template: object, values: object, dims: object) -> tuple[dict[str, Any], dict[str, int | None]]:
     """Return the values of a call for the batch, and where they have it, by the names of those for one example."""
     names = [p.name for p in flat_proxies(template)]
     return dict(zip(names, flat_proxies(values), strict=True)), dict(zip(names, _flat(template, dims), strict=True))

@@ -14,7 +14,7 @@ T = torch.Tensor
 
 
 def retained_gradients(
-    calls: Calls, results: Any, tensors: Sequence[TracedTensor], cotangents: Any, create_graph: bool
+    calls: Calls, results: object, tensors: Sequence[TracedTensor], cotangents: object, create_graph: bool
 ) -> Sequence[Any]:
     """Return the gradients of results by tensors that keep them.
 

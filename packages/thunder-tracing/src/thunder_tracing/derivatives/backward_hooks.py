@@ -59,7 +59,7 @@ class Slots:
         return tuple([_in_place_of(gradient, all_of_them[i]) for i, gradient in pairs])
 
 
-def _in_place_of(gradient: torch.Tensor, changed: Any) -> torch.Tensor:
+def _in_place_of(gradient: torch.Tensor, changed: object) -> torch.Tensor:
     """Return what a hook made of a gradient."""
     if changed is None:
         return torch.zeros_like(gradient)
@@ -206,7 +206,7 @@ class ModuleHooks:
         self.places = self._tracked(args)
         return self._through("module_input", args, self.places, self._pull_inputs)
 
-    def setup_output_hook(self, result: Any) -> Any:
+    def setup_output_hook(self, result: object) -> Any:
         """Return what the module returned such that gradients of it pass its hooks."""
         results = result if isinstance(result, tuple) else (result,)
         places = self._tracked(results)
@@ -366,7 +366,7 @@ def hook_tensor(
     return HookHandle()
 
 
-def _is_closed(hook: Any, is_outside: Callable[[Any], bool]) -> bool:
+def _is_closed(hook: object, is_outside: Callable[[Any], bool]) -> bool:
     """Whether a function that the program made reads only numbers, and what is outside."""
     if isinstance(hook, (MethodType, BuiltinMethodType)):
         return is_outside(hook.__self__)

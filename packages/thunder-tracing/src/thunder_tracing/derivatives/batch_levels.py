@@ -20,6 +20,7 @@ from thunder_tracing.tensors.overwrites import RULES
 from thunder_tracing.tensors.storage import View, place_is_known, share_storage
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 from thunder_vmap import batch_transform_on_trace, insert_dimension
+from thunder_vmap.batching import Randomness
 
 T = torch.Tensor
 
@@ -64,7 +65,7 @@ class ViewOfExamples:
         return torch.vmap(self._views, *self._dims)(batch)
 
 
-def _randomness(level: BatchLevel) -> Any:
+def _randomness(level: BatchLevel) -> Randomness:
     """Return what random operations do; where they are refused, those that remain draw nothing."""
     return "same" if level.randomness == "error" else level.randomness
 
@@ -98,7 +99,7 @@ class BatchLevel(Level):
     """
 
     size: Any = 0
-    randomness: str = "error"
+    randomness: Randomness = "error"
     examples: dict[str, Example] = field(default_factory=dict)
     results: dict[str, tuple[Any, int | None]] | None = None
     _batched: set[str] = field(default_factory=set)
@@ -147,7 +148,7 @@ class Batches:
         self._calls, self._levels = calls, calls.levels
         self._ended: BatchLevel | None = None
 
-    def enter(self, size: Any, randomness: str) -> int:
+    def enter(self, size: object, randomness: Randomness) -> int:
         """Begin a level; return its number."""
         return self._levels.enter(BatchLevel, size=size, randomness=randomness).number  # type: ignore[no-any-return]
 
@@ -288,7 +289,7 @@ class Batches:
         share_storage(made, View(example.batch, function, (), {}, None, torch.is_grad_enabled()))
         return made
 
-    def gradients(self, outputs: Any, inputs: Any, grad_outputs: Any, **options: Any) -> tuple[Any, ...]:
+    def gradients(self, outputs: object, inputs: object, grad_outputs: Any, **options: Any) -> tuple[Any, ...]:
         """Do what ``torch.autograd.grad`` does for a batch of cotangents."""
         cotangents = [grad_outputs] if isinstance(grad_outputs, T) else list(grad_outputs)
         size = next(self._calls.value(c).shape[0] for c in cotangents if c is not None)
@@ -301,7 +302,7 @@ class Batches:
         finally:
             self.leave()
 
-    def is_batched(self, tensor: Any) -> bool:
+    def is_batched(self, tensor: object) -> bool:
         """Whether a tensor holds another value for each example of some batch."""
         if not isinstance(tensor, TracedTensor):
             return False

@@ -138,7 +138,7 @@ class CustomFunctions:
         results = [self._detached(r) if _among(r, given) else r for r in ([outputs] if single else outputs)]
         return results[0] if single else tuple(results)
 
-    def _applied(self, cls: Any, context: Context, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _applied(self, cls: object, context: Context, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         calls = self._calls
         arguments = {id(a): calls.traced(a) for a in args if isinstance(a, torch.Tensor)}
         inner = {i: self._apart(calls.value(a)) for i, a in arguments.items()}
@@ -200,7 +200,7 @@ class CustomFunctions:
         return _Region(self._calls)
 
     def _differentiable(
-        self, cls: Any, context: Context, args: list[Any], results: list[Any], count: int, forward: list[BoundSymbol]
+        self, cls: object, context: Context, args: list[Any], results: list[Any], count: int, forward: list[BoundSymbol]
     ) -> list[Any]:
         """Record the call as one composite whose rule is the user's ``backward``.
 
@@ -254,7 +254,7 @@ class CustomFunctions:
         return Pullback(backward.bound_symbols, pulled)
 
     @unobserved
-    def _as_gradient(self, gradient: Any, argument: torch.Tensor) -> TensorProxy | None:
+    def _as_gradient(self, gradient: object, argument: torch.Tensor) -> TensorProxy | None:
         """Bring a gradient to the shape and dtype of its argument, as autograd does."""
         if not isinstance(gradient, torch.Tensor):
             return None
@@ -322,11 +322,11 @@ def _draw(bound_symbols: Sequence[BoundSymbol]) -> bool:
         return any([Traits().draws(bound) for bound in bound_symbols])
 
 
-def _among(tensor: Any, tensors: Sequence[Any]) -> bool:
+def _among(tensor: object, tensors: Sequence[Any]) -> bool:
     return any(t is tensor for t in tensors)
 
 
-def _outer(tensor: Any, inner: dict[int, TracedTensor], arguments: dict[int, TracedTensor]) -> TracedTensor:
+def _outer(tensor: object, inner: dict[int, TracedTensor], arguments: dict[int, TracedTensor]) -> TracedTensor:
     """Return the argument that a tensor inside of the function stands for."""
     return next(arguments[i] for i, t in inner.items() if t is tensor)
 

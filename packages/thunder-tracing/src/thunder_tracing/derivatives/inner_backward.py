@@ -23,11 +23,11 @@ T = torch.Tensor
 
 def inner_backward(
     calls: Calls,
-    tensors: Any,
-    gradient: Any = None,
+    tensors: object,
+    gradient: object = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Any = None,
+    inputs: object = None,
 ) -> None:
     """Record what ``torch.autograd.backward`` does; its arguments but for the names.
 

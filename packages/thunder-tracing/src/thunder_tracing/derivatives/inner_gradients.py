@@ -25,9 +25,9 @@ RuleOf = Callable[[BoundSymbol], Any]
 def inner_gradients(
     calls: WriteCalls,
     rule_of: RuleOf,
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: object,
+    inputs: object,
+    grad_outputs: object = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
@@ -64,9 +64,9 @@ def _refuse_unused(used: Sequence[bool]) -> None:
 
 def autograd_grad(
     calls: Calls,
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: object,
+    inputs: object,
+    grad_outputs: object = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     *args: Any,

@@ -30,7 +30,7 @@ def hooks_of(calls: Calls, tensor: TracedTensor, name: str = "_backward_hooks") 
     return [calls.external.item(hooks, key, hook) for key, hook in hooks.items()]
 
 
-def with_hooks(calls: Calls, tensor: TracedTensor, gradient: Any, create_graph: bool) -> Any:
+def with_hooks(calls: Calls, tensor: TracedTensor, gradient: object, create_graph: bool) -> Any:
     """Return what the hooks of a tensor make of its gradient.
 
     Args:

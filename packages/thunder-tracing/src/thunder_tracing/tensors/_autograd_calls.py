@@ -138,7 +138,7 @@ def _grad(calls: Calls, tensor: T) -> Any:
 
 
 @answers(NATIVE.grad.__set__)
-def _set_grad(calls: Calls, tensor: T, value: Any) -> None:
+def _set_grad(calls: Calls, tensor: T, value: object) -> None:
     calls.leaves.set_gradient(calls.traced(tensor), value)
 
 
@@ -166,7 +166,7 @@ def _set_data(calls: Calls, tensor: T, value: Any) -> None:
 
 
 @answers(T.set_)
-def _set(calls: Calls, tensor: T, source: Any = None, *place: Any) -> Any:
+def _set(calls: Calls, tensor: T, source: object = None, *place: Any) -> Any:
     if not isinstance(source, T) or place:
         raise AcquisitionError(
             "set_() with a storage, or with nothing, is not supported inside of a compiled program; "

@@ -65,6 +65,6 @@ def _renormalise(calls: Calls, weight: T, input: T, max_norm: float | None, norm
             calls(torch.embedding_renorm_, (weight, input, max_norm, norm_type), {})
 
 
-def _recorded(calls: Calls, function: Any, *args: Any, **kwargs: Any) -> Any:
+def _recorded(calls: Calls, function: object, *args: Any, **kwargs: Any) -> Any:
     with torch._C.DisableTorchFunctionSubclass():
         return calls.record(function, args, kwargs)

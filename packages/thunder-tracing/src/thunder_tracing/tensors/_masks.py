@@ -116,7 +116,7 @@ def selected_by_places(
     return GETITEM, (a, tuple(found))
 
 
-def _is_mask(item: Any) -> bool:
+def _is_mask(item: object) -> bool:
     return isinstance(item, TensorProxy) and item.dtype.is_bool and item.ndim > 0
 
 

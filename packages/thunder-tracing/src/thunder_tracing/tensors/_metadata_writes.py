@@ -92,7 +92,7 @@ class Stages:
         """Return what stands for the tensors as they were."""
         return [s.before for s in self._stages.values()]
 
-    def note_view(self, view: TracedTensor, template: Any) -> None:
+    def note_view(self, view: TracedTensor, template: object) -> None:
         """Note the template of a view, in case it is one of a tensor as it was, or of views of that."""
         seen = view._viewed_as
         while seen is not None:

@@ -16,11 +16,11 @@ class WithHistory(torch.autograd.Function):
     """A tensor with the memory of one and the history of another."""
 
     @staticmethod
-    def forward(context: Any, view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    def forward(context: object, view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         return view.detach()
 
     @staticmethod
-    def backward(context: Any, cotangent: torch.Tensor) -> Any:
+    def backward(context: object, cotangent: torch.Tensor) -> Any:
         return None, cotangent
 
 

@@ -37,7 +37,7 @@ def _of_shape(calls: Calls, function: Any, args: tuple[Any, ...], kwargs: dict[s
 
 
 @rewrites(T.to, T.type_as)
-def _of_kind(calls: Calls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _of_kind(calls: Calls, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if len(args) < 2 or not isinstance(args[1], T):
         return function, args, kwargs
     model = calls.value(args[1])
@@ -45,7 +45,7 @@ def _of_kind(calls: Calls, function: Any, args: tuple[Any, ...], kwargs: dict[st
 
 
 @rewrites(T.select, torch.select)
-def _by_a_tensor(calls: Calls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _by_a_tensor(calls: Calls, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if any([isinstance(a, T) for a in (*args[1:], *kwargs.values())]):
         return T.__getitem__, _key_of_select(calls, *args, **kwargs), {}
     return function, args, kwargs

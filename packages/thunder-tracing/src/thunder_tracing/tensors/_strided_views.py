@@ -18,7 +18,7 @@ AS_STRIDED = frozenset({T.as_strided, torch.as_strided})
 
 
 def from_the_root(
-    calls: Calls, input: Any, size: Any, stride: Any, storage_offset: int | None = None
+    calls: Calls, input: Any, size: object, stride: object, storage_offset: int | None = None
 ) -> tuple[Any, ...]:
     """Return a function and arguments that do what ``as_strided`` does, from all of the memory if it is dense.
 
@@ -65,7 +65,7 @@ def from_the_root(
     return (part_of, base, size, stride, _offset_within(calls, base, size, stride, start))
 
 
-def _offset_within(calls: Calls, base: TracedTensor, size: Any, stride: Any, start: int) -> int | None:
+def _offset_within(calls: Calls, base: TracedTensor, size: object, stride: object, start: int) -> int | None:
     """Return where in the elements of ``base`` a view by strides starts; ``None`` if it reaches beyond them."""
     whole = calls.layouts.example(base)
     offset = start - int(whole.storage_offset())

@@ -111,7 +111,7 @@ class TorchCalls:
 
     # --- the way in ------------------------------------------------------------------------------------------------
 
-    def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __call__(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what ``function`` does: answer from metadata, write, or record."""
         try:
             return self._do(function, args, kwargs)
@@ -207,7 +207,7 @@ class TorchCalls:
         view = View(parent, function, values[1:], named, None, torch.is_grad_enabled(), fixed=fixed)
         return self._wrap_views(output, shares, parent, view)
 
-    def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def on_values(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call on proxies and return its output proxies."""
         if self.levels.gone:
             self.levels.check((args, kwargs))
@@ -258,7 +258,7 @@ class TorchCalls:
         known = self.known_truth(tensor)
         return None if known is None else bool(known)
 
-    def replacement_of(self, function: Any) -> Any:
+    def replacement_of(self, function: object) -> Any:
         """Return what an executor wants to be called in place of ``function``, or ``function``."""
         return self.replacements.get(function, function) if self.replacements else function
 
@@ -314,7 +314,7 @@ class TorchCalls:
         """Whether eager would say that a tensor requires grad."""
         return current_value(tensor, self).requires_grad or is_unconnected(tensor)
 
-    def under_settings(self, function: Any) -> Any:
+    def under_settings(self, function: object) -> Any:
         """Return ``function`` such that it runs as the program has set PyTorch here."""
         return function
 
@@ -364,7 +364,7 @@ class TorchCalls:
         tensor._calls = self
         return tensor
 
-    def wrapped(self, output: Any, args: tuple[Any, ...]) -> Any:
+    def wrapped(self, output: object, args: tuple[Any, ...]) -> Any:
         """Wrap tensors that have memory of their own; an argument that came back is the very same tensor."""
         if isinstance(output, TensorProxy):
             for a in args:
@@ -386,7 +386,7 @@ class TorchCalls:
             share_storage(tensor, view)
             return tensor
 
-        def wrap(item: Any, index: int) -> Any:
+        def wrap(item: object, index: int) -> Any:
             return self._wrap_views(item, shares[index:], parent, replace(view, index=index))
 
         return _map_items(output, wrap)
@@ -399,7 +399,7 @@ class TorchCalls:
         raise NotImplementedError
 
     def metadata_write(
-        self, method: Any, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, method: object, view: object, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TracedTensor:
         """Do what ``t_`` and its like do."""
         raise NotImplementedError
@@ -420,7 +420,7 @@ def _memory_format(view: View) -> torch.memory_format:
     return given[0] if given else torch.contiguous_format if view.function is T.contiguous else torch.preserve_format
 
 
-def _map_items(output: Any, wrap: Callable[[Any, int], Any]) -> Any:
+def _map_items(output: object, wrap: Callable[[Any, int], Any]) -> Any:
     """Wrap the items of a tuple, list or dict of results; anything else is no tensor."""
     if isinstance(output, (tuple, list)):
         items = [wrap(item, index) for index, item in enumerate(output)]

@@ -209,7 +209,12 @@ def _indexed(call: Call, view: View, parent: TensorProxy, value: TensorProxy) ->
 
 
 def replaced_view(
-    parent: torch.Tensor, value: torch.Tensor, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], index: Any
+    parent: torch.Tensor,
+    value: torch.Tensor,
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    index: object,
 ) -> torch.Tensor:
     """Return a copy of ``parent`` in which the view that ``function`` makes of it holds ``value``."""
     copy = parent.clone()

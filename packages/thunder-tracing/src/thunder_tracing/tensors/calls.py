@@ -54,7 +54,7 @@ class LeavesOfAutograd(Protocol):
     def gradient(self, tensor: TracedTensor) -> Any:
         """Return what the ``grad`` of a tensor is."""
 
-    def set_gradient(self, tensor: TracedTensor, value: Any) -> None:
+    def set_gradient(self, tensor: TracedTensor, value: object) -> None:
         """Make ``value`` the ``grad`` of a tensor."""
 
 
@@ -93,7 +93,7 @@ class LevelsOfTransforms(Protocol):
 class ArraysOfNumPy(Protocol):
     """What shares memory with arrays: see :class:`thunder_tracing.tensors.constants.Arrays`."""
 
-    def sharing(self, array: Any, tensor: torch.Tensor) -> TracedTensor:
+    def sharing(self, array: object, tensor: torch.Tensor) -> TracedTensor:
         """Return what stands for a tensor that shares the memory of an array."""
 
 
@@ -142,16 +142,16 @@ class Calls(Recorder, Protocol):
     def custom_functions(self) -> Rules:
         """Derivatives of custom functions."""
 
-    def __call__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __call__(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""
 
-    def record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def record(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call that writes nothing; return traced tensors for its results."""
 
     def value(self, tensor: torch.Tensor) -> TensorProxy:
         """Return the proxy of what a tensor holds now."""
 
-    def values(self, tree: Any) -> Any:
+    def values(self, tree: object) -> Any:
         """Return ``tree`` with each tensor replaced by the proxy of what it holds now."""
 
     def traced(self, tensor: torch.Tensor) -> TracedTensor:
@@ -169,7 +169,7 @@ class Calls(Recorder, Protocol):
     def is_view(self, tensor: TracedTensor) -> bool:
         """Whether autograd takes a tensor of the outside world for a view."""
 
-    def ask(self, tensor: TracedTensor, name: str, value: Any, call: bool = False) -> Any:
+    def ask(self, tensor: TracedTensor, name: str, value: object, call: bool = False) -> Any:
         """Guard what PyTorch says of a tensor of the outside world, and return it."""
 
     def known_value(self, tensor: torch.Tensor) -> torch.Tensor | None:
@@ -191,14 +191,14 @@ class Calls(Recorder, Protocol):
         self,
         target: TracedTensor,
         write: MetadataWrite,
-        view: Any,
+        view: object,
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """Make a tensor a view of what it was."""
 
     def metadata_write(
-        self, method: Any, view: Any, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, method: object, view: object, target: TracedTensor, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TracedTensor:
         """Do what ``t_`` and its like do."""
 

@@ -28,7 +28,7 @@ class Comparison:
     def __name__(self) -> str:
         return self.relation
 
-    def __call__(self, left: Any, right: Any) -> bool:
+    def __call__(self, left: object, right: object) -> bool:
         return bool(getattr(operator, self.relation)(left, right))
 
     def metadata(self, values: tuple[Any, ...]) -> NumberProxy:
@@ -41,7 +41,7 @@ class Comparison:
         return set(), ()
 
 
-def compared(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+def compared(compare: Callable[[Any, Any], Any], left: object, right: object) -> Any:
     """Return the outcome of a comparison of a number that only the run tells; ``NotImplemented`` for others."""
     if not (is_unknown(left) or is_unknown(right)) or not (_is_number(left) and _is_number(right)):
         return NotImplemented
@@ -56,7 +56,7 @@ def compared(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         builder.oracle = oracle
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (NumberProxy, int, float)) and not isinstance(value, complex)
 
 

@@ -60,7 +60,7 @@ class Arrays:
         self._calls = calls
         self._lent: dict[int, tuple[Any, Any, TracedTensor]] = {}
 
-    def made(self, function: Any, args: Sequence[Any], result: Any) -> Any:
+    def made(self, function: object, args: Sequence[Any], result: Any) -> Any:
         """Return what a program gets for a tensor that a call in C returned: a traced one, if it is made of no tensor.
 
         Args:
@@ -80,7 +80,7 @@ class Arrays:
             return result
         return constant(self._calls, result)
 
-    def sharing(self, array: Any, tensor: T) -> TracedTensor:
+    def sharing(self, array: object, tensor: T) -> TracedTensor:
         """Return what stands for a tensor that shares the memory of an array."""
         if id(array) in self._lent:
             with torch._C.DisableTorchFunction():
@@ -93,7 +93,7 @@ class Arrays:
         self._lent[id(array)] = array, copy_of(array), traced
         return traced
 
-    def looked_at(self, array: Any) -> None:
+    def looked_at(self, array: object) -> None:
         """Refuse to let code in C look at the memory of a tensor that the program wrote to.
 
         Raises:
@@ -119,7 +119,7 @@ class Arrays:
                     "not see; make the tensor of a copy of the array, or change the tensor"
                 )
 
-    def as_index(self, key: Any) -> Any:
+    def as_index(self, key: object) -> Any:
         """Return an index with tensors in the place of arrays."""
         if is_array(key):
             with torch._C.DisableTorchFunction():
@@ -185,7 +185,7 @@ for _function in OF_ARRAYS:
 
 
 def _converted(
-    calls: Calls, tensor: T, requires_grad: bool | None, obj: Any = None, copy: bool | None = None, **place: Any
+    calls: Calls, tensor: T, requires_grad: bool | None, obj: object = None, copy: bool | None = None, **place: Any
 ) -> Any:
     """Do what ``torch.asarray`` does of a tensor: what it returns requires gradients as it is told, a leaf itself."""
     place = {k: v for k, v in place.items() if v is not None}
@@ -208,7 +208,7 @@ def _follows_what_it_is_of() -> bool:
 
 
 @answers(T.new_tensor)
-def _new_tensor(calls: Calls, tensor: T, data: Any, requires_grad: bool = False, **kwargs: Any) -> Any:
+def _new_tensor(calls: Calls, tensor: T, data: object, requires_grad: bool = False, **kwargs: Any) -> Any:
     with torch._C.DisableTorchFunctionSubclass():
         if not _is_of_numpy(data):
             made = calls.record(T.new_tensor, (tensor, data), kwargs)
@@ -219,7 +219,7 @@ def _new_tensor(calls: Calls, tensor: T, data: Any, requires_grad: bool = False,
     return calls(torch.tensor, (data,), like | {k: v for k, v in kwargs.items() if v is not None})
 
 
-def _is_of_numpy(data: Any) -> bool:
+def _is_of_numpy(data: object) -> bool:
     """Whether something is an array or a scalar of NumPy's, or nested sequences that hold some."""
     if isinstance(data, (list, tuple)):
         return any(map(_is_of_numpy, data))

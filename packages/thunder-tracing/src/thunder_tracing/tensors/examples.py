@@ -108,13 +108,13 @@ class Examples:
             self._run(bound)
 
     @outside_inference_mode
-    def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a torch function on examples, given themselves or by proxies."""
         args, kwargs = at_first_place(function, self._found(args)), self._found(kwargs)
         with torch._C.DisableTorchFunction(), torch.no_grad():
             return _call(function, args, kwargs)
 
-    def _found(self, tree: Any) -> Any:
+    def _found(self, tree: object) -> Any:
         for proxy in flat_proxies(tree):
             if not isinstance(proxy, NumberProxy):
                 self.of(proxy)
@@ -154,7 +154,7 @@ class Examples:
         as_told = [tuple(v.shape) == tuple(map(value_of, p.shape)) for v, p in zip(found, outputs, strict=False)]
         return found if all(as_told) else [fake_of(p) for p in outputs]
 
-    def _filled(self, tree: Any) -> Any:
+    def _filled(self, tree: object) -> Any:
         if isinstance(tree, NumberProxy):
             return tree.value
         if isinstance(tree, Proxy):

@@ -23,7 +23,7 @@ OF_SINGLE: dict[str, Callable[..., Any]] = {"norm": torch.linalg.vector_norm}
 """What the others are, where their name does not say."""
 
 
-def of_lists(calls: Calls, function: Any) -> Callable[..., Any] | None:
+def of_lists(calls: Calls, function: object) -> Callable[..., Any] | None:
     """Return what is done in place of a function on lists: the same on one tensor after the other.
 
     Args:
@@ -58,7 +58,7 @@ def of_lists(calls: Calls, function: Any) -> Callable[..., Any] | None:
     return run
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, (list, tuple))
 
 

@@ -103,7 +103,7 @@ def check_written(tensor: TracedTensor, requires_grad: bool) -> None:
         raise RuntimeError(f"{reason} and is being modified inplace with grad mode enabled, which autograd forbids.")
 
 
-def check_reads(function: Any, output: Any, arguments: Iterable[Any]) -> None:
+def check_reads(function: object, output: object, arguments: Iterable[Any]) -> None:
     """Refuse the use of a view whose history would have to be written again, because what it views was written to.
 
     Args:

@@ -57,7 +57,12 @@ class KnownValues:
         self._asked: dict[str, torch.Tensor] = {}
 
     def note(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any, bounds: Sequence[BoundSymbol]
+        self,
+        function: object,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        output: object,
+        bounds: Sequence[BoundSymbol],
     ) -> None:
         """Take notice of a call that was recorded; compute what it returns if all that it takes is known.
 
@@ -118,7 +123,7 @@ class KnownValues:
         steps = dict.fromkeys([step for name, step in self._steps.items() if name in needed])
         return ComputedValuesGuard(inputs, list(steps), self._asked)
 
-    def written_out(self, output: Any, record: Callable[..., Any]) -> Any:
+    def written_out(self, output: object, record: Callable[..., Any]) -> Any:
         """Return a result with constants in place of tensors of unknown sizes, where their values are known.
 
         Args:

@@ -149,7 +149,7 @@ class Leaves:
             tensor._gradient = self._calls.external.read(tensor.source, "attribute", "grad", tensor.given.grad)
         return tensor._gradient
 
-    def set_gradient(self, tensor: TracedTensor, value: Any) -> None:
+    def set_gradient(self, tensor: TracedTensor, value: object) -> None:
         """Make ``value`` the ``grad`` of a tensor."""
         if tensor.source is None:
             tensor._gradient = value

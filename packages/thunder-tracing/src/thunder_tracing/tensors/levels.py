@@ -140,7 +140,7 @@ class Levels:
         for level in self.stack:
             level.check_recorded(bound_symbols)
 
-    def check(self, tree: Any) -> None:
+    def check(self, tree: object) -> None:
         """Refuse values that only existed for one example of a batch.
 
         Raises:

@@ -95,7 +95,7 @@ def as_size(dimensions: Sequence[Any]) -> Any:
     return cls(dimensions)
 
 
-def handed_out(calls: Calls, numbers: Any) -> Any:
+def handed_out(calls: Calls, numbers: object) -> Any:
     """Return numbers for user code, which may be known only when the program runs."""
     if numbers.__class__ is SymbolicSize or isinstance(numbers, NumberProxy):
         calls.hand_out_number()
@@ -215,7 +215,7 @@ class Another:
         made.__dict__.update(traced.attributes())
         return made
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> Any:
         raise AcquisitionError(
             "a tensor is pickled or saved inside of a compiled program, whose values are known only when the program "
             "runs; return it, and save it outside"
@@ -223,7 +223,7 @@ class Another:
 
 
 @answers(T.__reduce_ex__)
-def reduced(calls: Calls, tensor: T, protocol: Any) -> Any:
+def reduced(calls: Calls, tensor: T, protocol: object) -> Any:
     """What ``copy.copy`` asks for."""
     return Another(calls, calls.traced(tensor)), ()
 
@@ -304,7 +304,7 @@ def _is_shared(calls: Calls, tensor: T) -> bool:
 
 
 @answers(T.is_pinned)
-def _is_pinned(calls: Calls, tensor: T, device: Any = None) -> bool:
+def _is_pinned(calls: Calls, tensor: T, device: object = None) -> bool:
     return _said_outside(calls, tensor, "is_pinned")
 
 
@@ -347,7 +347,7 @@ def _given_and_shapes(calls: Calls, function: Any, tensors: Any, kwargs: Any) ->
 
 
 @answers(torch.meshgrid)
-def _meshgrid(calls: Calls, *tensors: Any, indexing: Any = None) -> Any:
+def _meshgrid(calls: Calls, *tensors: Any, indexing: object = None) -> Any:
     """Each as a view of its own: along one dimension, the same along all others."""
     given, shapes = _given_and_shapes(calls, torch.meshgrid, tensors, {"indexing": indexing or "ij"})
     places = list(range(len(given)))
@@ -356,13 +356,13 @@ def _meshgrid(calls: Calls, *tensors: Any, indexing: Any = None) -> Any:
     return tuple([_along(calls, *each) for each in zip(given, places, shapes, strict=True)])
 
 
-def _along(calls: Calls, tensor: Any, place: int, shape: tuple[Any, ...]) -> Any:
+def _along(calls: Calls, tensor: object, place: int, shape: tuple[Any, ...]) -> Any:
     line = tuple([length if d == place else 1 for d, length in enumerate(shape)])
     return calls(T.expand, (calls(T.view, (tensor, line), {}), shape), {})
 
 
 @answers(torch.einsum)
-def _einsum(calls: Calls, equation: Any, *operands: Any) -> Any:
+def _einsum(calls: Calls, equation: object, *operands: Any) -> Any:
     if isinstance(equation, str) and len(operands) == 1 and isinstance(operands[0], T):
         view = rearranged(operands[0], calls.value(operands[0]).shape, equation, calls)
         if view is not None:

@@ -47,7 +47,7 @@ def integers_of(function: Any) -> tuple[Collection[int], Collection[str]]:
 
 
 @cache
-def _integers_of(function: Any) -> tuple[Collection[int], Collection[str]]:
+def _integers_of(function: object) -> tuple[Collection[int], Collection[str]]:
     kinds: dict[str, set[str]] = {}
     places: dict[int, set[str]] = {}
     for schema in schemas_of(function):
@@ -70,7 +70,7 @@ def _integers_of(function: Any) -> tuple[Collection[int], Collection[str]]:
 
 
 def with_numbers(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], number_of: Callable[[Any], Any]
+    function: object, args: tuple[Any, ...], kwargs: dict[str, Any], number_of: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a call with numbers in place of tensors of one integer, where PyTorch takes these so.
 
@@ -82,7 +82,7 @@ def with_numbers(
     """
     positions, names = integers_of(function)
 
-    def numbers(given: Any, integers: bool) -> Any:
+    def numbers(given: object, integers: bool) -> Any:
         if isinstance(given, T):
             return number_of(given) if integers and _is_one_integer(given) else given
         if given.__class__ not in (tuple, list) or not any([isinstance(item, T) for item in given]):
@@ -102,7 +102,7 @@ def _is_one_integer(tensor: torch.Tensor) -> bool:
         return not tensor.shape and not tensor.is_floating_point() and not tensor.is_complex()
 
 
-def at_hand(tree: Any) -> Any:
+def at_hand(tree: object) -> Any:
     """Return arguments with the values at hand in place of open numbers and sizes, for questions that fix nothing."""
     if isinstance(tree, NumberProxy):
         return tree if is_unknown(tree) else tree.value

@@ -117,7 +117,7 @@ class SharedMemory:
 
     # --- parts of memory that is written ---------------------------------------------------------------------------
 
-    def _part(self, tensor: T, storage: int, source: Source, slot: Any) -> TracedTensor:
+    def _part(self, tensor: T, storage: int, source: Source, slot: object) -> TracedTensor:
         """Take in a tensor that shares its storage, which the program writes to, with another."""
         if tensor.is_conj() or tensor.is_neg():
             raise AcquisitionError(

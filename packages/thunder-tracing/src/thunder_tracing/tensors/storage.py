@@ -151,7 +151,7 @@ class Recorder(Protocol):
 
     unseen: UnseenWrites
 
-    def on_values(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def on_values(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a call of a torch function on proxies."""
 
     def scatter(self, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:

@@ -17,7 +17,7 @@ _PLAIN = frozenset({
 })  # fmt: skip
 
 
-def check_tensor(tensor: torch.Tensor, source: Any) -> None:
+def check_tensor(tensor: torch.Tensor, source: object) -> None:
     """Refuse a tensor without sizes, and one of a class that has a say in what operations do, which nobody asks."""
     if tensor.is_nested and tensor.layout is torch.strided:
         raise AcquisitionError(
@@ -37,7 +37,7 @@ def check_tensor(tensor: torch.Tensor, source: Any) -> None:
         )
 
 
-def asks_for_functions(value: Any) -> bool:
+def asks_for_functions(value: object) -> bool:
     """Whether an object that is no tensor has a say in what torch functions do with it."""
     cls = type(value)
     if not cls.__flags__ & HEAP_TYPE or isinstance(value, torch.Tensor):

@@ -102,7 +102,7 @@ class TracedTensor(torch.Tensor):
 
     @classmethod
     def __torch_function__(
-        cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        cls, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func is torch.Tensor.__repr__:  # by who prints the variables of a traceback
             return f"<{args[0]._proxy.type_string} of a program that was being acquired>"
@@ -113,7 +113,7 @@ class TracedTensor(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        cls, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         raise UnknownTensorError(
             f"{func} is called in a way that Thunder does not see, on a tensor that has no data while a program is "
@@ -129,7 +129,7 @@ def _goes_round(name: str) -> Any:
     native = getattr(torch.Tensor, name)
     kinds = (NumberProxy, tuple, list, slice) if name == "__getitem__" else NumberProxy
 
-    def operator(self: OpenTracedTensor, other: Any) -> Any:
+    def operator(self: OpenTracedTensor, other: object) -> Any:
         if not isinstance(other, kinds):
             return native(self, other)
         with torch._C.DisableTorchFunction():
@@ -218,7 +218,7 @@ class AcquisitionMode(TorchFunctionMode):
             )
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         return self._call(func, args, kwargs or {})
 

@@ -352,7 +352,7 @@ def _writes_all(mutation: Mutation) -> bool:
     return all([k is ... or k.__class__ is slice and (k.start is k.stop is k.step is None) for k in keys])
 
 
-def _looks_up(key: Any) -> bool:
+def _looks_up(key: object) -> bool:
     """Whether an index has parts that say where to look for each element."""
     return any(isinstance(k, (torch.Tensor, list)) for k in (key if isinstance(key, tuple) else (key,)))
 
