@@ -1,32 +1,96 @@
-"""The command for machines with a GPU, on the CPU as far as that goes."""
+"""The command for machines with a GPU: rehearsed on the CPU, and when checks end their process."""
 
+import importlib.util
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-TOOL = Path(__file__).resolve().parent.parent / "tools" / "gpu.py"
+import pytest
+
+TOOLS = Path(__file__).resolve().parent.parent / "tools"
 
 
 def report(folder, *words):
     done = subprocess.run(
-        [sys.executable, str(TOOL), "--device", "cpu", "--out", str(folder), *words],
+        [sys.executable, str(TOOLS / "gpu.py"), "--out", str(folder), *words],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (folder / "report.html").read_text().startswith("<!doctype html>"), done.stderr
-    (part,) = json.loads((folder / "report.json").read_text())["parts"]
-    return done.returncode, part
+    return done.returncode, json.loads((folder / "report.json").read_text())["parts"]
 
 
 def test_it_says_what_is_installed_and_who_can_run(tmp_path):
-    status, part = report(tmp_path, "--only", "installed", "--minutes", "8")
+    status, (part,) = report(tmp_path, "--rehearse", "--only", "installed", "--minutes", "8")
     assert status == 0 and part["ended"] == "ended", part["log"]
-    found = {row["what"]: row["found"] for row in part["rows"]}
+    found = {row["check"]: row["found"] for row in part["rows"]}
     assert found["executor torch"] == "can run"
-    for name in ("cudnn", "nvfuser", "apex", "transformer_engine"):
+    for name in ("cudnn", "nvfuser", "transformer_engine"):
         assert "not installed" in found[f"executor {name}"] or "no CUDA device" in found[f"executor {name}"]
 
 
 def test_a_part_that_takes_too_long_is_a_line_of_the_report(tmp_path):
-    status, part = report(tmp_path, "--only", "checks", "--minutes", "0.02")
-    assert status == 1 and part["ended"].startswith("was stopped after 1 s")
+    status, (part,) = report(tmp_path, "--rehearse", "--only", "checks", "--minutes", "0.02")
+    assert status == 1 and part["ended"] == "was stopped: its time was over"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["checks", "conformance", "training", "opinfo", "bench"])
+def test_all_that_a_gpu_is_asked_for_is_rehearsed(part, tmp_path):
+    status, (found,) = report(tmp_path, "--rehearse", "--only", part, "--minutes", "10")
+    outcomes = [row["outcome"] for row in found["rows"]]
+    assert status == 0 and found["ended"] == "ended", [r for r in found["rows"] if r["outcome"] not in ("held",)]
+    assert outcomes.count("held") > 9 and set(outcomes) <= {"held", "not here"}
+
+
+FAILING = """
+import ctypes, os, sys, time
+sys.path.insert(0, {tools!r})
+import gpu_part
+from gpu_machine import Check
+
+def crash():
+    ctypes.string_at(0)
+
+def broken():
+    raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+def wrong():
+    assert False, "off by 1"
+
+def checks(machine):
+    yield Check("good", lambda: "fine")
+    yield Check("crashes", crash)
+    yield Check("wrong", wrong)
+    yield Check("hangs", lambda: time.sleep(100), limit=1.0)
+    yield Check("breaks the device", broken)
+    yield Check("last", lambda: "fine")
+
+gpu_part.HOMES["checks"] = "__main__"
+sys.exit(gpu_part.main())
+"""
+
+
+def test_a_check_that_ends_its_process_leaves_the_others(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    spec = importlib.util.spec_from_file_location("gpu_command", TOOLS / "gpu.py")
+    command = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(command)
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "gpu_part.py").write_text(FAILING.format(tools=str(TOOLS)))
+    variables = command.environment(tmp_path, rehearse=True)
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    began = time.monotonic()
+    part = command.run("checks", True, tmp_path, 500.0, variables)
+    assert time.monotonic() - began < 400
+    found = {row["check"]: (row["outcome"], row["found"]) for row in part["rows"]}
+    assert found == {
+        "good": ("held", "fine"),
+        "crashes": ("crashed", "was killed by SIGSEGV"),
+        "wrong": ("wrong", "off by 1"),
+        "hangs": ("crashed", "was stopped: a check took more than 1 s"),
+        "breaks the device": ("error", "RuntimeError: CUDA error: an illegal memory access was encountered"),
+        "last": ("held", "fine"),
+    }
+    assert not part["held"]

@@ -2,20 +2,22 @@
 """Check everything that needs a GPU, and write what held into one folder: `report.html` and `report.json`.
 
     python3 tools/dev.py gpu                        on a machine with a GPU; at most 20 minutes, and no network
-    python3 tools/dev.py gpu --device cpu           what of it a machine without one can do
     python3 tools/dev.py gpu --only checks --minutes 5
+    python3 tools/dev.py gpu --rehearse             the same on the CPU, with tiny sizes and a faked device
 
 Needs the checkout and what Python packages are installed: PyTorch, and of the libraries of GPUs any or none. Each part
-runs in a process of its own, with a limit of time: what crashes or hangs is a line of the report, and the rest goes on.
+runs in a process of its own, with a limit of time, and so has each of its checks: what crashes, hangs or breaks the
+device is a line of the report, and a new process goes on with the next check. All that is written is in the folder.
 
-Parts: `installed` (devices, libraries, which executors can run and why others cannot), `tests` (those of the packages
-of executors for GPUs), `checks` (programs, gradients, training and CUDA graphs by each
-executor against eager, on the device), `bench` (milliseconds against eager and torch.compile).
+Parts: `installed` (devices, libraries, which executors can run and why others cannot), `checks` (programs and
+gradients by each executor against eager in double precision), `conformance` (every sample of every prim by the
+executors that fuse, and by PyTorch's), `training` (models beside eager, CUDA graphs), `opinfo` (PyTorch's own samples
+of its operations in float32, bfloat16 and float16), `tests` (those of packages that ask for a GPU), `bench` (steps of
+models and generation against eager, torch.compile and Liger's kernels).
 """
 
 # Runs on any Python 3.11, without a package installed; hence the packages' metadata are written to a folder beside.
 import argparse
-import html
 import json
 import os
 import signal
@@ -25,13 +27,22 @@ import time
 import tomllib
 from pathlib import Path
 
+from gpu_report import page
+
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("triton", "cudnn", "nvfuser", "apex", "transformer-engine")
-PARTS = {"installed": 0.05, "checks": 0.3, "tests": 0.4, "bench": 0.25}
+PARTS = {
+    "installed": 0.04, "checks": 0.12, "conformance": 0.1, "training": 0.08, "opinfo": 0.16, "tests": 0.15,
+    "bench": 0.35,
+}  # fmt: skip
 """The parts, in order, and the share of the time that each may take; what one leaves over, the next ones have."""
+MOST_STARTS = 12
+"""How often a part is started, in all, where checks end its process."""
+OVER = "its time was over"
+GOOD = (0, 1)
+"""What a part exits with that came to its end: all held, or not."""
 
 
-def environment(out: Path) -> dict[str, str]:
+def environment(out: Path, rehearse: bool) -> dict[str, str]:
     """Return the variables with which a process finds the checkout's packages, and their executors."""
     metadata = out / "metadata"
     paths = [str(metadata)]
@@ -45,39 +56,70 @@ def environment(out: Path) -> dict[str, str]:
         text = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in points.items()) for group, points in groups]
         (folder / "entry_points.txt").write_text("\n".join(text))
     old = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, *([old] if old else [])])}
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, *([old] if old else [])])}
+    found |= {"HF_HUB_OFFLINE": "1", "TRITON_CACHE_DIR": str(out / "caches" / "triton")}
+    found["TORCHINDUCTOR_CACHE_DIR"] = str(out / "caches" / "inductor")
+    if rehearse:
+        found["TRITON_INTERPRET"] = "1"
+    else:
+        found.pop("TRITON_INTERPRET", None)
+    return found
 
 
-def command(part: str, device: str, out: Path, seconds: float) -> list[str]:
-    """Return the command line of a part."""
-    if part != "tests":
-        tool = str(ROOT / "tools" / "gpu_part.py")
-        return [sys.executable, tool, part, "--device", device, "--seconds", str(int(seconds)), "--out", str(out)]
-    folders = [str(ROOT / "packages" / f"thunder-executors-{name}" / "tests") for name in PACKAGES]
-    words = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", f"--junitxml={out / 'tests.xml'}"]
-    return [sys.executable, "-m", "pytest", *words, *[f for f in folders if Path(f).is_dir()]]
-
-
-def run(part: str, device: str, out: Path, seconds: float, variables: dict[str, str]) -> dict[str, object]:
-    """Run a part; return what is known of it, whatever became of it."""
-    log = out / f"{part}.log"
-    began = time.monotonic()
-    with log.open("w") as file:
+def attempt(command: list[str], rows: Path, log: Path, ends: float, variables: dict[str, str]) -> tuple[int, str]:
+    """Run a part until it ends, or takes too long, or a check of it does; return its status and what became of it."""
+    with log.open("a") as file:
         process = subprocess.Popen(
-            command(part, device, out, seconds), cwd=ROOT, env=variables, stdout=file, stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            status = process.wait(timeout=seconds)
-            ended = "ended" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            status, ended = -1, f"was stopped after {seconds:.0f} s"
+            command, cwd=ROOT, env=variables, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        while True:
+            try:
+                status = process.wait(timeout=max(0.05, min(1.0, ends - time.monotonic())))
+                return status, "ended" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
+            except subprocess.TimeoutExpired:
+                ended = OVER if time.monotonic() >= ends else overdue(rows)
+            if ended:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return -1, f"was stopped: {ended}"
+
+
+def overdue(rows: Path) -> str:
+    """Return that the check which runs now takes longer than it may, or ``""``."""
+    last = (rows_of(rows) or [{}])[-1]
+    limit = last.get("limit")
+    if isinstance(limit, (int, float)) and time.time() - rows.stat().st_mtime > limit:
+        return f"a check took more than {limit:.0f} s"
+    return ""
+
+
+def run(part: str, rehearse: bool, out: Path, seconds: float, variables: dict[str, str]) -> dict[str, object]:
+    """Run a part, from the next check on where one ended its process; return what is known, whatever became of it."""
+    rows, log = out / f"{part}.jsonl", out / f"{part}.log"
+    began = time.monotonic()
+    log.write_text("")
+    first, good = 0, True
+    for _ in range(MOST_STARTS):
+        left = began + seconds - time.monotonic()
+        command = [sys.executable, str(ROOT / "tools" / "gpu_part.py"), part, "--out", str(out)]
+        command += ["--seconds", str(int(max(left, 1))), "--first", str(first), *(["--rehearse"] if rehearse else [])]
+        status, ended = attempt(command, rows, log, began + seconds, variables)
+        good = good and status == 0
+        running = (rows_of(rows) or [{}])[-1]
+        if "limit" in running:
+            outcome = "no time" if ended.endswith(OVER) else "crashed"
+            crashed = {"number": running["number"], "check": running["check"], "outcome": outcome, "found": ended}
+            with rows.open("a") as file:
+                file.write(f"\n{json.dumps(crashed)}\n")
+        if "number" in running:
+            first = int(str(running["number"])) + 1
+        if status in GOOD or not running or time.monotonic() - began > seconds - 2:
+            break
+    found = [row for row in rows_of(rows) if "limit" not in row]
     lines = log.read_text(errors="replace").splitlines()
     return {
-        "part": part, "status": status, "ended": ended, "seconds": round(time.monotonic() - began, 1),
-        "rows": rows_of(out / f"{part}.jsonl"), "log": lines[-40:],
+        "part": part, "held": good, "ended": ended, "seconds": round(time.monotonic() - began, 1), "rows": found,
+        "log": lines[-40:],
     }  # fmt: skip
 
 
@@ -92,33 +134,9 @@ def rows_of(path: Path) -> list[dict[str, object]]:
     return found
 
 
-def page(device: str, parts: list[dict[str, object]]) -> str:
-    """Return the report as HTML."""
-    body = [f"<h1>Thunder on {html.escape(device)}</h1>"]
-    for part in parts:
-        good = "held" if part["status"] == 0 else "did not hold"
-        body.append(f"<h2>{part['part']}: {good}</h2><p>{part['ended']}, {part['seconds']} s</p>")
-        rows = part["rows"]
-        assert isinstance(rows, list)
-        if rows:
-            names = list(dict.fromkeys(name for row in rows for name in row))
-            body.append("<table><tr>" + "".join(f"<th>{html.escape(n)}</th>" for n in names) + "</tr>")
-            for row in rows:
-                cells = "".join(f"<td>{html.escape(str(row.get(n, '')))}</td>" for n in names)
-                body.append(f'<tr class="{html.escape(str(row.get("outcome", "")))}">{cells}</tr>')
-            body.append("</table>")
-        log = part["log"]
-        assert isinstance(log, list)
-        body.append(f"<details><summary>end of its log</summary><pre>{html.escape(chr(10).join(log))}</pre></details>")
-    style = "body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}"
-    style += "td,th{border:1px solid #ccc;padding:2px 8px}"
-    style += ".wrong,.error{background:#fdd}.held{background:#dfd}"
-    return f"<!doctype html><meta charset=utf-8><title>Thunder</title><style>{style}</style>{''.join(body)}"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cuda", help="cuda if not given; cpu does what can be done there")
+    parser.add_argument("--rehearse", action="store_true", help="on the CPU, with tiny sizes and a faked device")
     parser.add_argument("--minutes", type=float, default=20.0, help="the most that all parts take together")
     parser.add_argument("--only", nargs="+", choices=list(PARTS), help="these parts; all if not given")
     parser.add_argument(
@@ -130,18 +148,17 @@ def main() -> int:
     for old in out.glob("*.jsonl"):
         old.unlink()
     chosen = [part for part in PARTS if not words.only or part in words.only]
-    variables, ends = environment(out), time.monotonic() + words.minutes * 60
-    if words.device == "cuda":
-        variables.pop("TRITON_INTERPRET", None)
+    variables, ends = environment(out, words.rehearse), time.monotonic() + words.minutes * 60
+    device = "the CPU, rehearsed" if words.rehearse else "a GPU"
     parts: list[dict[str, object]] = []
     for i, part in enumerate(chosen):
         share = PARTS[part] / sum(PARTS[p] for p in chosen[i:])
-        parts.append(run(part, words.device, out, max(1.0, (ends - time.monotonic()) * share), variables))
+        parts.append(run(part, words.rehearse, out, max(1.0, (ends - time.monotonic()) * share), variables))
         print(f"{part}: {parts[-1]['ended']}, {parts[-1]['seconds']} s, {len(parts[-1]['rows'])} rows", flush=True)
-        (out / "report.json").write_text(json.dumps({"device": words.device, "parts": parts}, indent=1))
-        (out / "report.html").write_text(page(words.device, parts))
+        (out / "report.json").write_text(json.dumps({"device": device, "parts": parts}, indent=1))
+        (out / "report.html").write_text(page(device, parts))
     print(f"report: {out / 'report.html'}")
-    return int(any(part["status"] != 0 for part in parts))
+    return int(not all(part["held"] for part in parts))
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def copied(value: Any) -> Any:
         detached = tensor.detach()
         if detached.layout is not torch.strided or detached.is_contiguous():
             return detached.clone().requires_grad_(tensor.requires_grad)
-        fresh = torch.empty_strided(detached.shape, detached.stride(), dtype=detached.dtype)
+        fresh = torch.empty_strided(detached.shape, detached.stride(), dtype=detached.dtype, device=detached.device)
         if any(s == 0 for s in detached.stride()):
             return detached.clone().expand_as(detached).requires_grad_(tensor.requires_grad)
         return fresh.copy_(detached).requires_grad_(tensor.requires_grad)

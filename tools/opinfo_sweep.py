@@ -2,6 +2,7 @@
 
 python tools/opinfo_sweep.py                       all operations, float32, two samples each
 python tools/opinfo_sweep.py softmax --samples 99  one operation, all its samples
+python tools/opinfo_sweep.py --device cuda         on another device
 python tools/opinfo_sweep.py --dtypes bool int64   other dtypes, each for the operations that claim it
 python tools/opinfo_sweep.py --decomposed          run what the functions decompose into
 python tools/opinfo_sweep.py --transforms vjp      compare gradients, too; and jvp, vmap
@@ -196,7 +197,7 @@ class Sweep:
     def samples(self, op: Any, dtype: torch.dtype) -> Iterator[Any]:
         """Yield the samples of an operation, up to the number asked for."""
         torch.manual_seed(0)
-        for i, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=False)):
+        for i, sample in enumerate(op.sample_inputs(self.options.device, dtype, requires_grad=False)):
             if i >= self.options.samples:
                 return
             yield sample
@@ -208,7 +209,7 @@ class Sweep:
             return report
         counts = report.dtypes.setdefault("errors", Counter())
         with quiet():
-            for wrong in op.error_inputs("cpu"):
+            for wrong in op.error_inputs(self.options.device):
                 sample = wrong.sample_input
                 args, kwargs = (sample.input, *sample.args), sample.kwargs
                 expected = _raised(lambda a=args, k=kwargs: op.op(*copied(a), **copied(k)))
@@ -237,6 +238,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="operations; all if none is named")
     parser.add_argument("--samples", type=int, default=2)
     parser.add_argument("--dtypes", nargs="+", default=["float32"])
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--decomposed", action="store_true")
     parser.add_argument("--transforms", nargs="*", choices=list(TRANSFORMS), default=[])
     parser.add_argument("--errors", action="store_true")
