@@ -64,6 +64,29 @@ def test_a_nan_wins_every_comparison(device):
     assert_close(compiled(function)(x), function(x), equal_nan=True)
 
 
+def indexed(x, at):
+    return (x * 2).exp()[at] + x[at] * 3
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (1, 1), (40, 3)], ids=str)
+def test_places_that_indices_tell_are_read_in_kernels(shape, device):
+    x = torch.randn(shape, device=device)
+    at = torch.randint(-shape[0], shape[0], (3000,), device=device)
+    run = compiled(indexed)
+    assert_close(run(x, at), indexed(x, at))
+    assert "triton_fusion" in str(last_traces(run)[-1])
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there it is an assertion of the device, which ends the process")
+@pytest.mark.parametrize("wrong", [7, -8], ids=str)
+def test_an_index_out_of_bounds_raises_as_in_eager(wrong):
+    x, at = torch.randn(7, 5), torch.tensor([0, wrong, 3])
+    with pytest.raises(IndexError, match="out of"):
+        indexed(x, at)
+    with pytest.raises(IndexError, match="out of"):
+        compiled(indexed)(x, at)
+
+
 def test_the_kernel_is_text_that_can_be_read():
     from thunder_executors_triton.fusion.render import render
     from thunder_ir import Tensor, trace_of

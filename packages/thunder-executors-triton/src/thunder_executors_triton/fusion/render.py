@@ -1,7 +1,8 @@
 """A loop nest as the text of a Triton kernel.
 
 Without reductions, a program computes a block of points. With them, a program computes one row: all points that its
-reductions are over, held in registers, so that each element is read once.
+reductions are over, held in registers, so that each element is read once. A nest that looks at indices computes blocks
+of points, too, and writes only where one of them leads out of its tensor.
 """
 
 from __future__ import annotations
@@ -68,8 +69,10 @@ class _Writer:
         self.nest: Nest = program.nests[position]
         self.name = f"{program.name}_{position}"
         self.all: Mapping[str, Buffer] = program.buffers
-        self.free = tuple([a for a in self.nest.axes if a.name not in self.nest.reduced])
-        self.reduced = tuple([a for a in self.nest.axes if a.name in self.nest.reduced])
+        self.checking = position < program.checking
+        over = () if self.checking else self.nest.reduced
+        self.free = tuple([a for a in self.nest.axes if a.name not in over])
+        self.reduced = tuple([a for a in self.nest.axes if a.name in over])
         self.depends = axes_of(self.nest)
         self.types: dict[str, DType] = {}
         self.indices: set[str] = set()
@@ -138,6 +141,8 @@ class _Writer:
 
     def store(self, s: Store) -> list[str]:
         value = s.value
+        if self.checking:
+            return [f"tl.store({s.buffer} + point * 0, inside, mask=inside & ({value} + point * 0 != 0))"]
         along = {n for i in s.index for n in i.names}
         # along axes of one element the index is constant, and so a row's only value is written
         lanes = not self.reduced or self.is_row(value) or not along.isdisjoint(a.name for a in self.reduced)
@@ -145,6 +150,8 @@ class _Writer:
         return [f"tl.store({self.place(s.buffer, s.index, lanes)}, {value}{mask})"]
 
     def reduction(self, s: Reduce) -> str:
+        if self.checking:
+            return s.operand
         if s.operation not in REDUCTIONS or s.axes != tuple([a.name for a in self.reduced]):
             raise CannotLower(f"reduce_{s.operation} over {', '.join(s.axes)} is not one over whole rows")
         if s.operation != "sum" and not self.types[s.operand].is_floating:

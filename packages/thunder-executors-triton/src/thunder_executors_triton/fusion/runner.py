@@ -66,7 +66,17 @@ class Runner:
             values[buffer.name] = torch.empty(
                 buffer.shape_for(sizes), dtype=to_torch_dtype(buffer.dtype), device=device
             )
-        for kernel, function in self.kernels:
+        for buffer in self.program.checks:
+            values[buffer.name] = torch.zeros((), dtype=torch.bool, device=device)
+        first = self.program.checking
+        for kernel, function in self.kernels[:first]:
+            launch(kernel, function, values, sizes)
+        for buffer in self.program.checks:
+            if device.type == "cpu" and values[buffer.name]:
+                return tuple(self.eager(*inputs))  # which raises
+            # an assertion of the device, as in PyTorch's own kernels that read at indices: nobody waits for it
+            torch._assert_async(~values[buffer.name])
+        for kernel, function in self.kernels[first:]:
             launch(kernel, function, values, sizes)
         return tuple([values[b.name] for b in self.program.outputs])
 
