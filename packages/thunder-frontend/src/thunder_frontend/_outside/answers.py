@@ -7,8 +7,9 @@ import decimal
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from thunder_frontend._outside.known import Known
 from thunder_frontend._outside.queries import as_positional, decimal_context, failing, warning_filters
 from thunder_guards import MembershipGuard
 from thunder_guards.errors import AcquisitionError
@@ -16,31 +17,28 @@ from thunder_guards.journal import MISSING
 from thunder_guards.kinds import is_value
 from thunder_guards.sources import held
 
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
-
 
 class Answers:
     """Guards what calls answered.
 
     Args:
-        world: takes the guards.
+        known: takes the guards.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, known: Known) -> None:
+        self._known = known
 
     def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
         """Take in what a call of a query returned: one without effects, whose answer may be another one next time."""
-        self._world.mortal.answered(function, result)
-        given = tuple([a if is_value(a) else self._world.source_of(a) for a in args])
+        self._known.mortal.answered(function, result)
+        given = tuple([a if is_value(a) else self._known.source_of(a) for a in args])
         if any(g is None and a is not None for g, a in zip(given, args, strict=True)):
             return result
-        source = self._world.source_of(function)
+        source = self._known.source_of(function)
         if source is None:
             source = held(function, getattr(function, "__name__", type(function).__name__))
-            self._world.know(function, source)
-        return self._world.read(source, "call", given, result)
+            self._known.know(function, source)
+        return self._known.read(source, "call", given, result)
 
     def asked(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Take in whether a query, about to be made, raises something."""
@@ -52,7 +50,7 @@ class Answers:
     def computes_decimals(self, operands: Sequence[Any]) -> None:
         """Take in what a computation with decimal numbers depends on, which is about to be made."""
         contexts = [c for c in operands if isinstance(c, decimal.Context)]
-        if any(map(self._world.journal.touches, (decimal.getcontext(), *contexts))):
+        if any(map(self._known.journal.touches, (decimal.getcontext(), *contexts))):
             raise AcquisitionError(
                 "the program computes with decimal numbers in a context that it changes itself; change it before"
             )
@@ -62,13 +60,13 @@ class Answers:
 
     def warns(self) -> None:
         """Take in what becomes of a warning that is about to be given, which may be an error."""
-        journal = self._world.journal
+        journal = self._known.journal
         if not journal.written_at(warnings, "attribute", "filters") and not journal.wrote(warnings.filters):
             self.result_of(warning_filters, (), warning_filters())
 
     def registered(self, cls: type, other: type, answer: bool) -> None:
         """Take in whether a class counts as derived from an abstract one."""
-        self._world.know_classes((cls, other))
+        self._known.know_classes((cls, other))
         self.result_of(issubclass, (cls, other), answer)
 
     def unset(self, variable: contextvars.ContextVar[Any]) -> None:
@@ -80,7 +78,7 @@ class Answers:
         """Take in a module that an import statement of the program found."""
         for known in (name, name.partition(".")[0], getattr(module, "__name__", None)):
             if known is not None and sys.modules.get(known) is module:
-                self._world.read(held(sys.modules, "sys.modules"), "item", known, module, (sys.modules, known))
+                self._known.read(held(sys.modules, "sys.modules"), "item", known, module, (sys.modules, known))
                 return
 
     def not_imported(self, name: str) -> None:
@@ -88,9 +86,9 @@ class Answers:
         found = sys.modules.get(name, MISSING)
         if found is MISSING:
             source = held(sys.modules, "sys.modules")
-            self._world.require(MembershipGuard(source, name, False), id(sys.modules), name, "absent")
+            self._known.require(MembershipGuard(source, name, False), id(sys.modules), name, "absent")
         elif found is None:
-            self._world.read(held(sys.modules, "sys.modules"), "item", name, None, (sys.modules, name))
+            self._known.read(held(sys.modules, "sys.modules"), "item", name, None, (sys.modules, name))
 
 
 __all__ = ["Answers"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from thunder_frontend._outside.class_reads import GIVEN_AS_THEY_ARE, class_of, is_mutable
+from thunder_frontend._outside.class_facts import GIVEN_AS_THEY_ARE, class_of, is_mutable
 from thunder_guards import AttributeAbsentGuard, MembershipGuard
 from thunder_guards.journal import MISSING, is_slot
 from thunder_guards.kinds import CODE, is_of_library

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend._outside.class_reads import class_of
+from thunder_frontend._outside.class_facts import class_of
 from thunder_frontend._outside.world import World
 from thunder_guards.journal import MISSING
 from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of, pairs_of

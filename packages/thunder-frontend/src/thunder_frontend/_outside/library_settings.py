@@ -11,16 +11,15 @@ import operator
 import sys
 import types
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from thunder_frontend._outside.class_reads import ARITHMETIC, BINARY
+from thunder_frontend._outside.answers import Answers
+from thunder_frontend._outside.class_facts import ARITHMETIC, BINARY
+from thunder_frontend._outside.process_settings import ProcessSettings
 from thunder_frontend._outside.queries import hashable_in
 from thunder_guards.kinds import NumPyScalar, is_array
-
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
 
 SETS_ERRORS = frozenset({"errstate", "seterr", "seterrcall"})
 SETS_TEXT = frozenset({"printoptions", "set_printoptions"})
@@ -65,11 +64,12 @@ class LibrarySettings:
     """Guards settings of libraries.
 
     Args:
-        world: takes the guards.
+        answers: takes the guards.
+        process: tells what PyTorch was set to.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, answers: Answers, process: ProcessSettings) -> None:
+        self._answers, self._process = answers, process
         self._known: set[Any] = set()
 
     def called(
@@ -109,13 +109,13 @@ class LibrarySettings:
         self._take(errors_of_arithmetic)
         if called_on_errors() is not None:
             self._take(called_on_errors)
-        self._world.answers.warns()
+        self._answers.warns()
 
     def _take(self, query: Any) -> None:
         if query not in self._known:  # what comes later is what the program makes of it
             self._known.add(query)
-            if self._world.process.answers(query, (), query()):
-                self._world.answers.result_of(query, (), query())
+            if self._process.answers(query, (), query()):
+                self._answers.result_of(query, (), query())
 
 
 def _is_of_numpy(value: object) -> bool:

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from thunder_frontend._outside.known import Known
 from thunder_frontend._outside.queries import refuse
 from thunder_guards.sources import Source
-
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
 
 HASHES = "_hashlib _md5 _sha1 _sha2 _sha256 _sha512 _sha3 _blake2"
 ASKED_OF: dict[str, frozenset[str]] = {
@@ -39,11 +37,11 @@ class NativeState:
     """Guards what the methods of such objects answer.
 
     Args:
-        world: takes the guards.
+        known: takes the guards.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, known: Known) -> None:
+        self._known = known
         self._taken: set[int] = set()
 
     def called(self, fn: object, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -55,7 +53,7 @@ class NativeState:
             args, kwargs: with the owner, if that is not bound.
         """
         asked = _asked_of(owner)
-        if asked is None or not isinstance(fn, METHODS) or self._world.source_of(owner) is None:
+        if asked is None or not isinstance(fn, METHODS) or self._known.source_of(owner) is None:
             return
         name = fn.__name__
         if hasattr(owner, "acquire") and name in TAKES | GIVES:
@@ -80,14 +78,14 @@ class NativeState:
             and isinstance(fn, METHODS)
             and fn.__name__ in asked
             and id(owner) not in self._taken
-            and self._world.source_of(owner) is not None
+            and self._known.source_of(owner) is not None
         )
 
     def answered(self, owner: object, name: str, args: tuple[Any, ...], result: object) -> Any:
         """Take in what such a call returned; return what the program shall see."""
-        source = self._world.source_of(owner)
+        source = self._known.source_of(owner)
         assert source is not None
-        return self._world.read(Source(source, "attribute", name), "call", args, result)
+        return self._known.read(Source(source, "attribute", name), "call", args, result)
 
 
 def _asked_of(owner: object) -> frozenset[str] | None:

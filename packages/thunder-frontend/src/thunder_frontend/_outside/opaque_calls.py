@@ -31,7 +31,7 @@ from thunder_frontend._outside.builtin_reads import (
     found_in_dict,
     only_grows,
 )
-from thunder_frontend._outside.class_reads import SPECIAL_METHODS, class_of, type_of
+from thunder_frontend._outside.class_facts import SPECIAL_METHODS, class_of, type_of
 from thunder_frontend._outside.finalisers import refuse_callback
 from thunder_frontend._outside.queries import (
     as_positional,

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from thunder_frontend._outside.answers import Answers
 from thunder_frontend._outside.queries import refuse
 from thunder_guards import AUTOCAST_DEVICES
 from thunder_guards.own_code import name_in, package_of
 from thunder_guards.settings import SETTINGS, Setting, settings_as_text, settings_now, text_of
-
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
 
 Values = list[tuple[Setting, Any]]
 SETS = re.compile("_?(set|use|enable|disable|allow|detect)_.*|.*flags|detect_anomaly|__set__|__setattr__")
@@ -41,11 +39,11 @@ class ProcessSettings:
     """Knows what PyTorch was set to when the program began.
 
     Args:
-        world: takes the guards.
+        answers: takes the guards.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
         self._before = settings_now()
         self._asked: set[Any] = set()
         self.calls = 0
@@ -72,7 +70,7 @@ class ProcessSettings:
         for args in arguments:
             if (query, args) not in self._asked:
                 self._asked.add((query, args))
-                self._world.answers.result_of(query, args, query(*args))
+                self._answers.result_of(query, args, query(*args))
 
     def changed(self) -> Values:
         """Return the settings that are not what they were when the program began, and what they are."""
@@ -107,7 +105,7 @@ class ProcessSettings:
         changed = self.changed()
         self.restore()
         if self.calls or any([not setting.guarded for setting, _ in changed]):
-            self._world.answers.result_of(settings_as_text, (), text_of(self._before))
+            self._answers.result_of(settings_as_text, (), text_of(self._before))
         return changed
 
 

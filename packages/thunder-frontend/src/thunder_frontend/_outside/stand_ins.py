@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from thunder_frontend._outside.known import Known
 from thunder_guards.kinds import NOTHING_INSIDE, is_container
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-
-if TYPE_CHECKING:
-    from thunder_frontend._outside.world import World
 
 MAKE_CONTAINERS = frozenset({list, tuple, dict, set, frozenset, deque, OrderedDict, defaultdict, sorted})
 """Builtins that return a container of their own, with what others hold."""
@@ -25,12 +23,12 @@ class StandIns:
     """Puts traced tensors in the place of those for which they stand.
 
     Args:
-        world: tells objects of the outside world.
+        outside: tells objects of the outside world.
         known: returns what stands for a tensor that was read before; ``None`` for any other.
     """
 
-    def __init__(self, world: World, known: Callable[[torch.Tensor], Any]) -> None:
-        self._world = world
+    def __init__(self, outside: Known, known: Callable[[torch.Tensor], Any]) -> None:
+        self._outside = outside
         self._known = known
 
     def of(self, value: Any) -> Any:
@@ -72,7 +70,7 @@ class StandIns:
 
     def _has_tensors(self, container: Any) -> bool:
         """Whether a container of the program's own holds tensors that are not traced, or tuples with such."""
-        if self._world.source_of(container) is not None:
+        if self._outside.source_of(container) is not None:
             return False
         values = (*container, *container.values()) if isinstance(container, dict) else container
         for value in values:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from thunder_frontend._outside.class_reads import is_mutable
+from thunder_frontend._outside.class_facts import is_mutable
 from thunder_guards import SnapshotGuard
 from thunder_guards.kinds import (
     CODE,

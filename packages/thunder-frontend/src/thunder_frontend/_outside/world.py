@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import functools
 import types
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -20,9 +19,9 @@ from thunder_frontend._outside.attribute_reads import AttributeReads
 from thunder_frontend._outside.class_reads import ClassReads
 from thunder_frontend._outside.container_reads import ContainerReads
 from thunder_frontend._outside.function_reads import FunctionReads
+from thunder_frontend._outside.known import Known
 from thunder_frontend._outside.left_open import NUMBERS, LeftOpen
 from thunder_frontend._outside.library_settings import LibrarySettings
-from thunder_frontend._outside.mortal import Mortal
 from thunder_frontend._outside.native_callables import NativeCallables
 from thunder_frontend._outside.native_frames import NativeFrames
 from thunder_frontend._outside.native_state import NativeState
@@ -31,23 +30,18 @@ from thunder_frontend._outside.stand_ins import StandIns
 from thunder_frontend._outside.unwatched import Unwatched
 from thunder_guards import (
     DistinctObjectsGuard,
-    EmptyGuard,
-    Guard,
-    HeldPartGuard,
     IdentityGuard,
-    LacksGuard,
     SameAsBeforeGuard,
     SameObjectGuard,
     TypeGuard,
     ValueGuard,
 )
-from thunder_guards.journal import Journal, Write
+from thunder_guards.journal import Write
 from thunder_guards.kinds import (
     CODE,
     HEAP_TYPE,
     IMMUTABLE,
     MAY_DIE,
-    NOTHING_INSIDE,
     VALUES,
     as_fact,
     has_attributes,
@@ -58,7 +52,7 @@ from thunder_guards.sources import Place, Source, held
 from thunder_ir import NumberProxy
 
 
-class World:
+class World(Known):
     """Everything outside of the program.
 
     Args:
@@ -77,15 +71,14 @@ class World:
         left_open: LeftOpen | None = None,
         mortal: Iterable[Any] = (),
     ) -> None:
+        super().__init__(mortal)
         self._tensor = tensor
         self._number = number
         self.left_open = left_open
         self._loads = False
         self._numbers: dict[Any, Any] = {}
         self.any_open = False
-        self._sources: dict[int, Source] = {}
-        self._alive: list[Any] = []
-        self.mortal = Mortal(mortal)
+        self.answers = Answers(self)
         self.attributes = AttributeReads(self)
         self.containers = ContainerReads(self)
         self.stand_ins = StandIns(self, known_tensor)
@@ -94,55 +87,10 @@ class World:
         self.unwatched = Unwatched(self)
         self.native_frames = NativeFrames(self)
         self.native_callables = NativeCallables(self)
-        self.answers = Answers(self)
         self.states = NativeState(self)
-        self.settings = LibrarySettings(self)
-        self.process = ProcessSettings(self)
-        self._facts: set[Any] = set()
-        self.guards: list[Guard] = []
-        self.log: list[tuple[Any, ...]] = []
-        self.journal = Journal()
+        self.process = ProcessSettings(self.answers)
+        self.settings = LibrarySettings(self.answers, self.process)
         self.templates: dict[int, tuple[Any, Any]] = {}
-
-    # --- what is known -------------------------------------------------------------------------------------------
-
-    def source_of(self, value: object) -> Source | None:
-        """Return how the program got at an outside object; ``None`` for its own objects and for scalars."""
-        return self._sources.get(id(value))
-
-    def is_held(self, value: object) -> bool:
-        """Whether an object is guarded to be the very same on every call."""
-        source = self._sources.get(id(value))
-        return source is not None and source.is_held
-
-    def know(self, value: object, source: Source) -> None:
-        """Note that ``value`` is an outside object, reached by ``source``."""
-        self.log.append(("know", value, source))
-        if id(value) not in self._sources:
-            self._sources[id(value)] = source
-            self._alive.append(value)
-
-    def keeps_none_alive(self) -> None:
-        """Check that guards keep nothing alive that weak references led to. Raises :class:`KeptAlive` if they do."""
-        self.mortal.check(self.guards, self._sources)
-
-    def told_apart(self, value: object) -> None:
-        """Note that the program depends on which object this is: by its ``id``, its hash, or as a key."""
-        if type(value) is tuple:
-            for part in value:
-                self.told_apart(part)
-        elif isinstance(value, weakref.ref):
-            self.told_apart(value())
-        elif type(value) not in NOTHING_INSIDE:
-            self.log.append(("touch", value))
-
-    def let_go(self) -> None:
-        """Keep no object alive any more: what nobody else needs dies now, and not when the collector comes by."""
-        self.log.clear()
-        self.guards.clear()
-        self.mortal.let_go()
-        self._alive.clear()
-        self._sources.clear()
 
     def hold(self, value: Any, name: str) -> None:
         """Note an object that the compiled function itself holds, such as the function's own or its module.
@@ -167,56 +115,10 @@ class World:
         elif type(value).__flags__ & HEAP_TYPE and not isinstance(value, type):
             self.part(value, name, "type")
 
-    def part(self, value: object, name: str, part: str) -> None:
-        """Guard that a part of an object that the compiled function holds stays the very same."""
-        if (id(value), part) not in self._facts:
-            source = self._sources.get(id(value))
-            known = source if source is not None and source.is_held else None
-            self.require(HeldPartGuard(value, name, part, known), id(value), part)
-
-    def own_dict(self, obj: object, source: Source) -> None:
-        """Guard that what a held object keeps its attributes in stays the very same dict."""
-        if (id(obj), "__dict__") not in self._facts:
-            self.part(obj, str(source), "__dict__")
-
-    def require(self, guard: Guard, *fact: Any) -> None:
-        """Add a guard, unless the same fact is guarded already."""
-        self.log.append(("guard", guard, fact))
-        if fact not in self._facts:
-            self._facts.add(fact)
-            self.guards.append(guard)
-
-    def require_absent(self, source: Source, own: dict[str, Any], names: Iterable[str]) -> None:
-        """Guard that what a held object, which ``source`` leads to, keeps its attributes in has none of these names."""
-        self.log.append(("lacks", source, own, names))
-        new = [name for name in names if (id(own), name, "absent") not in self._facts]
-        if new:
-            self._facts.update([(id(own), name, "absent") for name in new])
-            self.guards.append(LacksGuard(Source(source, "attribute", "__dict__", own, True), tuple(new)))
-
-    def require_empty(self, source: Source, own: dict[str, Any], key: str) -> None:
-        """Guard that what a dict which the compiled function holds has at a key is an empty container."""
-        self.log.append(("empty", source, own, key))
-        there = own[key]
-        if id(there) not in self._sources:
-            self._sources[id(there)] = Source(source, "item", key, there, True)
-            self._alive.append(there)
-        if (id(own), key, "empty") not in self._facts:
-            self._facts.add((id(own), key, "empty"))
-            self.guards.append(EmptyGuard(Source(source, "item", key)))
-
     # --- reads ---------------------------------------------------------------------------------------------------
 
     def read(self, base: Source, kind: str, key: Any, value: Any, slot: tuple[Any, Any] | None = None) -> Any:
-        """Take in ``value``, found at ``key`` of an outside object; return what the program shall see.
-
-        Args:
-            base: source of the object.
-            kind: ``"attribute"``, ``"item"``, ``"kept item"`` or ``"cell"``.
-            key: name, key or index.
-            value: what is there.
-            slot: the container and key where it is kept, if the compiled function holds the container.
-        """
+        """Take in ``value``, found at ``key`` of an outside object; return what the program shall see."""
         if slot is not None and self._is_exchanged(value, base, kind, key):
             slot = None
         self.log.append(("read", base, kind, key, value, slot))
@@ -328,11 +230,6 @@ class World:
         elif not isinstance(value, CODE) or _is_bound(value):
             self.hold(value.__self__ if _is_bound(value) else value, str(source))
 
-    def is_fixed(self, kind: str, target: object, key: object) -> bool:
-        """Whether what is found at a place of an object that is held is guarded to be the very same on every call."""
-        container = getattr(target, "__dict__", None) if kind == "attribute" else target
-        return (id(container), key) in self._facts
-
     def exchanges(self) -> dict[Place, type]:
         """Return where the program puts another number, or another object of the type, than it found; with the type.
 
@@ -358,11 +255,6 @@ class World:
             return self._number(value, source)
         self._take(source, value, None)
         return value
-
-    def know_classes(self, classes: Iterable[type]) -> None:
-        """Note classes as outside objects: the types of what is guarded, and what these are derived from."""
-        for cls in classes:
-            self.know(cls, held(cls, cls.__qualname__))
 
     # --- what tracers ask ----------------------------------------------------------------------------------------
 

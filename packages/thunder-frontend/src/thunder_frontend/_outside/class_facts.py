@@ -1,0 +1,87 @@
+"""What classes and operators are, whoever asks: the special methods of operators, and which classes can be edited."""
+
+from __future__ import annotations
+
+import operator
+import types
+from typing import Any
+
+import torch
+
+from thunder_guards.own_code import OF_ACQUISITION, package_of
+from thunder_ir import NumberProxy
+from thunder_tracing.tensors.metadata_calls import SymbolicSize
+from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+IMMUTABLE_TYPE = 1 << 8
+"""Flag of classes whose attributes cannot be set."""
+
+BINARY = "add and_ floordiv lshift matmul mul mod or_ pow rshift sub truediv xor".split()
+COMPARISONS = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "gt": "lt", "ge": "le"}
+
+GIVEN_AS_THEY_ARE = frozenset({
+    types.FunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
+    types.MemberDescriptorType, property,
+})  # fmt: skip
+"""What a class gives as it is when it is asked for an attribute."""
+
+
+SPECIAL_METHODS: dict[Any, tuple[tuple[str, ...], ...]] = {
+    **{getattr(operator, n): ((f"__{n.strip('_')}__",), (f"__r{n.strip('_')}__",)) for n in BINARY},
+    **{
+        getattr(operator, f"i{n.strip('_')}"): (
+            (f"__i{n.strip('_')}__", f"__{n.strip('_')}__"),
+            (f"__r{n.strip('_')}__",),
+        )
+        for n in BINARY
+    },
+    **{getattr(operator, a): ((f"__{a}__",), (f"__{b}__",)) for a, b in COMPARISONS.items()},
+    operator.ne: (("__ne__", "__eq__"), ("__ne__", "__eq__")),
+    **{getattr(operator, n): ((f"__{n}__",),) for n in ("neg", "pos", "invert", "getitem", "setitem", "delitem")},
+    operator.contains: (("__contains__", "__iter__"),),
+    operator.truth: (("__bool__", "__len__"),),
+    operator.not_: (("__bool__", "__len__"),),
+    bool: (("__bool__", "__len__"),),
+    len: (("__len__",),),
+    operator.length_hint: (("__len__", "__length_hint__"),),
+    abs: (("__abs__",),),
+    iter: (("__iter__", "__getitem__"),),
+    next: (("__next__",),),
+    float: (("__float__", "__index__"),),
+    int: (("__int__", "__index__", "__trunc__"),),
+    hash: (("__hash__",),),
+    str: (("__str__", "__repr__"),),
+    repr: (("__repr__",),),
+    format: (("__format__",),),
+    reversed: (("__reversed__",),),
+    round: (("__round__",),),
+    callable: (("__call__",),),
+}
+"""For each operator, the special methods that decide what it does: of its first operand, of its second one."""
+
+ARITHMETIC = frozenset(f for n in BINARY for f in (getattr(operator, n), getattr(operator, f"i{n.strip('_')}")))
+"""Operators that do not ask their second operand if it is of the class of the first one."""
+
+
+def is_ours(made: object) -> bool:
+    """Whether a class or a function belongs to the acquisition itself."""
+    return package_of(made.__module__) in OF_ACQUISITION
+
+
+def is_mutable(cls: type) -> bool:
+    """Whether attributes of a class may be set or deleted by somebody."""
+    return not cls.__flags__ & IMMUTABLE_TYPE and not is_ours(cls)
+
+
+def type_of(value: object, cls: type) -> type:
+    """Return what the type of a value is to the program: of what it stands for, where it is a stand-in."""
+    if isinstance(value, TracedTensor):
+        return value._stands_for
+    if cls is SymbolicSize:
+        return torch.Size
+    return value.python_type if isinstance(value, NumberProxy) else cls
+
+
+def class_of(value: object) -> type:
+    """Return the class of a value as the program sees it."""
+    return value._stands_for if isinstance(value, TracedTensor) else type(value)
