@@ -1,6 +1,8 @@
 """What a terminal shows while compiling takes long."""
 
 import io
+import re
+import sys
 import threading
 
 import pytest
@@ -26,15 +28,50 @@ class Terminal(io.StringIO):
         return count
 
 
-def test_the_line_tells_the_stage_and_is_taken_away():
-    terminal = Terminal()
-    with _progress.progress("GPT", terminal, after=0.0) as stage:
+@pytest.fixture(autouse=True)
+def terminal_that_moves_its_cursor(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def shown(text):
+    """Return what is left on a terminal after it was written to: its lines, without colours."""
+    lines, row = [""], 0
+    for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[^\x1b]", text):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row == len(lines))
+        elif re.fullmatch(r"\x1b\[[0-9]*A", part):
+            row -= int(part[2:-1] or 1)
+        elif part == "\x1b[2K":
+            lines[row] = ""
+        elif part[0] != "\x1b" and part != "\r":
+            lines[row] += part
+    return [line.strip() for line in lines if line.strip()]
+
+
+def test_it_shows_the_stages_and_is_taken_away():
+    terminal, streams = Terminal(), (sys.stdout, sys.stderr)
+    with _progress.progress("GPT[2]", terminal, after=0.0) as stage:
+        stage("acquisition")
         stage("executors")
+        terminal.written.clear()
         assert terminal.written.wait(60)
-        before = threading.active_count()
-    assert "thunder compiles GPT: " in terminal.getvalue()
-    assert terminal.getvalue().endswith("\r\x1b[K")
+        before, seen = threading.active_count(), shown(terminal.getvalue())
+        assert streams == (sys.stdout, sys.stderr)
+    assert [re.sub(r"[\d.]+ s$|^\W+", "", line).strip() for line in seen] == [
+        "thunder compiles GPT[2]", "acquisition", "executors"
+    ]  # fmt: skip
+    assert shown(terminal.getvalue()) == []
     assert threading.active_count() == before
+
+
+def test_a_stage_that_comes_again_goes_on():
+    stages = _progress.Stages()
+    for name in ("executors", "code generation", "executors"):
+        stages.begin(name)
+    ((over, _),) = stages.over()
+    assert (over, stages.now()[0]) == ("code generation", "executors") and stages.now()[1] > 0
 
 
 def test_short_compiling_and_streams_that_are_no_terminal_show_nothing(monkeypatch):
@@ -73,4 +110,4 @@ def test_errors_take_the_line_away(monkeypatch):
     with pytest.raises(ZeroDivisionError), _progress.progress("f", terminal, after=0.0):
         assert terminal.written.wait(60)
         raise ZeroDivisionError
-    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert shown(terminal.getvalue()) == []

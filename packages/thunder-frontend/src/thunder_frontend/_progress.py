@@ -1,4 +1,4 @@
-"""What is shown on a terminal while compiling takes long: the stage, and for how long; nothing anywhere else."""
+"""What is shown on a terminal while compiling takes long: the stages, and how long each took; nothing anywhere else."""
 
 from __future__ import annotations
 
@@ -8,17 +8,41 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TextIO
 
 AFTER, EVERY = 1.0, 0.2
-"""Seconds after which the line is shown, and after which it is written again."""
+"""Seconds after which the stages are shown, and after which they are written again."""
 
 SHOWS_ONE = _thread.allocate_lock()
 """Held by the one compilation that is shown, of those that several threads make."""
 
 
+class Stages:
+    """The stages of a compilation, with the seconds that each has taken so far; what comes again goes on."""
+
+    def __init__(self) -> None:
+        self._took: dict[str, float] = {}
+        self._now, self._since = "", time.monotonic()
+
+    def begin(self, name: str) -> None:
+        """Take in that a stage has begun, and the one before is over."""
+        now = time.monotonic()
+        if self._now:
+            self._took[self._now] = self._took.get(self._now, 0.0) + now - self._since
+        self._now, self._since = name, now
+
+    def now(self) -> tuple[str, float]:
+        """Return the stage that has begun last, and its seconds."""
+        return self._now, self._took.get(self._now, 0.0) + time.monotonic() - self._since
+
+    def over(self) -> list[tuple[str, float]]:
+        """Return the others."""
+        return [(name, took) for name, took in list(self._took.items()) if name != self._now]
+
+
 class Line:
-    """A line at the bottom of a terminal, written by a thread of its own until it is taken away.
+    """What stands at the bottom of a terminal, written by a thread of its own until it is taken away.
 
     The thread is none of :mod:`threading`'s, so that programs which count these find as many as without.
 
@@ -30,7 +54,7 @@ class Line:
 
     def __init__(self, name: str, stream: TextIO, after: float) -> None:
         self._name, self._stream, self._after = name, stream, after
-        self._stage, self._start = "", time.monotonic()
+        self._stages, self._start = Stages(), time.monotonic()
         self._done, self._left = _thread.allocate_lock(), _thread.allocate_lock()
         self._done.acquire()
         self._left.acquire()
@@ -38,10 +62,10 @@ class Line:
 
     def stage(self, name: str) -> None:
         """Take in which stage has begun."""
-        self._stage = name
+        self._stages.begin(name)
 
     def end(self) -> None:
-        """Take the line away."""
+        """Take it away."""
         self._done.release()
         self._left.acquire()
 
@@ -49,20 +73,16 @@ class Line:
         try:
             if self._done.acquire(timeout=self._after):
                 return
+            view = import_module("thunder_frontend._stages_view").View(self._name, self._stream)
             while True:
-                seconds = time.monotonic() - self._start
-                self._put(f"\r\x1b[Kthunder compiles {self._name}: {self._stage}, {seconds:.0f} s")
+                view.show(self._stages, time.monotonic() - self._start)
                 if self._done.acquire(timeout=EVERY):
                     break
-            self._put("\r\x1b[K")
+            view.end()
         except (OSError, ValueError):  # the terminal was closed
             return
         finally:
             self._left.release()
-
-    def _put(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
 
 
 @contextmanager
