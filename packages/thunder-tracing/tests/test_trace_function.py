@@ -153,6 +153,25 @@ def test_the_derivative_of_a_custom_function_is_its_own():
     assert torch.autograd.grad(Doubled.apply(x).sum(), x)[0].eq(20).all()  # PyTorch's own is there again
 
 
+class Tripled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view(-1)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.view(3, 1) * 3
+
+
+def test_a_custom_function_is_seen_whose_apply_was_taken_before():
+    x = randn(3, 1, requires_grad=True)
+    traced = trace_function(Tripled.apply, x)
+    assert [bound.symbol.name for bound in traced.trace.bound_symbols] == ["Tripled"]
+    y = traced.call(lambda x: [Tripled.apply(x)], x)  # a view of the input, and not with its gradient
+    assert y.data_ptr() == x.data_ptr()
+    assert torch.equal(torch.autograd.grad(y.sum(), x)[0], torch.full((3, 1), 3.0))
+
+
 def test_other_threads_reach_autograd_meanwhile():
     x, found = randn(3, requires_grad=True), []
 

@@ -20,15 +20,16 @@ class Seen:
         self._told: contextvars.ContextVar[Told | None] = contextvars.ContextVar("told", default=None)
         self._lock = threading.Lock()
         self._tracers = 0
-        self._own: tuple[Any, Any] | None = None
-        self._function: Any = torch.autograd.Function
+        self._backward: Callable[..., Any] = torch.autograd.backward
+        self._above: Any = torch.autograd.Function.__mro__[1]  # whose apply that of Function ends in
 
     @contextmanager
     def by(self, apply: Callable[..., Any], backward: Callable[..., Any]) -> Iterator[None]:
         """Call other functions in this context.
 
         Args:
-            apply: in the place of ``torch.autograd.Function.apply``; takes the class first.
+            apply: in the place of ``torch.autograd.Function.apply``, also where somebody took that of his class before;
+                takes the class first.
             backward: in the place of ``torch.autograd.backward``.
         """
         token = self._told.set((apply, backward))
@@ -43,25 +44,27 @@ class Seen:
         with self._lock:
             self._tracers += 1
             if self._tracers == 1:
-                self._own = own = (self._function.__dict__["apply"], torch.autograd.backward)
+                self._backward = own = torch.autograd.backward
 
                 def apply(cls: object, *args: Any, **kwargs: Any) -> Any:
                     told = self._told.get()
-                    return own[0].__get__(None, cls)(*args, **kwargs) if told is None else told[0](cls, *args, **kwargs)
+                    if told is None:
+                        return super(self._above, cls).apply(*args, **kwargs)
+                    return told[0](cls, *args, **kwargs)
 
                 def backward(*args: Any, **kwargs: Any) -> None:
                     told = self._told.get()
-                    (own[1] if told is None else told[1])(*args, **kwargs)
+                    (own if told is None else told[1])(*args, **kwargs)
 
-                self._function.apply = classmethod(apply)
+                self._above.apply = classmethod(apply)
                 torch.autograd.backward = backward
 
     def _leave(self) -> None:
         with self._lock:
             self._tracers -= 1
-            if self._tracers == 0 and self._own is not None:
-                self._function.apply, torch.autograd.backward = self._own
-                self._own = None
+            if self._tracers == 0:
+                del self._above.apply
+                torch.autograd.backward = self._backward
 
 
 SEEN = Seen()
