@@ -232,3 +232,134 @@ def test_a_backward_that_changes_the_outside_is_refused(function):
     with pytest.raises(AcquisitionError, match=f"{function.__name__}.backward prints, warns or changes objects"):
         jit(lambda x: function.apply(x))(torch.ones(2, requires_grad=True))
     assert not Talks.said
+
+
+def function(forward, backward):
+    return type("Shares", (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+def row(gradient, index):
+    return torch.zeros(2, 3).index_put((torch.tensor(index),), gradient)
+
+
+def with_inner_view(ctx, x):
+    twice = x * 2
+    return twice, twice[0]
+
+
+def two_of_one(ctx, x):
+    twice = x * 2
+    return twice[:, :2], twice[:, 1:]
+
+
+def constant_view(ctx, x):
+    flat = x.view(-1)
+    ctx.mark_non_differentiable(flat)
+    return flat
+
+
+def writes_and_views(ctx, x):
+    ctx.mark_dirty(x)
+    x.mul_(2)
+    return x.view(-1), x
+
+
+SHARES = {
+    "a view": function(lambda ctx, x: x.view_as(x), lambda ctx, g: g * 3),
+    "a row": function(lambda ctx, x: x[0], lambda ctx, g: row(g * 3, 0)),
+    "the argument": function(lambda ctx, x: x, lambda ctx, g: g * 3),
+    "a view of views": function(lambda ctx, x: x.view(3, 2).t()[1], lambda ctx, g: torch.stack([g, g * 2])),
+    "two views": function(lambda ctx, x: (x.view(-1), x[1]), lambda ctx, g, h: g.view(2, 3) * 3 + row(h, 1)),
+    "a view and a value": function(lambda ctx, x: (x.view(-1), x * 2), lambda ctx, g, h: g.view(2, 3) * 3 + h),
+    "a value and its view": function(with_inner_view, lambda ctx, g, h: g * 2 + row(h * 5, 0)),
+    "views of one value": function(two_of_one, lambda ctx, g, h: torch.cat([g, h[:, :1]], 1) * 3),
+    "a constant view": function(constant_view, lambda ctx, g: None),
+    "detached": function(lambda ctx, x: x.detach(), lambda ctx, g: g * 3),
+    "data": function(lambda ctx, x: x.data, lambda ctx, g: g * 3),
+}
+
+
+def tensors_of(results):
+    return results if isinstance(results, tuple) else (results,)
+
+
+def of_another(apply, x):
+    return apply(x * 2)
+
+
+def beside_what_it_is_of(apply, x):
+    y = x * 2
+    return y, apply(y), y * 3
+
+
+def read(apply, x):
+    y = x * 2
+    return y, [r * 3 for r in tensors_of(apply(y))]
+
+
+def of_a_view_and_viewed(apply, x):
+    return [r.reshape(-1)[:1] for r in tensors_of(apply((x * 1).view(3, 2).view(2, 3)))]
+
+
+def what_it_is_of_is_written(apply, x):
+    y = x * 2
+    results = tensors_of(apply(y))
+    with torch.no_grad():
+        y.add_(1)
+    return y, [r.detach() * 1 for r in results]
+
+
+def it_is_written(apply, x):
+    y = x * 2
+    results = tensors_of(apply(y))
+    with torch.no_grad():
+        results[0].add_(1)
+    return y, [r.detach() * 1 for r in results]
+
+
+def it_is_read_when_it_is_stale(apply, x):
+    y = x * 2
+    results = tensors_of(apply(y))
+    y.mul_(3)
+    return [r * 1 for r in results]
+
+
+def it_is_written_where_autograd_sees_it(apply, x):
+    results = tensors_of(apply(x * 2))
+    results[-1].mul_(2)
+    return results
+
+
+PROGRAMS = [
+    lambda apply, x: apply(x), of_another, beside_what_it_is_of, read, of_a_view_and_viewed, what_it_is_of_is_written,
+    it_is_written, it_is_read_when_it_is_stale, it_is_written_where_autograd_sees_it,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("kind", SHARES)
+def test_what_custom_functions_return_of_what_they_got_shares_its_memory_with_their_own_gradients(kind, program):
+    apply = SHARES[kind].apply
+    same_as_eager(lambda x: program(apply, x), torch.arange(1.0, 7).view(2, 3).requires_grad_(), calls=1)
+
+
+@pytest.mark.parametrize("program", [of_another, read, what_it_is_of_is_written, it_is_written])
+def test_a_custom_function_returns_what_it_writes_and_a_view_of_that(program):
+    apply = function(writes_and_views, lambda ctx, h, g: g * 2 + h.view(2, 3)).apply
+    same_as_eager(lambda x: program(apply, x), torch.arange(1.0, 7).view(2, 3).requires_grad_(), calls=1)
+
+
+@pytest.mark.parametrize("of", [lambda x: x, lambda x: x * 2], ids=["an input", "a value"])
+def test_what_custom_functions_return_of_what_they_got_is_a_view_to_autograd(of):
+    x = torch.ones(2, 3, requires_grad=True)
+    y = jit(lambda x: SHARES["a row"].apply(of(x)))(x)
+    assert y._is_view()
+    with pytest.raises(RuntimeError, match=r"This view was created inside a custom Function"):
+        y.add_(1)
+
+
+def test_a_tensor_that_a_custom_function_was_not_given_is_no_result():
+    held = torch.ones(2, 3)
+    apply = function(lambda ctx, x: held, lambda ctx, g: g).apply
+    with pytest.raises(AcquisitionError, match=r"Shares returns .*held.*, which it was not given"):
+        jit(lambda x: apply(x), fallback="error")(torch.ones(2, 3, requires_grad=True))

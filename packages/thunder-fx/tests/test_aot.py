@@ -258,3 +258,21 @@ def test_decompositions_replace_operations_in_forward_and_backward():
     assert not any("silu" in t for t in targets(table))
     assert any("silu" in t for t in targets(None))
     assert not any("silu" in t for t in targets(aot.default_decompositions | table))
+
+
+class Tripled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 3
+
+
+@pytest.mark.parametrize("function", [Tripled.apply, lambda x: Tripled.apply(x), lambda x: Tripled.apply(x * 2)])
+def test_views_that_custom_functions_return_have_their_gradients(function):
+    x, ours = (torch.ones(2, 3, requires_grad=True) for _ in range(2))
+    expected, result = function(x), aot.aot_function(function, aot.nop)(ours)
+    assert result._is_view() and (result._base is ours) == (expected._base is x)
+    assert_close(torch.autograd.grad(result.sum(), ours), torch.autograd.grad(expected.sum(), x))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -81,11 +81,13 @@ class TracedOutput:
         input: index of the input whose memory it shares: the caller sees it change when that is written to. ``None``
             for a tensor with memory of its own.
         steps: how it is made of that input; none for the input itself.
+        apart: whether it has a history of its own in autograd, and not that of the input.
     """
 
     value: Any
     input: int | None = None
     steps: tuple[ViewStep, ...] = ()
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,7 +194,7 @@ class FunctionTracer(Tracer):
         trace = self.computation(()).replace(output=(*values, *[w.value for w in writes]))
         if any([bound.symbol is gradients for bound in trace.bound_symbols]):
             trace, renamed = written_out(trace, self.rule_again_of, symbol_of(torch.clone))
-            made = tuple([TracedOutput(substitute(o.value, renamed), o.input, o.steps) for o in made])
+            made = tuple([replace(o, value=substitute(o.value, renamed)) for o in made])
             writes = tuple([TracedWrite(w.input, substitute(w.value, renamed), w.tracked) for w in writes])
             trace = tidy(trace)
         return dead_code_elimination(trace), made, writes
@@ -222,6 +224,7 @@ class FunctionTracer(Tracer):
         if not tensor._memory.outside:
             return TracedOutput(value)
         steps: list[ViewStep] = []
+        apart = False
         while "_input" not in tensor.__dict__:
             view = tensor._viewed_as
             if flat_proxies((view.args, view.kwargs)):
@@ -229,8 +232,9 @@ class FunctionTracer(Tracer):
                     f"the function returns a view of an input that {view.function} makes of values; return a clone()"
                 )
             steps.append(ViewStep(view.function, view.args, view.kwargs, view.index))
+            apart |= view.detaches and value.requires_grad
             tensor = view.parent
-        return TracedOutput(value, index[tensor._input.proxy.name], tuple(reversed(steps)))
+        return TracedOutput(value, index[tensor._input.proxy.name], tuple(reversed(steps)), apart)
 
 
 def _write(effect: Effect, index: Mapping[str, int]) -> TracedWrite:

@@ -16,6 +16,7 @@ from thunder_guards.errors import AcquisitionError, DataDependentError, in_users
 from thunder_guards.symbolic import NumberInput
 from thunder_ir import Proxy, Symbol, Trace, UnknownNumberError, recording
 from thunder_tracing._function_tracer import FunctionTracer, OpenNumbers, TracedInput, TracedOutput, TracedWrite
+from thunder_tracing.tensors._remade import with_history
 from thunder_tracing.tensors.open_numbers import NumbersMet
 from thunder_tracing.tensors.traced_tensor import is_acquiring
 
@@ -83,7 +84,8 @@ def _result(output: TracedOutput, given: list[Any], computed: Iterator[Any]) -> 
     value = next(computed)
     if output.input is None:
         return value
-    return functools.reduce(lambda tensor, step: step(tensor), output.steps, given[output.input])
+    made = functools.reduce(lambda tensor, step: step(tensor), output.steps, given[output.input])
+    return with_history(made, value) if output.apart and value.requires_grad else made
 
 
 def trace_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> TracedFunction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,11 +46,12 @@ class Seen:
             self._tracers += 1
             if self._tracers == 1:
                 self._backward = own = torch.autograd.backward
+                inherited = inspect.getattr_static(self._above, "apply")
 
                 def apply(cls: object, *args: Any, **kwargs: Any) -> Any:
                     told = self._told.get()
                     if told is None:
-                        return super(self._above, cls).apply(*args, **kwargs)
+                        return inherited.__get__(None, cls)(*args, **kwargs)
                     return told[0](cls, *args, **kwargs)
 
                 def backward(*args: Any, **kwargs: Any) -> None:

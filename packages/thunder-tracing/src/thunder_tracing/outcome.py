@@ -24,6 +24,7 @@ from thunder_tracing.tensors._remade import (
     as_inference,
     as_normal,
     copied_with_history,
+    view_with_history,
     with_attributes,
     with_contents,
     with_gradient,
@@ -178,7 +179,7 @@ class Outcome:
         made = self._remade(traced, parent)
         self.calls.stages.note_view(traced, made)
         if with_gradient and current.requires_grad and self._has_own_history(traced):
-            return Built(with_history, (made, current))
+            return Built(with_history if view.cuts else view_with_history, (made, current))
         return made
 
     def _view_of_results(self, traced: TracedTensor, current: TensorProxy) -> TensorProxy:
@@ -201,7 +202,7 @@ class Outcome:
         view = traced._viewed_as
         # in place, after the view was made
         forgets = not self.calls.requires_grad(view.parent) or self.calls.is_forgotten(traced)
-        return view.cuts or traced._leaf is None and forgets
+        return view.detaches or traced._leaf is None and forgets
 
     def _sources_of(self, value: TensorProxy) -> list[TensorProxy]:
         """Return the inputs that derivatives of a value go to."""

@@ -23,8 +23,9 @@ from thunder_ir import (
     is_unknown,
     substitute,
 )
+from thunder_tracing.derivatives._custom_results import share, viewed_by_several
 from thunder_tracing.tensors.overwrites import RULES, zeros_like
-from thunder_tracing.tensors.storage import own_storage
+from thunder_tracing.tensors.storage import current_value, own_storage
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 from thunder_tracing.tensors.write_calls import WriteCalls, target_dtype
 
@@ -138,7 +139,7 @@ class CustomFunctions:
         results = [self._detached(r) if _among(r, given) else r for r in ([outputs] if single else outputs)]
         return results[0] if single else tuple(results)
 
-    def _applied(self, cls: object, context: Context, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _applied(self, cls: Any, context: Context, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         calls = self._calls
         arguments = {id(a): calls.traced(a) for a in args if isinstance(a, torch.Tensor)}
         inner = {i: self._apart(calls.value(a)) for i, a in arguments.items()}
@@ -150,19 +151,22 @@ class CustomFunctions:
             constant = frozenset({OpTags.CONSTANT_FOR_DERIVATIVE})
             calls.builder.bound_symbols += [b.replace(tags=b.tags | constant) for b in forward.bound_symbols]
         single = isinstance(outputs, torch.Tensor)
-        results = [outputs] if single else list(outputs)
-        written = [t for t in inner.values() if t._memory.version and not _among(t, results)]
-        made = self._differentiable(cls, context, list(args), [*results, *written], len(results), forward.bound_symbols)
-        for tensor, value in zip(written, made[len(results) :], strict=True):
-            self._write_unseen(_outer(tensor, inner, arguments), value)
-        made = [self._result(r, m, context, inner, arguments) for r, m in zip(results, made, strict=False)]
-        return made[0] if single else tuple(made)
+        results = [calls.traced(r) if isinstance(r, torch.Tensor) else r for r in ([outputs] if single else outputs)]
+        written = [t for t in inner.values() if t._memory.version and not _among(t, context._dirty)]
+        inside = [*results, *written, *viewed_by_several(results, inner.values())]
+        made = self._differentiable(cls, context, list(args), inside, len(results), forward.bound_symbols)
+        outside = {id(t): arguments[i] for i, t in inner.items()}
+        for tensor, value in zip(written, made[len(results) :], strict=False):
+            self._write_unseen(outside[id(tensor)], value)
+        made = [self._result(r, m, context, outside) for r, m in zip(inside, made, strict=True)]
+        self._share(cls.__name__, context, inside, made, outside, len(results))
+        return made[0] if single else tuple(made[: len(results)])
 
     @unobserved
-    def _result(self, result: Any, made: Any, context: Context, inner: Any, arguments: Any) -> Any:
+    def _result(self, result: Any, made: Any, context: Context, outside: Mapping[int, TracedTensor]) -> Any:
         """Return what the caller gets for a result: the argument that was written, if it is that."""
         if _among(result, context._dirty):
-            target = _outer(result, inner, arguments)
+            target = outside[id(result)]
             try:
                 self._calls.check_writable(target)
             except RuntimeError:  # forward did write to it before autograd refused
@@ -173,6 +177,23 @@ class CustomFunctions:
         if _among(result, context._constant):
             return self._detached(made)
         return made
+
+    @unobserved
+    def _share(
+        self,
+        name: str,
+        context: Context,
+        inside: Sequence[Any],
+        made: Sequence[Any],
+        outside: dict[int, TracedTensor],
+        count: int,
+    ) -> None:
+        """Let what the caller gets for results share memory as the first ``count`` of ``inside`` do."""
+        tensors = [(t, m) for t, m in zip(inside, made, strict=True) if isinstance(t, TracedTensor)]
+        places = {id(t): m for t, m in tensors if t.source is None} | outside
+        for k, result in enumerate(inside[:count]):
+            if isinstance(result, TracedTensor) and not _among(result, context._dirty):
+                share(self._calls.new_traced, result, made[k], places, k, name, _among(result, context._constant))
 
     @unobserved
     def _detached(self, tensor: torch.Tensor) -> Any:
@@ -209,7 +230,10 @@ class CustomFunctions:
             results: what it returned, the first ``count``, and arguments that it wrote to.
             forward: what it did.
         """
-        values = [self._calls.value(r) if isinstance(r, torch.Tensor) else None for r in results]
+        # as forward, which autograd does not record, has them
+        values = [
+            current_value(self._calls.traced(r), self._calls) if isinstance(r, torch.Tensor) else None for r in results
+        ]
         outputs = [v for v in values if v is not None]
         cotangents = [None if v is None else v.like(requires_grad=False) for v in values]
         for c in cotangents:
@@ -324,11 +348,6 @@ def _draw(bound_symbols: Sequence[BoundSymbol]) -> bool:
 
 def _among(tensor: object, tensors: Sequence[Any]) -> bool:
     return any(t is tensor for t in tensors)
-
-
-def _outer(tensor: object, inner: dict[int, TracedTensor], arguments: dict[int, TracedTensor]) -> TracedTensor:
-    """Return the argument that a tensor inside of the function stands for."""
-    return next(arguments[i] for i, t in inner.items() if t is tensor)
 
 
 def _presences(cotangents: Sequence[Any], materialize: bool) -> list[tuple[bool, ...]]:

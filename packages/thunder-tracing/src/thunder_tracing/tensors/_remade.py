@@ -13,21 +13,27 @@ from thunder_ir import substitute
 
 
 class WithHistory(torch.autograd.Function):
-    """A tensor with the memory of one and the history of another."""
+    """A tensor with the memory of one and the history of another; for autograd a view of the one, if that is said."""
 
     @staticmethod
-    def forward(context: object, view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        return view.detach()
+    def forward(context: object, view: torch.Tensor, value: torch.Tensor, stays: bool) -> torch.Tensor:
+        return view[...] if stays else view.detach()
 
     @staticmethod
     def backward(context: object, cotangent: torch.Tensor) -> Any:
-        return None, cotangent
+        return None, cotangent, None
 
 
 def with_history(view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """Return a view that shares memory with others and has a history of its own: that of ``value``, its equal."""
     with torch.enable_grad():
-        return WithHistory.apply(view.detach(), value)  # type: ignore[no-any-return, no-untyped-call]
+        return WithHistory.apply(view.detach(), value, False)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def view_with_history(view: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Return the same, which autograd takes for a view, as it takes those that custom functions return."""
+    with torch.enable_grad():
+        return WithHistory.apply(view, value, True)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class WithoutGraph(torch.autograd.Function):
@@ -160,6 +166,7 @@ __all__ = [
     "as_inference",
     "as_normal",
     "copied_with_history",
+    "view_with_history",
     "with_attributes",
     "with_contents",
     "with_gradient",
