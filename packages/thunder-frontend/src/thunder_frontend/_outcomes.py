@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -20,6 +20,9 @@ from thunder_ir.unknown import described
 from thunder_torch import opaque_call
 from thunder_tracing.one_way import TAGS, OtherWay
 from thunder_tracing.tensors.comparisons import Comparison
+
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
 
 Path = tuple[Any, ...]
 """What Python saw in a program, in order; see :func:`encoded`."""
@@ -97,7 +100,7 @@ class Outcomes:
         evaluate: computes the value of a proxy for the call at hand.
     """
 
-    def __init__(self, calls: Any, given: Path, evaluate: Callable[[Any], Any]) -> None:
+    def __init__(self, calls: Acquiring, given: Path, evaluate: Callable[[Any], Any]) -> None:
         self._calls, self._given, self._evaluate = calls, given, evaluate
         self._known: dict[tuple[bool, str], Any] = {}
         self.met: list[Any] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,6 +13,9 @@ from thunder_guards.program import Effect
 from thunder_guards.sources import held
 from thunder_guards.templates import Built, Outside
 from thunder_ir import Proxy
+
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
 
 T = torch.Tensor
 WARN = warnings.warn_explicit
@@ -33,7 +36,7 @@ class Prints:
         calls: the acquisition.
     """
 
-    def __init__(self, calls: Any) -> None:
+    def __init__(self, calls: Acquiring) -> None:
         self._calls = calls
 
     def __call__(

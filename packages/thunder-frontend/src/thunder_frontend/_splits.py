@@ -20,10 +20,9 @@ from typing import Any
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from thunder_frontend._lookasides.module_calls import has_hooks
-from thunder_frontend._lookasides.module_lookasides import MODULE_CALL, MODULE_CALL_IMPL
+from thunder_frontend._lookasides.module_calls import MODULE_CALL, MODULE_CALL_IMPL, has_hooks
 from thunder_frontend._lookasides.native_code import module_runs_natively
-from thunder_frontend._lookasides.other_transforms import is_disabled
+from thunder_frontend._lookasides.other_compilers import is_disabled
 from thunder_frontend._lookasides.own_operations import is_own_operation
 from thunder_frontend._report import Report
 from thunder_frontend._suspensions import CannotPause, Continuation, Handling, Pause, Paused, pause

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils import _pytree as pytree
@@ -32,6 +32,9 @@ from thunder_tracing.derivatives.derivative_levels import SAME
 from thunder_tracing.tensors.levels import Level
 from thunder_tracing.tensors.overwrites import zeros_like
 from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
 
 T = torch.Tensor
 
@@ -129,7 +132,7 @@ class Branches:
         calls: the acquisition.
     """
 
-    def __init__(self, calls: Any) -> None:
+    def __init__(self, calls: Acquiring) -> None:
         self._calls, self._levels = calls, calls.levels
 
     def cond(self, predicate: T, true_fn: Any, false_fn: Any, operands: Sequence[Any]) -> Any:

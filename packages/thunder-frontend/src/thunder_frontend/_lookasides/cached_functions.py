@@ -10,7 +10,7 @@ import functools
 import gc
 import types
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -23,13 +23,17 @@ from thunder_guards.sources import Source, held
 from thunder_ir import NumberProxy, Proxy, flat_proxies, is_unknown
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
+    from thunder_frontend._outside.world import World
+
 LOOKED_INTO = 20_000
 """How many objects are looked at for tensors of the program."""
 
 LEAD_NOWHERE = (type, types.ModuleType, types.CodeType)
 
 
-def with_cache(acquisition: Any, function: object) -> Callable[..., Any] | None:
+def with_cache(acquisition: Acquiring, function: object) -> Callable[..., Any] | None:
     """Return what a call of a function with a cache does; ``None`` for others.
 
     It must not answer by tensors that are of this program, nor keep any: then the function itself is run.
@@ -54,7 +58,7 @@ def with_cache(acquisition: Any, function: object) -> Callable[..., Any] | None:
     return called
 
 
-def _for_open_numbers(acquisition: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _for_open_numbers(acquisition: Acquiring, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what the function computes, with numbers that depend on open ones; ``None`` where that is no more.
 
     It must be what the cache answers for the values at hand, of nothing that could have been another thing when that
@@ -119,7 +123,7 @@ class Keys:
         world: knows which objects are outside.
     """
 
-    def __init__(self, world: Any) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
 
     def is_there(self, value: Any) -> bool:
@@ -205,7 +209,7 @@ def _call_by_name(function: Any, names: tuple[str, ...], *values: Any) -> Any:
     return function(*values[:count], **dict(zip(names, values[count:], strict=True)))
 
 
-def _as_part_of_program(acquisition: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _as_part_of_program(acquisition: Acquiring, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Do what the function does, once for each combination of arguments."""
     world, cache = acquisition.world, acquisition.answered_by_cache
     if world.source_of(function) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -16,6 +16,9 @@ from thunder_ir import NumberProxy
 from thunder_tracing.one_way import is_single_and_unknown
 from thunder_tracing.tensors.comparisons import compared
 
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
+
 T = torch.Tensor
 OF_TRUTHS = (
     torch._check, torch._check_index, torch._check_value, torch._check_type, torch._check_not_implemented,
@@ -25,7 +28,7 @@ CHECK_IS_SIZE: Any = torch._check_is_size
 CHECK_ALL, CHECK_ALL_WITH = torch._check_tensor_all, torch._check_tensor_all_with
 
 
-def checks(acquisition: Any) -> dict[Any, Any]:
+def checks(acquisition: Acquiring) -> dict[Any, Any]:
     """Return what is run in place of PyTorch's checks; what they raise is for eager to say, should they fail.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -11,6 +11,9 @@ from thunder_frontend._draws import drawing, generators
 from thunder_interpreter import DECLINED
 from thunder_ir import NumberProxy, OpTags, flat_proxies
 from thunder_torch import opaque_call
+
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
 
 METHODS = (
     "random", "getrandbits", "rand", "randn", "random_sample", "uniform", "normal", "randint", "standard_normal",
@@ -28,7 +31,7 @@ class Draws:
         calls: the acquisition.
     """
 
-    def __init__(self, calls: Any) -> None:
+    def __init__(self, calls: Acquiring) -> None:
         self._calls = calls
 
     def lookasides(self) -> dict[Any, Any]:

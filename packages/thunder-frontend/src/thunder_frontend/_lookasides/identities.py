@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,11 +17,15 @@ from thunder_guards.sources import Source
 from thunder_interpreter import DECLINED
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
+    from thunder_frontend._outside.world import World
+
 LIBRARIES = tuple([os.path.dirname(str(module.__file__)) + os.sep for module in (os, torch)])
 INSTALLED = f"{os.sep}site-packages{os.sep}"
 
 
-def identities(acquisition: Any) -> dict[Any, Callable[..., Any]]:
+def identities(acquisition: Acquiring) -> dict[Any, Callable[..., Any]]:
     """Return what is run in place of ``id``, and of ``hash``, which is the same of a tensor.
 
     Args:
@@ -52,15 +56,16 @@ def identities(acquisition: Any) -> dict[Any, Callable[..., Any]]:
     return {id: identity, hash: hashed}
 
 
-def _asked_by_library(acquisition: Any) -> bool:
-    place = acquisition.builder.locate()
+def _asked_by_library(acquisition: Acquiring) -> bool:
+    locate = acquisition.builder.locate
+    place = None if locate is None else locate()
     if place is None:
         return False
     filename = place.filename
     return filename.startswith(LIBRARIES) and (INSTALLED not in filename or filename.startswith(LIBRARIES[1]))
 
 
-def _require(world: Any, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
+def _require(world: World, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
     """Guard that an object is the very same, without keeping alive what is an argument."""
     guard: Guard = world.mortal.guard(source, value, slot)
     if slot is None and source.is_of_the_call() and type(value).__weakrefoffset__:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils._pytree import tree_map_only
 
 from thunder_tracing.tensors.traced_tensor import TracedTensor
+
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
 
 INFER = LazyModuleMixin._infer_parameters
 
@@ -17,7 +20,7 @@ class LazyModuleSettled(BaseException):  # noqa: N818  (a signal, which no handl
     """A lazy module has got its parameters, so that what was acquired until then does not hold any more."""
 
 
-def infer_parameters(acquisition: Any) -> Any:
+def infer_parameters(acquisition: Acquiring) -> Any:
     """Return what is done in place of the hook by which a lazy module makes its parameters in its first call."""
 
     def infer(hook_of: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:

@@ -6,7 +6,7 @@ import functools
 import logging
 import types
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.utils.checkpoint
@@ -25,7 +25,8 @@ from thunder_frontend._lookasides.identities import identities
 from thunder_frontend._lookasides.module_lookasides import ModuleLookasides
 from thunder_frontend._lookasides.old_constructors import of_old_constructors
 from thunder_frontend._lookasides.open_numbers import OpenNumbers
-from thunder_frontend._lookasides.other_transforms import compiled_by_torch, is_disabled, leave_uncompiled, transforms
+from thunder_frontend._lookasides.other_compilers import compiled_by_torch, is_disabled, leave_uncompiled
+from thunder_frontend._lookasides.other_transforms import transforms
 from thunder_frontend._lookasides.own_operations import in_place_of, own_operation
 from thunder_frontend._lookasides.seeds import Seeds
 from thunder_frontend._torch_versions import FUNCTION_APPLY
@@ -36,6 +37,9 @@ from thunder_interpreter import DECLINED, Interpreted
 from thunder_tracing.tensors.constants import variable
 from thunder_tracing.tensors.foreach import of_lists
 from thunder_tracing.tensors.metadata_calls import reduced
+
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
 
 CHECKPOINT, SAVED_TENSORS_HOOKS = torch.utils.checkpoint.checkpoint, torch.autograd.graph.saved_tensors_hooks
 RECORD_FUNCTION = torch.autograd.profiler.record_function
@@ -52,7 +56,7 @@ L1_LOSS = torch.nn.functional.l1_loss
 TORCH_COMPILE = torch.compile
 
 
-def lookasides(acquisition: Any) -> list[Any]:
+def lookasides(acquisition: Acquiring) -> list[Any]:
     """Return what is run in place of which callables.
 
     Args:
@@ -99,12 +103,12 @@ def lookasides(acquisition: Any) -> list[Any]:
     ]
 
 
-def _of_open_numbers(acquisition: object) -> dict[Any, Any]:
+def _of_open_numbers(acquisition: Acquiring) -> dict[Any, Any]:
     table = OpenNumbers(acquisition).lookasides()
     return table | {function: _with_all_arguments(acquisition, function) for function in table if is_replaced(function)}
 
 
-def _of_autograd(acquisition: Any) -> dict[Any, Any]:
+def _of_autograd(acquisition: Acquiring) -> dict[Any, Any]:
     def backward(
         tensors: Any,
         grad_tensors: Any = None,
@@ -135,12 +139,12 @@ def _no_saved_tensors_hooks(hooks: object, *exception: Any) -> None:
         )
 
 
-def _of_capture(acquisition: Any) -> dict[Any, Any]:
+def _of_capture(acquisition: Acquiring) -> dict[Any, Any]:
     """What libraries ask, and ask for, where something captures or compiles their program as a whole."""
 
     def compiling() -> bool:
         acquisition.asked_about_capture = True
-        return acquisition.tells  # type: ignore[no-any-return]
+        return acquisition.tells
 
     return {
         torch.compiler.is_compiling: compiling,
@@ -154,7 +158,7 @@ def _of_capture(acquisition: Any) -> dict[Any, Any]:
     }
 
 
-def _of_overrides(acquisition: Any) -> dict[Any, Any]:
+def _of_overrides(acquisition: Acquiring) -> dict[Any, Any]:
     """Whether operations are somebody else's: code of PyTorch's that is interpreted is to go its way on plain tensors.
 
     It is interpreted where somebody replaced what it calls.
@@ -180,7 +184,7 @@ def _no_dispatch_modes(mode: object) -> None:
     )
 
 
-def _of_single_functions(acquisition: Any) -> dict[Any, Any]:
+def _of_single_functions(acquisition: Acquiring) -> dict[Any, Any]:
     def number_of_steps(step: Any) -> Any:
         """Return the number of steps of an optimizer in the precision of Python's numbers, which eager makes of it."""
         if not isinstance(step, torch.Tensor):
@@ -204,20 +208,21 @@ def _of_single_functions(acquisition: Any) -> dict[Any, Any]:
     }
 
 
-def _of_control_flow(acquisition: object) -> dict[Any, Any]:
+def _of_control_flow(acquisition: Acquiring) -> dict[Any, Any]:
     branches = Branches(acquisition)
     return {**OPERATORS, choose: branches.cond, WHILE_LOOP: branches.while_loop}
 
 
-def _of_executors(acquisition: Any) -> dict[Any, Any]:
+def _of_executors(acquisition: Acquiring) -> dict[Any, Any]:
     """What executors replace of functions written in Python."""
     replaced = acquisition.replacements.items()
     return {f: in_place_of(acquisition, symbol) for f, symbol in replaced if isinstance(f, types.FunctionType)}
 
 
-def _not_to_be_held(acquisition: Any, function: Any) -> Any:
+def _not_to_be_held(acquisition: Acquiring, function: Any) -> Any:
     """Return what ends the program before a call of a function that ``torch.compiler.disable`` was given."""
-    if acquisition.splits is None or not is_disabled(function):
+    splits = acquisition.splits
+    if splits is None or not is_disabled(function):
         return None
     inner = function._torchdynamo_orig_callable
 
@@ -225,13 +230,13 @@ def _not_to_be_held(acquisition: Any, function: Any) -> Any:
         found = acquisition.paused(function, args, kwargs)
         if found is DECLINED:  # code in C waits for it
             return acquisition.interpreted(inner)(*args, **kwargs)
-        acquisition.splits.report.asked_for(inner.__qualname__, "torch.compiler.disable asks not to compile it")
+        splits.report.asked_for(inner.__qualname__, "torch.compiler.disable asks not to compile it")
         return found
 
     return call
 
 
-def _cannot_be_held(acquisition: Any, function: Any) -> Any:
+def _cannot_be_held(acquisition: Acquiring, function: Any) -> Any:
     """Return what ends the program before a call of a function whose frame no program can hold."""
     splits = acquisition.splits
     if splits is None or type(function) is not types.FunctionType or function.__code__ not in splits.lost:
@@ -245,7 +250,7 @@ def _cannot_be_held(acquisition: Any, function: Any) -> Any:
     return call
 
 
-def _handed_on(acquisition: Any, function: Any) -> Any:
+def _handed_on(acquisition: Acquiring, function: Any) -> Any:
     """Return what a call of PyTorch's own function does where what is handed on to tensors is not that call.
 
     Somebody replaced it, and it is found no more, as somebody else kept it; or PyTorch hands on only a part.
@@ -254,7 +259,7 @@ def _handed_on(acquisition: Any, function: Any) -> Any:
     return _with_all_arguments(acquisition, function) if loses or is_replaced(function) else None
 
 
-def _with_all_arguments(acquisition: Any, function: Any) -> Any:
+def _with_all_arguments(acquisition: Acquiring, function: Any) -> Any:
     """Return what a call of one of PyTorch's functions does, whatever of it PyTorch would hand on to tensors."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -264,7 +269,7 @@ def _with_all_arguments(acquisition: Any, function: Any) -> Any:
     return called
 
 
-def _compiled_before(acquisition: Any, function: Any) -> Any:
+def _compiled_before(acquisition: Acquiring, function: Any) -> Any:
     """Return what a function was compiled from, by Thunder or by PyTorch: it becomes part of this program."""
     compiles = held_by_class(type(function), "compiles")
     ours = type(compiles) is types.FunctionType and package_of(compiles.__module__) == "thunder_frontend"

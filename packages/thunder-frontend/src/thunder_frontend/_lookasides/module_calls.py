@@ -17,6 +17,7 @@ GLOBAL_HOOKS = (
 IMPLEMENTATIONS = ("_call_impl", "_compiled_call_impl")
 """What a call of a module runs: the second, if it is set, which ``Module.compile`` does."""
 MODULES = torch.nn.modules.module
+MODULE_CALL, MODULE_CALL_IMPL = torch.nn.Module._wrapped_call_impl, torch.nn.Module._call_impl
 
 
 @dataclass(frozen=True, slots=True)

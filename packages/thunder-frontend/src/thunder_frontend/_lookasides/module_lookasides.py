@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -12,6 +12,8 @@ from thunder_frontend._lookasides.module_calls import (
     GLOBAL_HOOKS,
     HOOKS,
     IMPLEMENTATIONS,
+    MODULE_CALL,
+    MODULE_CALL_IMPL,
     MODULES,
     call_module,
     has_hooks,
@@ -22,9 +24,11 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.sources import held
 from thunder_interpreter import Interpreted
 
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
+
 OF_ALL_MODULES = held(MODULES.__dict__, MODULES.__name__)
-MODULE_GETATTR, MODULE_CALL = torch.nn.Module.__getattr__, torch.nn.Module._wrapped_call_impl
-MODULE_CALL_IMPL = torch.nn.Module._call_impl
+MODULE_GETATTR = torch.nn.Module.__getattr__
 BACKWARD_HOOK = torch.utils.hooks.BackwardHook
 TABLES = ("_parameters", "_buffers", "_modules")
 
@@ -36,7 +40,7 @@ class ModuleLookasides:
         calls: the acquisition.
     """
 
-    def __init__(self, calls: Any) -> None:
+    def __init__(self, calls: Acquiring) -> None:
         self._calls = calls
         self._world = calls.world
 

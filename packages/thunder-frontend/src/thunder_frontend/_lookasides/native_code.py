@@ -9,8 +9,14 @@ import torch
 
 from thunder_frontend._lookasides.control_flow import INTERPRETED_OPERATORS
 from thunder_frontend._lookasides.module_calls import call_module, checkpoint
-from thunder_frontend._lookasides.other_transforms import INTERPRETED_TRANSFORMS
 from thunder_guards.own_code import PACKAGES, name_in, package_of
+
+INTERPRETED_TRANSFORMS = (
+    "torch._functorch.apis", "torch._functorch.eager_transforms", "torch._functorch.vmap", "torch._vmap_internals",
+    "torch.autograd.forward_ad",
+    "torch._functorch.functional_call", "torch._functorch.deprecated", "torch.autograd.functional",
+)  # fmt: skip
+"""Modules of PyTorch whose functions are interpreted: they do in Python what levels do not."""
 
 INTERPRETED_TORCH = (
     "torch.nn.modules", "torch.nn.utils", "torch.nn.parameter", "torch.optim", "torch.utils", "torch.amp",

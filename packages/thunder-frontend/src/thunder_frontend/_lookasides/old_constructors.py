@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from thunder_interpreter import DECLINED
+
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
 
 T = torch.Tensor
 OLD_CONSTRUCTORS = (T, *[kind for kind in torch._tensor_classes if not kind.is_cuda and not kind.is_sparse])
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
-def of_old_constructors(calls: object) -> dict[Any, Any]:
+def of_old_constructors(calls: Acquiring) -> dict[Any, Any]:
     """Return what PyTorch's old constructors do that are given tensors: ``torch.Tensor([x.sum(), 1.0])``."""
     return {kind: partial(_old_constructor, calls, kind) for kind in OLD_CONSTRUCTORS}
 
 
-def _old_constructor(calls: Any, kind: Any, *args: Any, **kwargs: Any) -> Any:
+def _old_constructor(calls: Acquiring, kind: Any, *args: Any, **kwargs: Any) -> Any:
     """Make a tensor of the values of those in nested sequences, or a view of a tensor as a whole."""
     held = list(_tensors_in(args[0])) if len(args) == 1 and not kwargs else []
     if not held:
@@ -39,7 +42,7 @@ def _old_constructor(calls: Any, kind: Any, *args: Any, **kwargs: Any) -> Any:
         return calls(torch.tensor, args, {"dtype": dtype, "device": "cpu"})
 
 
-def _take_in(calls: Any, data: Any) -> None:
+def _take_in(calls: Acquiring, data: Any) -> None:
     """Take in what nested sequences hold, where they come from outside."""
     if isinstance(data, (list, tuple)):
         calls.world.containers.contents(data)

@@ -6,7 +6,7 @@ import functools
 import operator
 import types
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,6 +17,9 @@ from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_pr
 from thunder_tracing.tensors.foreach import OF_LISTS
 from thunder_tracing.tensors.metadata_calls import SymbolicSize
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
+
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
 
 
 @functools.cache
@@ -118,7 +121,7 @@ class OpenNumbers:
         calls: the acquisition.
     """
 
-    def __init__(self, calls: Any) -> None:
+    def __init__(self, calls: Acquiring) -> None:
         self._calls = calls
 
     def lookasides(self) -> dict[Any, Any]:

@@ -1,9 +1,8 @@
-"""What PyTorch has for transforming functions, met inside of a program: ``torch.compile``, ``torch.func``."""
+"""What PyTorch has for transforming functions, met inside of a program: the levels on which ``torch.func`` is built."""
 
 from __future__ import annotations
 
-import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import _vmap_internals
@@ -12,10 +11,11 @@ from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
 from thunder_frontend._lookasides import transform_calls
-from thunder_guards.errors import AcquisitionError
-from thunder_guards.own_code import PACKAGES, package_of
 from thunder_interpreter import Interpreted
 from thunder_tracing.derivatives.derivative_levels import Derivatives
+
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
 
 OF_LEVELS = tuple([
     (name, getattr(place, name))
@@ -31,49 +31,8 @@ OF_LEVELS = tuple([
 ])  # fmt: skip
 """PyTorch's functions for levels: those in C, what some versions put around them, and what is built on them."""
 
-INTERPRETED_TRANSFORMS = (
-    "torch._functorch.apis", "torch._functorch.eager_transforms", "torch._functorch.vmap", "torch._vmap_internals",
-    "torch.autograd.forward_ad",
-    "torch._functorch.functional_call", "torch._functorch.deprecated", "torch.autograd.functional",
-)  # fmt: skip
-"""Modules of PyTorch whose functions are interpreted: they do in Python what levels do not."""
 
-
-def compiled_by_torch(function: object) -> Any:
-    """Return what ``torch.compile`` or ``torch.jit.script`` was given to make ``function``, or ``None`` if none did.
-
-    Raises:
-        AcquisitionError: ``torch.jit.trace`` made it, which kept of its function what one call of it did.
-    """
-    if type(function) is torch.jit.ScriptFunction:
-        if hasattr(function, "__name__"):
-            return function._torchdynamo_inline  # type: ignore[attr-defined]
-        raise AcquisitionError(
-            "what torch.jit.trace made of a function cannot be called in a program; call the function itself"
-        )
-    if type(function).__module__ == "torch._dynamo.eval_frame":
-        return getattr(function, "_orig_mod", None)
-    given: Any = getattr(function, "__dict__", {}).get("_torchdynamo_orig_callable")
-    if getattr(given, "__globals__", {}).get("__name__") == "torch._dynamo.external_utils":
-        return given.__wrapped__  # what PyTorch itself puts around a method of a module
-    return given
-
-
-def is_disabled(function: object) -> bool:
-    """Whether a function is not to be compiled, as ``torch.compiler.disable`` says: PyTorch's own are."""
-    own = getattr(function, "__dict__", {})
-    inner = own.get("_torchdynamo_orig_callable")
-    if type(function) is not types.FunctionType or own.get("_torchdynamo_disable") is not True or inner is None:
-        return False
-    return package_of(getattr(inner, "__module__", None)) not in PACKAGES | {"torch"}
-
-
-def leave_uncompiled(model: object = None, **options: Any) -> Any:
-    """Do what ``torch.compile`` does inside of a program, which is compiled as a whole."""
-    return model if model is not None else lambda inner: inner
-
-
-def transforms(acquisition: Any) -> dict[Any, Any]:
+def transforms(acquisition: Acquiring) -> dict[Any, Any]:
     """Return what is run in place of the functions on which ``torch.func``'s transforms are built."""
     batches, derivatives = acquisition.batches, Derivatives(acquisition)
     of_levels = {
@@ -116,4 +75,4 @@ def _tensors_in(tree: object) -> list[torch.Tensor]:
     return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
-__all__ = ["INTERPRETED_TRANSFORMS", "compiled_by_torch", "is_disabled", "leave_uncompiled", "transforms"]
+__all__ = ["transforms"]

@@ -6,7 +6,7 @@ import functools
 import types
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,6 +15,9 @@ from thunder_ir import OpTags, Symbol, TensorProxy, flat_proxies, substitute
 from thunder_lang import core
 from thunder_lang.numpy import numpy
 from thunder_torch.convert import from_torch_device, from_torch_dtype
+
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
 
 LANGUAGES = {"thunder_lang.numpy": numpy, "thunder_lang": core}
 """What operators mean in the functions of packages, the innermost first."""
@@ -29,7 +32,7 @@ def _is_of_language(function: object) -> bool:
     return type(function) is types.FunctionType and package_of(name_in(function.__globals__)) == "thunder_lang"
 
 
-def own_operation(acquisition: Any, function: Any) -> Callable[..., Any] | None:
+def own_operation(acquisition: Acquiring, function: Any) -> Callable[..., Any] | None:
     """Return what a call of one of Thunder's own operations does; ``None`` for all other callables.
 
     A symbol that stands for a function of PyTorch's does what that does. All others compute values: what they return
@@ -44,7 +47,7 @@ def own_operation(acquisition: Any, function: Any) -> Callable[..., Any] | None:
     return None
 
 
-def in_place_of(acquisition: Any, symbol: Symbol) -> Callable[..., Any]:
+def in_place_of(acquisition: Acquiring, symbol: Symbol) -> Callable[..., Any]:
     """Return what a call of a function does that an executor replaces by an operator of its own."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -55,13 +58,13 @@ def in_place_of(acquisition: Any, symbol: Symbol) -> Callable[..., Any]:
     return called
 
 
-def _as_torch(acquisition: Any, symbol: Symbol, *args: Any, **kwargs: Any) -> Any:
+def _as_torch(acquisition: Acquiring, symbol: Symbol, *args: Any, **kwargs: Any) -> Any:
     """Do what the function of PyTorch's does that a symbol stands for."""
     with torch._C.DisableTorchFunction():
         return acquisition(symbol.origin, *acquisition.handed_over(symbol.name, (args, kwargs), acquisition.traced))
 
 
-def _call_symbol(acquisition: Any, symbol: Symbol, *args: Any, **kwargs: Any) -> Any:
+def _call_symbol(acquisition: Acquiring, symbol: Symbol, *args: Any, **kwargs: Any) -> Any:
     """Record a call of a symbol."""
     with torch._C.DisableTorchFunction():
         given = acquisition.handed_over(symbol.name, (args, kwargs))
@@ -70,7 +73,7 @@ def _call_symbol(acquisition: Any, symbol: Symbol, *args: Any, **kwargs: Any) ->
         return _computed(acquisition, given, lambda: acquisition.on_values(symbol, *given))
 
 
-def _call_function(acquisition: Any, function: types.FunctionType, *args: Any, **kwargs: Any) -> Any:
+def _call_function(acquisition: Acquiring, function: types.FunctionType, *args: Any, **kwargs: Any) -> Any:
     """Record what a function of a language does."""
     builder = acquisition.builder
     module = name_in(function.__globals__)
@@ -86,7 +89,7 @@ def _call_function(acquisition: Any, function: types.FunctionType, *args: Any, *
         return _computed(acquisition, (values, named), recorded)
 
 
-def _computed(acquisition: Any, given: object, record: Callable[[], Any]) -> Any:
+def _computed(acquisition: Acquiring, given: object, record: Callable[[], Any]) -> Any:
     """Return traced tensors for what is recorded, each with memory of its own."""
     recorded = acquisition.builder.bound_symbols
     count = len(recorded)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from thunder_ir import OpTags
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
+
+if TYPE_CHECKING:
+    from thunder_frontend._acquiring import Acquiring
 
 MANUAL_SEED = torch.random.manual_seed
 """What ``torch.manual_seed`` is, until somebody imports ``torch._dynamo``, which puts a wrapper of it in its place."""
@@ -75,7 +78,7 @@ class Seeds:
         calls: the acquisition.
     """
 
-    def __init__(self, calls: Any) -> None:
+    def __init__(self, calls: Acquiring) -> None:
         self._calls = calls
 
     def lookasides(self) -> dict[Any, Any]:
