@@ -143,9 +143,18 @@ class _Kernel:
             for one in self.accumulators.values():
                 one.start(emit)
 
+        due = self.due(0)
+        of_rows = self.needed([s for _, s in due]) - self.plan.varies
+
         def add(index: str, mask: str) -> None:
             self.cell_values(0, index, mask, stores=False)
-            self.body(self.due(0))(index, mask)
+            self.body(due, of_rows)(index, mask)
+
+        def row() -> None:
+            for position, statement in self.statements:
+                if not isinstance(statement, (Store, Reduce)) and statement.name in of_rows:
+                    self.values[statement.name] = self.statement(position, statement, "", "")
+            self.vectors(low, high, with_accumulators(add))
 
         def finish(index: str, mask: str) -> None:
             for name, one in self.accumulators.items():
@@ -154,7 +163,7 @@ class _Kernel:
                 self.cell_values(stage, index, mask)
 
         self.vectors(low, high, with_accumulators(start))
-        self.loops(self.reduced, lambda: self.vectors(low, high, with_accumulators(add)))
+        self.loops(self.reduced, row)
         self.memory.variables = []
         self.vectors(low, high, with_accumulators(finish))
         self.accumulators = whole
@@ -214,9 +223,11 @@ class _Kernel:
         """Return the reductions of a stage, and the writes of what differs along reduced loops."""
         return [(p, s) for p, s in self.statements if self.plan.stages[p] == stage and self.is_due(p, s)]
 
-    def body(self, due: list[tuple[int, Statement]]) -> Callable[[str, str], None]:
-        """Return what writes the statements inside of reduced loops that are due, and what they need."""
-        needed = self.needed([s for _, s in due])
+    def body(
+        self, due: list[tuple[int, Statement]], known: frozenset[str] | set[str] = frozenset()
+    ) -> Callable[[str, str], None]:
+        """Return what writes the statements inside of reduced loops that are due, and what they need but is known."""
+        needed = self.needed([s for _, s in due]) - known
 
         def write(at: str, lanes: str) -> None:
             for position, statement in self.statements:
