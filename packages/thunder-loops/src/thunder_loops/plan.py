@@ -160,14 +160,18 @@ def _access(
 
 
 def _by_rows(cells: Sequence[str], reduced: Sequence[str], steps: Mapping[int, Walk]) -> bool:
-    """Whether more accesses have neighbours along what is reduced than along results."""
+    """Whether more accesses have neighbours along what is reduced than along results.
+
+    Accesses that stay where they are while something is reduced are made once for each result, and do not count.
+    """
     if not reduced:
         return False
     if not cells:
         return True
+    moving = [w for w in steps.values() if any([w.steps.get(axis, 0) for axis in reduced])]
 
     def neighbours(axis: str) -> int:
-        found = [w.steps.get(axis, 0) for w in steps.values()]
+        found = [w.steps.get(axis, 0) for w in moving]
         return found.count(1) - len([s for s in found if s not in (0, 1)])
 
     return neighbours(reduced[-1]) >= neighbours(cells[-1])
