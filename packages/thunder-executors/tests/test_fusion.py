@@ -7,7 +7,18 @@ import pytest
 from numpy_executor import executor as numpy_executor
 
 import thunder_prims as prims
-from thunder_executors import FusionExecutor, Region, Registry, claim, execution_traces, partition, to_callable
+from thunder_executors import (
+    FusionExecutor,
+    Implementation,
+    Region,
+    Registry,
+    claim,
+    cost_in_regions,
+    execution_traces,
+    grad_rule,
+    partition,
+    to_callable,
+)
 from thunder_ir import BoundSymbol, OpTags, Symbol, Tensor, dtypes, trace_of
 from thunder_ir.passes import verifying
 
@@ -195,3 +206,47 @@ def test_any_program_runs_after_partition_as_before(seed):
     plain = to_callable(trace, [numpy_executor])(*x)
 
     np.testing.assert_allclose(fused, plain)
+
+
+def opening(rule=None):
+    """Return a composite, and an executor that takes no more of it than its first half."""
+    twice = Symbol("twice", "mine", decomposition=lambda a: prims.sin(prims.exp(a)))
+    ex = fuser(prims.exp)
+    made = Implementation(ex, when=lambda b: b.args[0].ndim == 1, transform=lambda a: prims.sin(prims.exp(a)), vjp=rule)
+    ex.add_implementation(twice, made)
+    return twice, ex
+
+
+def test_a_call_is_opened_where_some_of_it_can_be_in_a_region():
+    twice, ex = opening()
+    whole = type(numpy_executor)("whole")
+    whole.implements(twice)(lambda a: np.sin(np.exp(a)))
+
+    def names(shape):
+        claimed = claim(trace_of(lambda x: twice(x), Tensor(shape)), [ex, whole, numpy_executor])
+        return [b.symbol.name for b in claimed.bound_symbols]
+
+    assert names((2,)) == ["exp", "sin"]
+    assert len(names((2, 2))) == 1
+    assert not ex.can_fuse(trace_of(lambda x: twice(x), Tensor((2,))).bound_symbols[0])
+
+
+def test_the_derivative_of_a_call_that_is_opened_is_that_of_its_parts():
+    def rule(a):
+        return a, lambda dy: dy
+
+    twice, ex = opening(rule)
+    (bound,) = trace_of(lambda x: twice(x), Tensor((2,))).bound_symbols
+
+    assert grad_rule(bound, [ex, numpy_executor]) is rule
+
+
+def test_the_first_fusion_executor_that_knows_tells_what_a_call_costs():
+    class Costly(Interpreter):
+        def again(self, bound):
+            return 3.0 if bound.symbol is prims.exp else None
+
+    exp, sin = trace_of(lambda x: prims.sin(prims.exp(x)), Tensor((2,))).bound_symbols
+    again = cost_in_regions([fuser(), Costly("costly"), numpy_executor])
+
+    assert (again(exp), again(sin)) == (3.0, None)

@@ -105,6 +105,10 @@ class _Claimer:
                 if answer:
                     self.claimed.append(bound.replace(tags=bound.tags | {executor.mark}))
                     return
+                opened = executor.opened(bound)
+                if opened is not None and opened not in self.underway:
+                    self.run(bound, opened)
+                    return
             else:
                 answer = executor.find(bound)
                 if isinstance(answer, Implementation) and answer not in self.underway:

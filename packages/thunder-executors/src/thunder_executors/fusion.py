@@ -73,7 +73,22 @@ class FusionExecutor(Executor):
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
         """Whether this call can be in a region."""
         found = self.find(bound)
-        return found if isinstance(found, Declined) else True
+        if isinstance(found, Declined):
+            return found
+        return True if found.transform is None else Declined("some of its parts can be in a region, and not the whole")
+
+    def opened(self, bound: BoundSymbol) -> Implementation | None:
+        """Return how a call that cannot be in a region is made of calls of which some can, if it is worth that."""
+        found = self.find(bound)
+        return found if isinstance(found, Implementation) and found.transform is not None else None
+
+    def again(self, bound: BoundSymbol) -> float | None:
+        """Return what computing a call once more in a region costs, in bytes of memory traffic that take as long.
+
+        What the call reads and returns is thought to stay within the region. ``None`` where no region computes it, or
+        where this executor does not know: then it counts like an operation that stands alone.
+        """
+        return None
 
     def gains(self, trace: Trace) -> bool:
         """Whether a program may gain by this executor; where not, it is asked about none of its calls."""
@@ -98,6 +113,16 @@ class FusionExecutor(Executor):
         """Return the call of ``function``, which takes the region's inputs and returns the tuple of its outputs."""
         symbol = Symbol(name, self.name, decomposition=_replay(region), implementation=function, executor=self)
         return BoundSymbol(symbol, region.inputs, {}, region.outputs, region.bound_symbols[0].location)
+
+
+def cost_in_regions(executors: Sequence[Executor]) -> Callable[[BoundSymbol], float | None]:
+    """Return what tells what computing a call once more costs in a region of the first executor that takes it."""
+    fusing = [e for e in executors if isinstance(e, FusionExecutor)]
+
+    def again(bound: BoundSymbol) -> float | None:
+        return next((cost for e in fusing if (cost := e.again(bound)) is not None), None)
+
+    return again
 
 
 def who_gains(trace: Trace, executors: Sequence[Executor]) -> list[Executor]:

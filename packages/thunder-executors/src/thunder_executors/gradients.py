@@ -45,8 +45,12 @@ def grad_rule(
         rule or decomposition applies.
     """
     for executor in executors:
-        if isinstance(executor, FusionExecutor) and not (executor.differentiates(bound) and executor.can_fuse(bound)):
-            continue
+        if isinstance(executor, FusionExecutor):
+            opened = executor.opened(bound)
+            if opened is not None and (rule := opened.rule(bound, adapt if adapt is not None else _DEFAULT.adapter)):
+                return rule
+            if not (executor.differentiates(bound) and executor.can_fuse(bound)):
+                continue
         found = executor.find(bound)
         if not isinstance(found, Declined):
             return found.rule(bound, adapt if adapt is not None else _DEFAULT.adapter)
