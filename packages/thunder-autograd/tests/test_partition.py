@@ -274,3 +274,32 @@ def test_refuses_budgets_and_partitions_that_mean_nothing():
         split_into_forward_and_backward(joint, memory_budget=-1)
     with pytest.raises(ValueError, match="partition is 'min-cut', 'fused' or 'save-all', not 'best'"):
         split_into_forward_and_backward(joint, partition="best")
+
+
+def chain(x, w):
+    return toy.matmul(toy.tanh(toy.tanh(x) * 0.5), w)
+
+
+def test_what_regions_compute_again_is_not_saved():
+    joint = joint_of(lambda x: toy.tanh(toy.wave(toy.tanh(x)) * 0.5), (64, 64))
+    alone = split_into_forward_and_backward(joint)
+    fused = split_into_forward_and_backward(joint, in_regions=lambda bound: 1.0)
+
+    assert saved_bytes(fused) == 0 < saved_bytes(alone)
+
+
+def test_what_an_operation_that_stands_alone_reads_counts_in_full():
+    def outside_of_products(bound):
+        return None if bound.symbol.name == "matmul" else 1.0
+
+    joint = joint_of(chain, (64, 64), (64, 64))
+    fused = split_into_forward_and_backward(joint, in_regions=outside_of_products)
+
+    (product,) = [b for b in fused.forward.bound_symbols if b.symbol.name == "matmul"]
+    assert {p.name for p in fused.saved} == {"x", "w", product.args[0].name}
+
+
+def test_what_is_dear_in_regions_is_saved():
+    joint = joint_of(lambda x: toy.tanh(toy.tanh(x)), (64, 64))
+
+    assert saved_bytes(split_into_forward_and_backward(joint, in_regions=lambda bound: 1e9))

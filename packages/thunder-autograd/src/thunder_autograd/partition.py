@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from thunder_autograd.costs import drawing, recomputation
@@ -13,7 +14,12 @@ from thunder_autograd.replay import Draws
 from thunder_autograd.traits import Trait, Traits, bytes_of, traffic
 from thunder_ir import BoundSymbol, OpTags, Proxy, flat_proxies, quickly_made
 
+InRegions = Callable[[BoundSymbol], float | None]
+"""What computing a call once more costs within a region of others, in bytes of memory traffic that take as long;
+``None`` for what stands alone."""
+
 EAGERNESS = 5.0  # bytes of memory traffic that a byte saved is worth, when no budget says otherwise
+PASSES_SAVED = 2.0  # passes over memory that a value makes which regions compute again: it is neither written nor read
 PATIENCE = 0.035  # how much longer the whole may take for it, as a fraction
 KEPT_ANYWAY = 7 / 8  # what a byte of an output counts: its owner is likely to keep it, too
 FINEST = 2048  # steps between computing nothing and computing everything again that a memory budget chooses from
@@ -68,11 +74,18 @@ _WHY_AGAIN = {
 }
 
 
-def choose(parts: Joint, traits: Traits, partition: str, memory_budget: float | int | None, draws: Draws) -> set[str]:
+def choose(
+    parts: Joint,
+    traits: Traits,
+    partition: str,
+    memory_budget: float | int | None,
+    draws: Draws,
+    in_regions: InRegions | None = None,
+) -> set[str]:
     """Return the names of the values that may be saved; what is not among them is computed again where needed."""
     if partition not in ("min-cut", "fused", "save-all"):
         raise ValueError(f"partition is 'min-cut', 'fused' or 'save-all', not {partition!r}")
-    problem = _Problem(parts, traits, draws)
+    problem = _Problem(parts, traits, draws, in_regions or _alone)
     if partition == "save-all":
         return problem.solve(0.0, heavy=False).saved
     if memory_budget is None:
@@ -81,6 +94,10 @@ def choose(parts: Joint, traits: Traits, partition: str, memory_budget: float | 
         raise ValueError(f"memory_budget is a fraction from 0 to 1 or a number of bytes, not {memory_budget!r}")
     limit = memory_budget * problem.solve(0.0, heavy=False).bytes if memory_budget <= 1 else memory_budget
     return problem.within(limit)
+
+
+def _alone(bound: BoundSymbol) -> float | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +126,7 @@ class _Problem:
     too, but not for others to be computed from it.
     """
 
-    def __init__(self, parts: Joint, traits: Traits, draws: Draws) -> None:
+    def __init__(self, parts: Joint, traits: Traits, draws: Draws, in_regions: InRegions) -> None:
         self.parts, self.traits, self.draws = parts, traits, draws
         outputs = flat_proxies(parts.outputs)
         self.needed = {id(b) for b in live_calls(parts.primal, outputs)}
@@ -120,6 +137,7 @@ class _Problem:
         self.candidates = self.reachable()
         self.owned = self.owned_by_others()
         self.size = self.sizes()
+        self.within_regions = self.computed_in_regions(in_regions)
         self.prices = [self.cost(b, heavy=False) for b in self.candidates]
         self.network, self.edges = Network(), [0] * len(self.candidates)
         self.cuts: list[tuple[str, int, int]] = []
@@ -171,6 +189,23 @@ class _Problem:
                 size[proxy.name] = full
         return size
 
+    def computed_in_regions(self, in_regions: InRegions) -> dict[int, float]:
+        """Return what calls cost whose values stay within regions when they are repeated, by their ids.
+
+        A value that a call outside of regions reads, be it in another view, has to be written for it: then its call
+        counts as one that stands alone, too.
+        """
+        alone = {p.name for b in self.parts.pulled if in_regions(b) is None for p in b.inputs}
+        found: dict[int, float] = {}
+        for bound in reversed(self.candidates):
+            cost = in_regions(bound)
+            if alone.isdisjoint([p.name for p in bound.outputs]):
+                if cost is not None:
+                    found[id(bound)] = cost
+            elif self.traits.of(bound) is Trait.VIEW:
+                alone.update([p.name for p in bound.inputs])
+        return found
+
     def cost(self, bound: BoundSymbol, heavy: bool) -> float:
         """What doing a call again costs; infinite where it is not allowed."""
         trait = self.traits.of(bound)
@@ -184,6 +219,9 @@ class _Problem:
             return 0.0
         if trait > Trait.CHEAP and not heavy:
             return math.inf
+        within = self.within_regions.get(id(bound))
+        if within is not None and trait is not Trait.VIEW:
+            return within * EAGERNESS / PASSES_SAVED
         return recomputation(bound, self.traits)
 
     def connect(self) -> None:
@@ -235,7 +273,8 @@ class _Problem:
         total = 0.0
         for bound, price in zip(reversed(self.candidates), reversed(prices), strict=True):
             if any([p.name in wanted and p.name not in saved for p in bound.outputs]):
-                total += price
+                if id(bound) not in self.within_regions:  # what regions compute again is paid by what they do not read
+                    total += price
                 wanted.update([p.name for p in bound.inputs])
         return total
 

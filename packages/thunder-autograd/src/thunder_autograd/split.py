@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from thunder_autograd.joint import RuleOf, grad_transform_on_trace
-from thunder_autograd.partition import Decision, choose
+from thunder_autograd.joint import RuleOf, grad_transform_on_trace, has_origin
+from thunder_autograd.partition import Decision, InRegions, choose
 from thunder_autograd.programs import Joint, differentiable_outputs, live_calls, names_in, sizes_of
 from thunder_autograd.replay import Draws, Replay
 from thunder_autograd.traits import Traits
@@ -68,20 +68,33 @@ def forward_and_backward(
     partition: Partition = "min-cut",
     memory_budget: float | int | None = None,
     replay: Replay | None = None,
+    in_regions: InRegions | None = None,
 ) -> Split:
     """Return the forward and the backward program of a program.
 
     Args:
         trace: the program.
         rule_of, wanted, runs_whole: see :func:`thunder_autograd.grad_transform_on_trace`.
-        partition, memory_budget, replay: see :func:`split_into_forward_and_backward`.
+        partition, memory_budget, replay, in_regions: see :func:`split_into_forward_and_backward`.
 
     Returns:
         The two programs, as ``forward, backward = ...`` or with more about them.
     """
-    joint = grad_transform_on_trace(trace, rule_of=rule_of, wanted=wanted, runs_whole=runs_whole)
-    split = split_into_forward_and_backward(joint, partition=partition, memory_budget=memory_budget, replay=replay)
+    whole = _outside_of(in_regions, runs_whole or has_origin) if in_regions is not None else runs_whole
+    joint = grad_transform_on_trace(trace, rule_of=rule_of, wanted=wanted, runs_whole=whole)
+    split = split_into_forward_and_backward(
+        joint, partition=partition, memory_budget=memory_budget, replay=replay, in_regions=in_regions
+    )
     return replace(split, program=trace)
+
+
+def _outside_of(in_regions: InRegions, runs_whole: Callable[[BoundSymbol], bool]) -> Callable[[BoundSymbol], bool]:
+    """Return whether a composite runs whole: a region computes its parts, and what is read of them is at hand there."""
+
+    def outside(bound: BoundSymbol) -> bool:
+        return runs_whole(bound) and in_regions(bound) is None
+
+    return outside
 
 
 def split_into_forward_and_backward(
@@ -90,6 +103,7 @@ def split_into_forward_and_backward(
     partition: Partition = "min-cut",
     memory_budget: float | int | None = None,
     replay: Replay | None = None,
+    in_regions: InRegions | None = None,
 ) -> Split:
     """Cut a joint program into a forward and a backward program.
 
@@ -102,6 +116,8 @@ def split_into_forward_and_backward(
             ``int`` above 1 is in bytes. Less budget never saves more. A small one lets matmuls be computed again.
         replay: how random numbers are drawn again, in regions tagged ``RECOMPUTE`` and where a budget asks for it.
             What draws is computed once and its results saved if not given.
+        in_regions: where calls are fused into regions, what computing one once more within a region costs, in bytes of
+            memory traffic that take as long; ``None`` for a call that stands alone. All do if not given.
 
     Returns:
         The two programs. Values computed again stand just before their first use in the backward program.
@@ -109,7 +125,7 @@ def split_into_forward_and_backward(
     parts = Joint.of(joint)
     traits = Traits()
     repeats = Draws(traits, replay, names_in(parts.trace))
-    keep = choose(parts, traits, partition, memory_budget, repeats)
+    keep = choose(parts, traits, partition, memory_budget, repeats, in_regions)
     backward, saved, decisions = _emit(parts, traits, keep, repeats)
     saved.sort(key=lambda p: not isinstance(p, TensorProxy))
     name = joint.name.removesuffix("_joint")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from thunder_ir import BoundSymbol, OpTags, TensorProxy
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, value_of
 from thunder_loops.nest import Compute, LoopProgram, Nest, Reduce, Size
 from thunder_loops.operations import OPERATIONS
 
@@ -39,6 +39,38 @@ def cost_of(name: str, producers: Mapping[str, BoundSymbol], known: Container[st
         if OpTags.ELEMENTWISE in bound.symbol.tags:
             total += operation_cost(bound.symbol.name)
         waiting += [p.name for p in bound.inputs if isinstance(p, TensorProxy)]
+    return total
+
+
+BYTES_PER_OPERATION = 0.2
+"""Bytes of memory traffic that take as long as an addition of vectors takes per element."""
+
+
+def cost_again(calls: Sequence[BoundSymbol]) -> float:
+    """Return what computing calls once more within a region costs, in bytes of memory traffic that take as long.
+
+    Elements that are there cost operations only. What is reduced is swept once more, and what is read where indices
+    lead comes from memory.
+
+    Args:
+        calls: prims, sizes of whose tensors are known.
+
+    Example:
+        >>> import thunder_prims as prims
+        >>> from thunder_ir import Tensor, trace_of
+        >>> from thunder_loops import cost_again
+        >>> cost_again(trace_of(lambda a: prims.exp(prims.neg(a)), Tensor((10,))).bound_symbols)
+        22.0
+    """
+    total = 0.0
+    for bound in calls:
+        tags = bound.symbol.tags
+        if OpTags.ELEMENTWISE in tags:
+            elements = max([math.prod(map(value_of, p.shape)) for p in bound.outputs if isinstance(p, TensorProxy)])
+            total += BYTES_PER_OPERATION * operation_cost(bound.symbol.name) * elements
+        elif OpTags.VIEW not in tags and OpTags.CREATION not in tags:
+            tensors = [p for p in (*bound.inputs, *bound.outputs) if isinstance(p, TensorProxy)]
+            total += max([p.dtype.bytes * math.prod(map(value_of, p.shape)) for p in tensors], default=0)
     return total
 
 

@@ -11,7 +11,14 @@ from typing import Any, Literal
 import torch
 
 from thunder_autograd import Split, forward_and_backward
-from thunder_executors import execution_traces, grad_rule, resolve_executors, transform_for_execution, who_gains
+from thunder_executors import (
+    cost_in_regions,
+    execution_traces,
+    grad_rule,
+    resolve_executors,
+    transform_for_execution,
+    who_gains,
+)
 from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, Trace, recording, substitute
 from thunder_prims import replay, tidy
 from thunder_torch.bridge import connect_autograd, in_a_box
@@ -91,6 +98,7 @@ def differentiated(
         phase: within which the work of a named phase is done.
     """
     asked = who_gains(trace, resolve_executors(executors))
+    in_regions = cost_in_regions(asked)
     written = writes or Writes()
 
     def rule_of(bound: BoundSymbol) -> Any:
@@ -104,6 +112,7 @@ def differentiated(
             partition=partition,
             memory_budget=memory_budget,
             replay=replay,
+            in_regions=in_regions,
         )
 
     with phase("autograd"):
