@@ -10,6 +10,7 @@ from thunder_executors import Declined, Executor, FusionExecutor, Region, to_cal
 from thunder_executors_llvm import binding, support
 from thunder_executors_llvm._version import __version__
 from thunder_executors_llvm.disk import Disk, default_folder
+from thunder_executors_llvm.dropout import open_dropouts
 from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import keeps_rows
 from thunder_executors_llvm.memo import Memo
@@ -19,7 +20,7 @@ from thunder_executors_llvm.selection import why_not, worth
 from thunder_executors_llvm.target import here
 from thunder_ir import BoundSymbol, Proxy, TensorProxy, Trace
 from thunder_ir.passes import expand
-from thunder_loops import CannotLower, lower, parts_of, structure_of
+from thunder_loops import CannotLower, cost_again, lower, parts_of, structure_of
 
 REMEMBERED = 4096
 """Structures of which it is known what becomes of them."""
@@ -27,7 +28,7 @@ REMEMBERED = 4096
 
 def missing() -> str | None:
     """Why this executor cannot run here, or ``None``."""
-    return binding.IMPORT_ERROR or support.missing()
+    return binding.missing() or support.missing()
 
 
 class LlvmExecutor(FusionExecutor):
@@ -59,13 +60,16 @@ class LlvmExecutor(FusionExecutor):
         self.selection = selection
         self.careful = careful
         self._answers: Memo[bool | Declined] = Memo(REMEMBERED)
+        self._costs: Memo[float | None] = Memo(REMEMBERED)
         self._runners: Memo[Runner | None] = Memo(REMEMBERED)
+        open_dropouts(self, selection.why_no_parts)
 
     def unasked(self) -> Executor:
         return self.careful or self
 
     def gains(self, trace: Trace) -> bool:
-        return self.selection.gains(trace)
+        """Whether a kernel may pay; where nobody asked for this executor, a library that fails to load is no error."""
+        return self.selection.gains(trace) and (not self.selection.large or binding.load_error() is None)
 
     def differentiates(self, bound: BoundSymbol) -> bool:
         return self.selection.differentiates(bound)
@@ -76,6 +80,16 @@ class LlvmExecutor(FusionExecutor):
     def _answer(self, bound: BoundSymbol) -> bool | Declined:
         reason = self.selection.why_not(bound) or why_not(bound, here())
         return True if reason is None else Declined(reason)
+
+    def again(self, bound: BoundSymbol) -> float | None:
+        if not self.differentiates(bound):
+            return None
+        return self._costs.get(structure_of((bound,), ()), lambda: self._cost(bound))
+
+    def _cost(self, bound: BoundSymbol) -> float | None:
+        if not self.can_fuse(bound):
+            return None
+        return cost_again(expand(Trace("call", _inputs((bound,)), (bound,), bound.outputs)).bound_symbols)
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
         parts = parts_of(region)

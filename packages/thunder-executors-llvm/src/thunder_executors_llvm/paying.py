@@ -44,9 +44,9 @@ class Selection:
         """Return why a call that can be in a kernel is left to others, or ``None``."""
         if not self.large:
             return None
-        for proxy in (*bound.inputs, *bound.outputs):
-            if isinstance(proxy, TensorProxy) and proxy.dtype not in EXACT_OR_WIDE:
-                return f"kernels of PyTorch are as fast for {proxy.dtype}"
+        half = self._half(bound)
+        if half is not None:
+            return half
         inputs = tuple({p.name: p for p in bound.inputs}.values())
         prims = expand(Trace("call", inputs, (bound,), bound.outputs)).bound_symbols
         if any([b.symbol.name in MOVING and OpTags.ELEMENTWISE not in b.symbol.tags for b in prims]):
@@ -54,6 +54,20 @@ class Selection:
         computing = [b for b in prims if OpTags.VIEW not in b.symbol.tags]
         if len(computing) > 2 and not self.differentiates(bound):
             return "its tensors are small, and PyTorch has a kernel for it"
+        return None
+
+    def why_no_parts(self, bound: BoundSymbol) -> str | None:
+        """Return why a call of which a part can be in a kernel is left to others as a whole, or ``None``."""
+        if not self.large:
+            return None
+        if not self.differentiates(bound):
+            return "its tensors are small, and PyTorch has a kernel for it"
+        return self._half(bound)
+
+    def _half(self, bound: BoundSymbol) -> str | None:
+        for proxy in (*bound.inputs, *bound.outputs):
+            if isinstance(proxy, TensorProxy) and proxy.dtype not in EXACT_OR_WIDE:
+                return f"kernels of PyTorch are as fast for {proxy.dtype}"
         return None
 
     def differentiates(self, bound: BoundSymbol) -> bool:

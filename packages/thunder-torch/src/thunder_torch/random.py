@@ -28,6 +28,14 @@ def dropout_noise(a: torch.Tensor, p: float) -> torch.Tensor:
 draw_noise = opaque(dropout_noise, tags=frozenset({OpTags.RANDOM, OpTags.CONSTANT_FOR_DERIVATIVE}))
 
 
+def dropout_mask(a: torch.Tensor, p: float) -> torch.Tensor:
+    """Draw which elements dropout keeps on a CPU: those that :func:`dropout_noise` does not make zero."""
+    return torch.empty_like(a, dtype=torch.bool).bernoulli_(1 - p)
+
+
+draw_mask = opaque(dropout_mask, tags=frozenset({OpTags.RANDOM, OpTags.CONSTANT_FOR_DERIVATIVE}))
+
+
 def drop(a: TensorProxy, p: float, training: bool) -> TensorProxy:
     """Return ``a`` with elements dropped, the rest scaled up."""
     if not training or p == 0:
@@ -117,6 +125,6 @@ def multinomial(a: TensorProxy, num_samples: int, replacement: bool = False, *, 
 
 
 __all__ = [
-    "bernoulli", "draw_noise", "drop", "dropout", "multinomial", "rand", "rand_like", "randint", "randn", "randn_like",
-    "torch_dropout",
+    "bernoulli", "draw_mask", "draw_noise", "drop", "dropout", "multinomial", "rand", "rand_like", "randint", "randn",
+    "randn_like", "torch_dropout",
 ]  # fmt: skip
