@@ -1,5 +1,8 @@
 """Functions of PyTorch in kernels compiled by LLVM, with their gradients, are as near to the truth as eager's."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -117,3 +120,48 @@ def test_an_optimizer_step_makes_no_tensor():
     with torch.profiler.profile(profile_memory=True) as profile:
         compiled(*tensors)
     assert not [event for event in profile.events() if event.name == "aten::empty_strided"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("p", [0.1, 0.25, 0.7])
+def test_dropout_in_kernels_draws_and_rounds_as_eager_does(p, dtype):
+    x = torch.randn(300, 200, dtype=dtype, requires_grad=True)
+    compiled = thunder.jit(lambda x: F.dropout(x, p) * x, executors=["llvm"])
+    outcomes = []
+    for function in (compiled, lambda x: F.dropout(x, p) * x):
+        torch.manual_seed(1)
+        y = function(x)
+        outcomes.append((y.detach(), *torch.autograd.grad(y.sum(), x), torch.rand(2)))
+    for have, wanted in zip(*outcomes, strict=True):
+        assert torch.equal(have, wanted)
+
+
+def test_backward_kernels_compute_again_what_is_cheap():
+    def block(x, r, w, b):
+        return F.layer_norm(F.dropout(x, 0.1) + r, (256,), w, b)
+
+    compiled = thunder.jit(block, executors=["llvm"])
+    given = [torch.randn(256, 256, requires_grad=True) for _ in range(2)]
+    given += [torch.randn(256, requires_grad=True) for _ in range(2)]
+    y = compiled(*given)
+    saved = thunder.last_traces(compiled)[-1].output[1]
+
+    own = [p for p in saved if p.name not in {i.name for i in thunder.last_traces(compiled)[-1].inputs}]
+    assert sum([p.numel * p.dtype.bytes for p in own]) <= 256 * 256 + 2 * 4 * 256  # the mask, and two numbers per row
+    y.sum().backward()
+
+
+PROGRAM = """
+import sys, thunder, torch
+from thunder_executors import add_default_executor, get_executor
+add_default_executor(get_executor("llvm"))
+compiled = thunder.jit(lambda x: torch.relu(x * 2) + 1)
+compiled(torch.ones(8))
+assert "llvmlite" not in sys.modules, "a small program loaded it"
+compiled(torch.ones(512, 512))
+assert ("llvmlite" in sys.modules) == (get_executor("llvm").missing() is None)
+"""
+
+
+def test_llvmlite_loads_when_something_is_compiled():
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=120)

@@ -1,15 +1,33 @@
-"""The package imports where llvmlite does not, and says why it cannot run."""
+"""Without llvmlite the executor says so, and programs run without it."""
 
-import importlib.util
 import sys
 
-from thunder_executors_llvm import binding
+import pytest
+
+from thunder_executors_llvm import binding, executor
+from thunder_ir import Tensor, trace_of
+from thunder_prims import add
 
 
-def test_a_missing_llvmlite_is_a_reason_and_no_failure(monkeypatch):
-    monkeypatch.setitem(sys.modules, "llvmlite", None)
-    spec = importlib.util.spec_from_file_location("binding_without_llvmlite", binding.__file__)
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, module)
-    spec.loader.exec_module(module)
-    assert module.IMPORT_ERROR.startswith("llvmlite cannot be imported")
+@pytest.fixture
+def no_llvmlite(monkeypatch):
+    asked = (binding.missing, binding.load_error, binding._llvm)
+    for name in ("llvmlite", "llvmlite.binding"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for question in asked:
+        question.cache_clear()
+    yield
+    for question in asked:
+        question.cache_clear()
+
+
+def test_a_missing_llvmlite_is_a_reason_and_no_failure(no_llvmlite):
+    assert executor.missing() == "llvmlite is not installed"
+
+
+def test_a_library_that_does_not_load_leaves_programs_to_others(no_llvmlite):
+    large = trace_of(lambda x: add(x, x), Tensor((1024, 1024)))
+
+    assert binding.load_error().startswith("llvmlite cannot be imported")
+    assert not executor.careful.gains(large)
+    assert executor.gains(large)  # who names it hears what is wrong

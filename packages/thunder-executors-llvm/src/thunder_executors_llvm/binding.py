@@ -1,22 +1,19 @@
-"""The one module that speaks to llvmlite: from the text of a module to the addresses of its functions."""
+"""The one module that speaks to llvmlite: from the text of a module to the addresses of its functions.
+
+LLVM is a hundred megabytes of code, so llvmlite is imported when something is about to be compiled, and not before.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.metadata
+import importlib.util
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-
-try:
-    import llvmlite  # type: ignore[import-untyped]
-    import llvmlite.binding as llvm  # type: ignore[import-untyped]
-
-    IMPORT_ERROR = ""
-except (ImportError, OSError) as error:  # absent, or its library does not load here
-    IMPORT_ERROR = f"llvmlite cannot be imported: {error}"
-
 
 LEVEL = 2
 """How much LLVM optimises when it chooses instructions."""
@@ -26,6 +23,27 @@ PASSES = ("sroa", "simplify_cfg", "instruction_combine")
 
 CODE_MODEL = "small"
 """Code reaches its constants relative to where it is; in LLVM's default for code in memory it loads each address."""
+
+
+@cache
+def missing() -> str | None:
+    """Return why there is no llvmlite to import, or ``None``; nothing is imported."""
+    return "llvmlite is not installed" if importlib.util.find_spec("llvmlite") is None else None
+
+
+@cache
+def load_error() -> str | None:
+    """Import llvmlite, and return why that fails, or ``None``."""
+    try:
+        _llvm()
+    except (ImportError, OSError) as error:  # absent, or its library does not load here
+        return f"llvmlite cannot be imported: {error}"
+    return None
+
+
+@cache
+def _llvm() -> Any:
+    return importlib.import_module("llvmlite.binding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +70,28 @@ class Machine:
 def host() -> Machine:
     """Return the machine that this process runs on."""
     _start()
+    llvm = _llvm()
     features = llvm.get_host_cpu_features()
     return Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten())
 
 
 def versions() -> str:
     """Return what compiled code depends on besides its text and the machine: llvmlite, LLVM, and how it is called."""
-    version = ".".join(map(str, llvm.llvm_version_info))
-    return f"llvmlite {llvmlite.__version__}, LLVM {version}, level {LEVEL}, code model {CODE_MODEL}, {PASSES}"
+    version = ".".join(map(str, _llvm().llvm_version_info))
+    wrapper = importlib.metadata.version("llvmlite")
+    return f"llvmlite {wrapper}, LLVM {version}, level {LEVEL}, code model {CODE_MODEL}, {PASSES}"
 
 
 @cache
 def _start() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    _llvm().initialize_native_target()
+    _llvm().initialize_native_asmprinter()
 
 
 @cache
 def _target_machine(machine: Machine) -> Any:
     _start()
-    target = llvm.Target.from_triple(machine.triple)
+    target = _llvm().Target.from_triple(machine.triple)
     return target.create_target_machine(
         cpu=machine.cpu, features=machine.features, opt=LEVEL, reloc="pic", codemodel=CODE_MODEL
     )
@@ -92,7 +112,7 @@ def compile_object(text: str, machine: Machine) -> bytes:
         RuntimeError: LLVM does not accept the text; the message says where.
     """
     with _LOCK:
-        target = _target_machine(machine)
+        llvm, target = _llvm(), _target_machine(machine)
         module = llvm.parse_assembly(text)
         module.verify()
         passes = llvm.create_new_module_pass_manager()
@@ -106,7 +126,7 @@ def compile_object(text: str, machine: Machine) -> bytes:
 def assembly_of(text: str, machine: Machine) -> str:
     """Return the assembly that the text of a module becomes, for readers."""
     with _LOCK:
-        module = llvm.parse_assembly(text)
+        module = _llvm().parse_assembly(text)
         return str(_target_machine(machine).emit_assembly(module))
 
 
@@ -128,7 +148,7 @@ _numbers = itertools.count()
 
 @cache
 def _jit() -> Any:
-    return llvm.create_lljit_compiler(_target_machine(host()))
+    return _llvm().create_lljit_compiler(_target_machine(host()))
 
 
 def load_object(image: bytes, exports: Sequence[str], imports: Mapping[str, int]) -> Loaded:
@@ -140,7 +160,7 @@ def load_object(image: bytes, exports: Sequence[str], imports: Mapping[str, int]
         imports: addresses of those that it calls.
     """
     with _LOCK:
-        builder = llvm.JITLibraryBuilder().add_object_img(image)
+        builder = _llvm().JITLibraryBuilder().add_object_img(image)
         for name in exports:
             builder.export_symbol(name)
         for name, address in imports.items():

@@ -77,8 +77,8 @@ def torch_address(name: str) -> int | None:
 @cache
 def missing() -> str | None:
     """Why native code cannot run here, or ``None``."""
-    if binding.IMPORT_ERROR:
-        return str(binding.IMPORT_ERROR)
+    if (reason := binding.load_error()) is not None:
+        return reason
     absent = [name for name in machine_code.IMPORTS if torch_address(name) is None]
     if absent:
         return f"PyTorch {torch.__version__} does not export {', '.join(absent)}"
