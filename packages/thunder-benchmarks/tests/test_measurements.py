@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from thunder_benchmarks import calls, first_calls, passes
+from thunder_benchmarks import calls, first_calls, imports, passes
 
 
 def test_the_measured_program_has_the_size_asked_for_and_no_dead_part():
@@ -45,3 +45,10 @@ def test_phases_are_shown_for_each_further_layer(monkeypatch, capsys):
     first_calls.main()
     shown = capsys.readouterr().out
     assert "50.00" in shown and "1.50" in shown and "autograd" in shown
+
+
+def test_packages_for_gpus_make_an_import_neither_longer_nor_louder(capsys):
+    without, beside = imports.main(["--rounds", "1"])
+    assert beside.modules == without.modules and len(beside.modules) > 300
+    assert beside.warnings == without.warnings == 0
+    assert "packages for GPUs" in capsys.readouterr().out
