@@ -125,6 +125,30 @@ def test_one_on_request_is_loaded_when_it_is_named(tmp_path):
     assert out.splitlines() == ["False", "<OperatorExecutor patient> True", "[<OperatorExecutor patient>]"]
 
 
+def test_those_that_a_device_asks_for_take_part_first_where_they_can_run(tmp_path):
+    info = tmp_path / "device_pack-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: device-pack\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[thunder.executors.on_request]\nfast = device_pack:fast\nabsent = device_pack:absent\n"
+        "[thunder.executors.by_device]\nfine = device_pack:names\nwrong = device_pack:none\n"
+    )
+    (tmp_path / "device_pack.py").write_text(
+        "from thunder_executors import OperatorExecutor\nfast = OperatorExecutor('fast', default=False)\n"
+        "absent = OperatorExecutor('absent', default=False, missing=lambda: 'no driver')\n"
+        "names = lambda: ('fast', 'absent', 'unknown')\n"
+    )
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from thunder_executors import get_default_executors\n"
+        "print([e.name for e in get_default_executors()][:2])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+
+    assert done.stdout.startswith("['fast'") and "absent" not in done.stdout
+    assert "calling device_pack:none raised AttributeError" in done.stderr
+
+
 def test_the_executor_of_python_is_found():
     assert "python" in names(get_all_executors())
 

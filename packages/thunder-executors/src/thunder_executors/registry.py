@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ ENTRY_POINTS = "thunder.executors"
 ON_REQUEST = ".on_request"
 """What follows the name of the group of entry points whose executors take part only where somebody names them."""
 
+BY_DEVICE = ".by_device"
+"""What follows it for functions that return the names of executors which are asked first by default on this machine."""
+
 PUBLISHED = frozenset({"apex", "cudnn", "inductor", "llvm", "nvfuser", "torch", "triton"})
 """Names of executors that a package named for them brings."""
 
@@ -25,7 +29,8 @@ class Registry:
     Args:
         group: the group of entry points in which installed executors are found; ``""``: none are looked for. Those of
             the group ``group + ".on_request"`` are loaded when somebody names them, so that a program which uses
-            none of them does not wait for their imports.
+            none of them does not wait for their imports; but for those that a function of the group
+            ``group + ".by_device"`` names, which take part by default, before all others, where they can run.
     """
 
     def __init__(self, group: str = ENTRY_POINTS) -> None:
@@ -51,7 +56,10 @@ class Registry:
             for executor in found:
                 self._executors[executor.name] = executor
             listed = {*self._default, *self._always}
-            self._default += [e for e in found if e.default and not e.always and e not in listed]
+            first = [self.get(name) for point in points.select(group=self._group + BY_DEVICE) for name in _names(point)]
+            able = [e for e in first if e is not None and e.missing() is None]
+            default = dict.fromkeys([*able, *[e for e in found if e.default and not e.always]])
+            self._default += [e for e in default if e not in listed]
             self._always += [e for e in found if e.always and e not in listed]
 
     def register(self, executor: Executor) -> Executor:
@@ -161,6 +169,16 @@ def _load(point: importlib.metadata.EntryPoint) -> Executor:
     if not isinstance(loaded, Executor):
         return _broken(point.name, package, f"{point.value} is a {type(loaded).__name__}, expected an Executor")
     return loaded
+
+
+def _names(point: importlib.metadata.EntryPoint) -> Sequence[str]:
+    """Return whom the function of an entry point names; nobody, with a warning, where that fails."""
+    try:
+        names: Sequence[str] = point.load()()
+    except Exception as error:  # as above
+        warnings.warn(f"calling {point.value} raised {type(error).__name__}: {error}", stacklevel=2)
+        return ()
+    return names
 
 
 def _broken(name: str, package: str, reason: str) -> Executor:

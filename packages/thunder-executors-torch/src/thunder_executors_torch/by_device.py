@@ -1,0 +1,59 @@
+"""Which executors are asked by default where there is a GPU: a table, with the measurement that each row follows.
+
+None of ours was measured on a GPU yet, so a row stands on what is published of the library that the executor calls. An
+executor takes part if its package and its library are installed; others take part where somebody names them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An executor that is asked by default.
+
+    Args:
+        executor: its name.
+        least: the lowest compute capability, times ten, for which the measurement was made.
+        follows: the measurement.
+    """
+
+    executor: str
+    least: int
+    follows: str
+
+
+PEER = (
+    "Lightning Thunder's README: pretraining of Llama 2 7B (LitGPT) on an H100 by nvFuser, torch.compile, cuDNN and "
+    "Transformer Engine together, 40% more tokens a second than eager (https://pypi.org/project/lightning-thunder/0.1.0)"
+)
+ON_CUDA = (
+    Row(
+        "cudnn",
+        90,
+        "PyTorch 2.5's release: attention by cuDNN on an H100, up to 75% faster than by FlashAttention 2 "
+        "(https://pytorch.org/blog/pytorch2-5)",
+    ),
+    Row("nvfuser", 90, PEER),
+)
+"""In the order in which they are asked, before all others."""
+
+
+def on_cuda() -> tuple[str, ...]:
+    """Return the names of executors that are asked by default on this machine's CUDA device; none without one.
+
+    Example:
+        >>> from thunder_executors_torch.by_device import on_cuda
+        >>> set(on_cuda()) <= {"cudnn", "nvfuser"}
+        True
+    """
+    if torch.version.hip is not None or not torch.cuda.is_available():
+        return ()
+    major, minor = torch.cuda.get_device_capability()
+    return tuple([row.executor for row in ON_CUDA if major * 10 + minor >= row.least])
+
+
+__all__ = ["ON_CUDA", "Row", "on_cuda"]

@@ -1,0 +1,23 @@
+"""Who is asked by default where there is a GPU."""
+
+import pytest
+import torch
+
+from thunder_executors import get_all_executors
+from thunder_executors_torch.by_device import ON_CUDA, on_cuda
+
+
+@pytest.mark.parametrize(
+    "capability, names", [(None, ()), ((8, 0), ()), ((9, 0), ("cudnn", "nvfuser")), ((10, 0), ("cudnn", "nvfuser"))]
+)
+def test_the_table_is_followed_from_the_device_on_that_was_measured(capability, names, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: capability is not None)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    assert on_cuda() == names
+
+
+def test_each_row_names_its_measurement_and_an_executor_that_is_on_request():
+    installed = {e.name: e for e in get_all_executors()}
+    for row in ON_CUDA:
+        assert "https://" in row.follows
+        assert row.executor not in installed or not installed[row.executor].default
