@@ -2,6 +2,9 @@
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -13,8 +16,9 @@ from thunder_benchmarks.targets.__main__ import main
 
 SMALL = {
     "rows": 4, "columns": 8, "classes": 6, "hidden": 8, "batch": 2, "heads": 2, "length": 8, "width": 16, "inner": 4,
-    "layers": 1, "vocabulary": 32,
+    "layers": 1, "vocabulary": 32, "channels": 3, "pixels": 32,
 }  # fmt: skip
+LARGER = ("hf-gpt2", "hf-llama", "resnet50")
 
 
 def small(name):
@@ -24,7 +28,7 @@ def small(name):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_each_target_trains_compiled_as_eager_does(name):
-    library = {"litgpt": "litgpt", "peft-lora": "peft"}.get(name, "transformers" if name[:3] == "hf-" else "torch")
+    library = {"litgpt": "litgpt", "peft-lora": "peft"}.get(name, "transformers" if name in LARGER else "torch")
     if importlib.util.find_spec(library) is None:
         with pytest.raises(RuntimeError, match=f"pip install {library}"):
             small(name)
@@ -32,9 +36,11 @@ def test_each_target_trains_compiled_as_eager_does(name):
     job = small(name)
     leaves = [a for a in job.args if isinstance(a, torch.Tensor) and a.requires_grad]
     leaves += [p for p in getattr(job.target, "parameters", list)() if p.requires_grad]
-    losses = [job.loss(f(*job.args, **job.kwargs)) for f in (job.target, thunder.jit(job.target, fallback="error"))]
+    losses, gradients = [], []
+    for function in (job.target, thunder.jit(job.target, fallback="error")):
+        losses.append(job.loss(function(*job.args, **job.kwargs)))
+        gradients.append(torch.autograd.grad(losses[-1], leaves, allow_unused=True))
     torch.testing.assert_close(losses[1], losses[0])
-    gradients = [torch.autograd.grad(loss, leaves, allow_unused=True) for loss in losses]
     assert any(g is not None for g in gradients[0])
     torch.testing.assert_close(gradients[1], gradients[0])
 
@@ -97,6 +103,38 @@ def test_the_command_writes_json_and_a_picture(tmp_path, capsys):
     assert "of eager" in capsys.readouterr().out
     main(["--list"])
     assert "nanogpt batch=4" in capsys.readouterr().out
+
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+
+
+def test_on_several_processes_each_measures_and_the_first_tells(tmp_path):
+    data = tmp_path / "found.json"
+    compilers = ["eager", "torch-ddp", "ddp", "torch-fully-shard", "fsdp"]
+    words = "nanogpt --mode training --rounds 1 --block 0.001 --set layers=1 width=16 length=8 batch=1 vocabulary=16"
+    command = [*TORCHRUN, "-m", "thunder_benchmarks.targets", *words.split(), "--json", str(data)]
+    found = subprocess.run([*command, "--compilers", *compilers], capture_output=True, text=True, timeout=600)
+    assert found.returncode == 0, found.stderr
+    assert [(m["compiler"], m["why_not"]) for m in json.loads(data.read_text())["measured"]] == [
+        (name, "") for name in compilers
+    ]
+    assert found.stdout.count("2 processes") == 1
+    with pytest.raises(ValueError, match="torchrun"):
+        compiler("ddp")
+
+
+def test_pytest_runs_them_under_the_peers_names(tmp_path):
+    wanted = "(test_litgpt_gelu and bs1 or test_nanogpt_gpt2 or test_interpreter) and not compile and not gpt2xl"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs"]
+    found = subprocess.run(
+        [*command, "thunder_benchmarks.targets.pytest_targets", "-k", wanted],
+        env={**os.environ, "THUNDER_BENCHMARK_SET": "layers=1 rows=4 columns=8 width=24 length=8 vocabulary=16"},
+        cwd=tmp_path, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stdout
+    assert "14 passed" in found.stdout
+    for name in ("test_litgpt_gelu[bs1-backward-thunder]", "test_interpreter_nanogpt_gpt2_fwd[interpreter]"):
+        assert name in found.stdout
 
 
 def test_the_picture_has_a_bar_for_each_and_says_what_was_not_measured():

@@ -4,6 +4,7 @@ python -m thunder_benchmarks.targets --list
 python -m thunder_benchmarks.targets softmax gelu --compilers eager thunder:torch thunder:llvm+torch
 python -m thunder_benchmarks.targets nanogpt hf-llama --mode training --set layers=12 --json o.json --picture o.svg
 python -m thunder_benchmarks.targets litgpt --set config=pythia-70m layers=2
+torchrun --nproc-per-node 2 -m thunder_benchmarks.targets nanogpt --mode training --compilers torch-ddp ddp fsdp
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from rich.console import Console
 from rich.table import Table
 
-from thunder_benchmarks.targets import MODES, TARGETS, Measured, drawn, measure, peak
+from thunder_benchmarks.targets import MODES, TARGETS, Measured, cases, drawn, measure, peak
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -32,7 +34,8 @@ def setting(text: str) -> tuple[str, Any]:
 
 def table(found: Sequence[Measured]) -> Table:
     """Return what was measured, for a terminal."""
-    made = Table("target", "mode", "compiler", "CPU µs", "of eager", "GFLOP/s", "of peak", "peak MB")
+    clock = f"µs, {dist.get_world_size()} processes" if dist.is_initialized() else "CPU µs"
+    made = Table("target", "mode", "compiler", clock, "of eager", "GFLOP/s", "of peak", "peak MB")
     eager = {m.target: m.microseconds for m in found if m.compiler == "eager"}
     for m in found:
         if m.why_not:
@@ -46,7 +49,17 @@ def table(found: Sequence[Measured]) -> Table:
 
 
 def main(words: Sequence[str] | None = None) -> list[Measured]:
-    """Measure what the command line asks for."""
+    """Measure what the command line asks for, on all processes that ``torchrun`` launched; the first one prints it."""
+    if not dist.is_torchelastic_launched():
+        return _measured(words)
+    dist.init_process_group("gloo")
+    try:
+        return _measured(words)
+    finally:
+        dist.destroy_process_group()
+
+
+def _measured(words: Sequence[str] | None) -> list[Measured]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="all but those of libraries, if left out")
     parser.add_argument("--list", action="store_true", help="print the targets with their sizes")
@@ -62,11 +75,12 @@ def main(words: Sequence[str] | None = None) -> list[Measured]:
         for one in TARGETS.values():
             print(one.name, *[f"{name}={size}" for name, size in one.sizes.items()])
         return []
-    names = options.targets or [name for name in TARGETS if name != "litgpt" and not name.startswith(("hf-", "peft-"))]
+    names = options.targets or [name for name, one in TARGETS.items() if one.make.__module__ == cases.__name__]
     missing = [name for name in names if name not in TARGETS]
     if missing:
         parser.error(f"there is no target {', '.join(missing)}; --list prints all")
     torch.set_num_threads(1)
+    torch.manual_seed(0)
     chosen = [TARGETS[name] for name in names]
     unused = [n for n, _ in options.set if not any(n in one.sizes for one in chosen)]
     if unused:
@@ -74,6 +88,8 @@ def main(words: Sequence[str] | None = None) -> list[Measured]:
     best = peak()
     sizes = dict(options.set)
     found = measure(chosen, options.compilers, options.mode, best, options.rounds, options.block, **sizes)
+    if dist.is_initialized() and dist.get_rank():
+        return found
     Console(width=140).print(table(found))
     if options.json:
         told = {"torch": torch.__version__, "peak_gigaflops": best / 1e9, "sizes": sizes}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from thunder_benchmarks.gpt import GPT, GPTConfig
+from thunder_benchmarks.gpt import GPT, Attention, GPTConfig
 
 Sizes = Mapping[str, Any]
 
@@ -101,6 +101,11 @@ def layer_norm(rows: int, columns: int) -> Job:
     return Job(F.layer_norm, (tensor(rows, columns), (columns,), tensor(columns), tensor(columns)))
 
 
+@target("batch-norm", batch=16, channels=128, length=768)
+def batch_norm(batch: int, channels: int, length: int) -> Job:
+    return Job(torch.nn.BatchNorm1d(channels), (tensor(batch, channels, length),))
+
+
 @target("rms-norm", **MATRIX)
 def rms_norm(rows: int, columns: int) -> Job:
     def run(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -135,6 +140,11 @@ def rope(batch: int, heads: int, length: int, width: int) -> Job:
 def attention(batch: int, heads: int, length: int, width: int) -> Job:
     parts = tuple([tensor(batch, heads, length, width) for _ in range(3)])
     return Job(F.scaled_dot_product_attention, parts, {"is_causal": True})
+
+
+@target("self-attention", batch=2, heads=4, length=128, width=256)
+def self_attention(batch: int, heads: int, length: int, width: int) -> Job:
+    return Job(Attention(GPTConfig(1, block=length, heads=heads, width=width)), (tensor(batch, length, width),))
 
 
 @target("einsum", batch=8, rows=64, inner=64, columns=64)

@@ -46,6 +46,15 @@ def hf_llama(batch: int, length: int, layers: int, heads: int, width: int, vocab
     return _language_model(transformers.LlamaForCausalLM(config), batch, length, vocabulary)
 
 
+@target("resnet50", batch=2, pixels=64, classes=1000)
+def resnet50(batch: int, pixels: int, classes: int) -> Job:
+    """The network of 50 layers for images, of transformers, whose own configuration this is."""
+    transformers = library("transformers")
+    model = transformers.ResNetForImageClassification(transformers.ResNetConfig(num_labels=classes))
+    images, labels = torch.randn(batch, 3, pixels, pixels), torch.randint(classes, (batch,))
+    return Job(model, (), {"pixel_values": images, "labels": labels}, loss=lambda result: result.loss)
+
+
 @target("peft-lora", **SIZES, rank=8)
 def peft_lora(batch: int, length: int, layers: int, heads: int, width: int, vocabulary: int, rank: int) -> Job:
     """A Llama whose projections have PEFT's adapters beside them; nothing else is trained."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 import thunder
 from thunder_benchmarks.calls import microseconds
+from thunder_benchmarks.parallel import MODES as PARALLEL
 from thunder_benchmarks.targets.cases import Job, Target
+from thunder_distributed import axis_of
 
 MODES = ("forward", "training")
 
@@ -26,7 +31,7 @@ class Measured:
         target: its name.
         mode: ``"forward"``, without gradients, or ``"training"``: forward and backward.
         compiler: what ran it.
-        microseconds: of CPU time a call.
+        microseconds: of CPU time a call; of the wall clock where several processes run it.
         gigaflops: a second, of those that eager's operations count; 0 where these count none.
         of_peak: these, as a share of what a large matrix product reaches here.
         peak_bytes: the most memory that a call's tensors held at once, beyond what was there before it.
@@ -47,7 +52,8 @@ def compiler(name: str) -> Callable[[Any], Any]:
     """Return what a compiler's name stands for: it makes, of a function or module, one that is called in its place.
 
     Args:
-        name: ``"eager"``, ``"torch.compile"``, ``"thunder"``, or ``"thunder:llvm+torch"`` with a list of executors.
+        name: ``"eager"``, ``"torch.compile"``, ``"thunder"``, or ``"thunder:llvm+torch"`` with a list of executors;
+            where ``torchrun`` launched this process, one of :data:`thunder_benchmarks.parallel.MODES`, too.
 
     Raises:
         ValueError: it is none of these.
@@ -60,6 +66,12 @@ def compiler(name: str) -> Callable[[Any], Any]:
     if first == "thunder":
         chosen = executors.split("+") if executors else None
         return lambda function: thunder.jit(function, executors=chosen)
+    if name in PARALLEL:
+        if not dist.is_initialized():
+            raise ValueError(
+                f"{name} runs on several processes: torchrun --nproc-per-node 2 -m thunder_benchmarks.targets"
+            )
+        return lambda module: PARALLEL[name](copy.deepcopy(module), axis_of(None, "processes"))
     raise ValueError(f"{name!r} is no compiler: there are eager, torch.compile, thunder and thunder:EXECUTOR+EXECUTOR")
 
 
@@ -110,11 +122,42 @@ def peak(size: int = 1024, rounds: int = 5) -> float:
     return 2e6 * size**3 / took["matmul"]
 
 
+def together(calls: dict[str, Callable[[], Any]], rounds: int, block: float) -> dict[str, float]:
+    """Return the time of each call in µs by the wall clock, of all processes at once: the least of several blocks.
+
+    Args:
+        calls: by name, in the same order in all processes.
+        rounds: how many blocks of each, in turns.
+        block: seconds that a block takes, about.
+    """
+    repetitions = {}
+    for name, once in calls.items():
+        for _ in range(3):
+            once()
+        start = time.perf_counter()
+        once()
+        count = torch.tensor(max(1, int(block / max(time.perf_counter() - start, 1e-6))))
+        dist.broadcast(count, 0)  # calls wait for each other: each process makes as many
+        repetitions[name] = int(count)
+    least = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for name, once in calls.items():
+            dist.barrier()
+            start = time.perf_counter()
+            for _ in range(repetitions[name]):
+                once()
+            dist.barrier()
+            least[name] = min(least[name], 1e6 * (time.perf_counter() - start) / repetitions[name])
+    return least
+
+
 def measure(
     targets: Iterable[Target], compilers: Iterable[str], mode: str, best: float, rounds: int = 5, block: float = 0.1,
     **sizes: Any,
 ) -> list[Measured]:  # fmt: skip
     """Measure targets, each with several compilers in turns: the least CPU time of several blocks of calls.
+
+    Where ``torchrun`` launched several processes, all measure at once, by the wall clock.
 
     Args:
         targets: what is measured.
@@ -156,7 +199,8 @@ def _measured(
             refused[name] = Measured(one.name, mode, name, why_not=f"{type(error).__name__}: {error}".splitlines()[0])
             calls.pop(name, None)
     with nullcontext() if mode == "training" else torch.no_grad():
-        took = microseconds(calls, rounds, block) if calls else {}
+        clock = together if dist.is_initialized() else microseconds
+        took = clock(calls, rounds, block) if calls else {}
     made = {}
     for name, each in took.items():
         speed = 1e6 * count / each
