@@ -5,6 +5,9 @@
 
 Lines are those of the sources, with comments and docstrings; tests are counted beside them. A knot is a set of modules
 each of which imports, directly or not, each other one, with the imports for types counted.
+
+It fails where a knot has more than eight modules, or where a package of the front end types a tenth of its parameters
+``Any``.
 """
 
 import ast
@@ -15,6 +18,10 @@ from pathlib import Path
 
 import grimp
 from workspace import Package, packages
+
+LARGEST_KNOT = 8
+TYPED = frozenset({"thunder-guards", "thunder-tracing", "thunder-frontend"})
+"""Packages that know what they are handed, but for fewer than one parameter in ten."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,16 @@ def reached(start: str, edges: dict[str, set[str]], seen: set[str]) -> list[str]
     return found
 
 
+def beyond(name: str, size: Size) -> list[str]:
+    """Return what of a package is more than it may be."""
+    found = []
+    if size.knot > LARGEST_KNOT:
+        found.append(f"{name}: a knot of {size.knot} modules; at most {LARGEST_KNOT} may lead to one another")
+    if name in TYPED and 10 * size.untyped >= size.parameters:
+        found.append(f"{name}: {size.untyped} of {size.parameters} parameters are typed Any; one in ten is too many")
+    return found
+
+
 def main() -> int:
     chosen = [p for p in packages().values() if not sys.argv[1:] or any(word in p.name for word in sys.argv[1:])]
     sizes = {package.name: size_of(package) for package in chosen}
@@ -108,7 +125,9 @@ def main() -> int:
         print(row.format(name, s.modules, s.lines, s.median, s.tests, share, s.knot))
     total = [sum([getattr(s, f) for s in sizes.values()]) for f in ("modules", "lines", "tests")]
     print(row.format("all", total[0], total[1], "", total[2], "", ""))
-    return 0
+    problems = [problem for name, size in sizes.items() for problem in beyond(name, size)]
+    print(*problems, sep="\n", end="\n" * bool(problems), file=sys.stderr)
+    return bool(problems)
 
 
 if __name__ == "__main__":

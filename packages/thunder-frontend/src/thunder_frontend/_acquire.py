@@ -35,7 +35,7 @@ from thunder_tracing.tracer import ARGS, KWARGS
 class Acquisition(Acquiring):
     """Acquires one call: interprets it, and makes a program of what that recorded."""
 
-    def runs_natively(self, function: Any) -> bool:
+    def runs_natively(self, function: FunctionType) -> bool:
         """Whether a Python function is called as it is."""
         if not runs_natively(function):
             return False

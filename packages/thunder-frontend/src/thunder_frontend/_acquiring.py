@@ -205,7 +205,7 @@ class Acquiring(Tracer):
         if self._sharp_edges == "warn":
             warnings.warn(message, SharpEdgeWarning, stacklevel=users_stacklevel())
 
-    def paused(self, function: object, args: object, kwargs: object) -> Any:
+    def paused(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return what the program returns if it ends before a call, or ``DECLINED``."""
         if self.splits is None or self.levels.stack:
             return DECLINED

@@ -12,7 +12,7 @@ import torch
 from thunder_guards.program import Effect
 from thunder_guards.sources import held
 from thunder_guards.templates import Built, Outside
-from thunder_ir import Proxy
+from thunder_ir import Proxy, TensorProxy
 
 if TYPE_CHECKING:
     from thunder_frontend._acquiring import Acquiring
@@ -90,7 +90,7 @@ class Prints:
         source = self._calls.world.source_of(value)
         return Outside(source) if source is not None else Built(Text, (str(value),))
 
-    def _contents(self, proxy: Any) -> Any:
+    def _contents(self, proxy: TensorProxy) -> Any:
         """A tensor's values, which nothing is written to later."""
         if any(i.proxy is proxy for i in self._calls.inputs):
             proxy = self._calls.on_values(torch.clone, (proxy,), {})

@@ -122,7 +122,12 @@ class Splits:
         return False
 
     def pause(
-        self, function: Any, args: Any, kwargs: Any, found: Any, is_outside: Callable[[Any], bool]
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        found: Any,
+        is_outside: Callable[[Any], bool],
     ) -> Paused | None:
         """Return what a program returns that ends before a call; ``None`` if it cannot.
 
@@ -198,7 +203,7 @@ class Splits:
             made = self._functions[operation] = self._make(operation)
         return made
 
-    def _call_module(self, module: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def _call_module(self, module: torch.nn.Module, /, *args: Any, **kwargs: Any) -> Any:
         entry = _entry(module)
         if entry is not None and any([self.lost.holds(code, module) for code in _codes(entry)]):
             return self.run(module, args, kwargs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import torch
@@ -130,7 +131,7 @@ class CannotPause(Exception):
     """Frames cannot be handed over."""
 
 
-def is_lasting(function: Any, is_outside: Callable[[Any], bool]) -> bool:
+def is_lasting(function: FunctionType, is_outside: Callable[[Any], bool]) -> bool:
     """Whether a function is no object of a single call."""
     return is_outside(function) or not function.__code__.co_flags & NESTED
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import operator
 import types
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass
+from types import CellType
 from typing import Any, TypeAlias
 
 from thunder_guards.buffers import copy_of, holds, write_back
@@ -81,14 +83,14 @@ class Journal:
                 copy = copy[: self._drop((id(container), "end", None)).before]
             self._keep(Write("container", container, None, copy))
 
-    def take_end(self, container: Any) -> list[Any] | None:
+    def take_end(self, container: list[Any]) -> list[Any] | None:
         """Take back what the program appended to a list of which it saw nothing else; ``None`` if it did not."""
         if (id(container), "end", None) not in self._writes:
             return None
         start = self._drop((id(container), "end", None)).before
         appended = container[start:]
         del container[start:]
-        return appended  # type: ignore[no-any-return]
+        return appended
 
     def watch_buffer(self, buffer: object) -> None:
         """Remember the contents of a buffer to which code that nobody watches may write from now on."""
@@ -191,7 +193,7 @@ class Journal:
         write = self._writes.get((id(owner), "attribute", key))
         return write is not None and write.before is MISSING and not is_slot(owner, key)
 
-    def keys_not_added(self, container: Any) -> tuple[Any, ...]:
+    def keys_not_added(self, container: Iterable[Any]) -> tuple[Any, ...]:
         """Return the keys of a dict but for those that the program added, in their order."""
         if not self.touches(container) and not self.touches(self._dicts.get(id(container), container)):
             return tuple(container)
@@ -250,7 +252,7 @@ def _same_contents(container: Any, before: Any) -> bool:
     return len(now) == len(then) and all(map(operator.is_, now, then))
 
 
-def contents_of(cell: Any) -> Any:
+def contents_of(cell: CellType) -> Any:
     """Return what a cell of a closure holds; :data:`MISSING` if nothing."""
     try:
         return cell.cell_contents
@@ -258,13 +260,13 @@ def contents_of(cell: Any) -> Any:
         return MISSING
 
 
-def is_slot(target: Any, name: Any) -> bool:
+def is_slot(target: object, name: Any) -> bool:
     """Whether an attribute of an object is kept in a slot, whatever the object's ``__dict__`` has by that name."""
     found = next((owner.__dict__[name] for owner in type(target).__mro__ if name in owner.__dict__), None)
     return isinstance(found, types.MemberDescriptorType)
 
 
-def is_empty(cell: object) -> bool:
+def is_empty(cell: CellType) -> bool:
     """Return whether a cell of a closure holds nothing."""
     return contents_of(cell) is MISSING
 

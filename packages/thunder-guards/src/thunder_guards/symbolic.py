@@ -157,7 +157,7 @@ class _Numbers:
         self._names.reserve(self._inputs)
         self._computed: dict[int, NumberProxy] = {}
 
-    def computed(self, number: Any) -> Any:
+    def computed(self, number: NumberProxy) -> Any:
         """Return what stands for ``number`` when the calls have run."""
         waiting = [number]
         while waiting:

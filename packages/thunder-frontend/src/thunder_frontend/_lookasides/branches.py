@@ -135,7 +135,9 @@ class Branches:
     def __init__(self, calls: Acquiring) -> None:
         self._calls, self._levels = calls, calls.levels
 
-    def cond(self, predicate: T, true_fn: Any, false_fn: Any, operands: Sequence[Any]) -> Any:
+    def cond(
+        self, predicate: T, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any]
+    ) -> Any:
         """Do what ``torch.cond`` does for a predicate that is a tensor."""
         calls = self._calls
         if calls.value(predicate).numel != 1:
@@ -160,7 +162,13 @@ class Branches:
             self._settle(made, read, parts)
             return pytree.tree_unflatten([calls.wrap(p) for p in made], parts[0].structure)
 
-    def while_loop(self, cond_fn: Any, body_fn: Any, carried: Sequence[Any], additional: Sequence[Any]) -> Any:
+    def while_loop(
+        self,
+        cond_fn: Callable[..., Any],
+        body_fn: Callable[..., Any],
+        carried: Sequence[Any],
+        additional: Sequence[Any],
+    ) -> Any:
         """Do what ``torch.while_loop`` does."""
         calls = self._calls
         values, leaves = self._operands(carried)
@@ -202,7 +210,12 @@ class Branches:
         return [self._calls.value(leaf) for leaf in leaves], leaves
 
     def _recorded(
-        self, function: Any, operands: Sequence[Any], leaves: Sequence[T], what: str, separate: bool = False
+        self,
+        function: Callable[..., Any],
+        operands: Sequence[Any],
+        leaves: Sequence[T],
+        what: str,
+        separate: bool = False,
     ) -> Part:
         """Call a function with stand-ins for tensors, and take what is recorded out of the program.
 

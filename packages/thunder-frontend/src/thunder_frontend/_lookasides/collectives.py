@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import ProcessGroup
 
 from thunder_guards.errors import AcquisitionError
 from thunder_interpreter import Interpreted
@@ -26,14 +27,20 @@ if dist.is_available():
 """What the functional collectives call a reduction."""
 
 
-def all_reduce(tensor: torch.Tensor, op: object = SUM, group: object = None, async_op: object = False) -> None:
+def all_reduce(
+    tensor: torch.Tensor, op: object = SUM, group: ProcessGroup | None = None, async_op: object = False
+) -> None:
     """Reduce over all processes, in place."""
     name = _group_name("all_reduce", group, async_op, op, tensor)
     tensor.copy_(_waited(torch.ops._c10d_functional.all_reduce(tensor, REDUCTIONS[op], name)))
 
 
 def broadcast(
-    tensor: torch.Tensor, src: Any = None, group: Any = None, async_op: object = False, group_src: Any = None
+    tensor: torch.Tensor,
+    src: Any = None,
+    group: ProcessGroup | None = None,
+    async_op: object = False,
+    group_src: int | None = None,
 ) -> None:
     """Write what one process has to the tensors of all."""
     name = _group_name("broadcast", group, async_op, None, tensor)
@@ -42,7 +49,7 @@ def broadcast(
 
 
 def all_gather(
-    tensor_list: list[torch.Tensor], tensor: torch.Tensor, group: Any = None, async_op: object = False
+    tensor_list: list[torch.Tensor], tensor: torch.Tensor, group: ProcessGroup | None = None, async_op: object = False
 ) -> None:
     """Write what all processes have to a list of tensors."""
     name = _group_name("all_gather", group, async_op, None, tensor, *tensor_list)
@@ -55,7 +62,7 @@ def all_gather(
 
 
 def all_gather_into_tensor(
-    output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any = None, async_op: object = False
+    output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: ProcessGroup | None = None, async_op: object = False
 ) -> None:
     """Write what all processes have to a tensor, one after the other."""
     name = _group_name("all_gather_into_tensor", group, async_op, None, output_tensor, input_tensor)
@@ -67,7 +74,11 @@ def all_gather_into_tensor(
 
 
 def reduce_scatter_tensor(
-    output: torch.Tensor, input: torch.Tensor, op: object = SUM, group: Any = None, async_op: object = False
+    output: torch.Tensor,
+    input: torch.Tensor,
+    op: object = SUM,
+    group: ProcessGroup | None = None,
+    async_op: object = False,
 ) -> None:
     """Reduce over all processes, of which each gets a part."""
     name = _group_name("reduce_scatter_tensor", group, async_op, op, output, input)
@@ -84,7 +95,9 @@ def _waited(tensor: torch.Tensor) -> torch.Tensor:
     return there
 
 
-def _group_name(collective: str, group: Any, async_op: object, op: object, *tensors: torch.Tensor) -> Any:
+def _group_name(
+    collective: str, group: ProcessGroup | None, async_op: object, op: object, *tensors: torch.Tensor
+) -> Any:
     """Return the name of the group of a call that a program can hold.
 
     Raises:

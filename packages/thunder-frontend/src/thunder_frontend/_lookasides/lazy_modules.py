@@ -23,7 +23,9 @@ class LazyModuleSettled(BaseException):  # noqa: N818  (a signal, which no handl
 def infer_parameters(acquisition: Acquiring) -> Any:
     """Return what is done in place of the hook by which a lazy module makes its parameters in its first call."""
 
-    def infer(hook_of: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
+    def infer(
+        hook_of: Any, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
+    ) -> None:
         examples = tree_map_only(TracedTensor, acquisition.layouts.example, (args, kwargs or {}))
         with torch._C.DisableTorchFunction():
             INFER(hook_of, module, *examples)

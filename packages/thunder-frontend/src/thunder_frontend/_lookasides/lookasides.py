@@ -6,6 +6,7 @@ import functools
 import logging
 import types
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -164,7 +165,7 @@ def _of_overrides(acquisition: Acquiring) -> dict[Any, Any]:
     It is interpreted where somebody replaced what it calls.
     """
 
-    def answer(original: Any) -> Any:
+    def answer(original: Callable[..., Any]) -> Any:
         return lambda *args: not acquisition.goes_beneath and original(*args)
 
     return {f: answer(f) for f in ASK_FOR_OVERRIDES}
@@ -185,7 +186,7 @@ def _no_dispatch_modes(mode: object) -> None:
 
 
 def _of_single_functions(acquisition: Acquiring) -> dict[Any, Any]:
-    def number_of_steps(step: Any) -> Any:
+    def number_of_steps(step: float | torch.Tensor) -> Any:
         """Return the number of steps of an optimizer in the precision of Python's numbers, which eager makes of it."""
         if not isinstance(step, torch.Tensor):
             return step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +104,7 @@ def leave_checkpoint(before: object) -> None:
 
 
 def checkpoint(
-    function: Any,
+    function: Callable[..., Any],
     *args: Any,
     use_reentrant: object = None,
     preserve_rng_state: bool = True,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import FrameType
-from typing import Any
+from types import FrameType, FunctionType
 
 import torch
 
@@ -52,7 +51,7 @@ IMPORTS = "importlib._bootstrap"
 """The module of Python that runs those which are imported."""
 
 
-def runs_natively(function: Any) -> bool:
+def runs_natively(function: FunctionType) -> bool:
     """Whether a Python function is called as it is: Thunder's own, and what of PyTorch ends in its dispatcher."""
     module = name_in(function.__globals__)
     if function is call_module or function is checkpoint:
@@ -60,7 +59,7 @@ def runs_natively(function: Any) -> bool:
     return function in COUNTING or module_runs_natively(module)
 
 
-def is_of_torch(function: Any) -> bool:
+def is_of_torch(function: FunctionType) -> bool:
     """Whether a function that is called as it is belongs to PyTorch."""
     return package_of(name_in(function.__globals__)) == "torch"
 

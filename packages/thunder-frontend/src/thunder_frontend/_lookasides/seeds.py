@@ -98,7 +98,7 @@ class Seeds:
             return self._setting(MANUAL_SEED)
         return None
 
-    def _setting(self, function: Any) -> Any:
+    def _setting(self, function: Callable[..., Any]) -> Any:
         def called(*args: Any, **kwargs: Any) -> torch.Generator:
             self._record(Setting(function), *self._calls.values((*args, *kwargs.values())))
             return torch.default_generator
@@ -113,7 +113,7 @@ class Seeds:
 
         return called
 
-    def _ask(self, function: Any) -> Any:
+    def _ask(self, function: Callable[..., Any]) -> Any:
         return self._calls.wrap(self._record(Asking(function)))
 
     def _known(self, generator: torch.Generator) -> torch.Generator:

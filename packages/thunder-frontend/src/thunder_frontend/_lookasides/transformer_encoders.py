@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from typing import Any
 
 import torch
 from torch.nn.modules import transformer
@@ -56,7 +55,9 @@ def encode(
     return output if self.norm is None else self.norm(output)
 
 
-def leaves_out_padding(self: TransformerEncoder, src: Any, mask: Any, padding: Any) -> bool:
+def leaves_out_padding(
+    self: TransformerEncoder, src: torch.Tensor, mask: torch.Tensor | None, padding: torch.Tensor | None
+) -> bool:
     """Whether PyTorch leaves out the padding if it stands at the ends."""
     if not (torch.backends.mha.get_fastpath_enabled() and getattr(self, "use_nested_tensor", False)):
         return False

@@ -6,7 +6,7 @@ import contextvars
 import decimal
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from thunder_frontend._outside.known import Known
@@ -40,7 +40,7 @@ class Answers:
             self._known.know(function, source)
         return self._known.read(source, "call", given, result)
 
-    def asked(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def asked(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Take in whether a query, about to be made, raises something."""
         fails = failing(as_positional(function, kwargs))
         raised = fails(*args)

@@ -30,7 +30,7 @@ INPLACE_OPERATORS = frozenset(
 """What changes the container that it is called for: methods and functions by name, and operators."""
 
 
-def asked_inside(fn: Any, known: bool) -> tuple[str, ...] | None:
+def asked_inside(fn: Callable[..., Any], known: bool) -> tuple[str, ...] | None:
     """Which methods a function calls of the objects that containers hold which it gets; ``None`` if it has none."""
     if known and fn in LOOKING_INSIDE:
         return LOOKING_INSIDE[fn]
@@ -40,7 +40,7 @@ def asked_inside(fn: Any, known: bool) -> tuple[str, ...] | None:
     return ASKING_METHODS.get(fn.__name__) if isinstance(owner, (*LISTS, *DICTS, *SETS, str)) else None
 
 
-def only_grows(fn: Any, owner: Any, args: Sequence[Any]) -> bool:
+def only_grows(fn: Callable[..., Any], owner: Any, args: Sequence[Any]) -> bool:
     """Whether a call appends to a list, and looks at nothing of what that holds.
 
     Args:

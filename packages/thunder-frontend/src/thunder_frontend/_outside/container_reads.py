@@ -101,7 +101,7 @@ class ContainerReads:
         else:
             journal.note("end", container, None, len(container))
 
-    def keys(self, container: object) -> None:
+    def keys(self, container: Any) -> None:
         """Take in the keys of an outside dict and their order."""
         source = self._world.source_of(container)
         if source is None or self._wrote(container):

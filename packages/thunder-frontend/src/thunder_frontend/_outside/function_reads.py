@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from thunder_frontend._lookasides import module_calls
@@ -35,7 +36,7 @@ class FunctionReads:
         self._found_in: dict[int, Source] = {}
         """The way to each cell that was read, by its ``id``: what is found by one way is guarded once."""
 
-    def entered(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def entered(self, function: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Take in what a function that is about to run is made of; pass it the tensors among its defaults."""
         code = function.__code__
         if id(code) not in self._codes:
@@ -51,14 +52,14 @@ class FunctionReads:
             if function.__defaults__ is not None or function.__kwdefaults__ is not None:
                 self._defaults(function, args, kwargs)
 
-    def made_of(self, function: Any, needs_defaults: bool = False) -> None:
+    def made_of(self, function: FunctionType, needs_defaults: bool = False) -> None:
         """Guard the code of a function, and what its parameters are by default; that nothing is, if they need it."""
         self._world.part(function, function.__qualname__, "__code__")
         if needs_defaults or function.__defaults__ is not None or function.__kwdefaults__ is not None:
             self._world.part(function, function.__qualname__, "__defaults__")
             self._world.part(function, function.__qualname__, "__kwdefaults__")
 
-    def called_as_it_is(self, function: Any) -> None:
+    def called_as_it_is(self, function: FunctionType) -> None:
         """Guard what a function is made of that is not interpreted; of PyTorch's, what they call by name, too."""
         self.made_of(function)
         if function.__code__ in self._native or not is_of_torch(function) or not runs_natively(function):
@@ -73,7 +74,7 @@ class FunctionReads:
                 self._world.know(place, held(place, place.__name__))
                 self._world.attributes.not_shadowed(place, name)
 
-    def cell(self, function: object, name: str, value: object) -> Any:
+    def cell(self, function: FunctionType, name: str, value: object) -> Any:
         """Take in what a closure of an outside function holds."""
         cell = _cell(function, name)
         if not self._is_read(function, cell):
@@ -83,7 +84,7 @@ class FunctionReads:
             source = self._found_in[id(cell)] = held(cell, name)
         return self._world.read(source, "cell", name, value)
 
-    def missing(self, function: object, name: str) -> None:
+    def missing(self, function: FunctionType, name: str) -> None:
         """Take in that a variable of a closure of an outside function has no value."""
         cell = _cell(function, name)
         if self._is_read(function, cell):
@@ -115,12 +116,12 @@ class FunctionReads:
             if names is not OWN and not self._world.journal.written_at(names, "item", name):
                 self._world.require(MembershipGuard(held(names, what), name, False), id(names), name, "absent")
 
-    def _is_read(self, function: object, cell: object) -> bool:
+    def _is_read(self, function: FunctionType, cell: object) -> bool:
         """Whether a cell is outside, and not what the program wrote to it."""
         outside = self._world.source_of(function) is not None or self.is_outside(cell)
         return outside and not self._world.journal.written_at(cell, "cell", None)
 
-    def _unshadowed_builtins(self, function: Any) -> None:
+    def _unshadowed_builtins(self, function: FunctionType) -> None:
         scope = function.__globals__
         if scope is OWN or is_ours(function):
             return
@@ -129,7 +130,7 @@ class FunctionReads:
             if name in BUILTINS and name not in scope:
                 self._world.require(MembershipGuard(source, name, False), id(scope), name, "absent")
 
-    def _defaults(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def _defaults(self, function: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> None:
         world = self._world
         code, defaults, named = function.__code__, function.__defaults__ or (), function.__kwdefaults__ or {}
         world.know(defaults, held(defaults, f"{function.__qualname__}.__defaults__"))
@@ -146,8 +147,8 @@ class FunctionReads:
                 kwargs[name] = world.containers.item(named, name, named[name])
 
 
-def _cell(function: Any, name: str) -> Any:
-    return function.__closure__[function.__code__.co_freevars.index(name)]
+def _cell(function: FunctionType, name: str) -> Any:
+    return (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
 
 
 __all__ = ["BUILTINS", "OWN", "FunctionReads"]

@@ -31,7 +31,7 @@ class Known(ABC):
         self.journal = Journal()
 
     @abstractmethod
-    def read(self, base: Source, kind: str, key: Any, value: Any, slot: tuple[Any, Any] | None = None) -> Any:
+    def read(self, base: Source, kind: str, key: object, value: Any, slot: tuple[Any, Any] | None = None) -> Any:
         """Take in ``value``, found at ``key`` of an outside object; return what the program shall see.
 
         Args:

@@ -10,7 +10,7 @@ import math
 import operator
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -73,7 +73,7 @@ class LibrarySettings:
         self._known: set[Any] = set()
 
     def called(
-        self, fn: object, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any], shows: bool = False
+        self, fn: Callable[..., Any], owner: object, args: Sequence[Any], kwargs: Mapping[str, Any], shows: bool = False
     ) -> None:
         """Take in what a call of C code, or of a function of NumPy, depends on, which is about to be made.
 
@@ -111,7 +111,7 @@ class LibrarySettings:
             self._take(called_on_errors)
         self._answers.warns()
 
-    def _take(self, query: Any) -> None:
+    def _take(self, query: Callable[[], Any]) -> None:
         if query not in self._known:  # what comes later is what the program makes of it
             self._known.add(query)
             if self._process.answers(query, (), query()):

@@ -13,7 +13,7 @@ import gc
 import sys
 import types
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -106,7 +106,7 @@ class NativeFrames:
         varying = [name for fn in of_c for name in self.calls(fn, names)]
         return varying + self._follow([*given, *callables], names)
 
-    def calls(self, fn: object, names: CodeNames) -> list[str]:
+    def calls(self, fn: Callable[..., Any], names: CodeNames) -> list[str]:
         """Take in what code in C answers such a function, about to be called with arguments that are not known.
 
         Args:
@@ -131,7 +131,7 @@ class NativeFrames:
             return self._follow(self._answer_of(fn, owner, name, asks_state), names)
         return []
 
-    def _answer_of(self, fn: Any, owner: Any, name: str, asks_state: bool) -> list[Any]:
+    def _answer_of(self, fn: Callable[..., Any], owner: Any, name: str, asks_state: bool) -> list[Any]:
         """Ask a question without arguments, and guard the answer, if there is one; refuse one that takes arguments."""
         try:
             answer = fn()

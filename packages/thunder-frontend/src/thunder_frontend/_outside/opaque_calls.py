@@ -72,7 +72,7 @@ class OpaqueCalls:
         self._sharp = sharp
         self._arrays = arrays
 
-    def begin(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def begin(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Take in what a call reads, and may write, before it runs.
 
         Raises:
@@ -104,7 +104,7 @@ class OpaqueCalls:
         if not (known and fn in PRECISE or fn is super):
             self._begin_unlisted(fn, bound, args, kwargs, methods is TEXT)
 
-    def _asks_classes(self, fn: object, args: Sequence[Any], known: bool) -> None:
+    def _asks_classes(self, fn: Callable[..., Any], args: Sequence[Any], known: bool) -> None:
         """Take in what an operator, or ``isinstance``, asks the classes of its arguments."""
         if known and fn in SPECIAL_METHODS:
             self._world.classes.operands(fn, args)
@@ -119,7 +119,7 @@ class OpaqueCalls:
                 self._world.classes.metaclass(args[0])
 
     def _begin_unlisted(
-        self, fn: object, bound: object, args: Sequence[Any], kwargs: Mapping[str, Any], as_text: bool
+        self, fn: Callable[..., Any], bound: object, args: Sequence[Any], kwargs: Mapping[str, Any], as_text: bool
     ) -> None:
         """Take in what a call may read of whose reads no list tells."""
         world, name, owner = self._world, getattr(fn, "__name__", ""), bound
@@ -149,7 +149,7 @@ class OpaqueCalls:
         self._passed(fn, owner, given)
 
     def _asks_outside(
-        self, fn: object, name: str, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any]
+        self, fn: Callable[..., Any], name: str, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
         """Take in what a call asks for that somebody else may change."""
         known, world = hashable(fn), self._world
@@ -173,7 +173,7 @@ class OpaqueCalls:
         elif not args and not self._world.journal.written_at(variable, "context", None):
             self._world.answers.unset(variable)
 
-    def _passed(self, fn: object, owner: object, values: Sequence[Any]) -> None:
+    def _passed(self, fn: Callable[..., Any], owner: object, values: Sequence[Any]) -> None:
         """Take in what is passed to a call that cannot be watched."""
         if hashable(fn) and fn in TAKE_ARRAYS and values and is_buffer(values[0]):
             return
@@ -193,7 +193,7 @@ class OpaqueCalls:
             if name in MUTATORS:
                 self._world.journal.note_container(owner)
 
-    def _method(self, owner: object, name: str, fn: object, args: Sequence[Any]) -> None:
+    def _method(self, owner: object, name: str, fn: Callable[..., Any], args: Sequence[Any]) -> None:
         """Take in what a method of an outside container, or a function that is given one, reads and writes of it."""
         if only_grows(fn, owner, args):
             self._world.containers.grows(owner)
@@ -205,7 +205,7 @@ class OpaqueCalls:
         elif name not in READS:
             self._world.containers.contents(owner)
 
-    def end(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
+    def end(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
         """Take in what a call that has run told the program; return what the program shall see."""
         self._world.journal.settle()
         if fn is type and len(args) == 1:
@@ -237,7 +237,7 @@ class OpaqueCalls:
         elif fn is builtins.__import__:
             self._world.answers.imported(result, args[0])
 
-    def _answered(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> Any:
+    def _answered(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> Any:
         precise = PRECISE.get(fn) if hashable(fn) else None
         if precise is not None and fn in ASKED_OF_OBJECTS and self._is_foreign(args[0]):
             return self._world.answers.result_of(fn, tuple(args), result)
@@ -263,7 +263,7 @@ class OpaqueCalls:
             reader(self._world, *args)
         return result
 
-    def _checked(self, abstract: Any, cls: Any, answer: bool) -> None:
+    def _checked(self, abstract: type, cls: Any, answer: bool) -> None:
         """Take in what an abstract class says of a class that is not derived from it: classes may be registered."""
         if (
             isinstance(cls, type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ SETS = re.compile("_?(set|use|enable|disable|allow|detect)_.*|.*flags|detect_ano
 OF_GRAD_MODE = frozenset({"set_grad_enabled", "enable_grad", "_set_grad_enabled"})
 """Those of them that change what every program is compiled for."""
 
-OF_AUTOCAST = {
+OF_AUTOCAST: dict[str, tuple[Callable[..., Any], tuple[tuple[str, ...], ...]]] = {
     "set_autocast_dtype": (torch.get_autocast_dtype, tuple([(kind,) for kind in AUTOCAST_DEVICES])),
     "set_autocast_cache_enabled": (torch.is_autocast_cache_enabled, ((),)),
     "set_autocast_enabled": (torch.is_autocast_enabled, ()),
@@ -65,7 +65,7 @@ class ProcessSettings:
         if isinstance(fn, types.BuiltinFunctionType) and fn.__self__ is torch._C and name in UNTOLD:
             refuse(name)
 
-    def _autocast(self, query: Any, arguments: Sequence[tuple[Any, ...]]) -> None:
+    def _autocast(self, query: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> None:
         """Take in what autocast was set to before the program sets it, which it may to the very same."""
         for args in arguments:
             if (query, args) not in self._asked:
@@ -88,7 +88,7 @@ class ProcessSettings:
             if setting.now() != value:
                 setting.set(value)
 
-    def answers(self, query: Any, args: Sequence[Any], result: Any) -> bool:
+    def answers(self, query: Callable[..., Any], args: Sequence[Any], result: Any) -> bool:
         """Whether the answer of a query is that of the world outside, and not what the program set."""
         changed = self.changed() if _is_of_torch(getattr(query, "func", query)) else []
         if not changed:

@@ -155,7 +155,7 @@ def _is_named(table: Mapping[str, str], module: object, fn: object) -> bool:
     return isinstance(module, str) and module in table and getattr(fn, "__name__", "") in table[module].split()
 
 
-def is_asked_again(fn: Any, args: Sequence[Any] = ()) -> bool:
+def is_asked_again(fn: Callable[..., Any], args: Sequence[Any] = ()) -> bool:
     """Whether a call of a function that can be looked up asks for what somebody else may change, and does nothing."""
     if fn in ASKED_AGAIN:
         return True
@@ -190,12 +190,12 @@ def reads_stream(name: str, owner: object) -> bool:
     return name in OF_STREAMS and (isinstance(owner, _io._IOBase) or type(owner).__module__ == "mmap")
 
 
-def varies(fn: Any, owner: Any, args: Sequence[Any]) -> bool:
+def varies(fn: Callable[..., Any], owner: Any, args: Sequence[Any]) -> bool:
     """Whether the answer of a call is another one each time; ``fn`` can be looked up."""
     return fn in VARYING or is_generator(owner) or len(args) < VARYING_WITHOUT.get(fn, 0)
 
 
-def is_query(fn: object, args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> bool:
+def is_query(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> bool:
     """Whether a call asks for state that may change from call to call, and does nothing else."""
     if hashable(fn) and is_asked_again(fn, args):
         return True

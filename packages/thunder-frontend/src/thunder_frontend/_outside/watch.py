@@ -7,7 +7,7 @@ import re
 import types
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from types import CodeType, FrameType, GetSetDescriptorType
+from types import CellType, CodeType, FrameType, FunctionType, GetSetDescriptorType
 from typing import Any
 
 import torch
@@ -96,13 +96,13 @@ class Watch(Callbacks):
     def load_global(self, globals_dict: dict[str, Any], name: str, value: object) -> Any:
         return self.world.loaded(self.world.functions.global_, globals_dict, name, value)
 
-    def load_closure(self, function: object, name: str, value: object) -> Any:
+    def load_closure(self, function: FunctionType, name: str, value: object) -> Any:
         return self.world.loaded(self.world.functions.cell, function, name, value)
 
     def missing_global(self, globals_dict: dict[str, Any], name: str) -> None:
         self.world.functions.missing_global(globals_dict, name)
 
-    def missing_closure(self, function: object, name: str) -> None:
+    def missing_closure(self, function: FunctionType, name: str) -> None:
         self.world.functions.missing(function, name)
 
     def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
@@ -209,7 +209,7 @@ class Watch(Callbacks):
     def delete_global(self, globals_dict: dict[str, Any], name: str) -> None:
         self.store_global(globals_dict, name, None)
 
-    def store_closure(self, cell: object, name: str, value: object) -> None:
+    def store_closure(self, cell: CellType, name: str, value: object) -> None:
         if self.world.functions.is_outside(cell):
             self.world.journal.note("cell", cell, None, contents_of(cell))
 
@@ -239,7 +239,7 @@ class Watch(Callbacks):
         for name in self.world.native_callables.found(found, given):
             self._calls.varies(name)
 
-    def native_call(self, frame: FrameType, fn: object) -> None:
+    def native_call(self, frame: FrameType, fn: Callable[..., Any]) -> None:
         if not is_of_no_concern(frame):
             for name in self.world.native_frames.calls(fn, names_of(frame.f_code)):
                 self._calls.varies(name)
@@ -253,12 +253,12 @@ class WatchOpen(Watch):
         self.opaque_call = self._begin  # type: ignore[method-assign]
         self.opaque_result = self._end  # type: ignore[method-assign]
 
-    def _begin(self, fn: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def _begin(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if hashable(fn):
             compare_with_zero(fn, args)
         self._calls.begin(fn, args, kwargs)
 
-    def _end(self, fn: object, args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> Any:
+    def _end(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> Any:
         refuse_array(result, (args, kwargs))
         return self._calls.end(fn, args, kwargs, result)
 
@@ -270,7 +270,7 @@ class WatchOpen(Watch):
     def identical(self, a: object, b: object) -> bool:
         return identical(a, b)
 
-    def compare(self, fn: Any, a: Any, b: Any) -> Any:
+    def compare(self, fn: Callable[..., Any], a: Any, b: Any) -> Any:
         return compared(fn, a, b)
 
 

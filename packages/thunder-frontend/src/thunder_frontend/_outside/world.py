@@ -117,7 +117,7 @@ class World(Known):
 
     # --- reads ---------------------------------------------------------------------------------------------------
 
-    def read(self, base: Source, kind: str, key: Any, value: Any, slot: tuple[Any, Any] | None = None) -> Any:
+    def read(self, base: Source, kind: str, key: object, value: Any, slot: tuple[Any, Any] | None = None) -> Any:
         """Take in ``value``, found at ``key`` of an outside object; return what the program shall see."""
         if slot is not None and self._is_exchanged(value, base, kind, key):
             slot = None

@@ -15,7 +15,7 @@ import torch
 from thunder_frontend._outside.left_open import NUMBERS
 from thunder_frontend._outside.world import World
 from thunder_frontend._repeated.counterparts import Counterparts, Unlike, require
-from thunder_guards import EmptyGuard, HeldPartGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
+from thunder_guards import EmptyGuard, Guard, HeldPartGuard, KeysGuard, LengthGuard, MembershipGuard, SetGuard
 from thunder_guards.kinds import CODE, VALUES, is_value
 from thunder_guards.sources import Source, held
 from thunder_ir import BoundSymbol, Builder, NumberProxy, TensorProxy
@@ -194,7 +194,7 @@ class Replay:
         return lambda: self.world.read(_known(source(owner)), kind, key, second, (container, slot[1]))
 
     def _require_fixed(
-        self, base: Source, kind: str, key: Any, first: object, second: Any, container: Any = None
+        self, base: Source, kind: str, key: object, first: object, second: Any, container: Any = None
     ) -> None:
         """A number that is left open is one of its own in each module."""
         if first.__class__ in NUMBERS and self.world.left_open is not None:
@@ -202,7 +202,7 @@ class Replay:
             require(not leaves_open(first, Source(base, kind, key), container))
             require(not leaves_open(second, Source(self._moved(base), kind, key), container))
 
-    def _guard(self, guard: Any, what: tuple[Any, ...]) -> Callable[[], Any] | None:
+    def _guard(self, guard: Guard, what: tuple[Any, ...]) -> Callable[[], Any] | None:
         source = guard.source
         if guard.__class__ not in OF_ONE_OBJECT:
             require(not self._depends(*_sources(guard)))

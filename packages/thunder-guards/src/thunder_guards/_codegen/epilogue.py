@@ -168,7 +168,7 @@ def fill(tensor: torch.Tensor, contents: torch.Tensor) -> None:
     tensor.data = contents
 
 
-def remove(target: Any, kind: str, key: Any) -> None:
+def remove(target: Any, kind: str, key: str) -> None:
     """Delete an attribute or item that the program deleted."""
     if kind == "attribute":
         delattr(target, key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from operator import is_
 from typing import Any
 
@@ -74,7 +74,7 @@ class KeysGuard(Guard):
         )
 
 
-def same_keys(mapping: Any, keys: tuple[Any, ...]) -> bool:
+def same_keys(mapping: Mapping[Any, Any], keys: tuple[Any, ...]) -> bool:
     """Whether the keys of ``mapping`` are ``keys``, in order, each of the same type."""
     return len(mapping) == len(keys) and all(map(_same_key, mapping, keys))
 
@@ -83,7 +83,7 @@ def _same_key(key: object, before: object) -> bool:
     return key is before or not isinstance(before, torch.nn.Module) and same_value(key, before)
 
 
-def same_members(members: Any, before: tuple[Any, ...]) -> bool:
+def same_members(members: Collection[Any], before: tuple[Any, ...]) -> bool:
     """Whether a set has the members that it had, each of the same type, and shows them in the same order.
 
     The order in which equal sets show their members depends on how each was made.
@@ -95,7 +95,7 @@ def _same_member(member: object, before: object) -> bool:
     return member is before or bool(_typed(member) == _typed(before))
 
 
-def nth_key(container: Any, index: int) -> Any:
+def nth_key(container: Iterable[Any], index: int) -> Any:
     """Return a key of a dict, or a member of a set, by its place."""
     return next(itertools.islice(container, index, None))
 

@@ -7,7 +7,7 @@ fastest where it is written out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter, is_
 from typing import Any
 
@@ -115,7 +115,7 @@ class DistinctObjectsGuard(Guard):
         those = ", ".join([s.expression(context) for s in self.sources])  # alive together: some are made by being asked
         return f"len({{*map(id, [{those}])}}) == {len(self.sources)}"
 
-    def failure(self, roots: Any) -> str | None:
+    def failure(self, roots: Mapping[str, Any]) -> str | None:
         try:
             found = [s.evaluate(dict(roots)) for s in self.sources]
         except GONE as error:

@@ -7,6 +7,7 @@ from typing import Any
 from thunder_guards._guards.base import Guard, PairGuard
 from thunder_guards.memory import place_in_storage
 from thunder_guards.sources import Source
+from thunder_ir import Context
 from thunder_torch.specs import storage_key
 
 
@@ -19,7 +20,7 @@ class PlaceInStorageGuard(Guard):
         super().__init__(source)
         self.place = place
 
-    def condition(self, context: Any) -> str:
+    def condition(self, context: Context) -> str:
         return (
             f"{context.object(place_in_storage, 'place_in_storage')}({self.source.expression(context)}) == {self.place}"
         )
@@ -35,7 +36,7 @@ class SharedStorageGuard(PairGuard):
     __slots__ = ()
     OTHERWISE = "{} and {} no longer share memory"
 
-    def condition(self, context: Any) -> str:
+    def condition(self, context: Context) -> str:
         key = context.object(storage_key, "storage_key")
         return f"{key}({self.source.expression(context)}) == {key}({self.other.expression(context)})"
 

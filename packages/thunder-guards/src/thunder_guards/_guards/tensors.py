@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 
 from thunder_guards._guards.base import Guard, PairGuard
 from thunder_guards.sources import Source
-from thunder_ir import quickly_made
+from thunder_ir import Context, quickly_made
 from thunder_torch.specs import storage_key
 
 try:
@@ -103,7 +103,7 @@ class TensorGuard(Guard):
         super().__init__(source, slot)
         self.metadata = metadata
 
-    def condition(self, context: Any) -> str:
+    def condition(self, context: Context) -> str:
         return f"{context.object(self.metadata, 'metadata')}.problem({self.source.expression(context)}) is None"
 
     def facts(self) -> Iterable[tuple[str, Any]]:
@@ -141,7 +141,7 @@ class SameTensorGuard(PairGuard):
     __slots__ = ()
     OTHERWISE = "{} and {} are two tensors now, compiled for one"
 
-    def condition(self, context: Any) -> str:
+    def condition(self, context: Context) -> str:
         return f"{self.source.expression(context)} is {self.other.expression(context)}"
 
     def holds(self, first: object, second: object) -> bool:
@@ -164,12 +164,12 @@ class DistinctTensorsGuard(Guard):
         self.others = others
         self.storages = storages
 
-    def condition(self, context: Any) -> str:
+    def condition(self, context: Context) -> str:
         tensors = ", ".join([s.expression(context) for s in (self.source, *self.others)])
         check = apart_in_memory if self.storages else distinct
         return f"{context.object(check, check.__name__)}({tensors})"
 
-    def failure(self, roots: Any) -> str | None:
+    def failure(self, roots: Mapping[str, Any]) -> str | None:
         try:
             tensors = [s.evaluate(dict(roots)) for s in (self.source, *self.others)]
         except (LookupError, AttributeError) as error:
