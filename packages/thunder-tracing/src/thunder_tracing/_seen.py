@@ -11,7 +11,14 @@ from typing import Any
 
 import torch
 
+from thunder_tracing.tensors.traced_tensor import is_acquiring
+
 Told = tuple[Callable[..., Any], Callable[..., Any]]
+
+
+def records() -> bool:
+    """Whether what is called now is recorded: not while a tracer asks PyTorch for metadata, say."""
+    return torch._C._is_torch_function_mode_enabled() and is_acquiring()
 
 
 class Seen:
@@ -50,7 +57,7 @@ class Seen:
 
                 def apply(cls: object, *args: Any, **kwargs: Any) -> Any:
                     told = self._told.get()
-                    if told is None:
+                    if told is None or not records():
                         return inherited.__get__(None, cls)(*args, **kwargs)
                     return told[0](cls, *args, **kwargs)
 
