@@ -50,6 +50,38 @@ def test_writes_to_arguments_and_views_of_them_reach_the_caller():
     assert view.data_ptr() == state.data_ptr()
 
 
+def test_inputs_that_share_memory_which_is_written_are_told_from_others():
+    def step(state, x):
+        state.add_(1)
+        return x * 2
+
+    backend = ThunderCompiler()
+    compiled = torch.compile(step, backend=backend)
+    for ends in (4, 5, 4, 5):  # of the second: apart from the first, or not
+        ours, eager = torch.ones(6), torch.ones(6)
+        assert_close(compiled(ours[:3], ours[ends - 2 : ends]), step(eager[:3], eager[ends - 2 : ends]))
+        assert_close(ours, eager)
+    assert not [part for part in backend.parts if part.compiled is None]
+
+
+def test_a_graph_in_a_mode_of_torch_functions_is_run_as_it_is():
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    def step(state):
+        state.add_(1)
+        return state.t()
+
+    graph = torch.fx.symbolic_trace(step)
+    compiled = ThunderCompiler()(graph, [torch.ones(2, 3)])
+    state = torch.ones(2, 3)
+    with Mode():
+        assert_close(compiled(state), torch.full((3, 2), 2.0))
+        assert_close(compiled(state), torch.full((3, 2), 3.0))
+    assert_close(compiled(state), torch.full((3, 2), 4.0))
+
+
 def test_a_written_input_that_the_backward_reads_is_kept():
     def step(x, w, counter):
         y = x * counter * w
@@ -79,12 +111,22 @@ def by_python(x: torch.Tensor) -> torch.Tensor:
 
 
 by_python.register_fake(torch.empty_like)
+by_python.register_autograd(lambda ctx, gradient: gradient * 3)
 
 
 def chooses(x):
     y = torch.ops.thunder_fx_test.by_python(x.sin())
     z = mapped(lambda v: v + 1, y)
     return z.exp() * 2
+
+
+def test_an_operator_with_a_derivative_is_one_call_whatever_its_kernel_reads():
+    compiled = thunderfx(lambda x: torch.ops.thunder_fx_test.by_python(x.sin()))
+    x = torch.randn(3, requires_grad=True)
+    y = compiled(x)
+    assert_close(y, x.sin())
+    assert_close(torch.autograd.grad(y.sum(), x)[0], x.cos() * 3)
+    assert compiled.report() == "graph 1: 2 calls compiled"
 
 
 def test_what_a_program_cannot_hold_runs_in_pytorch_between_two_and_is_reported():

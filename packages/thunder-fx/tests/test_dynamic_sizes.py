@@ -144,8 +144,7 @@ def test_views_of_arguments_are_views_whatever_their_size():
         view, _ = compiled(x)
         assert_close(view, x[: n // 2])
         assert view.data_ptr() == x.data_ptr()
-    assert "returns a view of an input" in backend.graphs[0].fixed
-    assert "a program for each size" in backend.report()
+    assert len(backend.parts) == 1 and not backend.graphs[0].fixed
 
 
 def test_parts_around_what_stays_with_pytorch_serve_all_sizes():

@@ -16,11 +16,11 @@ from torch.fx import GraphModule
 from thunder_fx.errors import FXError
 from thunder_fx.guards import fits_of
 from thunder_fx.partitions import Joint, fake_mode_of, joint_of, partitioned
+from thunder_fx.running import computation_of, recorded
 from thunder_fx.to_fx import Decompositions, to_fx
-from thunder_guards import Program, Specialisation, ordered, specialise
+from thunder_guards import Program, Specialisation, specialise
 from thunder_guards.program import written_inputs
 from thunder_ir import Builder, TensorProxy, Trace, recording
-from thunder_ir.passes import dead_code_elimination
 from thunder_torch.differentiated import keep_written_inputs
 
 Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
@@ -85,12 +85,6 @@ def compiled_program(program: Program, compilers: Compilers) -> Compiled:
     return Compiled(specialise(program, run, returns_result=False), fits)
 
 
-def computation_of(program: Program) -> Trace:
-    """Return the computation of a program, with inputs in the order of a call, without what nobody reads."""
-    inputs = tuple([i.proxy for i in (*ordered(program.inputs), *program.numbers)])
-    return dead_code_elimination(program.computation.replace(inputs=inputs))
-
-
 def joint_of_program(program: Program, trace: Trace) -> Joint:
     """Return a computation with its derivative, which reads copies of what the program writes to afterwards."""
     written = list(written_inputs(program).values())
@@ -119,7 +113,7 @@ def _run(program: Program, trace: Trace, compilers: Compilers) -> tuple[Callable
     fits = _fits_both(trace, forward, backward) if grown else fits_of(())
     run = _connected(joint, run_forward, run_backward, _examples(backward)[-joint.tangents :] if joint.tangents else [])
     if not program.environment.environment.grad_enabled:  # the program switches gradients on for a part of it
-        return _recorded(run), fits
+        return recorded(run), fits
     return run, fits
 
 
@@ -203,16 +197,6 @@ def _quiet(run: Boxed) -> Callable[..., Any]:
     return quiet
 
 
-def _recorded(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``run`` such that autograd records it."""
-
-    def recorded(*inputs: Any) -> Any:
-        with torch.enable_grad():
-            return run(*inputs)
-
-    return recorded
-
-
 def _connected(joint: Joint, forward: Boxed, backward: Boxed, tangents: Sequence[Any]) -> Callable[..., Any]:
     """Return what runs both graphs as one operation of autograd.
 
@@ -269,4 +253,4 @@ def _laid_out(tangent: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(like.shape, like.stride(), dtype=tangent.dtype, device=tangent.device).copy_(tangent)
 
 
-__all__ = ["Compiled", "Compiler", "Compilers", "compiled_program", "computation_of", "is_differentiable"]
+__all__ = ["Compiled", "Compiler", "Compilers", "compiled_program", "is_differentiable"]

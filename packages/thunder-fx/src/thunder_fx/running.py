@@ -1,4 +1,4 @@
-"""A traced function made ready to run: derivative, executors, writes."""
+"""A program made ready to run: derivative, executors, writes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 import torch
 
 from thunder_executors import execution_traces
+from thunder_guards import Program, ordered, result_views
+from thunder_guards.program import new_values, written_inputs
 from thunder_ir import BoundSymbol, TensorProxy, Trace
+from thunder_ir.passes import dead_code_elimination
 from thunder_torch.differentiated import Writes, differentiated
-from thunder_tracing import TracedFunction
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
+from thunder_tracing.tensors.unseen_writes import check_saved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,30 +33,51 @@ class Ready:
     backward_traces: Sequence[Trace] = ()
 
 
-def made_ready(traced: TracedFunction, executors: Sequence[Any] | None = None) -> Ready:
-    """Make the trace of a function ready to run.
+def made_ready(program: Program, executors: Sequence[Any] | None = None) -> Ready:
+    """Make the computation of a program ready to run.
 
     Args:
-        traced: the function; its inputs say what requires grad.
+        program: its proxies say what requires grad.
         executors: in order of priority; ``None`` for the defaults.
     """
-    trace, rules = traced.trace, traced.rules
+    trace, rules, unseen = computation_of(program), program.rules, program.unseen
+    tracks = program.environment.environment.grad_enabled
     if not any([isinstance(p, TensorProxy) and p.requires_grad for p in trace.outputs]):
         stages = execution_traces(trace, executors)
         run = stages[-1].python_callable()
-        tracked = any([isinstance(p, TensorProxy) and p.requires_grad for p in trace.inputs])
+        tracked = tracks and any([isinstance(p, TensorProxy) and p.requires_grad for p in trace.inputs])
         return Ready(_untracked(run) if tracked else run, stages)
 
     def higher_rule_of(bound: BoundSymbol) -> Any:
         return rule_for_higher_derivatives(rules, bound)
 
-    made = differentiated(trace, executors, rules=rules, higher_rule_of=higher_rule_of, writes=_writes(traced))
-    return Ready(made.run, made.traces, made.backward_traces)
+    made = differentiated(
+        trace,
+        executors,
+        rules=rules,
+        higher_rule_of=higher_rule_of,
+        writes=Writes(written_inputs(program), new_values(program)),
+        views=result_views(program, trace),
+        check=lambda split: check_saved(unseen, split),
+    )
+    # or the program switches gradients on for a part of it
+    return Ready(made.run if tracks else recorded(made.run), made.traces, made.backward_traces)
 
 
-def _writes(traced: TracedFunction) -> Writes:
-    targets = [(traced.inputs[w.input].proxy, w.value) for w in traced.writes]
-    return Writes({t.name: t for t, _ in targets}, {t.name: v.name for t, v in targets})
+def computation_of(program: Program) -> Trace:
+    """Return the computation of a program, with inputs in the order of a call, without what nobody reads."""
+    inputs = tuple([i.proxy for i in (*ordered(program.inputs), *program.numbers)])
+    return dead_code_elimination(program.computation.replace(inputs=inputs))
+
+
+def recorded(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``run`` such that autograd records it."""
+
+    def tracked(*inputs: Any) -> Any:
+        with torch.enable_grad():
+            return run(*inputs)
+
+    return tracked
 
 
 def _untracked(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,4 +90,4 @@ def _untracked(run: Callable[..., Any]) -> Callable[..., Any]:
     return quiet
 
 
-__all__ = ["Ready", "made_ready"]
+__all__ = ["Ready", "computation_of", "made_ready", "recorded"]

@@ -19,6 +19,8 @@ from thunder_fx.open_inputs import OpenInputs
 from thunder_ir import ThunderError
 from thunder_tracing import OpenNumbers
 
+NOT_FOUND = object()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
@@ -52,7 +54,7 @@ class Specialised:
         self.fixed = ""
         """Why sizes that dynamo leaves open are fixed here, with a program for each; empty if they are not."""
         self._open = OpenInputs.of(module)
-        self._made: dict[Hashable, list[Callable[..., Any]]] = {}
+        self._made: dict[Hashable, list[Callable[..., Any] | CompiledGraph]] = {}
         self._lock = threading.RLock()
 
     @property
@@ -62,28 +64,30 @@ class Specialised:
 
     def __call__(self, *args: Any) -> Any:
         """Run the graph; compile it first if inputs of this kind come for the first time."""
-        return (self._found(args) or self.compiled(args))(*args)
-
-    def _found(self, args: Sequence[Any]) -> Callable[..., Any] | None:
-        for made in self._made.get(self._open.kind_of(args), ()):
-            if not isinstance(made, CompiledGraph) or made.serves(args):
-                return made
-        return None
-
-    def compiled(self, args: Sequence[Any]) -> Callable[..., Any]:
-        """Return what runs the graph for inputs of this kind.
-
-        Raises:
-            NodeError: a node cannot be recorded, and nothing is split off.
-        """
+        result = self._found(args)
+        if result is not NOT_FOUND:
+            return result
         with self._lock:
-            found = self._found(args)
-            if found is None:
-                found = self._compile(args)
-                self._made.setdefault(self._open.kind_of(args), []).append(found)
-            return found
+            made = self._compile(args)
+            self._made.setdefault(self._open.kind_of(args), []).append(made)
+        result = _called(made, args)
+        return self._left(args) if result is NOT_FOUND else result
 
-    def _compile(self, args: Sequence[Any]) -> Callable[..., Any]:
+    def _found(self, args: tuple[Any, ...]) -> Any:
+        """Return what a call of what was compiled for inputs like these returns, if that is right for them."""
+        for made in self._made.get(self._open.kind_of(args), ()):
+            result = _called(made, args)
+            if result is not NOT_FOUND:
+                return result
+        return NOT_FOUND
+
+    def _left(self, args: tuple[Any, ...]) -> Any:
+        """Let PyTorch run the graph where no program is right for the call that it was made for."""
+        self._parts.append(Part(_calls(self.module), None, "graphs in modes of PyTorch's functions"))
+        self._made[self._open.kind_of(args)].append(self.module)
+        return self.module(*args)
+
+    def _compile(self, args: Sequence[Any]) -> Callable[..., Any] | CompiledGraph:
         opened = self._open.numbers(args)
         problem = ""
         if opened is not None:
@@ -127,6 +131,15 @@ class Specialised:
                 self._parts.append(compiled)
                 setattr(whole, name, _Callable(compiled))
         return whole  # type: ignore[no-any-return]
+
+
+def _called(made: Callable[..., Any] | CompiledGraph, args: tuple[Any, ...]) -> Any:
+    """Call what was compiled; return ``NOT_FOUND`` if it is not right for these inputs."""
+    return made.call(args, _not_found) if isinstance(made, CompiledGraph) else made(*args)
+
+
+def _not_found(args: Any, kwargs: Any) -> Any:
+    return NOT_FOUND
 
 
 class _Callable(nn.Module):
