@@ -2,8 +2,11 @@
 
 While recording, what waits for the device, and what reads memory that is neither the graph's nor an input's, is an
 error. A replay makes the recorded calls again, from and into the memory that they read and wrote then: whoever passes
-an input at another address gets what the old one holds.
+an input at another address gets what the old one holds. Graphs of a queue share their memory: a replay leaves NaNs in
+that of all others.
 """
+
+import threading
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -45,11 +48,24 @@ class Capture(TorchDispatchMode):
         return out
 
 
+def spoil(tensors):
+    for tensor in tensors:
+        if tensor.is_floating_point():
+            tensor.detach().fill_(float("nan"))
+
+
 class StandInRecorder:
     device_type = "cpu"
 
     def __init__(self):
         self.warmed = 0
+        self.lock = threading.Lock()
+        self.on = "a queue"
+        self.between = lambda: None  # what other threads do before results are copied out
+        self.memory = {}
+
+    def queue(self):
+        return self.on
 
     def warm_up(self, function, inputs):
         self.warmed += 1
@@ -63,15 +79,20 @@ class StandInRecorder:
         except RuntimeError as error:
             raise CaptureError(str(error)) from error
         given = {address(t) for t in tensors_in(inputs)}
-        for tensor in tensors_in([out for *_, out in capture.calls]):
-            if tensor.is_floating_point() and address(tensor) not in given:
-                tensor.detach().fill_(float("nan"))  # a capture computes nothing
-        return Recording(lambda: self.replay(capture.calls), outputs)
+        mine = [t for t in tensors_in([out for *_, out in capture.calls]) if address(t) not in given]
+        pool = self.memory.setdefault(self.queue(), [])
+        pool.append(mine)
+        spoil(mine)  # a capture computes nothing
+        return Recording(lambda: self.replay(capture.calls, pool, mine), outputs)
 
-    def replay(self, calls):
+    def replay(self, calls, pool, mine):
+        for other in pool:
+            if other is not mine:
+                spoil(other)
         for function, args, kwargs, out in calls:
             again = function(*args, **kwargs)
             mine = {address(t) for t in tensors_in(args, kwargs)}
             for old, new in zip(tensors_in(out), tensors_in(again), strict=True):
                 if address(old) not in mine:
                     old.detach().copy_(new)
+        self.between()

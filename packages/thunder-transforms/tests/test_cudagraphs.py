@@ -204,10 +204,64 @@ def test_threads_and_inner_calls_find_it_busy_and_run_without():
         t.join()
     assert not wrong
     (made,) = transform.runs
-    with made._lock:
+    with transform.recorder.lock:
         before = made.replayed
         assert_close(run(x), expected)
         assert made.replayed == before
+
+
+def test_graphs_that_share_memory_are_replayed_one_at_a_time():
+    transform = graphs(warm_ups=0)
+    first = compiled(lambda x: (x * 2).exp().sin(), transform)
+    second = compiled(lambda x: (x * 3).cos() + 1, transform)
+    x = torch.randn(50)
+    expected = [(x * 2).exp().sin(), (x * 3).cos() + 1]
+    assert_close([first(x), second(x)], expected)
+    beside = []
+
+    def other_thread():
+        transform.recorder.between = lambda: None
+        thread = threading.Thread(target=lambda: beside.append(second(x)))
+        thread.start()
+        thread.join()
+
+    transform.recorder.between = other_thread
+    assert_close([first(x), *beside], expected)
+    assert_close([first(x), second(x)], expected)
+    assert [run.replayed for run in transform.runs] == [3, 2]
+
+
+def test_a_graph_is_replayed_on_the_queue_that_it_was_made_for():
+    transform = graphs(warm_ups=1)
+    run = compiled(lambda x: (x * 2).exp().sin(), transform)
+    x = torch.randn(50)
+    for queue in ("a queue", "another", "a queue", "another"):
+        transform.recorder.on = queue
+        for _ in range(3):
+            assert_close(run(x), (x * 2).exp().sin())
+    (made,) = transform.runs
+    assert made.recorded == 2 and set(transform.recorder.memory) == {"a queue", "another"}
+
+
+def test_reduce_overhead_records_programs_of_a_model_forward_and_backward(monkeypatch):
+    made = []
+
+    def transform():
+        made.append(graphs(warm_ups=1))
+        return made[-1]
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr("thunder_transforms.cudagraphs.CUDAGraphTransform", transform)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.Linear(8, 3))
+    monkeypatch.setattr("thunder_executors_torch.by_device.on_cuda", lambda: ())
+    run = compile(model, mode="reduce-overhead")
+    for _ in range(4):
+        x = torch.randn(4, 6)
+        dy = torch.randn(4, 3)
+        found = torch.autograd.grad(run(x), list(model.parameters()), dy)
+        assert_close(found, torch.autograd.grad(model(x), list(model.parameters()), dy))
+    (graphed,) = made
+    assert len(graphed.runs) >= 2 and all(r.replayed for r in graphed.runs) and not graphed.left_out
 
 
 def test_modes_are_those_of_plugins():

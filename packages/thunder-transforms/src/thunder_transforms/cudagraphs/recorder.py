@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,9 +28,17 @@ class Recording:
 
 
 class Recorder(Protocol):
-    """Records runs of calls as graphs."""
+    """Records runs of calls as graphs.
+
+    Graphs of one queue share memory: what one of them computed lasts until another one is replayed. So whoever replays
+    holds ``lock`` until the results are copied out.
+    """
 
     device_type: str
+    lock: threading.Lock
+
+    def queue(self) -> Hashable:
+        """Return what the calls of this thread are queued on; a graph is replayed on the one that it was made for."""
 
     def warm_up(self, function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[Any]) -> Sequence[torch.Tensor]:
         """Run ``function`` as it is to be run before it is recorded; return what it returns."""
@@ -43,12 +52,21 @@ class Recorder(Protocol):
 
 
 class CudaRecorder:
-    """Records graphs of CUDA, whose memory is one pool: PyTorch's allocator gives it, and gets it back with them."""
+    """Records graphs of CUDA.
+
+    Those of one stream have one pool of memory, which PyTorch's allocator gives, and gets back with them: there, one
+    graph follows the other. Those of different streams may run at the same time, and share none.
+    """
 
     device_type = "cuda"
 
     def __init__(self) -> None:
-        self._pool: Any = None
+        self.lock = threading.Lock()
+        self._pools: dict[Hashable, Any] = {}
+
+    def queue(self) -> Hashable:
+        stream = torch.cuda.current_stream()
+        return (stream.device_index, stream.cuda_stream)
 
     def warm_up(self, function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[Any]) -> Sequence[torch.Tensor]:
         """Run on a stream of its own, as libraries make their handles and workspaces for the one that records."""
@@ -62,12 +80,13 @@ class CudaRecorder:
         return outputs
 
     def record(self, function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[Any]) -> Recording:
-        if self._pool is None:
-            self._pool = torch.cuda.graph_pool_handle()
+        queue = self.queue()
+        if queue not in self._pools:
+            self._pools[queue] = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
         try:
             # only this thread is kept from what cannot be recorded: others may go on allocating
-            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+            with torch.cuda.graph(graph, pool=self._pools[queue], capture_error_mode="thread_local"):
                 outputs = tuple(function(*inputs))
         except RuntimeError as error:
             raise CaptureError(str(error)) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -58,6 +57,7 @@ class Seen:
 class GraphRun:
     """Runs calls as one graph.
 
+    While one graph of a recorder is recorded or replayed, in whatever thread, others run their calls without one.
     Inputs that come with the same address call after call, as parameters do, are read where they are; the address is
     part of the graph's key. Others are copied to memory that stays. Results are copied out of the graph's memory, so
     that they are the caller's; those that are views of inputs are views of this call's.
@@ -78,20 +78,20 @@ class GraphRun:
         self.reason = ""  # why it is recorded no more
         self.recorded = self.replayed = 0
         self._seen: dict[Key, Seen] = {}
-        self._lock = threading.Lock()
 
     def __call__(self, *inputs: Any) -> tuple[torch.Tensor, ...]:
         """Return the outputs."""
-        if self.reason or not self._lock.acquire(blocking=False):  # by another thread, or by this one further out
+        lock = self.recorder.lock  # of all graphs that share memory, which this one's replay overwrites
+        if self.reason or not lock.acquire(blocking=False):  # by another thread, or by this one further out
             return tuple(self.function(*inputs))
         try:
             return self._run(inputs)
         finally:
-            self._lock.release()
+            lock.release()
 
     def _run(self, inputs: tuple[Any, ...]) -> tuple[torch.Tensor, ...]:
         addresses = tuple([t.data_ptr() for t in inputs if isinstance(t, torch.Tensor)])
-        key = tuple([_kind(value) for value in inputs])
+        key = (self.recorder.queue(), *[_kind(value) for value in inputs])
         seen = self._seen.get(key)
         if seen is None:
             if len(self._seen) >= self.most:
