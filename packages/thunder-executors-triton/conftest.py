@@ -11,7 +11,7 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
 INTERPRETER = os.path.join("triton", "runtime", "interpreter.py")
-NEEDS_TRITON = ("test_kernels.py", "test_compiled.py", "test_fusion.py")
+NEEDS_TRITON = ("test_kernels.py", "test_compiled.py", "test_fusion.py", "test_tuning.py")
 if importlib.util.find_spec("triton") is None:
     home = "src/thunder_executors_triton"
     collect_ignore = [

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,22 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from thunder_executors_triton.kernels.launch import warps_of
+from thunder_executors_triton.fusion.render import Kernel
+from thunder_executors_triton.fusion.runner import LONGEST
+from thunder_executors_triton.fusion.runner import compiled as compiled_text
+from thunder_executors_triton.kernels.launch import block_of, warps_of
+from thunder_executors_triton.kernels.tuning import OF_ELEMENTS
+from thunder_ir import dtypes
+from thunder_loops import Buffer
 
 ARCHITECTURES = (80, 90, 100)
 SHARED = {80: 166_912, 90: 232_448, 100: 232_448}  # bytes a program may have; NVIDIA's tables of compute capabilities
 MOST_SPILLED = 512  # bytes of local memory a thread may need; rows of 16,384 elements are held in them
+TYPES = {
+    dtypes.bool8: "i1", dtypes.uint8: "u8", dtypes.int8: "i8", dtypes.int16: "i16", dtypes.int32: "i32",
+    dtypes.int64: "i64", dtypes.float16: "fp16", dtypes.bfloat16: "bf16", dtypes.float32: "fp32",
+    dtypes.float64: "fp64",
+}  # fmt: skip
 DIVISIBLE = [["tt.divisibility", 16]]  # what the launcher finds of addresses and of most sizes
 
 
@@ -110,7 +122,29 @@ def compiled(case: Case, architecture: int) -> Resources:
     signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
     attributes = {(i,): DIVISIBLE for i, name in enumerate(kernel.arg_names) if types.get(name, "").startswith("*")}
     source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
-    options = {"num_warps": case.warps, "enable_fp_fusion": True}
+    return _resources(source, architecture, case.warps, fused=True)
+
+
+def region_resources(buffers: Mapping[str, Buffer], kernel: Kernel, architecture: int) -> Resources:
+    """Compile the kernel of a region, as it is launched for the sizes that are known, and read what it needs.
+
+    Args:
+        buffers: of its loop program, by name.
+        kernel: as rendered.
+        architecture: such as 90.
+    """
+    made = compiled_text(kernel)
+    types = {b: f"{'' if buffers[b].is_number else '*'}{TYPES[buffers[b].dtype]}" for b in kernel.buffers}
+    row = math.prod([a.size if isinstance(a.size, int) else 1024 for a in kernel.reduced])
+    block = block_of(row, LONGEST) if kernel.reduced else OF_ELEMENTS[0].block
+    signature = {name: types.get(name, "constexpr" if name == "BLOCK" else "i32") for name in made.arg_names}
+    attributes = {(i,): DIVISIBLE for i, name in enumerate(made.arg_names) if types.get(name, "").startswith("*")}
+    source = ASTSource(fn=made, signature=signature, constexprs={"BLOCK": block}, attrs=attributes)
+    return _resources(source, architecture, warps_of(block), fused=False)
+
+
+def _resources(source: ASTSource, architecture: int, warps: int, fused: bool) -> Resources:
+    options = {"num_warps": warps, "enable_fp_fusion": fused}
     found = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options)
     registers, local = _usage(found.asm["cubin"])
     return Resources(registers, local, found.metadata.shared)

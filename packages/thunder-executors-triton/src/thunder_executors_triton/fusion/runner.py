@@ -14,11 +14,11 @@ import triton.language as tl
 
 from thunder_executors_triton.fusion import mathematics
 from thunder_executors_triton.fusion.render import Kernel
-from thunder_executors_triton.kernels.launch import block_of, warps_of
+from thunder_executors_triton.kernels.launch import block_of
+from thunder_executors_triton.kernels.tuning import OF_ELEMENTS, Choice, launch_tuned, of_rows
 from thunder_loops import Axis, LoopProgram, sizes_of
 from thunder_torch.convert import to_torch_dtype
 
-BLOCK = 1024
 LONGEST = 16_384  # elements of a row that a program holds in registers
 _NUMBERS = itertools.count()
 
@@ -46,7 +46,7 @@ class Runner:
 
     def __init__(self, program: LoopProgram, kernels: Sequence[Kernel], eager: Callable[..., Any]) -> None:
         self.program = program
-        self.kernels = [(kernel, compiled(kernel)) for kernel in kernels]
+        self.kernels = [(kernel, compiled(kernel), kernel.digest) for kernel in kernels]
         self.eager = eager
         self.strides: dict[Any, list[tuple[int, ...]]] = {}
         self.__name__ = program.name
@@ -54,7 +54,7 @@ class Runner:
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Return the outputs."""
         sizes = sizes_of(self.program, *inputs)
-        if any(not 0 < extent(kernel.reduced, sizes) <= LONGEST for kernel, _ in self.kernels if kernel.reduced):
+        if any(not 0 < extent(kernel.reduced, sizes) <= LONGEST for kernel, *_ in self.kernels if kernel.reduced):
             return tuple(self.eager(*inputs))
         device = next(t.device for t in inputs if isinstance(t, torch.Tensor))
         values = dict(zip([b.name for b in self.program.inputs], inputs, strict=True))
@@ -69,15 +69,15 @@ class Runner:
         for buffer in self.program.checks:
             values[buffer.name] = torch.zeros((), dtype=torch.bool, device=device)
         first = self.program.checking
-        for kernel, function in self.kernels[:first]:
-            launch(kernel, function, values, sizes)
+        for kernel, function, digest in self.kernels[:first]:
+            launch(kernel, function, digest, values, sizes)
         for buffer in self.program.checks:
             if device.type == "cpu" and values[buffer.name]:
                 return tuple(self.eager(*inputs))  # which raises
             # an assertion of the device, as in PyTorch's own kernels that read at indices: nobody waits for it
             torch._assert_async(~values[buffer.name])
-        for kernel, function in self.kernels[first:]:
-            launch(kernel, function, values, sizes)
+        for kernel, function, digest in self.kernels[first:]:
+            launch(kernel, function, digest, values, sizes)
         return tuple([values[b.name] for b in self.program.outputs])
 
     def output_strides(self, inputs: tuple[Any, ...]) -> list[tuple[int, ...]]:
@@ -90,7 +90,7 @@ class Runner:
         return found
 
 
-def launch(kernel: Kernel, function: Any, values: dict[str, Any], sizes: dict[str, int]) -> None:
+def launch(kernel: Kernel, function: Any, digest: str, values: dict[str, Any], sizes: dict[str, int]) -> None:
     """Launch one kernel on the tensors of a call."""
     total = extent(kernel.free, sizes)
     if not total:
@@ -100,11 +100,15 @@ def launch(kernel: Kernel, function: Any, values: dict[str, Any], sizes: dict[st
         value = values[name]
         arguments += [value, *(value.stride() if isinstance(value, torch.Tensor) else ())]
     arguments += [sizes[name] for name in kernel.sizes]
-    if kernel.reduced:
-        block, grid = block_of(extent(kernel.reduced, sizes), LONGEST), total
-    else:
-        block, grid = BLOCK, -(-total // BLOCK)
-    function[(grid,)](*arguments, total, BLOCK=block, num_warps=warps_of(block), enable_fp_fusion=False)
+    row = extent(kernel.reduced, sizes) if kernel.reduced else 0
+    choices = of_rows(block_of(row, LONGEST)) if row else OF_ELEMENTS
+
+    def run(c: Choice) -> None:
+        grid = total if row else -(-total // c.block)
+        function[(grid,)](*arguments, total, BLOCK=c.block, num_warps=c.warps, enable_fp_fusion=False)
+
+    like = next(a for a in arguments if isinstance(a, torch.Tensor))
+    launch_tuned(digest, row or total, like, choices, run)
 
 
 def extent(axes: Sequence[Axis], sizes: dict[str, int]) -> int:

@@ -8,8 +8,7 @@ import triton.language as tl
 
 from thunder_executors_triton.errors import KernelError
 from thunder_executors_triton.kernels.launch import same_device
-
-BLOCK = 1024
+from thunder_executors_triton.kernels.tuning import OF_ELEMENTS, Choice, launch_tuned
 
 
 @triton.jit
@@ -38,8 +37,13 @@ def swiglu_forward(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     _check(gate, up)
     gate, up = gate.contiguous(), up.contiguous()
     y = torch.empty_like(gate)
+
+    def run(c: Choice) -> None:
+        grid = (triton.cdiv(gate.numel(), c.block),)
+        swiglu_kernel[grid](gate, up, y, gate.numel(), BLOCK=c.block, num_warps=c.warps)
+
     if gate.numel():
-        swiglu_kernel[(triton.cdiv(gate.numel(), BLOCK),)](gate, up, y, gate.numel(), BLOCK=BLOCK)
+        launch_tuned("swiglu", gate.numel(), gate, OF_ELEMENTS, run)
     return y
 
 
@@ -48,9 +52,15 @@ def swiglu_backward(dy: torch.Tensor, gate: torch.Tensor, up: torch.Tensor) -> t
     _check(dy, gate, up)
     dy, gate, up = dy.contiguous(), gate.contiguous(), up.contiguous()
     dgate, dup = torch.empty_like(gate), torch.empty_like(up)
+
+    def run(c: Choice) -> None:
+        grid = (triton.cdiv(gate.numel(), c.block),)
+        swiglu_backward_kernel[grid](
+            dy, gate, up, dgate, dup, gate.numel(), BLOCK=c.block, num_warps=c.warps
+        )  # fmt: skip
+
     if gate.numel():
-        grid = (triton.cdiv(gate.numel(), BLOCK),)
-        swiglu_backward_kernel[grid](dy, gate, up, dgate, dup, gate.numel(), BLOCK=BLOCK)
+        launch_tuned("swiglu_backward", gate.numel(), gate, OF_ELEMENTS, run)
     return dgate, dup
 
 

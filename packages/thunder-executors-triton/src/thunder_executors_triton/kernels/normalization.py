@@ -14,7 +14,8 @@ import triton
 import triton.language as tl
 
 from thunder_executors_triton.errors import KernelError
-from thunder_executors_triton.kernels.launch import Rows, as_rows, block_of, programs_for, same_device, warps_of
+from thunder_executors_triton.kernels.launch import Rows, as_rows, block_of, programs_for, same_device
+from thunder_executors_triton.kernels.tuning import Choice, launch_tuned, of_rows
 
 LONGEST = 16_384  # elements of a row, which a program holds in registers
 
@@ -153,14 +154,17 @@ def _forward(
     y = torch.empty_like(x, memory_format=torch.contiguous_format)
     rstd = torch.empty(rows.count, dtype=torch.float32, device=x.device)
     mean = torch.empty_like(rstd) if centred else rstd
-    block = block_of(rows.columns, LONGEST)
-    if x.numel():
+
+    def run(c: Choice) -> None:
         norm_kernel[(rows.count,)](
             rows.matrix, x if weight is None else weight.contiguous(), x if bias is None else bias.contiguous(), y,
             mean, rstd, rows.stride, rows.columns, rows.columns, eps,
-            CENTRED=centred, HAS_WEIGHT=weight is not None, HAS_BIAS=bias is not None, BLOCK=block,
-            num_warps=warps_of(block),
+            CENTRED=centred, HAS_WEIGHT=weight is not None, HAS_BIAS=bias is not None, BLOCK=c.block,
+            num_warps=c.warps,
         )  # fmt: skip
+
+    if x.numel():
+        launch_tuned("norm", rows.columns, x, of_rows(block_of(rows.columns, LONGEST)), run)
     return y, mean, rstd
 
 
@@ -174,14 +178,17 @@ def _backward(
     programs = programs_for(rows.count, x.device)
     dweight = x.new_zeros((programs, rows.columns), dtype=torch.float32) if weight is not None else rstd
     dbias = x.new_zeros((programs, rows.columns), dtype=torch.float32) if bias is not None else rstd
-    block = block_of(rows.columns, LONGEST)
-    if x.numel():
+
+    def run(c: Choice) -> None:
         norm_backward_kernel[(programs,)](
             gradients.matrix, rows.matrix, x if weight is None else weight.contiguous(), rstd if mean is None else mean,
             rstd, dx, dweight, dbias, gradients.stride, rows.stride, rows.count, rows.columns,
-            CENTRED=mean is not None, HAS_WEIGHT=weight is not None, HAS_BIAS=bias is not None, BLOCK=block,
-            num_warps=warps_of(block),
+            CENTRED=mean is not None, HAS_WEIGHT=weight is not None, HAS_BIAS=bias is not None, BLOCK=c.block,
+            num_warps=c.warps,
         )  # fmt: skip
+
+    if x.numel():
+        launch_tuned("norm_backward", rows.columns, x, of_rows(block_of(rows.columns, LONGEST)), run)
     return (
         dx,
         None if weight is None else dweight.sum(0).to(weight.dtype).reshape(weight.shape),

@@ -7,7 +7,8 @@ import triton
 import triton.language as tl
 
 from thunder_executors_triton.errors import KernelError
-from thunder_executors_triton.kernels.launch import as_rows, block_of, same_device, warps_of
+from thunder_executors_triton.kernels.launch import as_rows, block_of, same_device
+from thunder_executors_triton.kernels.tuning import Choice, launch_tuned, of_rows
 
 LONGEST = 16_384  # elements of a row, which a program holds in registers
 
@@ -38,9 +39,14 @@ def softmax_forward(x: torch.Tensor) -> torch.Tensor:
     _check(x)
     rows = as_rows(x, x.shape[-1])
     y = torch.empty_like(x, memory_format=torch.contiguous_format)
-    block = block_of(rows.columns, LONGEST)
+
+    def run(c: Choice) -> None:
+        softmax_kernel[(rows.count,)](
+            rows.matrix, y, rows.stride, rows.columns, BLOCK=c.block, num_warps=c.warps
+        )  # fmt: skip
+
     if x.numel():
-        softmax_kernel[(rows.count,)](rows.matrix, y, rows.stride, rows.columns, BLOCK=block, num_warps=warps_of(block))
+        launch_tuned("softmax", rows.columns, x, of_rows(block_of(rows.columns, LONGEST)), run)
     return y
 
 
@@ -50,12 +56,15 @@ def softmax_backward(dy: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     same_device(dy, y)
     gradients, rows = as_rows(dy, y.shape[-1]), as_rows(y, y.shape[-1])
     dx = torch.empty_like(y, memory_format=torch.contiguous_format)
-    block = block_of(rows.columns, LONGEST)
-    if y.numel():
+
+    def run(c: Choice) -> None:
         softmax_backward_kernel[(rows.count,)](
             gradients.matrix, rows.matrix, dx, gradients.stride, rows.stride, rows.columns,
-            BLOCK=block, num_warps=warps_of(block),
+            BLOCK=c.block, num_warps=c.warps,
         )  # fmt: skip
+
+    if y.numel():
+        launch_tuned("softmax_backward", rows.columns, y, of_rows(block_of(rows.columns, LONGEST)), run)
     return dx
 
 
