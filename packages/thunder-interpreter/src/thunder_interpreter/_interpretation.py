@@ -21,6 +21,7 @@ from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import FREE_THREADED, RUNNING, SUPPORTED, UnsupportedPython
 from thunder_interpreter._suspending import Left, Place, special_resume, special_resume_raising, suspended
 from thunder_interpreter._traceback import show
+from thunder_interpreter._types import HEAP_TYPE
 
 keep_builtins(globals())
 
@@ -192,7 +193,7 @@ class Interpretation:
         """``fn`` as C code should get it to call it interpreted, builtins such as ``getattr`` included."""
         if type(fn) is Bridge or not callable(fn):
             return fn
-        if isinstance(fn, type) and not fn.__flags__ & 1 << 9:
+        if isinstance(fn, type) and not fn.__flags__ & HEAP_TYPE and fn is not type:  # which may stand for another
             return fn
         return Bridge(self, fn)
 
