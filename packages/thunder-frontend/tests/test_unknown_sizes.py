@@ -349,14 +349,15 @@ def test_parts_of_a_known_number_are_taken_of_an_unknown_size(take):
         assert torch.equal(compiled(x), take(x[x[:, 0] > 0]))
 
 
-def test_what_is_laid_out_otherwise_is_written_to():
+@pytest.mark.parametrize("cache", ["constant values", "symbolic values", "auto"])
+def test_what_is_laid_out_otherwise_is_written_to(cache):
     def program(x, w):
         places = x.nonzero()
         places.index_add_(0, torch.tensor([0]), places[:1])
         places[:, 0] = 7
         return w * places.sum(), places
 
-    compiled, w = jit(program), torch.ones(3, requires_grad=True)
+    compiled, w = jit(program, cache=cache), torch.ones(3, requires_grad=True)
     for x in (torch.eye(2), torch.ones(2, 3)):
         (a, b), (c, d) = compiled(x, w), program(x, w)
         assert torch.equal(a, c) and torch.equal(b, d)

@@ -11,10 +11,11 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 
 from thunder_guards.program import Input
 from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, value_of
-from thunder_torch.convert import fake_mode, fake_of, to_torch_device, to_torch_dtype
-from thunder_torch.metadata import unlogged
+from thunder_torch.convert import fake_mode, fake_of, proxy_of, to_torch_device, to_torch_dtype
+from thunder_torch.metadata import metadata_of, unlogged
 from thunder_torch.only_views import fake_views, is_only_view
 from thunder_torch.places import at_first_place
+from thunder_torch.specs import map_tensors, tensors_of
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_torch.views import view_argument
 
@@ -142,7 +143,7 @@ class Examples:
             with unlogged():
                 made = _call(bound.symbol.origin, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
-            return [fake_of(p) for p in outputs]
+            return _as_told(bound.symbol.origin, args, kwargs, outputs)
         except Exception:
             given = [p for p in bound.inputs if isinstance(p, TensorProxy)]
             if not (bound.has_tag(OpTags.MATMUL) or has_unknown_sizes([*given, *outputs])):
@@ -151,7 +152,7 @@ class Examples:
         if not has_unknown_sizes(outputs):
             return made
         found = [made] if isinstance(made, torch.Tensor) else [v for v in made if isinstance(v, torch.Tensor)]
-        as_told = [tuple(v.shape) == tuple(map(value_of, p.shape)) for v, p in zip(found, outputs, strict=False)]
+        as_told = [tuple(v.shape) == _sizes(p) for v, p in zip(found, outputs, strict=False)]
         return found if all(as_told) else [fake_of(p) for p in outputs]
 
     def _filled(self, tree: object) -> Any:
@@ -182,6 +183,18 @@ def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return function(*args, **kwargs)
 
 
+def _as_told(function: Any, args: Any, kwargs: Any, outputs: list[TensorProxy]) -> list[torch.Tensor]:
+    """Return examples for results whose sizes depend on values, laid out as they are for the open sizes at hand."""
+    if all([p.strides is not None for p in outputs]):
+        return [fake_of(p) for p in outputs]
+    told = metadata_of(function, map_tensors(proxy_of, args), map_tensors(proxy_of, kwargs))
+    return [fake_of(t if _sizes(t) == _sizes(p) else p) for t, p in zip(tensors_of((told,), {}), outputs, strict=True)]
+
+
+def _sizes(proxy: TensorProxy) -> tuple[Any, ...]:
+    return tuple(map(value_of, proxy.shape))
+
+
 def _makes_new_memory(bound: BoundSymbol) -> bool:
     """Whether the results of a call share no memory, so that their metadata say all of how they are laid out.
 
@@ -193,8 +206,6 @@ def _makes_new_memory(bound: BoundSymbol) -> bool:
 def _like(proxy: Any, args: Sequence[Any]) -> Any:
     """An example for the result of a symbol that PyTorch does not know: laid out as the last argument of its shape."""
     for argument in reversed(args):
-        if isinstance(argument, torch.Tensor) and tuple(argument.shape) == tuple(map(value_of, proxy.shape)):
+        if isinstance(argument, torch.Tensor) and tuple(argument.shape) == _sizes(proxy):
             return torch.empty_like(argument, dtype=to_torch_dtype(proxy.dtype))
-    return torch.empty(
-        tuple(map(value_of, proxy.shape)), dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device)
-    )
+    return torch.empty(_sizes(proxy), dtype=to_torch_dtype(proxy.dtype), device=to_torch_device(proxy.device))
