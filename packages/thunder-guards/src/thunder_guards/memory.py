@@ -53,13 +53,13 @@ def place_in_storage(tensor: torch.Tensor) -> tuple[int, int]:
     return int(tensor.storage_offset()), tensor.untyped_storage().nbytes()
 
 
-def check_in_bounds(tensor: torch.Tensor, size: Any, stride: Any, storage_offset: int | None) -> None:
-    """Refuse, as PyTorch does, arguments of ``as_strided`` that reach beyond the memory of ``tensor``."""
+def check_in_bounds(tensor: torch.Tensor, size: Any, stride: Any, storage_offset: int | None, there: int) -> None:
+    """Refuse, as PyTorch does, arguments of ``as_strided`` that reach beyond its memory of ``there`` bytes."""
     if 0 in size or not (all(s > 0 for s in size) and all(s >= 0 for s in stride)):
         return
     offset = tensor.storage_offset() if storage_offset is None else storage_offset
     last = offset + sum([(n - 1) * step for n, step in zip(size, stride, strict=False)])
-    needed, there = (last + 1) * tensor.element_size(), tensor.untyped_storage().nbytes()
+    needed = (last + 1) * tensor.element_size()
     if needed > there:
         raise RuntimeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset} require a storage size "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ import torch
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.memory import check_in_bounds, covers, is_dense, part_of, shows_only
 from thunder_torch.specs import storage_key
+from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.storage import place_is_known
 from thunder_tracing.tensors.traced_tensor import TracedTensor
@@ -34,8 +36,12 @@ def from_the_root(
     if not place_is_known(tensor):
         return (T.as_strided, tensor, size, stride, storage_offset)
     base, here = tensor, calls.layouts.example(tensor)
+    if calls.symbolic and tensor._memory.outside and tensor._memory.version:  # elements beside those that it wrote
+        size, stride = tuple(map(int, size)), tuple(map(int, stride))
+        storage_offset = None if storage_offset is None else int(storage_offset)
     if not calls.symbolic:
-        check_in_bounds(here, size, stride, storage_offset)
+        held = tensor._memory.root.given  # the example of a part of it may have no more memory than that
+        check_in_bounds(here, size, stride, storage_offset, (here if held is None else held).untyped_storage().nbytes())
     start = int(here.storage_offset()) if storage_offset is None else storage_offset
     fits = _offset_within(calls, base, size, stride, start) is not None
     while (
@@ -46,7 +52,7 @@ def from_the_root(
         base = base._viewed_as.parent
         fits = _offset_within(calls, base, size, stride, start) is not None
     whole = calls.layouts.example(base)
-    if not fits and base.given is not None and not calls.symbolic:
+    if not fits and base.given is not None:
         if tensor._memory.version:
             raise AcquisitionError(
                 "as_strided() of a tensor that the program wrote to shows elements beside those of the tensor; use "
@@ -69,7 +75,8 @@ def _offset_within(calls: Calls, base: TracedTensor, size: object, stride: objec
     """Return where in the elements of ``base`` a view by strides starts; ``None`` if it reaches beyond them."""
     whole = calls.layouts.example(base)
     offset = start - int(whole.storage_offset())
-    return offset if is_dense(whole) and covers(whole.numel(), size, stride, offset) else None
+    elements = whole.numel() if has_unknown_sizes([base._proxy]) else math.prod(base._proxy.shape)  # open sizes compare
+    return offset if is_dense(whole) and covers(elements, size, stride, offset) else None
 
 
 def _lies_within(tensor: TracedTensor) -> bool:
