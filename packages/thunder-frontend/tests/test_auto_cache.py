@@ -1,12 +1,15 @@
 """``cache="auto"``: the first program is for the sizes at hand, and what later calls show to change is left open."""
 
 import collections
+import itertools
 import math
+import statistics
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from thunder_frontend import cache_misses, compiled_function, jit, last_traces, mark_dynamic, mark_static
 
@@ -158,6 +161,66 @@ TAKEN_APART = {
     "kind of array": lambda x, n: x * len(np.array(n).dtype.name),
     "deque": lambda x, n: x * len(collections.deque(range(9), maxlen=n)),
 }
+
+
+KINDS = {
+    "map": lambda x, n: [kind.__name__ for kind in map(type, (n, 2.5))],
+    "groups": lambda x, n: [(k.__name__, len(list(v))) for k, v in itertools.groupby([n, 2, 2.5], type)],
+    "mean": lambda x, n: statistics.mean([n, 2]),
+    "variance": lambda x, n: statistics.pvariance([n, 2, 7]),
+}
+
+
+@pytest.mark.parametrize("cache", ["auto", "symbolic values"])
+@pytest.mark.parametrize("program", KINDS.values(), ids=KINDS)
+def test_code_in_c_sees_the_types_of_numbers(program, cache):
+    compiled = jit(lambda x, n: (x * 2, program(x, n)), cache=cache)
+    for n in (3, 4, 5, 2.5, 3.5):
+        result, expected = compiled(torch.ones(2), n)[1], program(torch.ones(2), n)
+        assert result == expected and type(result) is type(expected)
+
+
+def test_no_handler_of_the_program_gets_to_know_that_acquisition_begins_again():
+    def program(given):
+        try:
+            return given["x"].sum() * given["n"], given["x"].shape[0]
+        except BaseException as error:
+            return type(error)
+
+    compiled = jit(program, cache="auto")
+    for n in (3, 4, 5):
+        assert compiled({"x": torch.ones(n), "n": 2}) == (2 * n, n)
+    assert cache_misses(compiled) == 2
+
+
+def test_a_second_program_in_which_nothing_is_open_is_that_of_constant_values():
+    compiled, other = [jit(lambda x: x.view(2, -1) * x.shape[0], cache=c) for c in ("auto", "constant values")]
+    for dtype in (torch.float32, torch.float64):
+        for c in (compiled, other):
+            c(torch.ones(4, dtype=dtype))
+    assert str(last_traces(compiled)[0]) == str(last_traces(other)[0])
+    assert not any(c.program.numbers for c in compiled_function(compiled).compiled)
+
+
+STRIDED = {
+    "written": lambda x: (x.add_(1), x.as_strided((6,), (1,)) * 2)[1],
+    "written then": lambda x: (x.as_strided((6,), (1,)), x.add_(1))[0] * 2,
+    "written by it": lambda x: (x.as_strided((6,), (1,), 0).add_(1), x + 1),
+    "windows": lambda x: x.as_strided((x.shape[0] - 1, 2), (1, 1)) * 2,
+}
+
+
+@pytest.mark.parametrize("cache", ["auto", "symbolic values", "constant values"])
+@pytest.mark.parametrize("program", STRIDED.values(), ids=STRIDED)
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+def test_as_strided_shows_what_lies_beside_open_sizes(program, cache):
+    compiled = jit(program, cache=cache, fallback="split")
+    for n in (3, 4, 5, 6, 8, 3):
+        ours, eagers = torch.arange(12.0), torch.arange(12.0)
+        assert torch.equal(
+            torch.cat([*tree_leaves(compiled(ours[:n]))]), torch.cat([*tree_leaves(program(eagers[:n]))])
+        )
+        assert torch.equal(ours, eagers)
 
 
 @pytest.mark.parametrize("program", TAKEN_APART.values(), ids=TAKEN_APART)

@@ -93,9 +93,11 @@ class Acquisition(Acquiring):
             try:
                 result = run(*traced_args, **traced_kwargs)
             except ThunderError as error:
-                raise blamed(refused(error), watch.frames) from error.__cause__
+                raise watch.signal or blamed(refused(error), watch.frames) from error.__cause__
             except Exception as error:  # the program's own: what it wrote before stays written
                 raised, result = error, (state := state_of(error))
+            if watch.signal is not None:  # and the program's handler took it for an error of its own
+                raise watch.signal
             if watch.refusal is not None:  # and the program's handler took it for an error of its own
                 raise blamed(refused(watch.refusal), watch.frames) from watch.refusal.__cause__
             with torch._C.DisableTorchFunction():

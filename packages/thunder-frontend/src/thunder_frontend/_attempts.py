@@ -16,7 +16,7 @@ from thunder_frontend._acquire import Acquisition
 from thunder_frontend._lookasides.lazy_modules import LazyModuleSettled
 from thunder_frontend._lookasides.torch_warnings import Warned
 from thunder_frontend._outcomes import Path
-from thunder_frontend._outside.left_open import LeftOpen
+from thunder_frontend._outside.left_open import FirstOpened, LeftOpen
 from thunder_frontend._outside.mortal import KeptAlive
 from thunder_frontend._splits import Splits
 from thunder_frontend._tracebacks import because_of_builtins
@@ -135,13 +135,14 @@ def acquire_along(
 
 def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program:
     """Acquire a call; again if a lazy module got its parameters, a function of PyTorch's warns, several inputs share
-    written memory, or the program would keep alive what weak references lead to."""
+    written memory, the program is the first to leave something open, or would keep alive what weak references lead to.
+    """
     ways = {"opens": attempt.opens, "looks": attempt.looks, "tells": attempt.tells, "interprets": attempt.interprets}
     ways["path"] = attempt.path
     alike = functools.partial(make, **ways, mortal=attempt.world.mortal.values())
     try:
         program = _in_a_context(attempt, call)
-    except LazyModuleSettled:
+    except (LazyModuleSettled, FirstOpened):
         return _run(alike(), make, call)
     except Warned as warned:
         return _run(alike(interprets=attempt.interprets | {warned.function}), make, call)

@@ -35,6 +35,10 @@ class AcquisitionError(ThunderError, RuntimeError):
         return "\n".join(parts)
 
 
+class BeginAgain(BaseException):  # noqa: N818  (a signal, which no handler of the user's may take for an error)
+    """What was acquired of a call until now does not hold any more, or was not prepared for what it met."""
+
+
 class HandedOverError(AcquisitionError):
     """The program gives one of Thunder's own operations what that cannot take; it runs nowhere but in a program."""
 

@@ -8,6 +8,7 @@ import torch
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils._pytree import tree_map_only
 
+from thunder_guards.errors import BeginAgain
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 INFER = LazyModuleMixin._infer_parameters
 
 
-class LazyModuleSettled(BaseException):  # noqa: N818  (a signal, which no handler of the user's may take for an error)
+class LazyModuleSettled(BeginAgain):
     """A lazy module has got its parameters, so that what was acquired until then does not hold any more."""
 
 

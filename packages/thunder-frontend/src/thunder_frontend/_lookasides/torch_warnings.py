@@ -18,13 +18,14 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from thunder_frontend._lookasides.beneath_torch import PROTOCOL, looked_up
+from thunder_guards.errors import BeginAgain
 
 MODULES = (F, torch.nn._reduction)
 """Whose functions may warn by ``warnings.warn``. What is written in C warns where it runs."""
 _NAMES = frozenset([module.__name__ for module in MODULES])
 
 
-class Warned(BaseException):  # noqa: N818  (a signal, which no handler of the user's may take for an error)
+class Warned(BeginAgain):
     """A function of PyTorch warns, so that what was acquired until then does not do what eager does.
 
     Args:

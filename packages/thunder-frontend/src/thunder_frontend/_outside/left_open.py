@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from thunder_guards import same_value
+from thunder_guards.errors import BeginAgain
 from thunder_guards.sources import Place, Source
 
 
@@ -94,6 +95,10 @@ def _any_marked(value: Any) -> bool:
 NUMBERS = (int, float)
 
 
+class FirstOpened(BeginAgain):
+    """A program is the first to leave something open: its acquisition begins again, prepared for that."""
+
+
 class LeftOpen:
     """Tells what a program is to leave open.
 
@@ -110,6 +115,7 @@ class LeftOpen:
         self._seen: dict[Any, Any] = {}
         self._changing: dict[str, set[int]] = {}
         self._exchanged: dict[Place, type] = {}
+        self._opened = symbolic
 
     def __bool__(self) -> bool:
         """Whether anything may be left open at all."""
@@ -125,8 +131,13 @@ class LeftOpen:
             self.is_made()
 
     def any_numbers(self) -> bool:
-        """Whether sizes or numbers may be left open."""
-        return self.symbolic or any([kind in NUMBERS for kind in self._exchanged.values()])
+        """Whether a program is to be prepared for sizes or numbers that are left open."""
+        return self._opened or any([kind in NUMBERS for kind in self._exchanged.values()])
+
+    def _opens(self) -> None:
+        if not self.any_numbers():
+            self._opened = True
+            raise FirstOpened
 
     def may_fix_more(self) -> bool:
         """Whether a program may fix more than what :meth:`without_changing` leaves open."""
@@ -141,7 +152,17 @@ class LeftOpen:
         self._exchanged.update(places)
 
     def dims(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
-        """Return the dimensions of a tensor that is found at ``source`` which are to be left open."""
+        """Return the dimensions of a tensor that is found at ``source`` which are to be left open.
+
+        Raises:
+            FirstOpened: they are the first.
+        """
+        found = self._dims(tensor, source)
+        if found:
+            self._opens()
+        return found
+
+    def _dims(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
         if not self:
             return frozenset()
         if not self._follows or isinstance(tensor, torch.nn.Parameter) or not source.is_of_the_call():
@@ -156,24 +177,38 @@ class LeftOpen:
         return dynamic_dims(tensor) | (changed - getattr(tensor, STATIC, set()))
 
     def argument(self, value: float, source: Source) -> bool:
-        """Whether to leave open a number among the arguments of the call."""
+        """Whether to leave open a number among the arguments of the call.
+
+        Raises:
+            FirstOpened: it is the first.
+        """
         if not self._waits:
             return self.symbolic
         place = str(source)
         before = self._seen.setdefault(place, value)
         if type(before) is not type(value) or not same_value(before, value):
             self._changing.setdefault(place, set()).add(0)
-        return self.symbolic and bool(self._changing.get(place)) and value not in (0, 1)
+        if not (self.symbolic and self._changing.get(place)) or value in (0, 1):
+            return False
+        self._opens()
+        return True
 
     def number(self, value: float, source: Source) -> bool:
-        """Whether to leave open a number that is found at ``source``, beside the arguments of the call."""
+        """Whether to leave open a number that is found at ``source``, beside the arguments of the call.
+
+        Raises:
+            FirstOpened: it is the first.
+        """
         place = source.place
         if place is None or self._exchanged.get(place) in NUMBERS:
             return place is not None
         if bool(self) and self._follows and not same_value(self._seen.setdefault(place, value), value):
             if not self.symbolic:
                 return False
+            first = not self.any_numbers()
             self._exchanged[place] = type(value)
+            if first:
+                raise FirstOpened
             return True
         return False
 

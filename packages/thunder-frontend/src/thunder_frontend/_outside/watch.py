@@ -20,6 +20,7 @@ from thunder_frontend._outside.opaque_calls import OpaqueCalls, makes_class
 from thunder_frontend._outside.queries import hashable
 from thunder_frontend._outside.world import World
 from thunder_guards import IdentityGuard
+from thunder_guards.errors import BeginAgain
 from thunder_guards.journal import MISSING, contents_of, is_slot
 from thunder_guards.kinds import DICTS, LISTS, NOTHING_INSIDE, held_by_class, is_container, item_of
 from thunder_interpreter import Callbacks, names_of
@@ -71,6 +72,7 @@ class Watch(Callbacks):
         self.opaque_call = self._calls.begin  # type: ignore[method-assign]
         self.opaque_result = self._calls.end  # type: ignore[method-assign]
         self.refusal: ThunderError | None = None
+        self.signal: BeginAgain | None = None
         self.frames: tuple[Any, ...] = ()
         """The frames that a refusal went through first, innermost first."""
         self.waiting: Callable[[], tuple[Any, ...]] = tuple
@@ -81,7 +83,9 @@ class Watch(Callbacks):
         return NotImplemented
 
     def raised(self, error: BaseException) -> None:
-        """Keep what says that there is no program: a handler of the user's is not meant for it."""
+        """Keep what says that there is no program, or not yet: a handler of the user's is not meant for it."""
+        if self.signal is None and isinstance(error, BeginAgain):
+            self.signal = error
         if not self.frames and isinstance(error, ThunderError):
             self.frames = self.waiting()
         if self.refusal is None and isinstance(error, ThunderError) and not isinstance(error, EAGER_RAISES_TOO):

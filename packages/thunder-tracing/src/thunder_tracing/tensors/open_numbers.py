@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 
+from thunder_guards.errors import BeginAgain
 from thunder_ir import NumberProxy, TensorProxy, is_unknown
 from thunder_torch.names import path_of, schemas_of
 from thunder_torch.places import KEYED
 from thunder_torch.torch_versions import LISTS_OF_ONE_TENSOR
 
 
-class NumbersMet(BaseException):  # noqa: N818  (a signal, which no handler of the user's may take for an error)
+class NumbersMet(BeginAgain):
     """User code got hold of a number that only the run of the program tells: acquisition begins again, prepared."""
 
 
