@@ -41,8 +41,8 @@ class Arguments:
             self.require(ValueGuard(source, value), str(source))
         return value
 
-    def is_fixed(self, kind: str, target: object, key: object) -> bool:
-        """Return whether a place is guarded to hold the very same on every call: none is."""
+    def is_put_back(self, write: Write, now: object) -> bool:
+        """Return whether a place holds in the end what it held before, on every call: none is known to."""
         return False
 
     def contents(self, container: object) -> None:

@@ -27,8 +27,8 @@ class ExternalState(Protocol):
     def read(self, base: Source, kind: str, key: object, value: object) -> Any:
         """Guard ``value``, found at ``key`` of an outside object; return what the program shall see."""
 
-    def is_fixed(self, kind: str, target: object, key: object) -> bool:
-        """Whether what is found at a place is guarded to be the very same on every call."""
+    def is_put_back(self, write: Write, now: object) -> bool:
+        """Whether a place that holds ``now`` in the end holds what it held before, on every call."""
 
     def contents(self, container: object) -> None:
         """Guard all that an outside container holds."""

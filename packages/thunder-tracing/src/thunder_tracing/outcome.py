@@ -373,9 +373,7 @@ class Outcome:
             return [Effect("refill", target, None, template(_copied(now), tensor, self.calls.external))]
         if now is MISSING:
             self.calls.external.deleted(write)
-        if now is write.before and (
-            now is MISSING or self.calls.external.is_fixed(write.kind, write.target, write.key)
-        ):
+        if now is write.before is MISSING or self.calls.external.is_put_back(write, now):
             return []
         if now is MISSING and write.kind == "context":
             raise AcquisitionError(f"the program takes its value from {write.target!r}, which it did not set")

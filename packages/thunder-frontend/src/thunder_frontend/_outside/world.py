@@ -230,6 +230,13 @@ class World(Known):
         elif not isinstance(value, CODE) or _is_bound(value):
             self.hold(value.__self__ if _is_bound(value) else value, str(source))
 
+    def is_put_back(self, write: Write, now: object) -> bool:
+        """Whether a place of an object that is held has in the end what was found there, fixed or left open."""
+        if now is write.before:
+            return self.is_fixed(write.kind, write.target, write.key)
+        container = getattr(write.target, "__dict__", None) if write.kind == "attribute" else write.target
+        return isinstance(now, NumberProxy) and self._numbers.get((id(container), write.key)) is now
+
     def exchanges(self) -> dict[Place, type]:
         """Return where the program puts another number, or another object of the type, than it found; with the type.
 
