@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from thunder_ir import IntegerProxy
+
 
 def whole_storage(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor that covers all of a tensor's storage, in its dtype: ``[elements]``."""
@@ -18,11 +20,12 @@ def part_of(tensor: torch.Tensor, size: Any, stride: Any, offset: int) -> torch.
     return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
 
 
-def covers(elements: int, size: Any, stride: Any, offset: int) -> bool:
+def covers(elements: int | IntegerProxy, size: Any, stride: Any, offset: int) -> bool:
     """Whether what ``part_of`` returns lies within the first ``elements`` elements."""
     if not all([type(n) is int for n in (*size, *stride)]) or 0 in size:
         return False
-    return offset >= 0 and offset + sum([(n - 1) * step for n, step in zip(size, stride, strict=True)]) < elements
+    last: int = offset + sum([(n - 1) * step for n, step in zip(size, stride, strict=True)])
+    return offset >= 0 and bool(elements > last)
 
 
 def is_dense(tensor: torch.Tensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ AS_STRIDED = frozenset({T.as_strided, torch.as_strided})
 
 
 def from_the_root(
-    calls: Calls, input: Any, size: object, stride: object, storage_offset: int | None = None
+    calls: Calls, input: Any, size: Iterable[Any], stride: Iterable[Any], storage_offset: int | None = None
 ) -> tuple[Any, ...]:
     """Return a function and arguments that do what ``as_strided`` does, from all of the memory if it is dense.
 
@@ -37,7 +38,7 @@ def from_the_root(
         return (T.as_strided, tensor, size, stride, storage_offset)
     base, here = tensor, calls.layouts.example(tensor)
     if calls.symbolic and tensor._memory.outside and tensor._memory.version:  # elements beside those that it wrote
-        size, stride = tuple(map(int, size)), tuple(map(int, stride))
+        size, stride = tuple([int(n) for n in size]), tuple([int(n) for n in stride])
         storage_offset = None if storage_offset is None else int(storage_offset)
     if not calls.symbolic:
         held = tensor._memory.root.given  # the example of a part of it may have no more memory than that
