@@ -5,6 +5,7 @@ import itertools
 import pickle
 import subprocess
 import sys
+import time
 from collections import OrderedDict, namedtuple
 
 import ir_toys as toys
@@ -28,6 +29,7 @@ from thunder_ir import (
     device,
     dtypes,
     flat_proxies,
+    map_values,
     number_proxy,
     recording,
     substitute,
@@ -180,6 +182,20 @@ def test_a_pytree_is_put_together_from_its_leaves(tree):
 def test_pytrees_keep_the_order_of_dicts_and_open_dataclasses():
     assert flatten({"b": 1, "a": Box(2)})[0] == [1, 2, "box"]
     assert tree_map(lambda a, b: (a, b), {"b": 1, "a": 2}, {"b": 3, "a": 4}) == {"b": (1, 3), "a": (2, 4)}
+
+
+def test_map_values_goes_into_containers_of_classes_of_their_own():
+    pair = namedtuple("pair", "a b")
+    text = {1: "one"}.get
+    assert map_values(lambda v: text(v, v), pair(1, [2, slice(1, 3)])) == pair("one", [2, slice("one", 3)])
+    assert map_values(lambda v: text(v, v), OrderedDict(a=1)) == {"a": "one"}
+    assert map_values(lambda v: text(v, v), time.gmtime(1))[5] == "one"
+
+
+def test_map_values_keeps_containers_of_classes_of_their_own_in_which_nothing_is_replaced():
+    pair = namedtuple("pair", "a b")
+    for container in (pair(1, 2), OrderedDict(a=1), time.gmtime(1)):
+        assert map_values(lambda v: v, container) is container
 
 
 def test_proxies_are_found_and_replaced_in_any_container():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_guards.errors import DataDependentError
-from thunder_ir import ComplexProxy, FloatProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown
+from thunder_ir import ComplexProxy, FloatProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown, map_values
 from thunder_ir.unknown import described
 from thunder_torch import opaque_call
 from thunder_tracing.one_way import TAGS, OtherWay
@@ -143,22 +143,11 @@ class Outcomes:
 
     def fixed(self, tree: object) -> Any:
         """Return arguments with values in place of numbers that only the run of the program tells."""
-        if isinstance(tree, NumberProxy):
-            return self.value(tree) if is_unknown(tree) else tree
-        if tree.__class__ in (tuple, list):
-            return tree.__class__([self.fixed(item) for item in tree])
-        if tree.__class__ is dict:
-            return {key: self.fixed(item) for key, item in tree.items()}
-        if tree.__class__ is slice:
-            return slice(self.fixed(tree.start), self.fixed(tree.stop), self.fixed(tree.step))
-        return tree
+        return map_values(lambda v: self.value(v) if isinstance(v, NumberProxy) and is_unknown(v) else v, tree)
 
     def any_unknown(self, tree: object) -> bool:
         """Whether arguments hold numbers that only the run of the program tells."""
-        parts = (tree.start, tree.stop, tree.step) if tree.__class__ is slice else tree
-        if parts.__class__ in (tuple, list):
-            return any([self.any_unknown(item) for item in parts])
-        return any([isinstance(p, NumberProxy) and is_unknown(p) for p in flat_proxies(parts)])
+        return any([isinstance(p, NumberProxy) and is_unknown(p) for p in flat_proxies(tree)])
 
     def _seen(self, proxy: Any, as_truth: bool) -> Any:
         known = self._known.get((as_truth, proxy.name)) if proxy.name else None

@@ -47,7 +47,7 @@ from thunder_ir.rules import RuleTable
 from thunder_ir.saving import load_trace, register_codec, save_trace
 from thunder_ir.symbols import BoundSymbol, Namespace, OpTags, Symbol, bind
 from thunder_ir.trace import Provenance, Trace, provide_default_language, record, trace_of
-from thunder_ir.trees import flat_proxies, substitute, tree_map
+from thunder_ir.trees import flat_proxies, map_values, substitute, tree_map
 from thunder_ir.unknown import Unknown, is_unknown
 from thunder_ir.verifier import verify
 
@@ -58,8 +58,8 @@ __all__ = [
     "OutsideTraceError", "Provenance", "Proxy", "RuleTable", "ShapeError", "Source", "StringProxy", "Symbol", "Tensor",
     "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "Unknown", "UnknownNumberError", "VerificationError",
     "__version__", "are_one_number", "bind", "collector_paused", "current_builder", "device", "devices", "dtype",
-    "dtypes", "find_builder", "flat_proxies", "is_one", "is_unknown", "literal", "load_trace", "number_proxy",
-    "print_function", "provide_default_language", "quickly_made", "record", "recording", "register_codec",
-    "register_literal", "same_shape", "save_trace", "speaking", "substitute", "trace_of", "tree_map", "value_of",
-    "verify",
+    "dtypes", "find_builder", "flat_proxies", "is_one", "is_unknown", "literal", "load_trace", "map_values",
+    "number_proxy", "print_function", "provide_default_language", "quickly_made", "record", "recording",
+    "register_codec", "register_literal", "same_shape", "save_trace", "speaking", "substitute", "trace_of", "tree_map",
+    "value_of", "verify",
 ]  # fmt: skip

@@ -96,6 +96,40 @@ def substitute(value: Any, mapping: dict[str, Any]) -> Any:
     return value
 
 
+def map_values(function: Callable[[Any], Any], tree: Any) -> Any:
+    """Return a tree with ``function`` applied to each value in it.
+
+    Tuples, lists, dicts and slices are nodes, and what is of a class derived from ``tuple`` or ``dict``: that stays the
+    very same object if no value in it is replaced, and becomes a plain dict otherwise, or another one of its class. All
+    else is a value.
+
+    Args:
+        function: returns what takes a value's place.
+        tree: arguments of a call, or what one returned.
+
+    Example:
+        >>> from thunder_ir import map_values
+        >>> map_values(str, {"a": [1, (2,)], "b": slice(3, None)})
+        {'a': ['1', ('2',)], 'b': slice('3', 'None', 'None')}
+    """
+    cls = tree.__class__
+    if cls is tuple or cls is list:
+        return cls([map_values(function, item) for item in tree])
+    if cls is dict:
+        return {key: map_values(function, item) for key, item in tree.items()}
+    if cls is slice:
+        return slice(*[map_values(function, end) for end in (tree.start, tree.stop, tree.step)])
+    if isinstance(tree, tuple):
+        items = [map_values(function, item) for item in tree]
+        if all(map(is_, items, tree)):
+            return tree
+        return tree._make(items) if hasattr(tree, "_make") else cls(items)
+    if isinstance(tree, dict):
+        found = {key: map_values(function, item) for key, item in tree.items()}
+        return tree if all(map(is_, found.values(), tree.values())) else found
+    return function(tree)
+
+
 def rebuild(cls: Any, fields: dict[str, Any]) -> Any:
     """Return an instance of a dataclass with these fields, through its constructor if that takes them all."""
     if can_construct(cls):

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from thunder_autograd import Through, jvp_rule, tensor_slots, vjp_rule
-from thunder_ir import OpTags, Proxy, Symbol, TensorProxy, current_builder
+from thunder_ir import OpTags, Proxy, Symbol, TensorProxy, current_builder, map_values
 from thunder_lang.language import core
 from thunder_torch.communication import communication_tags
 from thunder_torch.metadata import MetaOf, connected_to, drew, map_tensors, metadata_of, tensors_of
@@ -98,22 +98,12 @@ def call_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     values: list[Any] = []
 
     def emptied(value: Any) -> Any:
-        cls = value.__class__
         if isinstance(value, (Proxy, torch.Tensor)):
             values.append(value)
             return Hole(len(values) - 1)
-        if cls is tuple or cls is list:
-            return cls([emptied(v) for v in value])
-        if isinstance(value, tuple) and not isinstance(value, torch.Size):
-            items = [emptied(v) for v in value]
-            return value._make(items) if hasattr(value, "_make") else cls(items)
-        if cls is slice:
-            return slice(*[emptied(v) for v in (value.start, value.stop, value.step)])
-        if isinstance(value, dict):
-            return {k: emptied(v) for k, v in value.items()}
         return value
 
-    template = Call(function, emptied(args), emptied(kwargs))
+    template = Call(function, map_values(emptied, args), map_values(emptied, kwargs))
     return template, values
 
 

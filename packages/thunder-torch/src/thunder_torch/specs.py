@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from thunder_ir import IntegerProxy, NumberProxy, TensorProxy
+from thunder_ir import IntegerProxy, NumberProxy, TensorProxy, map_values
 from thunder_torch.convert import from_torch_device, from_torch_dtype, unheld_kind
 from thunder_torch.errors import UnknownMetadataError
 from thunder_torch.unknown_sizes import SYMBOLS
@@ -80,15 +80,7 @@ def map_tensors(function: Callable[[Any], Any], value: Any) -> Any:
 
 def with_numbers(function: Callable[[NumberProxy], Any], value: Any) -> Any:
     """Return ``value`` with ``function`` applied to the number proxies in it."""
-    if isinstance(value, NumberProxy):
-        return function(value)
-    if isinstance(value, (tuple, list)) and value.__class__ in (tuple, list):
-        return value.__class__([with_numbers(function, v) for v in value])
-    if value.__class__ is slice:
-        return slice(*[with_numbers(function, v) for v in (value.start, value.stop, value.step)])
-    if value.__class__ is dict:
-        return {k: with_numbers(function, v) for k, v in value.items()}
-    return value
+    return map_values(lambda v: function(v) if isinstance(v, NumberProxy) else v, value)
 
 
 def plain(number: NumberProxy) -> Any:

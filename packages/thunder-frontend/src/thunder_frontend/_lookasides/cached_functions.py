@@ -20,7 +20,7 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.journal import MISSING, contents_of
 from thunder_guards.kinds import CODE, NOTHING_INSIDE, as_fact, is_value
 from thunder_guards.sources import Source, held
-from thunder_ir import NumberProxy, Proxy, flat_proxies, is_unknown
+from thunder_ir import NumberProxy, Proxy, flat_proxies, is_unknown, map_values
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 if TYPE_CHECKING:
@@ -104,16 +104,7 @@ def _is_of_numbers(value: Any) -> bool:
 
 def _at_hand(value: object) -> Any:
     """Return numbers with their values at hand in place of the open ones."""
-    if isinstance(value, NumberProxy):
-        return value.value
-    if isinstance(value, dict):
-        return {key: _at_hand(item) for key, item in value.items()}
-    if type(value) is list or isinstance(value, tuple):
-        items = [_at_hand(item) for item in value]
-        if hasattr(value, "_make"):
-            return value._make(items)
-        return torch.Size(items) if isinstance(value, torch.Size) else type(value)(items)
-    return value
+    return map_values(lambda v: v.value if isinstance(v, NumberProxy) else v, value)
 
 
 class Keys:

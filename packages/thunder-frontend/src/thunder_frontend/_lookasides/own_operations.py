@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_guards.own_code import name_in, package_of
-from thunder_ir import OpTags, Symbol, TensorProxy, flat_proxies, substitute
+from thunder_ir import OpTags, Symbol, TensorProxy, flat_proxies, map_values, substitute
 from thunder_lang import core
 from thunder_lang.numpy import numpy
 from thunder_torch.convert import from_torch_device, from_torch_dtype
@@ -69,7 +69,7 @@ def _call_symbol(acquisition: Acquiring, symbol: Symbol, *args: Any, **kwargs: A
     with torch._C.DisableTorchFunction():
         given = acquisition.handed_over(symbol.name, (args, kwargs))
         if symbol.executor is None:
-            given = _in_own_types(given)
+            given = map_values(_in_own_types, given)
         return _computed(acquisition, given, lambda: acquisition.on_values(symbol, *given))
 
 
@@ -78,7 +78,7 @@ def _call_function(acquisition: Acquiring, function: types.FunctionType, *args: 
     builder = acquisition.builder
     module = name_in(function.__globals__)
     with torch._C.DisableTorchFunction(), ExitStack() as stack:
-        values, named = _in_own_types(acquisition.handed_over(function.__name__, (args, kwargs)))
+        values, named = map_values(_in_own_types, acquisition.handed_over(function.__name__, (args, kwargs)))
         if acquisition.levels.gone:
             acquisition.levels.check((values, named))
         if not torch.is_grad_enabled():
@@ -106,17 +106,11 @@ def _computed(acquisition: Acquiring, given: object, record: Callable[[], Any]) 
     return acquisition.wrapped(substitute(output, copies), ())
 
 
-def _in_own_types(value: Any) -> Any:
-    """Return arguments with Thunder's dtypes and devices in the place of PyTorch's."""
+def _in_own_types(value: object) -> Any:
+    """Return what Thunder has in the place of a dtype or device of PyTorch's."""
     if isinstance(value, torch.dtype):
         return from_torch_dtype(value)
-    if isinstance(value, torch.device):
-        return from_torch_device(value)
-    if type(value) in (tuple, list):
-        return type(value)([_in_own_types(item) for item in value])
-    if type(value) is dict:
-        return {key: _in_own_types(item) for key, item in value.items()}
-    return value
+    return from_torch_device(value) if isinstance(value, torch.device) else value
 
 
 __all__ = ["in_place_of", "is_own_operation", "own_operation"]

@@ -10,7 +10,7 @@ import torch
 
 from thunder_guards._guards.base import GONE, Guard, shown
 from thunder_guards.sources import Source
-from thunder_ir import Context, TensorProxy
+from thunder_ir import Context, TensorProxy, map_values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,16 +39,7 @@ def on_tensors(tree: Any, values: Mapping[str, torch.Tensor]) -> Any:
     Raises:
         KeyError: there is none for a proxy.
     """
-    if isinstance(tree, TensorProxy):
-        return values[tree.name]
-    cls = tree.__class__
-    if cls is tuple or cls is list:
-        return cls([on_tensors(item, values) for item in tree])
-    if cls is dict:
-        return {key: on_tensors(item, values) for key, item in tree.items()}
-    if cls is slice:
-        return slice(*[on_tensors(item, values) for item in (tree.start, tree.stop, tree.step)])
-    return tree
+    return map_values(lambda v: values[v.name] if isinstance(v, TensorProxy) else v, tree)
 
 
 def file(outputs: Any, results: Any, values: dict[str, torch.Tensor]) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
 
 from thunder_guards.program import Input
-from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, value_of
+from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, map_values, value_of
 from thunder_torch.convert import fake_mode, fake_of, proxy_of, to_torch_device, to_torch_dtype
 from thunder_torch.metadata import metadata_of, unlogged
 from thunder_torch.only_views import fake_views, is_only_view
@@ -119,10 +119,10 @@ class Examples:
         for proxy in flat_proxies(tree):
             if not isinstance(proxy, NumberProxy):
                 self.of(proxy)
-        return self._filled(tree)
+        return map_values(self._filled, tree)
 
     def _run(self, bound: BoundSymbol) -> None:
-        args, kwargs = self._filled(bound.args), self._filled(bound.kwargs)
+        args, kwargs = map_values(self._filled, bound.args), map_values(self._filled, bound.kwargs)
         names = [p for p in flat_proxies(bound.output) if isinstance(p, TensorProxy)]
         origin = bound.symbol.origin
         with torch._C.DisableTorchFunction(), torch.no_grad():
@@ -155,18 +155,11 @@ class Examples:
         as_told = [tuple(v.shape) == _sizes(p) for v, p in zip(found, outputs, strict=False)]
         return found if all(as_told) else [fake_of(p) for p in outputs]
 
-    def _filled(self, tree: object) -> Any:
-        if isinstance(tree, NumberProxy):
-            return tree.value
-        if isinstance(tree, Proxy):
-            return self._made[tree.name]
-        if tree.__class__ in (tuple, list):
-            return tree.__class__([self._filled(item) for item in tree])
-        if tree.__class__ is dict:
-            return {key: self._filled(item) for key, item in tree.items()}
-        if tree.__class__ is slice:
-            return slice(self._filled(tree.start), self._filled(tree.stop), self._filled(tree.step))
-        return tree
+    def _filled(self, value: object) -> Any:
+        """Return what stands for a value."""
+        if isinstance(value, NumberProxy):
+            return value.value
+        return self._made[value.name] if isinstance(value, Proxy) else value
 
 
 def _in_other_memory(tensor: torch.Tensor) -> torch.Tensor:

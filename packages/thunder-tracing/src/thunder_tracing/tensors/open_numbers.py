@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from thunder_guards.errors import BeginAgain
-from thunder_ir import NumberProxy, TensorProxy, is_unknown
+from thunder_ir import NumberProxy, TensorProxy, is_unknown, map_values
 from thunder_torch.names import path_of, schemas_of
 from thunder_torch.places import KEYED
 from thunder_torch.torch_versions import LISTS_OF_ONE_TENSOR
@@ -105,14 +105,12 @@ def _is_one_integer(tensor: torch.Tensor) -> bool:
 
 def at_hand(tree: object) -> Any:
     """Return arguments with the values at hand in place of open numbers and sizes, for questions that fix nothing."""
-    if isinstance(tree, NumberProxy):
-        return tree if is_unknown(tree) else tree.value
-    if isinstance(tree, TensorProxy):
-        return tree.like(shape=at_hand(tree.shape)) if any(isinstance(d, NumberProxy) for d in tree.shape) else tree
-    if tree.__class__ in (tuple, list):
-        return tree.__class__([at_hand(item) for item in tree])
-    if tree.__class__ is dict:
-        return {key: at_hand(item) for key, item in tree.items()}
-    if tree.__class__ is slice:
-        return slice(at_hand(tree.start), at_hand(tree.stop), at_hand(tree.step))
-    return tree
+    return map_values(_at_hand, tree)
+
+
+def _at_hand(value: object) -> Any:
+    if isinstance(value, NumberProxy):
+        return value if is_unknown(value) else value.value
+    if isinstance(value, TensorProxy) and any([isinstance(d, NumberProxy) for d in value.shape]):
+        return value.like(shape=at_hand(value.shape))
+    return value
