@@ -30,8 +30,17 @@ class Interpreter(FusionExecutor):
         return self.fused(region, name, to_callable(region.trace(name), [numpy_executor]))
 
 
-def fuser(*symbols, **options):
-    made = Interpreter("fuser", **options)
+class Repeater(Interpreter):
+    """Computes again whatever it can fuse, at the price of a number of bytes."""
+
+    price = 1.0
+
+    def again(self, bound):
+        return self.price if self.can_fuse(bound) else None
+
+
+def fuser(*symbols, kind=Interpreter, **options):
+    made = kind("fuser", **options)
     for symbol in symbols:
         made.register_supported(symbol)
     return made
@@ -182,8 +191,38 @@ def test_effects_and_draws_keep_their_order():
     assert [name for name in flat if name in ("draw", "keep")] == ["draw", "keep", "draw"]
 
 
+def read_twice(x):
+    a = prims.exp(x)
+    return prims.mul(prims.tanh(prims.sin(a)), a)
+
+
+@pytest.mark.parametrize(("price", "outputs"), [(1.0, 1), (1000.0, 2)], ids=["cheap", "dear"])
+def test_a_region_computes_itself_what_costs_less_than_reading_it(price, outputs):
+    ex = fuser(*ELEMENTWISE, kind=Repeater)
+    ex.price = price
+    fused = execution_traces(trace_of(read_twice, Tensor((64,), "float64")), [ex, numpy_executor])[-1]
+    first, *_ = [b for b in fused.bound_symbols if b.symbol.executor is ex]
+
+    assert len(first.outputs) == outputs
+    x = np.linspace(-1, 1, 64)
+    np.testing.assert_allclose(fused.python_callable()(x), np.tanh(np.sin(np.exp(x))) * np.exp(x))
+
+
+def test_what_is_in_memory_anyway_is_not_computed_again():
+    def program(x):
+        a = prims.exp(x)
+        return prims.mul(prims.tanh(a), prims.sin(a)), a
+
+    ex = fuser(*ELEMENTWISE, kind=Repeater)
+
+    assert regions(program, ex, Tensor((64,))) == [["exp"], ["sin", "mul"]]
+    trace = execution_traces(trace_of(program, Tensor((64,))), [ex, numpy_executor])[-1]
+    assert [len(b.inputs) for b in trace.bound_symbols if b.symbol.executor is ex] == [2]
+
+
+@pytest.mark.parametrize("kind", [Interpreter, Repeater])
 @pytest.mark.parametrize("seed", range(20))
-def test_any_program_runs_after_partition_as_before(seed):
+def test_any_program_runs_after_partition_as_before(seed, kind):
     choose = random.Random(seed)
 
     def program(*inputs):
@@ -201,7 +240,7 @@ def test_any_program_runs_after_partition_as_before(seed):
 
     trace = trace_of(of_three, *examples)
     x = [np.linspace(-1, 1, 3) + i for i in range(3)]
-    ex = fuser(*ELEMENTWISE)
+    ex = fuser(*ELEMENTWISE, kind=kind)
     fused = to_callable(trace, [ex, numpy_executor])(*x)
     plain = to_callable(trace, [numpy_executor])(*x)
 

@@ -18,12 +18,15 @@ from thunder_executors_llvm.paying import EVERYTHING, PAYING, Selection
 from thunder_executors_llvm.runner import Overwriting, Runner
 from thunder_executors_llvm.selection import why_not, worth
 from thunder_executors_llvm.target import here
-from thunder_ir import BoundSymbol, Proxy, TensorProxy, Trace
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
 from thunder_ir.passes import expand
 from thunder_loops import CannotLower, cost_again, lower, parts_of, structure_of
 
 REMEMBERED = 4096
 """Structures of which it is known what becomes of them."""
+
+OF_A_CALL = 50_000
+"""Bytes of memory traffic that take as long as calling PyTorch does: regions of small tensors alone are left to it."""
 
 
 def missing() -> str | None:
@@ -82,14 +85,14 @@ class LlvmExecutor(FusionExecutor):
         return True if reason is None else Declined(reason)
 
     def again(self, bound: BoundSymbol) -> float | None:
-        if not self.differentiates(bound):
-            return None
         return self._costs.get(structure_of((bound,), ()), lambda: self._cost(bound))
 
     def _cost(self, bound: BoundSymbol) -> float | None:
         if not self.can_fuse(bound):
             return None
-        return cost_again(expand(Trace("call", _inputs((bound,)), (bound,), bound.outputs)).bound_symbols)
+        prims = expand(Trace("call", _inputs((bound,)), (bound,), bound.outputs)).bound_symbols
+        alone = 0 if self.differentiates(bound) else len([b for b in prims if OpTags.VIEW not in b.symbol.tags])
+        return cost_again(prims) + alone * OF_A_CALL
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
         parts = parts_of(region)

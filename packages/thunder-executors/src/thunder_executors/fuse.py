@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from thunder_executors.claim import claim
 from thunder_executors.executor import Executor
 from thunder_executors.fusion import FusionExecutor, Region, partition
+from thunder_executors.repeat import repeat_in_regions
 from thunder_ir import BoundSymbol, OpTags, Trace
 from thunder_ir.passes import trace_pass
 
@@ -31,6 +32,7 @@ def _fuse_with(trace: Trace, executor: FusionExecutor, others: list[Executor]) -
         return trace
     kept: list[BoundSymbol] = []
     left, number = False, 0
+    trace = repeat_in_regions(trace, executor)
     for part in partition(trace, executor):
         if isinstance(part, BoundSymbol):
             kept.append(part)

@@ -118,9 +118,12 @@ class FusionExecutor(Executor):
 def cost_in_regions(executors: Sequence[Executor]) -> Callable[[BoundSymbol], float | None]:
     """Return what tells what computing a call once more costs in a region of the first executor that takes it."""
     fusing = [e for e in executors if isinstance(e, FusionExecutor)]
+    known: dict[BoundSymbol, float | None] = {}
 
     def again(bound: BoundSymbol) -> float | None:
-        return next((cost for e in fusing if (cost := e.again(bound)) is not None), None)
+        if bound not in known:
+            known[bound] = next((cost for e in fusing if (cost := e.again(bound)) is not None), None)
+        return known[bound]
 
     return again
 
@@ -152,6 +155,35 @@ def _match(old: Any, new: Any, values: dict[str, Any]) -> None:
             _match(o, n, values)
 
 
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """The calls of a program in groups: regions, and calls that stand alone.
+
+    Args:
+        marked: for each call, whether it can be in a region.
+        producers: for each call, the positions of those that must come before.
+        group: for each call, the position of the first one of its group.
+        members: of each group, in order.
+    """
+
+    marked: list[bool]
+    producers: list[list[int]]
+    group: list[int]
+    members: dict[int, list[int]]
+
+
+def grouped(bounds: Sequence[BoundSymbol], executor: FusionExecutor) -> Grouped:
+    """Find the regions of a program; see :func:`partition`."""
+    marked = [executor.mark in bound.tags for bound in bounds]
+    producers = _producers(bounds)
+    stages = _delayed(bounds, producers, marked, _stages(producers, marked))
+    group = _components(bounds, producers, marked, stages)
+    members: dict[int, list[int]] = {}
+    for position in range(len(bounds)):
+        members.setdefault(group[position], []).append(position)
+    return Grouped(marked, producers, group, members)
+
+
 def partition(trace: Trace, executor: FusionExecutor) -> list[Region | BoundSymbol]:
     """Return the calls of a program, those marked for ``executor`` gathered into regions, in an order that can run.
 
@@ -166,14 +198,9 @@ def partition(trace: Trace, executor: FusionExecutor) -> list[Region | BoundSymb
         executor: whose mark is looked for.
     """
     bounds = trace.bound_symbols
-    marked = [executor.mark in bound.tags for bound in bounds]
-    producers = _producers(bounds)
-    stages = _delayed(bounds, producers, marked, _stages(producers, marked))
-    group = _components(bounds, producers, marked, stages)
-    members: dict[int, list[int]] = {}
-    for position in range(len(bounds)):
-        members.setdefault(group[position], []).append(position)
-    order = _schedule(members, group, producers)
+    found = grouped(bounds, executor)
+    marked, group, members = found.marked, found.group, found.members
+    order = _schedule(members, group, found.producers)
     read_by = _readers(bounds, group)
     final = {p.name for p in trace.outputs}
     out: list[Region | BoundSymbol] = []
