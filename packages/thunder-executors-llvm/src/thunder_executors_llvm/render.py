@@ -177,6 +177,9 @@ class _Kernel:
     def vectors(self, low: str, high: str, body: Callable[[str, str], None]) -> None:
         """Write a loop in whole vectors, and what is left with a mask."""
         emit = self.emit
+        if self.plan.whole:
+            emit.loop(low, high, str(emit.lanes), lambda index: body(index, ""))
+            return
         whole = emit.define(f"and i64 {emit.define(f'sub i64 {high}, {low}')}, {-emit.lanes}")
         until = emit.define(f"add i64 {low}, {whole}")
         emit.loop(low, until, str(emit.lanes), lambda index: body(index, ""))

@@ -19,6 +19,9 @@ BLOCK = 8192
 ACROSS = 1024
 """Neighbours whose accumulators are in memory at once, where rows are read one after the other."""
 
+WHOLE = 64
+"""Vectors of all machines divide so many elements."""
+
 GRAIN = 32768
 """Elements that are worth a thread."""
 
@@ -51,6 +54,7 @@ class LoopPlan:
         outer: loops over cells, outside of those that are neighbours.
         reduced: loops inside of a cell, over what is reduced.
         by_rows: whether vectors run along the innermost reduced loop.
+        whole: whether vectors divide the loop that runs in them, for they need no code for what is left then.
         across: whether the reduced loops run outside of those over neighbours, each of which has its accumulator in
             memory: then what lies in rows is read row by row. There is one sweep.
         statements: what is executed, in order. Buffers are called by their numbers, and where accesses go stands in
@@ -66,6 +70,7 @@ class LoopPlan:
     outer: int
     reduced: int
     by_rows: bool
+    whole: bool
     across: bool
     statements: tuple[Statement, ...]
     accesses: tuple[Access | None, ...]
@@ -127,16 +132,17 @@ def plan(nest: Nest, sizes: Mapping[str, int], strides: Strides) -> tuple[LoopPl
     across = bool(reduced) and not by_rows and not _sweeps_again(nest.statements, stages, over)
     statements, buffers = _anonymous(nest.statements)
     sweeps = [p in steps and not over.isdisjoint(steps[p].steps) for p in range(len(statements))]
+    neighbours = 1 if by_rows else extent[vector] if vector else 1
+    block, tasks = _tasks([extent[n] for n in outer], neighbours, math.prod([extent[n] for n in reduced]), across)
+    whole = not (extent[vector] if by_rows else math.gcd(neighbours, block)) % WHOLE
     made = LoopPlan(
-        len(outer), len(reduced), by_rows, across, statements, tuple(accesses), stages,
+        len(outer), len(reduced), by_rows, whole, across, statements, tuple(accesses), stages,
         _varying(nest.statements, [a is not None and a.inner != 0 for a in accesses], not by_rows),
         _varying(nest.statements, sweeps, False),
         tuple([moves and isinstance(s, Store) for s, moves in zip(statements, sweeps, strict=True)]),
     )  # fmt: skip
-    neighbours = 1 if by_rows else extent[vector] if vector else 1
     if across:
         reasons.append("rows are read one after the other, as one sweep tells all")
-    block, tasks = _tasks([extent[n] for n in outer], neighbours, math.prod([extent[n] for n in reduced]), across)
     shape = (*[extent[n] for n in outer], *([] if by_rows else [neighbours]), *[extent[n] for n in reduced])
     return made, Launch(shape, block, tasks, tuple(numbers), elements, buffers, tuple(reasons))
 
@@ -296,7 +302,7 @@ def _tasks(outer: Sequence[int], neighbours: int, reduced: int, across: bool) ->
     Both depend on sizes alone, never on how many threads there are.
     """
     around = math.prod(outer)
-    most = max(BLOCK // max(reduced, 1), 256)
+    most = max(BLOCK // max(reduced, 1) // WHOLE * WHOLE, 256)
     if across:
         block = min(neighbours, ACROSS)
         return block, around * -(-neighbours // block) if block else 0
