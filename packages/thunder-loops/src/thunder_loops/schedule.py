@@ -32,6 +32,10 @@ CHUNKS = 64
 """Chunks that an axis is divided into, at most."""
 
 
+WORTH_DIVIDING = 16 * GRAIN
+"""Elements from which on reducing in chunks is worth a second kernel."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """How a program is executed.
@@ -72,7 +76,7 @@ def _divided(
 ) -> tuple[Nest, Nest, list[Buffer]] | None:
     """Return the two nests of a reduction in chunks; ``None`` where there are tasks enough, or no chunks."""
     found, launch = made
-    if not found.reduced or launch.tasks >= TASKS or launch.elements < 4 * GRAIN:
+    if not found.reduced or launch.tasks >= TASKS or launch.elements < WORTH_DIVIDING:
         return None
     if not (found.by_rows or found.across) or max(found.stages) > 1 or _sweeps_after(found):
         return None
