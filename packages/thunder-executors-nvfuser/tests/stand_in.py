@@ -65,8 +65,13 @@ def slice(arg: Val, start_indices: list[int], end_indices: list[int], strides: l
 def pad(arg: Val, pad_widths: list[int], value: Number | None = None) -> Val: ...
 def stride_order(arg: Val, order: list[int]) -> Val: ...
 def size(arg: Val, dim: int) -> Val: ...
+def index_select(arg: Val, index: Val, dim: int) -> Val: ...
+def gather(arg: Val, index: Val, dim: int) -> Val: ...
+def take_along_axis(arg: Val, index: Val, dim: int) -> Val: ...
+def uniform(minval: Val | Number, maxval: Val | Number, shape: list[Val | int], *, rng_seed: Val | None = None, rng_offset: Val | None = None, dtype: DataType = Float) -> Val: ...
+def normal(mean: Val | Number, std: Val | Number, shape: list[Val | int], *, rng_seed: Val | None = None, rng_offset: Val | None = None, dtype: DataType = Float) -> Val: ...
 def full(shape: list[Val | int], fill_value: Number, dtype: DataType) -> Val: ...
-""".strip().splitlines()
+""".strip().splitlines()  # noqa: E501
 
 
 KINDS = {"Val": Val, "DataType": DataType, "Number": (int, float)}
@@ -144,6 +149,15 @@ def pair(arg, dims, correction, keepdim):
     return tuple(Val(lambda memo, i=i: found.of(memo)[i]) for i in range(2))
 
 
+def at(a, index, dim):
+    """Read at indices; beyond a tensor lies whatever lies there."""
+    return a.index_select(dim, index.clamp(0, a.shape[dim] - 1))
+
+
+def along(a, index, dim):
+    return a.gather(dim, index.clamp(0, a.shape[dim] - 1))
+
+
 def of_torch(name):
     others = {"set": torch.clone, "truediv": torch.true_divide, "erfcinv": lambda a: torch.special.erfinv(1 - a)}
     return others.get(name) or getattr(torch, name, None) or getattr(operator, name)
@@ -162,6 +176,9 @@ REFERENCES |= {
     "cat": lazily(lambda tensors, dim, manual: torch.cat(tensors, dim)), "size": lazily(lambda a, dim: a.shape[dim]),
     "slice": lazily(lambda a, starts, ends, strides: a[tuple(map(slice, starts, ends))]),
     "pad": lazily(lambda a, widths, value: torch.nn.functional.pad(a, widths, value=value)),
+    "index_select": lazily(at), "gather": lazily(along), "take_along_axis": lazily(along),
+    "uniform": lazily(lambda low, high, shape, seed, offset, d: torch.empty(shape, dtype=d.torch).uniform_(low, high)),
+    "normal": lazily(lambda mean, std, shape, seed, offset, d: torch.empty(shape, dtype=d.torch).normal_(mean, std)),
     "stride_order": lazily(in_order), "full": lazily(lambda shape, value, d: torch.full(shape, value, dtype=d.torch)),
 }  # fmt: skip
 

@@ -25,7 +25,8 @@ def library(monkeypatch):
 
 
 def compiled(function, **options):
-    executor = NvFuserExecutor("nvfuser_test", devices=("cpu",), products=options.pop("products", False))
+    taken = {name: options.pop(name, False) for name in ("products", "random")}
+    executor = NvFuserExecutor("nvfuser_test", devices=("cpu",), **taken)
     return jit(function, executors=[executor, "torch"], fallback="error", **options)
 
 
@@ -142,11 +143,88 @@ def test_its_source_can_be_read_and_saved_as_a_program(library, tmp_path):
     assert out.shape == (2, 3)
 
 
+AT = torch.tensor([2, 0, 2])
+INDEXED = {
+    "select": lambda x: torch.index_select(x * 2, 1, AT).exp() + 1,
+    "embedding": lambda x: functional.embedding(AT.repeat(2, 2), x).tanh() * 2,
+    "negative": lambda x: (x * 2)[AT - 3].exp(),
+    "gather": lambda x: (x * 2).gather(1, AT.expand(3, 3)).exp() + 1,
+    "along an axis": lambda x: torch.take_along_dim(x * 2, AT[[0, 1, 2, 0]].reshape(4, 1), 1).exp() + 1,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", INDEXED)
+def test_places_that_indices_tell_are_read_in_fusions(name, dtype, library):
+    x = torch.randn(4, 5).to(dtype)
+    run = compiled(INDEXED[name])
+    assert_close(run(x), INDEXED[name](x), rtol=2e-2, atol=2e-2)
+    assert any("index_select" in t or "gather" in t or "take_along_axis" in t for t in library._defined)
+    mine, truth = x.clone().requires_grad_(), x.clone().requires_grad_()
+    run(mine).sum().backward()
+    INDEXED[name](truth).sum().backward()
+    assert_close(mine.grad, truth.grad, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("wrong", [4, -5])
+def test_an_index_out_of_bounds_raises_as_in_eager(wrong, library):
+    run = compiled(lambda x, i: (x * 2)[i].exp() + 1)
+    x = torch.randn(4, 5)
+    assert_close(run(x, AT), (x * 2)[AT].exp() + 1)
+    with pytest.raises(IndexError, match="out of"):
+        run(x, torch.tensor([0, wrong, 1]))
+
+
+def test_random_numbers_are_drawn_where_they_are_asked_for(library):
+    def function(x):
+        return (x + torch.rand_like(x)) * 2 + torch.randn(x.shape) * 0.1
+
+    x = torch.zeros(50, 40)
+    run = compiled(function, random=True)
+    torch.manual_seed(5)
+    first = run(x)
+    torch.manual_seed(5)
+    assert_close(run(x), first)
+    assert not torch.equal(run(x), first)
+    assert 0.95 < first.mean() < 1.05 and first.std() < 0.7
+    (text,) = library._defined
+    assert "fd.ops.uniform(0.0, 1.0, [50, 40], dtype=DataType.Float)" in text and "fd.ops.normal(0.0, 1.0" in text
+    compiled(function)(x)
+    assert "uniform" not in list(library._defined)[-1] or len(library._defined) == 1
+
+
+def test_readers_of_one_value_are_one_fusion(library):
+    def function(x, y):
+        return x.exp() * 2, (x + 1).tanh(), torch.softmax(x, -1), x.sum(0) * y
+
+    x, y = torch.randn(6, 5), torch.randn(5)
+    run = compiled(function)
+    assert_close(run(x, y), function(x, y))
+    (fusion,) = fusions_of(last_traces(run)[-1]).values()
+    assert len(fusion.region.outputs) == 4
+
+
+def test_a_fusion_is_entered_by_one_thread_at_a_time(library):
+    run = compiled(lambda x: (x * 2).exp() + 1)
+    x = torch.randn(4)
+    run(x)
+    (defined,) = library._defined.values()
+    held = []
+    execute = defined.fusion.execute
+
+    def watched(inputs):
+        held.append(defined.lock.locked())
+        return execute(inputs)
+
+    defined.fusion.execute = watched
+    run(x)
+    assert held == [True] and not defined.lock.locked()
+
+
 LEFT = {
     "double slicing": lambda x: (x[::2] * 2)[:, ::2] + 1,
     "complex": lambda x: torch.complex(x, x) * 2 + 1,
     "bytes": lambda x: x.to(torch.uint8) + 1,
-    "an index": lambda x: x[torch.tensor([0, 1])] * 2,
     "random": lambda x: torch.zeros_like(torch.rand_like(x)) * 2 + 1,
 }
 

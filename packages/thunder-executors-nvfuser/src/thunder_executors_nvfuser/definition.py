@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import thunder_prims as prims
 from thunder_executors import Declined
-from thunder_executors_nvfuser.translations import CONDITIONS, PRODUCTS, TRANSLATIONS, full_of, needs_no_cast
+from thunder_executors_nvfuser.translations import CONDITIONS, PRODUCTS, RANDOM, TRANSLATIONS, full_of, needs_no_cast
 from thunder_executors_nvfuser.types import TYPES, type_text
 from thunder_executors_nvfuser.writer import Writer
 from thunder_ir import BoundSymbol, NumberProxy, OpTags, Symbol, TensorProxy, Trace
@@ -53,12 +53,13 @@ class Layout:
         return Layout(tuple(found), tuple(order))
 
 
-def why_not(bound: BoundSymbol, products: bool) -> Declined | None:
+def why_not(bound: BoundSymbol, products: bool, random: bool) -> Declined | None:
     """Return why a call cannot be in a fusion, or ``None``.
 
     Args:
         bound: the call.
         products: whether matrix products are taken.
+        random: whether draws of random numbers are.
     """
     values = [p for p in (*bound.inputs, *bound.outputs) if isinstance(p, TensorProxy)]
     if not bound.outputs or not all([isinstance(p, TensorProxy) for p in bound.outputs]):
@@ -70,18 +71,20 @@ def why_not(bound: BoundSymbol, products: bool) -> Declined | None:
             return Declined(f"tensors have at most {MOST_DIMENSIONS} dimensions")
         if any([getattr(d, "unknown", None) is not None for d in p.shape]):
             return Declined("a size is known only when the program runs")
-    return _of_prims(bound, products)
+    return _of_prims(bound, products, random)
 
 
-def _of_prims(bound: BoundSymbol, products: bool) -> Declined | None:
+def _of_prims(bound: BoundSymbol, products: bool, random: bool) -> Declined | None:
     symbol = bound.symbol
     if not symbol.is_prim:
-        found = [_of_prims(b, products) for b in bound.subsymbols]
+        found = [_of_prims(b, products, random) for b in bound.subsymbols]
         return next((reason for reason in found if reason is not None), None)
     if symbol is prims.full:
         return None
     if OpTags.MATMUL in symbol.tags and not products:
         return Declined(f"{symbol.id} is left to the kernels of libraries")
+    if symbol in RANDOM:
+        return None if random else Declined("its random numbers would be others than PyTorch's")
     if symbol not in TRANSLATIONS and symbol not in PRODUCTS:
         return Declined(f"nvFuser has no operation for {symbol.id}")
     condition = CONDITIONS.get(symbol)
@@ -91,6 +94,9 @@ def _of_prims(bound: BoundSymbol, products: bool) -> Declined | None:
 
 def write_definition(region: Trace, layouts: Sequence[Layout | None], outputs: Sequence[Layout]) -> str:
     """Return the body of the function that defines a fusion, a line for each of its values.
+
+    Its outputs are those of the region, and after them for each call that reads at indices a number, which is not 0
+    where one of these leads out of its tensor.
 
     Args:
         region: in prims.
@@ -110,6 +116,7 @@ def write_definition(region: Trace, layouts: Sequence[Layout | None], outputs: S
         if layout.order != tuple(range(len(layout.order)))[::-1]:
             name = write.call("stride_order", name, str(list(layout.order)))
         write.lines.append(f"fd.add_output({name})")
+    write.lines += [f"fd.add_output({flag})" for flag in write.flags]
     return "\n".join(write.lines)
 
 
@@ -135,7 +142,7 @@ def _translated(write: Writer, bound: BoundSymbol) -> list[str]:
         out = bound.output
         assert isinstance(out, TensorProxy)
         return [full_of(write, out, bound.args[0], bound.args[1])]
-    made = (TRANSLATIONS.get(symbol) or PRODUCTS[symbol])(write, *bound.args, **bound.kwargs)
+    made = (TRANSLATIONS.get(symbol) or PRODUCTS.get(symbol) or RANDOM[symbol])(write, *bound.args, **bound.kwargs)
     return [made] if isinstance(made, str) else made
 
 

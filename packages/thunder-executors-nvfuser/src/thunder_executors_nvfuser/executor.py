@@ -22,10 +22,13 @@ class NvFuserExecutor(FusionExecutor):
     Args:
         name: under which it is asked for.
         products: whether matrix products belong into regions, too.
+        random: whether draws of random numbers do: by PyTorch's generator, but other ones than PyTorch's kernels draw.
         devices: the types of devices whose tensors it takes.
     """
 
-    def __init__(self, name: str, *, products: bool = False, devices: tuple[str, ...] = DEVICES) -> None:
+    def __init__(
+        self, name: str, *, products: bool = False, random: bool = False, devices: tuple[str, ...] = DEVICES
+    ) -> None:
         super().__init__(
             name,
             version=__version__,
@@ -36,6 +39,7 @@ class NvFuserExecutor(FusionExecutor):
             checks=False,
         )
         self.products = products
+        self.random = random
         self.devices = devices
         self._taken = Implementation(self)
 
@@ -46,7 +50,7 @@ class NvFuserExecutor(FusionExecutor):
             answer = takes_tensors(p.like(shape=()), on=self.devices)
             if isinstance(answer, Declined):
                 return answer
-        reason = why_not(bound, self.products)
+        reason = why_not(bound, self.products, self.random)
         return self._taken if reason is None else reason
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,25 @@ class Example:
         return f"{makes}.random_(0, 2)" if "float" not in self.dtype else f"{makes}.normal_()"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Defined:
+    """A fusion of nvFuser, which only one thread may be in at a time.
+
+    Args:
+        fusion: the definition.
+        lock: held while it is executed.
+    """
+
+    fusion: Any
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def execute(self, inputs: list[Any]) -> Sequence[torch.Tensor]:
+        """Return the outputs."""
+        with self.lock:
+            found: Sequence[torch.Tensor] = self.fusion.execute(inputs)
+        return found
+
+
 class Library:
     """nvFuser, and the fusions that were defined.
 
@@ -48,16 +67,16 @@ class Library:
     def __init__(self, load: Callable[[], Any], most: int = MOST) -> None:
         self._load = load
         self._most = most
-        self._defined: OrderedDict[str, Any] = OrderedDict()
+        self._defined: OrderedDict[str, Defined] = OrderedDict()
         self._lock = threading.Lock()
         self.made = 0
 
-    def defined(self, text: str) -> Any:
+    def defined(self, text: str) -> Defined:
         """Return the fusion of a definition."""
         with self._lock:
             found = self._defined.get(text)
             if found is None:
-                found = self._defined[text] = self._define(text)
+                found = self._defined[text] = Defined(self._define(text))
                 if len(self._defined) > self._most:
                     self._defined.popitem(last=False)
             else:
@@ -100,7 +119,13 @@ class Fusion:
             self._texts[key] = self.text_for(inputs), [_example(value) for value in inputs]
         text, _ = self._texts[key]
         found: Sequence[torch.Tensor] = self.library.defined(text).execute(list(inputs))
-        return tuple(found)
+        count = len(self.region.outputs)
+        for flag in found[count:]:
+            if flag.device.type == "cpu" and flag:
+                return tuple(self.eager(*inputs))  # which raises
+            # an assertion of the device, as in PyTorch's own kernels that read at indices: nobody waits for it
+            torch._assert_async(flag == 0)
+        return tuple(found[:count])
 
     def fits(self, inputs: Sequence[Any]) -> bool:
         """Whether nvFuser runs a call: open sizes of 1 would be broadcast there, and nothing is launched for 0."""

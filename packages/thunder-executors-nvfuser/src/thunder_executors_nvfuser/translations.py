@@ -153,6 +153,71 @@ def pad(write: Writer, a: TensorProxy, value: Any, config: Sequence[tuple[int, i
     return write.call("pad", write.operand(a), str(widths), write.operand(value))
 
 
+def _flat(write: Writer, indices: TensorProxy, count: Any) -> str:
+    """Return the name of indices, and let the definition find whether one leads out of ``count`` elements."""
+    name = write.operand(indices)
+    below, beyond = write.call("lt", name, "0"), write.call("ge", name, write.size(count))
+    outside = write.cast(write.call("bitwise_or", below, beyond), dtypes.int32)
+    write.flags.append(write.call("max", outside, str(list(range(indices.ndim))), "keepdim=False"))
+    return name
+
+
+def has_dimensions(bound: BoundSymbol, place: int = 1) -> bool | Declined:
+    """Whether indices have at least one dimension, of which all sizes are known if there are several."""
+    indices = bound.args[place]
+    if indices.ndim == 0:
+        return Declined("its index has no dimension")
+    known = all([not isinstance(d, NumberProxy) for d in indices.shape])
+    return True if known or indices.ndim == 1 else Declined("a size of its indices is known only when the program runs")
+
+
+@translation(prims.take, has_dimensions)
+def take(write: Writer, a: TensorProxy, indices: TensorProxy, dim: int) -> str:
+    """By ``index_select``, whose indices have one dimension."""
+    length = a.shape[dim]
+    if indices.ndim == 1:
+        return write.call("index_select", write.operand(a), _flat(write, indices, length), str(dim))
+    flat = write.call("reshape", _flat(write, indices, length), f"[{write.size(indices.numel)}]")
+    found = write.call("index_select", write.operand(a), flat, str(dim))
+    return write.call("reshape", found, write.sizes([*a.shape[:dim], *indices.shape, *a.shape[dim + 1 :]]))
+
+
+@translation(prims.embedding, lambda bound: has_dimensions(bound, 0))
+def embedding(write: Writer, indices: TensorProxy, weight: TensorProxy, *options: Any, **others: Any) -> str:
+    """Rows of the weight; options are of its gradient."""
+    return take(write, weight, indices, 0)
+
+
+def _gather(name: str) -> Translation:
+    def run(write: Writer, a: TensorProxy, indices: TensorProxy, dim: int) -> str:
+        return write.call(name, write.operand(a), _flat(write, indices, a.shape[dim]), str(dim))
+
+    return run
+
+
+for _symbol in (prims.gather, prims.take_along_axis):
+    translation(_symbol, has_dimensions)(_gather(_symbol.name))
+
+
+def _drawn(write: Writer, name: str, first: Any, second: Any, shape: Any, dtype: Any) -> str:
+    """By PyTorch's generator of the device: each launch moves it on."""
+    wide = dtypes.float32 if dtype in HALVES else dtype
+    limits = (number_text(float(first)), number_text(float(second)))
+    return write.call(name, *limits, write.sizes(shape), f"dtype=DataType.{_TYPE[wide]}")
+
+
+def uniform(write: Writer, shape: Any, low: Any, high: Any, dtype: Any, device: Any) -> str:
+    return _drawn(write, "uniform", low, high, shape, dtype)
+
+
+def randn(write: Writer, shape: Any, dtype: Any, device: Any) -> str:
+    return _drawn(write, "normal", 0, 1, shape, dtype)
+
+
+RANDOM: dict[Symbol, Translation] = {prims.uniform: uniform, prims.randn: randn}
+"""Taken only where they are asked for: they draw other numbers than PyTorch's kernels with the same seed."""
+
+
 def full_of(write: Writer, out: TensorProxy, shape: Any, value: Any) -> str:
     from_number = bool(value) if out.dtype.is_bool else float(value) if out.dtype.is_floating else value
     return write.call("full", write.sizes(shape), number_text(from_number), _type(out))
@@ -187,10 +252,12 @@ def needs_no_cast(bound: BoundSymbol, out: TensorProxy) -> bool:
         return bound.symbol in (prims.convert_element_type, *PRODUCTS)
     if bound.symbol.name in ANSWERS_BOOL:
         return True
+    if bound.symbol in RANDOM:
+        return True
     tensors = [p for p in bound.inputs if isinstance(p, TensorProxy)]
     if bound.symbol is prims.where:
         tensors = [p for p in bound.args[1:] if isinstance(p, TensorProxy)]
     return bool(tensors) and all([p.dtype is out.dtype for p in tensors])
 
 
-__all__ = ["CONDITIONS", "PRODUCTS", "TRANSLATIONS", "full_of", "needs_no_cast", "translation"]
+__all__ = ["CONDITIONS", "PRODUCTS", "RANDOM", "TRANSLATIONS", "full_of", "needs_no_cast", "translation"]

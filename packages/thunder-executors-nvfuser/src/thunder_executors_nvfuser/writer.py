@@ -17,11 +17,13 @@ class Writer:
         lines: those so far.
         names: what values of the region are called there.
         open: for sizes that only a call tells, the expression that reads them.
+        flags: numbers that are not 0 where an index leads out of its tensor.
     """
 
     lines: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     open: dict[str, str] = field(default_factory=dict)
+    flags: list[str] = field(default_factory=list)
     count: int = 0
 
     def line(self, expression: str, outputs: int = 1) -> list[str]:
