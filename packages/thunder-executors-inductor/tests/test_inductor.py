@@ -9,7 +9,14 @@ from torch.testing import assert_close
 
 import thunder_torch as ltorch
 from thunder_autograd import forward_and_backward
-from thunder_executors import get_executor, grad_rule, resolve_executors, to_callable, transform_for_execution
+from thunder_executors import (
+    configure_executors,
+    get_executor,
+    grad_rule,
+    resolve_executors,
+    to_callable,
+    transform_for_execution,
+)
 from thunder_executors_inductor import InductorExecutor, availability, inductor, torchcompile, torchcompile_cat
 from thunder_executors_inductor.executor import torchcompile_xentropy
 from thunder_ir import IntegerProxy, Tensor, record, trace_of
@@ -144,3 +151,23 @@ def test_inductor_is_not_imported_before_something_compiles():
 def test_an_unknown_mode_is_refused():
     with pytest.raises(ValueError, match="Inductor has no mode 'fast': it has default, reduce-overhead, max-autotune"):
         InductorExecutor("mine", mode="fast")
+
+
+def test_users_ask_for_whole_programs_and_modes_by_options():
+    (whole, torch_executor), rest = configure_executors(["inductor", "torch"], {"whole": True, "mode": "max-autotune"})
+    assert not rest and whole.whole and whole.mode == "max-autotune" and torch_executor.name == "torch"
+    assert whole.kernels.settings["coordinate_descent_tuning"]
+    again, _ = configure_executors(["inductor", "torch"], {"whole": True, "mode": "max-autotune"})
+    assert again[0] is whole  # and its kernels are there
+
+
+def test_the_whole_program_is_one_region_on_request():
+    executors, _ = configure_executors(["inductor", "torch"], {"whole": True})
+    trace = transform_for_execution(
+        traced(lambda x, w: block(block(x, w), w), Tensor((6, 4)), Tensor((4, 4))), executors
+    )
+    (region,) = regions(trace, executors[0])
+    assert [b for b in trace.bound_symbols if b is not region and b.symbol.executor is not None] == []
+    x, w = torch.randn(6, 4), torch.randn(4, 4)
+    expected = torch.nn.functional.gelu((torch.nn.functional.gelu(x @ w + 1) * 2) @ w + 1) * 2
+    assert_close(trace.python_callable()(x, w), expected)

@@ -160,3 +160,30 @@ def test_importing_leaves_torch_unloaded():
 
 def test_the_repr_names_class_and_version():
     assert repr(Executor("x", version="1.2")) == "<Executor x 1.2>"
+
+
+class Sized(Executor):
+    options = ("large",)
+
+    def __init__(self, name, large=False):
+        super().__init__(name)
+        self.large = large
+
+    def configured(self, **options):
+        return Sized(self.name, **options)
+
+
+@pytest.mark.parametrize("given", [["sized", "first"], "sized", ["+sized"]], ids=str)
+def test_options_go_to_the_executors_that_take_them(registry, given):
+    registry.register(Sized("sized"))
+    made, rest = registry.configure(given, {"large": True, "small": 1})
+    assert rest == {"small": 1}
+    assert names(registry.resolve(made)) == names(registry.resolve(given))
+    assert [e.large for e in registry.resolve(made) if e.name == "sized"] == [True]
+    assert not registry.named("sized").large
+
+
+def test_options_that_nobody_takes_change_no_executors(registry):
+    registry.register(Sized("sized"))
+    for given in (None, ["first"], ["sized"]):
+        assert registry.configure(given, {"small": 1}) == (given, {"small": 1})

@@ -4,7 +4,9 @@ import warnings
 
 import pytest
 import torch
+from torch.testing import assert_close
 
+from thunder_executors import OperatorExecutor
 from thunder_frontend import (
     CACHE_OPTIONS,
     SHARP_EDGES_OPTIONS,
@@ -23,6 +25,7 @@ from thunder_frontend import (
     print_last_interpreter_log,
 )
 from thunder_ir import Trace
+from thunder_torch import symbol_of
 
 
 def test_no_caching_compiles_each_call():
@@ -42,6 +45,23 @@ def test_same_input_compiles_once_and_checks_nothing():
 def test_an_unknown_choice_is_refused_with_the_choices(options):
     with pytest.raises(ValueError, match="is not one of"):
         jit(lambda x: x, **options)
+
+
+class Tuned(OperatorExecutor):
+    options = ("tuning",)
+    tuning = 0
+
+    def configured(self, **options):
+        made = Tuned(self.name)
+        made.implements(symbol_of(torch.exp))(lambda x: x.exp() + options["tuning"])
+        return made
+
+
+def test_an_option_of_an_executor_that_is_named_goes_to_it():
+    compiled = jit(lambda x: torch.exp(x), executors=[Tuned("tuned")], tuning=2)
+    assert_close(compiled(torch.zeros(2)), torch.full((2,), 3.0))
+    with pytest.raises(TypeError, match="knows no option 'tuning'"):
+        jit(lambda x: torch.exp(x), executors=["torch"], tuning=2)
 
 
 def test_an_unknown_option_is_refused_by_name():

@@ -35,6 +35,8 @@ class InductorExecutor(FusionExecutor):
         ValueError: Inductor has no mode 'fast': it has default, reduce-overhead, max-autotune
     """
 
+    options = ("whole", "mode")
+
     def __init__(
         self,
         name: str,
@@ -50,9 +52,29 @@ class InductorExecutor(FusionExecutor):
             name, version=torch.__version__, missing=missing, install="apt install g++", default=False, priority=5
         )
         self.whole = whole
+        self.mode = mode
         self.wants = wants
-        self.kernels = Kernels({**MODES[mode], **(options or {})})
+        self.settings = dict(options or {})
+        self.kernels = Kernels({**MODES[mode], **self.settings})
         self._taken = Implementation(self)
+        self._variants: dict[tuple[bool, str], InductorExecutor] = {(whole, mode): self}
+
+    def configured(self, **options: Any) -> InductorExecutor:
+        """Return the same executor with ``whole`` or ``mode`` as they are given; each has kernels of its own.
+
+        Args:
+            options: ``whole``, ``mode``.
+
+        Example:
+            >>> from thunder_executors_inductor import inductor
+            >>> inductor.configured(whole=True).whole, inductor.configured(mode="default") is inductor
+            (True, True)
+        """
+        whole, mode = bool(options.get("whole", self.whole)), options.get("mode", self.mode)
+        if (whole, mode) not in self._variants:
+            made = InductorExecutor(self.name, whole=whole, mode=mode, wants=self.wants, options=self.settings)
+            return self._variants.setdefault((whole, mode), made)
+        return self._variants[whole, mode]
 
     def find(self, bound: BoundSymbol) -> Implementation | Declined:
         """Return that a region takes this call, or why not."""

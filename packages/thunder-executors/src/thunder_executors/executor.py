@@ -19,7 +19,7 @@ class Executor:
     """Someone who runs operations. See :class:`OperatorExecutor` and :class:`FusionExecutor`.
 
     ``passes`` are its own improvements of programs, made after all calls are claimed; ``finishing`` are those made when
-    calls are in their final order and values freed.
+    calls are in their final order and values freed. ``options`` are names of what a user may ask it for.
 
     Args:
         name: under which it is asked for.
@@ -32,6 +32,8 @@ class Executor:
         checks: whether what its implementations return is compared with what their meta functions promised.
         modules: where the public names of its functions are, for generated code.
     """
+
+    options: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -68,6 +70,14 @@ class Executor:
 
     def unasked(self) -> Executor:
         """Return who takes part where the user names nobody: this executor, or one of its kind that takes less."""
+        return self
+
+    def configured(self, **options: Any) -> Executor:
+        """Return the executor that a user asks for by some of :attr:`options`.
+
+        Args:
+            options: by name.
+        """
         return self
 
     def implementations(self, symbol: Symbol) -> list[Implementation]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from thunder_executors.errors import UnavailableError
@@ -136,6 +136,19 @@ class Registry:
         chosen += [e for e in self.always() if e.missing() is None]
         return tuple(dict.fromkeys(chosen))
 
+    def configure(
+        self, executors: Sequence[Any] | None, options: Mapping[str, Any]
+    ) -> tuple[Sequence[Any] | None, dict[str, Any]]:
+        """Return executors as options set them, and other options; see :func:`configure_executors`."""
+        if executors is None:
+            return executors, dict(options)
+        chosen = self._chosen([executors] if isinstance(executors, (Executor, str)) else executors)
+        rest = {n: v for n, v in options.items() if not any([n in e.options for e in chosen])}
+        if len(rest) == len(options):
+            return executors, rest
+        given = [(e, {n: v for n, v in options.items() if n in e.options}) for e in chosen]
+        return [e.configured(**taken) if taken else e for e, taken in given], rest
+
     def _chosen(self, executors: Iterable[Any]) -> list[Executor]:
         chosen: list[Executor] = []
         additive = False
@@ -252,6 +265,26 @@ def remove_always_executor(executor: Executor | str) -> list[Executor]:
 
 def _without(executors: Sequence[Executor], executor: Executor | str) -> list[Executor]:
     return [e for e in executors if e.name != _name(executor)]
+
+
+def configure_executors(
+    executors: Sequence[Any] | None, options: Mapping[str, Any]
+) -> tuple[Sequence[Any] | None, dict[str, Any]]:
+    """Return executors as a user's options set them, and the options that none of them takes.
+
+    Args:
+        executors: as :func:`resolve_executors` takes them; those who are not named take no options.
+        options: by name.
+
+    Raises:
+        UnavailableError: one that is named cannot run here.
+
+    Example:
+        >>> from thunder_executors import configure_executors
+        >>> configure_executors(None, {"whole": True})
+        (None, {'whole': True})
+    """
+    return REGISTRY.configure(executors, options)
 
 
 def resolve_executors(executors: Sequence[Executor | str] | Executor | str | None = None) -> tuple[Executor, ...]:

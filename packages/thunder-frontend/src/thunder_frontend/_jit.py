@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
+from thunder_executors import configure_executors
 from thunder_frontend._compiled import CompiledFunction
 from thunder_frontend._module import ThunderModule
-from thunder_frontend.options import DEFAULT_CACHE, DEFAULT_FALLBACK, DebugOptions, Options, check_language
+from thunder_frontend.options import DEFAULT_CACHE, DEFAULT_FALLBACK, EXTRA, DebugOptions, Options, check_language
 from thunder_ir import Trace
 
 BEHIND = "_thunder_compiled"
@@ -52,7 +53,8 @@ def jit(
             that a program cannot hold in Python, and what that calls compiled; ``"warn"`` runs the whole callable in
             Python; both warn once of each place. ``"error"`` raises an error that names the place and a way out.
         fullgraph: another name of ``fallback="error"``.
-        compile_options: ``check``, ``memory_budget``, ``partition``, ``log``, ``outcomes``; others are refused.
+        compile_options: ``check``, ``memory_budget``, ``partition``, ``log``, ``outcomes``, and what the executors take
+            that are named, such as ``whole`` and ``mode`` of ``"inductor"``; others are refused.
 
     Returns:
         A callable of the same signature; for a module, a :class:`~thunder_frontend.ThunderModule`.
@@ -73,6 +75,11 @@ def jit(
     check_language(langctx)
     if fullgraph and fallback not in (None, "error"):
         raise ValueError(f"fullgraph=True means fallback='error', and fallback={fallback!r} was asked for, too")
+    if not EXTRA.keys() >= compile_options.keys():
+        known = {n: v for n, v in compile_options.items() if n in EXTRA}
+        others = {n: v for n, v in compile_options.items() if n not in EXTRA}
+        executors, others = configure_executors(executors, others)
+        compile_options = known | others
     options = Options(
         executors,
         getattr(sharp_edges, "value", sharp_edges),
