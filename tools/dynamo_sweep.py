@@ -3,21 +3,28 @@
 python tools/dynamo_sweep.py                     the types that are promised to work
 python tools/dynamo_sweep.py promised more wider   115 types
 python tools/dynamo_sweep.py opt bloom           any other types; promised, more, wider, all are lists of them
-python tools/dynamo_sweep.py --aot               time the first call beside that of the backend aot_eager, too
+python tools/dynamo_sweep.py promised more wider --rows rows.jsonl --out docs/dynamo.md
+                                                 write a page; types that the file of rows has are not run again
 
 A model is right if its output in evaluation, its loss in training and all its gradients are eager's. One that dynamo
-does not get right with its own backend "eager" either is counted for itself.
+does not get right with its own backend "eager" either is counted for itself. First calls are of new copies of a model
+in evaluation, with this backend and with PyTorch's "aot_eager", which come first in turn; their time is CPU time.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import json
+import math
+import statistics
 import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -77,13 +84,100 @@ def dynamo_alone(case: Case) -> str:
 
 
 def seconds_of_first_call(case: Case, backend: Any) -> float:
-    """Return how long the first forward of a model takes."""
+    """Return how long the first forward of a model takes, of the processor's time."""
     torch._dynamo.reset()
-    model = case.model()
+    model = case.model().eval()
     compiled, inputs = torch.compile(model, backend=backend), case.inputs(model)
-    start = time.perf_counter()
+    start = time.process_time()
     compiled(**inputs)
-    return time.perf_counter() - start
+    return time.process_time() - start
+
+
+def first_calls(case: Case, swapped: bool) -> tuple[float, float]:
+    """Return the seconds of first calls: with Thunder, and with PyTorch's ``aot_eager``, which is first if swapped."""
+    order: list[Any] = [ThunderCompiler(), "aot_eager"]
+    found = [seconds_of_first_call(case, backend) for backend in (order[::-1] if swapped else order)]
+    return (found[1], found[0]) if swapped else (found[0], found[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of one type.
+
+    Args:
+        model_type: the type.
+        kind: ``right``, ``wrong``, ``no training`` (eager does not train it), ``no case`` or ``dynamo alone``.
+        told: what is wrong.
+        graphs: how many graphs dynamo found.
+        left: what of them PyTorch runs, and why.
+        ours, aot: seconds of the first call, with Thunder and with ``aot_eager``; 0 if not measured.
+    """
+
+    model_type: str
+    kind: str
+    told: str = ""
+    graphs: int = 0
+    left: Sequence[str] = ()
+    ours: float = 0
+    aot: float = 0
+
+
+def row_of(model_type: str, swapped: bool) -> Row:
+    """Run a type."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    backend = ThunderCompiler()
+    ours = aot = 0.0
+    try:
+        case = tiny_case(model_type)
+        told = outcome(case, backend)
+        kind = "right" if not told else "no training"
+        ours, aot = first_calls(case, swapped)
+    except NoCaseError as error:
+        kind, told = "no case", str(error)
+    except Exception as error:
+        kind, told = "wrong", f"{type(error).__name__}: {error}"
+        alone = dynamo_alone(case)
+        if alone:
+            kind, told = "dynamo alone", alone
+    left = [part.reason for part in backend.parts if part.compiled is None]
+    return Row(model_type, kind, " ".join(told.split())[:200], len(backend.graphs), left, ours, aot)
+
+
+def page(rows: Sequence[Row]) -> str:
+    """Return the page."""
+    counts = Counter(row.kind for row in rows)
+    ratios = [row.ours / row.aot for row in rows if row.aot]
+    return "\n".join(
+        [
+            "# Models of transformers by torch.compile",
+            "",
+            "Written by `python tools/dynamo_sweep.py promised more wider --rows rows.jsonl --out docs/dynamo.md`:",
+            'tiny models with random weights, compiled by `torch.compile(model, backend="thunder")`. A model is right',
+            "if its output in evaluation, its loss in training and all its gradients are eager's. First calls are of",
+            'the forward in evaluation, in CPU time, beside PyTorch\'s backend "aot_eager", both in one process.',
+            "",
+            f"PyTorch {torch.__version__}: of {len(rows)} types "
+            + ", ".join(f"{number} {kind}" for kind, number in counts.most_common())
+            + f". First calls take {_mean(ratios):.2f} of aot_eager's time as a geometric mean, "
+            f"{statistics.median(ratios):.2f} as the median, {max(ratios):.2f} at most.",
+            "",
+            "| type | outcome | graphs | left to PyTorch | first call, s | of aot_eager's |",
+            "|---|---|---|---|---|---|",
+            *[_line(row) for row in sorted(rows, key=lambda row: row.model_type)],
+            "",
+        ]
+    )
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, ratios)))
+
+
+def _line(row: Row) -> str:
+    times = f"{row.ours:.2f} | {row.ours / row.aot:.2f}" if row.aot else " | "
+    told = f"{row.kind}: {row.told}" if row.told else row.kind
+    return f"| {row.model_type} | {told.replace('|', chr(92) + '|')} | {row.graphs} | {len(row.left) or ''} | {times} |"
 
 
 def types(names: list[str]) -> Iterator[str]:
@@ -96,40 +190,44 @@ def types(names: list[str]) -> Iterator[str]:
                 yield model_type
 
 
+def warm_up() -> None:
+    """Compile something by both backends, so that no first call imports them."""
+    for backend in (ThunderCompiler(), "aot_eager"):
+        torch._dynamo.reset()
+        torch.compile(torch.nn.Linear(2, 2), backend=backend)(torch.ones(1, 2)).sum().backward()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("types", nargs="*", default=["promised"])
-    parser.add_argument("--aot", action="store_true")
+    parser.add_argument("--rows", type=Path, help="a file of rows, which is added to")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no type after as many")
+    parser.add_argument("--out", type=Path, help="the page to write")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    counts: Counter[str] = Counter()
-    for model_type in types(options.types):
-        torch._dynamo.reset()
-        torch.manual_seed(0)
-        backend = ThunderCompiler()
-        told = ""
-        try:
-            case = tiny_case(model_type)
-            told = outcome(case, backend)
-            kind = "right" if not told else "no training"
-        except NoCaseError as error:
-            kind, told = "no case", str(error)
-        except Exception as error:
-            kind, told = "wrong", f"{type(error).__name__}: {error}"
-            alone = dynamo_alone(case)
-            if alone:
-                kind, told = "dynamo alone", alone
-        counts[kind] += 1
-        left = len([p for p in backend.parts if p.compiled is None])
-        line = f"{model_type:20} {kind:12} graphs {len(backend.graphs)}, left to PyTorch {left}"
-        if options.aot and kind == "right":
-            ours, aot = (seconds_of_first_call(case, b) for b in (ThunderCompiler(), "aot_eager"))
-            line += f", first call {ours:.2f} s, aot_eager {aot:.2f} s"
-        print(line, " ".join(told.split())[:200], flush=True)
-        for part in backend.parts:
-            if part.compiled is None:
-                print(f"    {part.reason[:200]}")
+    rows: dict[str, Row] = {}
+    if options.rows is not None and options.rows.exists():
+        known = [Row(**json.loads(text)) for text in options.rows.read_text(encoding="utf-8").splitlines()]
+        rows = {row.model_type: row for row in known}
+    warm_up()
+    start = time.monotonic()
+    wanted = list(types(options.types))
+    for place, model_type in enumerate(wanted):
+        if model_type in rows or time.monotonic() - start > 60 * options.minutes:
+            continue
+        row = rows[model_type] = row_of(model_type, swapped=bool(place % 2))
+        times = f", first call {row.ours:.2f} s, aot_eager {row.aot:.2f} s" if row.aot else ""
+        print(f"{model_type:20} {row.kind:12} graphs {row.graphs}{times} {row.told}", flush=True)
+        for reason in row.left:
+            print(f"    left to PyTorch: {reason[:200]}")
+        if options.rows is not None:
+            with options.rows.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(row)) + "\n")
+    found = [rows[model_type] for model_type in wanted if model_type in rows]
+    counts = Counter(row.kind for row in found)
     print(dict(counts))
+    if options.out is not None:
+        options.out.write_text(page(found), encoding="utf-8")
     return 1 if counts["wrong"] else 0
 
 
