@@ -142,7 +142,11 @@ def storage_key(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else id(tensor)
 
 
+STORAGE_ID: Callable[[torch.Tensor], int] = getattr(torch._C, "_storage_id", storage_key)
+"""The same of a tensor that has a storage, in one call of PyTorch where it has that; raises for others."""
+
+
 __all__ = [
-    "NUMBERS", "PLAIN", "TensorSpec", "map_tensors", "plain", "spec_of_result", "storage_key", "tensors_of",
-    "with_numbers",
+    "NUMBERS", "PLAIN", "STORAGE_ID", "TensorSpec", "map_tensors", "plain", "spec_of_result", "storage_key",
+    "tensors_of", "with_numbers",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ import torch
 from thunder_guards._guards.base import Guard, PairGuard
 from thunder_guards.sources import Source
 from thunder_ir import Context, quickly_made
-from thunder_torch.specs import storage_key
+from thunder_torch.specs import STORAGE_ID, storage_key
 
 try:
     from torch._C._dynamo.guards import TensorGuards
@@ -191,4 +191,7 @@ def distinct(*tensors: torch.Tensor) -> bool:
 
 def apart_in_memory(*tensors: torch.Tensor) -> bool:
     """Whether no two tensors share a storage."""
-    return len({storage_key(t) for t in tensors}) == len(tensors)
+    try:
+        return len(set(map(STORAGE_ID, tensors))) == len(tensors)
+    except RuntimeError:  # one has no storage
+        return len({storage_key(t) for t in tensors}) == len(tensors)
