@@ -1,7 +1,7 @@
 """Values are computed right into inputs."""
 
 from thunder_executors import OperatorExecutor, compute_into_inputs, transform_for_execution
-from thunder_ir import OpTags, Symbol, Tensor, current_builder, trace_of
+from thunder_ir import BoundSymbol, OpTags, Symbol, Tensor, current_builder, dtypes, trace_of
 
 add, scale, row = (Symbol(n, "prims", meta=lambda a, *rest: a.like()) for n in ("add", "scale", "row"))
 both = Symbol("both", "prims", meta=lambda a, b: (a.like(), b.like()))
@@ -16,12 +16,19 @@ class Writer(OperatorExecutor):
             return bound.replace(kwargs={**bound.kwargs, name: target})
         return bound.replace(kwargs={"out": target}) if bound.symbol.name in ("add", "scale") else None
 
+    def checks_of(self, bound):
+        return (
+            [BoundSymbol(check, bound.args[1:], {}, None)] if bound.symbol.name == "scale" and bound.args[1:] else None
+        )
+
     def makes_new(self, bound):
         return bound.symbol.name in ("add", "scale", "both")
 
 
 executor = Writer("writer", checks=False)
-for symbol in (add, scale, row, both):
+check = Symbol("check", "writer", meta=lambda *args: None, tags=frozenset({OpTags.DONT_DCE}), executor=executor)
+index = Symbol("index", "prims", meta=lambda a, *rest: a.like())
+for symbol in (add, scale, row, both, index):
 
     @executor.implements(symbol, path=f"writer.{symbol.name}")
     def run(*args, **kwargs):
@@ -90,3 +97,22 @@ def test_several_results_of_one_call():
     (call,) = [b for b in compute_into_inputs(trace, targets=targets).bound_symbols if b.outputs]
 
     assert {name: value.name for name, value in call.kwargs.items()} == {"out0": "x", "out1": "y"}
+
+
+def order(dtype, arithmetic=index):
+    """Return the calls of a program that may raise when it writes to its input, for a place of this dtype."""
+
+    def program(x, place):
+        first = add(x, 1)
+        found = arithmetic(place)
+        with current_builder().tagged(OpTags.BEFORE_WRITES):
+            return scale(first, found)
+
+    trace = transform_for_execution(trace_of(program, Tensor((2,)), Tensor((), dtype)), [executor])
+    made = compute_into_inputs(trace, targets={trace.outputs[0].name: trace.inputs[0]})
+    return [(b.symbol.name, "out" in b.kwargs) for b in made.bound_symbols if b.symbol.name != "del"]
+
+
+def test_what_may_fail_is_checked_before_all_where_integers_tell():
+    assert order(dtypes.int64) == [("index", False), ("check", False), ("add", True), ("scale", True)]
+    assert order(dtypes.float32) == [("add", False), ("index", False), ("scale", False)]

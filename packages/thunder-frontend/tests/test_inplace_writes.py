@@ -141,3 +141,24 @@ def test_a_step_of_an_optimizer_copies_no_parameter():
 
     text = str(last_traces(compiled)[-1])
     assert text.count("out=") == 2 * 6  # per parameter: one call for the count, one for the mean, two each for the rest
+
+
+def test_slices_are_copied_to_their_places_and_what_fails_leaves_all_as_it_was():
+    def program(caches, place, new):
+        at = torch.arange(new.shape[1]) + place
+        place.add_(new.shape[1])
+        for cache in caches:
+            cache.index_copy_(1, at, new)
+        return [cache.sum() for cache in caches]
+
+    compiled = jit(program)
+    caches, place, new = [torch.zeros(2, 5, 3) for _ in range(2)], torch.tensor(0), torch.ones(2, 2, 3)
+    for _ in range(2):
+        compiled(caches, place, new)
+    text = str(last_traces(compiled)[-1])
+    assert text.count("out=") == 3 and text.count("check_indices") == 1
+    assert int(place) == 4 and all([c[:, :4].eq(1).all() and c[:, 4].eq(0).all() for c in caches])
+    before = [c.clone() for c in caches]
+    with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 1 with size 5"):
+        compiled(caches, place, 2 * new)
+    assert int(place) == 4 and all([torch.equal(*pair) for pair in zip(caches, before, strict=True)])

@@ -17,7 +17,7 @@ from thunder_executors import (
     provide_language_of_operators,
 )
 from thunder_executors_torch import recorded
-from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy
+from thunder_ir import BoundSymbol, DuplicateRuleError, OpTags, Symbol, TensorProxy
 from thunder_torch import find_symbol, opaque_call, symbol_of, tensor_language, view_argument
 from thunder_torch.communication import EFFECTS
 from thunder_torch.names import path_of
@@ -70,18 +70,37 @@ def gradients(function: Callable[..., torch.Tensor], inputs: Sequence[torch.Tens
 
 TAKE_OUT = frozenset({
     torch.add, torch.sub, torch.mul, torch.div, torch.addcmul, torch.addcdiv, torch.lerp, torch.neg, torch.sqrt,
-    torch.maximum, torch.minimum, torch.abs, torch.reciprocal, torch.pow,
+    torch.maximum, torch.minimum, torch.abs, torch.reciprocal, torch.pow, torch.index_copy,
 })  # fmt: skip
-"""Elementwise functions that write to ``out=``, be it an argument of theirs."""
+"""Functions that write to ``out=``, be it the argument that they change: elementwise ones, and one that copies some."""
 
 
 class TorchExecutor(OperatorExecutor):
     """Runs prims as its modules say, and any symbol that stands for a function of PyTorch by that very function."""
 
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._checks: dict[Any, Callable[[BoundSymbol], Sequence[BoundSymbol] | None]] = {}
+
+    def checked_by(self, function: Callable[..., Any]) -> Callable[[F], F]:
+        """Let the decorated function say by which calls it is checked that a call of ``function`` does not raise."""
+
+        def register(calls: F) -> F:
+            if function in self._checks:
+                raise DuplicateRuleError(f"{function.__name__} is checked already")
+            self._checks[function] = calls
+            return calls
+
+        return register
+
     def into(self, bound: BoundSymbol, made: TensorProxy, target: TensorProxy) -> BoundSymbol | None:
         if bound.symbol.implementation not in TAKE_OUT or "out" in bound.kwargs:
             return None
         return bound.replace(kwargs={**bound.kwargs, "out": target})
+
+    def checks_of(self, bound: BoundSymbol) -> Sequence[BoundSymbol] | None:
+        found = self._checks.get(bound.symbol.implementation)
+        return None if found is None else found(bound)
 
     def makes_new(self, bound: BoundSymbol) -> bool:
         function = bound.symbol.implementation

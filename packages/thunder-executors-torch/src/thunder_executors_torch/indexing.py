@@ -11,7 +11,7 @@ import thunder_prims as prims
 from thunder_executors import arguments
 from thunder_executors_torch.calls import long
 from thunder_executors_torch.executor import executor
-from thunder_ir import BoundSymbol, TensorProxy, are_one_number, dtypes
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, are_one_number, devices, dtypes
 
 
 def rows_of_a_table(bound: BoundSymbol) -> bool:
@@ -72,6 +72,29 @@ def index_add(a: TensorProxy, indices: TensorProxy, values: TensorProxy, dim: in
 @executor.transforms(prims.index_copy)
 def index_copy(a: TensorProxy, indices: TensorProxy, values: TensorProxy, dim: int) -> Any:
     return _index_copy(a, dim, long(indices), values)
+
+
+def check_indices(indices: torch.Tensor, dim: int, size: int) -> None:
+    """Raise what ``index_copy`` raises where one of the indices is none of a dimension."""
+    numbers = (indices,) if indices.numel() == 1 else torch.aminmax(indices) if indices.numel() else ()
+    if not all([0 <= int(i) < size for i in numbers]):
+        shape = [1] * dim
+        torch.zeros([*shape, size]).index_copy(dim, indices, torch.zeros([*shape, indices.numel()]))
+
+
+_check_indices = executor.plain(check_indices, lambda *args: None, OpTags.DONT_DCE, OpTags.BEFORE_WRITES)
+
+
+@executor.checked_by(torch.index_copy)
+def _checks_of_index_copy(bound: BoundSymbol) -> list[BoundSymbol] | None:
+    """Return the check of an ``index_copy`` on the CPU; on others it raises nothing that a caller could catch."""
+    a, dim, indices, _ = bound.args
+    if a.device.type is not devices.cpu.type:
+        return []
+    if a.shape[dim].__class__ is not int or bound.kwargs:
+        return None
+    tags = frozenset({OpTags.BEFORE_WRITES})
+    return [BoundSymbol(_check_indices, (indices, dim, a.shape[dim]), {}, None, bound.location, tags)]
 
 
 def _partial_dims(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -201,6 +201,16 @@ class Executor:
             bound: a call of an operator of this executor.
             made: the result, which has shape and dtype of the target.
             target: an input of the program.
+        """
+        return None
+
+    def checks_of(self, bound: BoundSymbol) -> Sequence[BoundSymbol] | None:
+        """Return calls that raise where this one would, and do nothing else; ``None`` where nothing tells that before.
+
+        They are made before anything is written to inputs; then the call itself may write to one, see :meth:`into`.
+
+        Args:
+            bound: a call of an operator of this executor that may raise.
         """
         return None
 

@@ -10,7 +10,7 @@ from typing import Any
 from thunder_executors.executor import Executor
 from thunder_executors.implementation import Declined, Implementation, of_arguments
 from thunder_executors.order import bytes_of
-from thunder_ir import BoundSymbol, Proxy, Symbol, Trace
+from thunder_ir import BoundSymbol, OpTags, Proxy, Symbol, Trace
 from thunder_ir.passes.traits import has_effect, is_random
 
 
@@ -112,7 +112,9 @@ class FusionExecutor(Executor):
     def fused(self, region: Region, name: str, function: Callable[..., Any]) -> BoundSymbol:
         """Return the call of ``function``, which takes the region's inputs and returns the tuple of its outputs."""
         symbol = Symbol(name, self.name, decomposition=_replay(region), implementation=function, executor=self)
-        return BoundSymbol(symbol, region.inputs, {}, region.outputs, region.bound_symbols[0].location)
+        first = [OpTags.BEFORE_WRITES] if any([OpTags.BEFORE_WRITES in b.tags for b in region.bound_symbols]) else []
+        location = region.bound_symbols[0].location
+        return BoundSymbol(symbol, region.inputs, {}, region.outputs, location, frozenset(first))
 
 
 def cost_in_regions(executors: Sequence[Executor]) -> Callable[[BoundSymbol], float | None]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from thunder_executors.free import delete, free_after_last_use
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
-from thunder_ir.passes import trace_pass
+from thunder_ir.passes import has_effect, trace_pass
 
 
 @trace_pass
@@ -15,19 +15,71 @@ def compute_into_inputs(trace: Trace, *, targets: Mapping[str, TensorProxy]) -> 
 
     What a value is computed from step by step is put there, too, as long as the steps are read once. The caller, who
     copies values to inputs afterwards, then finds that there is nothing to copy. What is tagged ``BEFORE_WRITES`` may
-    raise, which leaves the inputs as they were.
+    raise, which leaves the inputs as they were; where executors say how to check beforehand that a call does not, that
+    is done first of all, with the arithmetic on integers that it needs.
 
     Args:
         trace: a program ready to run. Executors tell of their operators what writes where, and what is no view.
         targets: for names of values that the program returns, the inputs. These share memory with no other inputs.
     """
-    bounds = [b for b in trace.bound_symbols if b.symbol is not delete]
+    bounds = checked_first([b for b in trace.bound_symbols if b.symbol is not delete], targets)
     writing = _Writing(bounds, trace)
     for name, target in targets.items():
         writing.write(name, target)
     if not writing.changed:
         return trace
     return free_after_last_use(trace.replace(bound_symbols=tuple(writing.bounds)))
+
+
+def checked_first(bounds: list[BoundSymbol], targets: Mapping[str, TensorProxy]) -> list[BoundSymbol]:
+    """Return calls in an order in which those that compute values for inputs, and may raise, are checked before all.
+
+    Args:
+        bounds: calls in the order in which they run.
+        targets: for names of values, the inputs that they are for.
+    """
+    made = {p.name: i for i, b in enumerate(bounds) for p in b.outputs}
+    checks: list[BoundSymbol] = []
+    moved: set[int] = set()
+    calls = list(bounds)
+    for index, bound in enumerate(bounds):
+        executor = bound.symbol.executor
+        if OpTags.BEFORE_WRITES not in bound.tags or executor is None:
+            continue
+        into = [(p, targets[p.name]) for p in bound.outputs if isinstance(p, TensorProxy) and p.name in targets]
+        if not into or executor.into(bound, *into[0]) is None:
+            continue
+        found = executor.checks_of(bound)
+        needed = None if found is None else _arithmetic(bounds, made, found)
+        if found is not None and needed is not None:
+            checks += [call for call in found if not any([_is_same(call, other) for other in checks])]
+            moved |= needed
+            calls[index] = bound.replace(tags=bound.tags - {OpTags.BEFORE_WRITES})
+    rest = [b for i, b in enumerate(calls) if i not in moved]
+    return [*[calls[i] for i in sorted(moved)], *checks, *rest]
+
+
+def _is_same(a: BoundSymbol, b: BoundSymbol) -> bool:
+    names = [[p.name if isinstance(p, Proxy) else p for p in bound.args] for bound in (a, b)]
+    return a.symbol is b.symbol and names[0] == names[1]
+
+
+def _arithmetic(bounds: list[BoundSymbol], made: dict[str, int], calls: Sequence[BoundSymbol]) -> set[int] | None:
+    """Return which calls compute what ``calls`` read; ``None`` if one computes other than integers, or may raise."""
+    found: set[int] = set()
+    waiting = [p.name for b in calls for p in b.inputs]
+    while waiting:
+        index = made.get(waiting.pop())
+        if index is None or index in found:
+            continue
+        bound = bounds[index]
+        if bound.tags & {OpTags.BEFORE_WRITES, OpTags.DONT_DCE, OpTags.RANDOM} or has_effect(bound):
+            return None
+        if not all([isinstance(p, TensorProxy) and p.dtype.is_integer for p in bound.outputs]):
+            return None
+        found.add(index)
+        waiting += [p.name for p in bound.inputs]
+    return found
 
 
 class _Writing:

@@ -29,8 +29,17 @@ def transform_for_execution(trace: Trace, executors: Sequence[Executor | str] | 
 
 
 @collector_paused()
-def execution_traces(trace: Trace, executors: Sequence[Executor | str] | None = None) -> list[Trace]:
-    """Return the stages of :func:`transform_for_execution`; the last one runs."""
+def execution_traces(
+    trace: Trace,
+    executors: Sequence[Executor | str] | None = None,
+    writing: Callable[[Trace], Trace] | None = None,
+) -> list[Trace]:
+    """Return the stages of :func:`transform_for_execution`; the last one runs.
+
+    Args:
+        trace, executors: as there.
+        writing: a pass that lets calls write to inputs, made when their order stands.
+    """
     chosen = resolve_executors(executors)
     stages = [dead_code_elimination(trace)]
     stages.append(common_subexpressions(stages[-1]))
@@ -41,7 +50,7 @@ def execution_traces(trace: Trace, executors: Sequence[Executor | str] | None = 
         stages.append(fuse(stages[-1], chosen))
     stages.append(order_for_memory(stages[-1]))
     stages.append(free_after_last_use(stages[-1]))
-    stages += _improved(stages[-1], [p for e in chosen for p in e.finishing])
+    stages += _improved(stages[-1], [*([writing] if writing else []), *[p for e in chosen for p in e.finishing]])
     return stages
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -123,9 +124,8 @@ def _undifferentiated(
 ) -> Callable[..., Any]:
     """Return what runs a computation that autograd is to record nothing of; its stages are added to the traces."""
     with timer("executors"):
-        traces += execution_traces(trace, options.executors)
-        if not returns_result:
-            traces.append(written_in_place(program, traces[-1]))
+        writing = None if returns_result else partial(written_in_place, program)
+        traces += execution_traces(trace, options.executors, writing)
         _after_optimisation(traces, options)
     with timer("code generation"):
         run = traces[-1].python_callable()
