@@ -28,6 +28,9 @@ CONVERSIONS = ("float", "double", "half", "bfloat16", "long", "int", "bool")
 
 CASES = [
     ("torch.add", (A, B)), ("torch.add", (A, V)), ("torch.add", (A, 2)), ("torch.add", (D, 0.1)),
+    ("torch.add", (I[0], I[1])), ("torch.add", (I[:, 0], I[:1, 1])), ("torch.add", (I[0, ::2], 2**62)),
+    ("torch.add", (torch.tensor([5]), torch.tensor(7))), ("torch.add", (torch.tensor(5), torch.tensor(7))),
+    ("torch.add", (I[0, :0], I[0, :1])), ("torch.add", (-3, I[0])), ("torch.add", (I[0], -(2**63))),
     ("torch.add", (EMPTY, V)), ("torch.sub", (A, B)), ("torch.sub", (A, 0)), ("torch.sub", (-A * 0, 0)),
     ("torch.sub", (A, 0.3)), ("torch.mul", (A, B)), ("torch.mul", (I, I)), ("torch.mul", (A, D)),
     ("torch.mul", (A, 3)), ("torch.mul", (D, 0.1)), ("torch.mul", (MASK, A)), ("torch.pow", (A, 2)),
@@ -103,7 +106,8 @@ KEYWORDS = [
 
 def test_every_row_has_a_case():
     overloads = {path for path, *_ in CASES if path.startswith("torch.ops.")}
-    assert {path for path, *_ in CASES} - overloads == set(ROWS) - overloads
+    checks = {"thunder_executors_torch.indexing.check_indices"}  # of which tests of running tell
+    assert {path for path, *_ in CASES} - overloads == set(ROWS) - overloads - checks
 
 
 @pytest.mark.parametrize(

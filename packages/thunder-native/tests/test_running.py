@@ -274,3 +274,69 @@ def test_sizes_are_integers_that_a_region_takes():
     given = [values[p.name] if p.name in values else 9 for p in runner.region.inputs]
     assert runner.enter(*given[: runner.tensors], *[2**64] * len(numbers)) == -1
     assert runner.enter(*given[: runner.tensors], *[True] * len(numbers)) == -1
+
+
+def write(cache, place, new, w, b):
+    """As a layer with a cache that is allocated beforehand: what is new goes to its place, and the place moves on."""
+    at = torch.arange(1) + place
+    place.add_(1)
+    cache.index_copy_(0, at, new)
+    return linear_of(torch.tanh(torch.tanh(torch.tanh(cache))), w, b)
+
+
+linear_of = torch.nn.functional.linear
+
+
+def parts():
+    return torch.zeros(5, 4), torch.tensor(1), torch.ones(1, 4), torch.randn(4, 4), torch.randn(4)
+
+
+def test_a_cache_is_written_where_it_is():
+    compiled, (cache, place, new, w, b) = jit(write, executors=["native"]), parts()
+    expected = [t.clone() for t in (cache, place)]
+    for _ in range(3):
+        assert same(compiled(cache, place, new, w, b), write(*expected, new, w, b))
+        assert all(same(*pair) for pair in zip((cache, place), expected, strict=True))
+    symbols = [b.symbol.name for b in last_traces(compiled)[-1].bound_symbols]
+    assert symbols == ["native_0", "del", "add", "del"] and cache_misses(compiled) == 1
+
+
+def test_nothing_is_written_where_there_is_no_such_place():
+    compiled, (cache, place, new, w, b) = jit(write, executors=["native"]), parts()
+    compiled(cache, place, new, w, b)
+    for wrong in (5, -1):
+        place.fill_(wrong)
+        before = cache.clone(), place.clone()
+        with pytest.raises(
+            IndexError, match=f"index_copy_.*index {wrong} is out of bounds for dimension 0 with size 5"
+        ):
+            compiled(cache, place, new, w, b)
+        assert all(same(*pair) for pair in zip((cache, place), before, strict=True))
+
+
+def test_a_region_that_fails_after_it_wrote_is_made_again_in_python():
+    compiled, (cache, place, new, w, b) = jit(write, executors=["native"]), parts()
+    compiled(cache, place, new, w, b)
+    (runner,) = [
+        b.symbol.implementation for b in last_traces(compiled)[-1].bound_symbols if b.symbol.name == "native_0"
+    ]
+    names = [p.name for p in last_traces(compiled)[-1].inputs]
+    inputs = dict(zip(names, (cache, place, new, w, b), strict=True))
+    given = [inputs[p.name] for p in runner.region.inputs]
+    expected = runner(*given)
+    assert all(same(*pair) for pair in zip(runner.python(*given), expected, strict=True))
+    assert all(same(*pair) for pair in zip(runner(*given), expected, strict=True))
+
+
+def test_what_was_read_before_it_is_written_keeps_python_in_between():
+    def program(cache, at, new):
+        before = torch.tanh(torch.tanh(torch.tanh(torch.tanh(cache))))
+        cache.index_copy_(0, at, new)
+        return torch.tanh(torch.tanh(torch.tanh(torch.tanh(cache)))), before
+
+    compiled, at = jit(program, executors=["native"]), torch.tensor([2])
+    caches = torch.ones(5, 4), torch.ones(5, 4)
+    results = [f(cache, at, torch.zeros(1, 4)) for f, cache in zip((program, compiled), caches, strict=True)]
+    assert all(same(*pair) for pair in zip(*results, strict=True)) and same(*caches)
+    names = [b.symbol.name for b in last_traces(compiled)[-1].bound_symbols if b.symbol.name != "del"]
+    assert names[-3:] == ["native_0", "index_copy", "native_1"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thunder_executors import Declined, FusionExecutor, Region, calls_of, join_runs
-from thunder_ir import BoundSymbol, IntegerProxy, Trace
+from thunder_ir import BoundSymbol, IntegerProxy, OpTags, TensorProxy, Trace
 from thunder_ir.passes import trace_pass
 from thunder_native._version import __version__
 from thunder_native.program import program_of
@@ -67,12 +67,39 @@ def join_calls(trace: Trace, executor: NativeExecutor) -> Trace:
         executor: whose rows are asked.
     """
     calls = numbers_first(calls_of(trace))
-    taken = [bool(executor.expresses(b)) for b in calls]
+    taken = {id(b) for b, again in zip(calls, may_be_made_again(calls), strict=True) if again and executor.expresses(b)}
+    calls = writes_last(calls, taken)
 
     def join(region: Region, number: int) -> BoundSymbol:
         return executor.joined(region, f"native_{number}")
 
-    return join_runs(trace, calls, taken, executor.smallest_region, join)
+    return join_runs(trace, calls, [id(b) in taken for b in calls], executor.smallest_region, join)
+
+
+def may_be_made_again(calls: list[BoundSymbol]) -> list[bool]:
+    """For each call, whether a region with it can run twice: it writes to nothing that was read before it.
+
+    What else writes to what it reads has no row.
+    """
+    read: set[str] = set()
+    found = []
+    for bound in calls:
+        found.append("out" not in bound.kwargs or bound.kwargs["out"].name not in read)
+        read.update([p.name for p in bound.inputs])
+    return found
+
+
+def writes_last(calls: list[BoundSymbol], taken: set[int]) -> list[BoundSymbol]:
+    """Return calls with those last that only change an input which nobody reads later, and that are not taken."""
+    read = {p.name for b in calls for p in b.inputs}
+
+    def waits(bound: BoundSymbol) -> bool:
+        tensors = {p.name for p in bound.inputs if isinstance(p, TensorProxy)}
+        changes = "out" in bound.kwargs and tensors == {bound.kwargs["out"].name}
+        unread = read.isdisjoint([p.name for p in bound.outputs]) and OpTags.BEFORE_WRITES not in bound.tags
+        return changes and unread and id(bound) not in taken
+
+    return [*[b for b in calls if not waits(b)], *[b for b in calls if waits(b)]]
 
 
 def numbers_first(calls: list[BoundSymbol]) -> list[BoundSymbol]:

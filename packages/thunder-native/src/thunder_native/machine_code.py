@@ -5,6 +5,8 @@ handle of a tensor or null, and the words; it returns 0, or another number where
 """
 
 from thunder_native.machine_dispatch import DISPATCHED
+from thunder_native.machine_integers import EXPORTS as OF_INTEGERS
+from thunder_native.machine_integers import INTEGERS
 from thunder_native.machine_views import EXPORTS as OF_VIEWS
 from thunder_native.machine_views import VIEWS
 
@@ -14,7 +16,7 @@ IMPORTS = (
     "aoti_torch_cpu_addmm_out", "aoti_torch_cpu_mm_out", "aoti_torch_cpu_cat",
     "torch_call_dispatcher", "torch_new_stable_ivalue", "torch_new_list_reserve_size", "torch_list_push_back",
     "torch_list_get_item", "torch_delete_list", "torch_new_string_handle",
-    "aoti_torch_is_contiguous", "aoti_torch_get_numel",
+    "aoti_torch_is_contiguous", "aoti_torch_get_numel", "aoti_torch_get_data_ptr",
 )  # fmt: skip
 """What is called of PyTorch's C interface, besides the functions that tables name."""
 
@@ -26,7 +28,7 @@ PYTHON = (
 
 EXPORTS = (
     "enter", "release", "constant", "binary", "binary_alpha", "scalar", "scalar_alpha", "affine", "product",
-    "joined", "dispatched", *OF_VIEWS,
+    "joined", "dispatched", *OF_VIEWS, *OF_INTEGERS,
 )  # fmt: skip
 """The functions of the module: the entry, and the kinds of steps."""
 
@@ -520,4 +522,4 @@ end:
 
 def module() -> str:
     """Return the text of the module."""
-    return DECLARATIONS + ENTRY + STEPS + DISPATCHED + VIEWS
+    return DECLARATIONS + ENTRY + STEPS + DISPATCHED + VIEWS + INTEGERS

@@ -86,6 +86,8 @@ def row_of(bound: BoundSymbol) -> Lowering | None:
 
 def makes_new(bound: BoundSymbol) -> bool:
     """Whether what a call with a row returns shares no memory with what it reads."""
+    if "out" in bound.kwargs:
+        return False
     operator = bound.symbol.implementation
     if bound.symbol.path in ROWS or not isinstance(operator, OpOverload):
         return bound.symbol.path in NEW

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from thunder_ir import BoundSymbol, TensorProxy, dtypes
-from thunder_native import indexing, views
+from thunder_native import indexing, integers, views
 from thunder_native.registry import Lowering, dispatched, lowering
 from thunder_native.schema import call, dispatch, dtype_word
 from thunder_native.table import CannotExpress, Slot, Table, bits, imported
@@ -72,6 +72,8 @@ def _sum(table: Table, bound: BoundSymbol, tensors: str, sign: float) -> None:
 @lowering("torch.add")
 def add(table: Table, bound: BoundSymbol) -> None:
     """``a + b``."""
+    if integers.is_sum(bound):
+        return integers.integer_sum(table, bound)
     _sum(table, bound, "aoti_torch_cpu_add_Tensor", 1.0)
 
 
@@ -208,6 +210,8 @@ def threshold_backward(table: Table, bound: BoundSymbol) -> None:
     table.release(bound_at, zero, mask)
 
 
+lowering("torch.index_copy")(integers.index_copy)
+lowering("thunder_executors_torch.indexing.check_indices")(integers.checked_indices)
 lowering("torch.Tensor.__getitem__", new=False)(inner_or(indexing.inner, indexing.outer))
 
 
@@ -266,7 +270,6 @@ COMPUTING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("torch._log_softmax_backward_data", "_log_softmax_backward_data", ("",)),
     ("torch._scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu", ("",)),
     ("torch.index_select", "index_select", ("",)),
-    ("torch.index_copy", "index_copy", ("",)),
     ("torch.gather", "gather", ("",)),
     ("torch.argmax", "argmax", ("",)),
     ("torch.amin", "amin", ("",)),

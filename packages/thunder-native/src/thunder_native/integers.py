@@ -1,0 +1,68 @@
+"""Rows of arithmetic on few integers, and of checks of indices."""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+
+from thunder_ir import BoundSymbol, TensorProxy, dtypes
+from thunder_native.schema import dispatch, dtype_word
+from thunder_native.table import CannotExpress, Table
+
+MOST = 4096
+"""How many elements a sum may have: one is added after the other."""
+
+WORD = 2**63
+
+
+def is_sum(bound: BoundSymbol) -> bool:
+    """Whether a call of ``torch.add`` is of tensors of int64, or of one and an integer."""
+    return isinstance(bound.output, TensorProxy) and bound.output.dtype is dtypes.int64
+
+
+def integer_sum(table: Table, bound: BoundSymbol) -> None:
+    """``a + b`` of tensors of int64, or of one and an integer.
+
+    Raises:
+        CannotExpress: they are others, or have open sizes or many elements.
+    """
+    if len(bound.args) != 2 or bound.kwargs:
+        raise CannotExpress("it has other arguments than two operands")
+    a, b = bound.args if isinstance(bound.args[0], TensorProxy) else bound.args[::-1]
+    shape = list(bound.output.shape)
+    tensors = [v for v in (a, b) if isinstance(v, TensorProxy)]
+    if not all([t.dtype is dtypes.int64 for t in tensors]) or not tensors:
+        raise CannotExpress("its operands are not all int64")
+    if not all([s.__class__ is int for t in (*tensors, bound.output) for s in t.shape]) or prod(shape) > MOST:
+        raise CannotExpress("it has open sizes, or many elements")
+    if len(shape) > 1:
+        raise CannotExpress("how the result lies in memory depends on how its operands do")
+    number = 0
+    if len(tensors) == 1:
+        if b.__class__ is not int or not -WORD <= b < WORD:
+            raise CannotExpress(f"{b!r} is no number of 64 bits")
+        number, b = b, a
+    strides = [prod(shape[d + 1 :]) for d in range(len(shape))]
+    sizes_at, strides_at = (table.words(values) + 8 for values in (shape, strides))
+    words = [table.read(a), table.read(b), len(tensors) - 1, number]
+    out, dtype = table.make(bound.output), dtype_word(torch.int64)
+    table.step("integer_sum", *words, out, dtype, len(shape), prod(shape), sizes_at, strides_at, a.ndim, b.ndim)
+
+
+def checked_indices(table: Table, bound: BoundSymbol) -> None:
+    """That all elements are indices of a dimension; Python says what is wrong if not."""
+    indices, _, size = bound.args
+    if indices.dtype is not dtypes.int64 or indices.ndim > 1 or size.__class__ is not int:
+        raise CannotExpress("its indices are no row of int64, or its size is open")
+    table.step("within", table.read(indices), indices.ndim, size)
+
+
+def index_copy(table: Table, bound: BoundSymbol) -> None:
+    """Slices at indices: of a copy, or of the tensor itself."""
+    out = bound.kwargs.get("out")
+    if out is None:
+        return dispatch(table, bound, "aten::index_copy", "")
+    if out.name != bound.args[0].name:
+        raise CannotExpress("it writes to another tensor than the one that it changes")
+    dispatch(table, bound.replace(kwargs={}), "aten::index_copy_", "")
