@@ -5,6 +5,7 @@ import torch
 import transformers
 
 import thunder
+from thunder_native.runtime import missing
 from thunder_transforms.generation import Generates
 
 COUNTS = {"vocab_size": 128, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
@@ -53,7 +54,18 @@ def test_beams_and_samples_are_eagers(options):
     assert thunder.cache_misses(compiled) == 2
 
 
+def thunder_ran(model):
+    """Return a model, compiled by the recipe for it, that was called once."""
+    compiled = thunder.compile(model)
+    with torch.no_grad():
+        compiled(torch.ones(1, 3, dtype=torch.long), use_cache=False)
+    return compiled
+
+
 def test_the_recipe_is_that_of_models_that_generate():
     compiled = thunder.compile(made(gpt2), plugins="quantize-int8")
     assert isinstance(compiled, Generates) and thunder.cache_option(compiled) == "auto"
+    native = "native_0" in str(thunder.last_traces(thunder_ran(made(gpt2)))[-1])
+    assert native is (missing() is None)
+    assert "native_0" not in str(thunder.last_traces(thunder_ran(made(gpt2).train()))[-1])
     assert compiled.generate(torch.ones(1, 3, dtype=torch.long), max_new_tokens=4, do_sample=False).shape[1] <= 7

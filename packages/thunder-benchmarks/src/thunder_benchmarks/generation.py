@@ -104,7 +104,7 @@ def measured(
         cache: ``"dynamic"`` or ``"static"``.
         prompt, tokens: how many there are, and how many are written.
         rounds: of which the median is taken.
-        executors: of the compiled one; ``None`` for the defaults.
+        executors: of the compiled one; ``None`` for those that the recipe picks.
 
     Raises:
         RuntimeError: the two write different tokens.
@@ -113,7 +113,8 @@ def measured(
     for compiler in ("eager", "thunder"):
         torch.manual_seed(0)
         models[compiler] = MODELS[name](sizes).eval()
-    models["thunder"] = thunder.compile(models["thunder"], executors=executors)
+    options: dict[str, Any] = {} if executors is None else {"executors": executors}
+    models["thunder"] = thunder.compile(models["thunder"], **options)
     given = torch.randint(2, sizes.vocabulary, (1, prompt), generator=torch.Generator().manual_seed(1))
 
     def write(compiler: str, count: int) -> tuple[float, torch.Tensor]:
@@ -150,7 +151,7 @@ def main(words: Sequence[str] | None = None) -> list[Written]:
     parser.add_argument("--prompt", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--executors", nargs="+", help="of the compiled models; the defaults if left out")
+    parser.add_argument("--executors", nargs="+", help="of the compiled models; the recipe's if left out")
     parser.add_argument("--json", type=Path, help="where to write what was found")
     options = parser.parse_args(words)
     torch.set_num_threads(1)

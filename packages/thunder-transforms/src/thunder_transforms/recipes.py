@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from thunder_executors import Executor, get_executor
 from thunder_transforms.generation import tell_what_grows
 from thunder_transforms.plugins import names_to_plugins
 from thunder_transforms.recipe import Plugin, Recipe, Registered
@@ -20,8 +21,11 @@ class HFTransformers(Recipe):
     """Compile a model of Hugging Face transformers.
 
     Sizes that a call shows to change are left open from then on. ``generate`` tells beforehand what of a cache grows: a
-    program for the prompt and one for all further tokens write any number of them.
+    program for the prompt and one for all further tokens write any number of them. A model that is compiled in
+    evaluation mode makes its calls in native code, where thunder-native is installed and can run.
     """
+
+    native = False
 
     @classmethod
     def validate(cls, model: Any) -> bool:
@@ -30,7 +34,14 @@ class HFTransformers(Recipe):
 
     def setup_model(self, model: Any) -> Any:
         tell_what_grows(model)
+        self.native = (
+            not model.training
+        )  # native regions hold their inputs until they are over, which training may miss
         return model
+
+    def setup_executors(self) -> Sequence[Executor | str] | None:
+        native = get_executor("native") if self.native else None
+        return None if native is None or native.missing() else ["+native"]
 
     def setup_config(self) -> Mapping[str, Any]:
         return {"cache": "auto"}
