@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from versions import needs_torch
 
 from thunder_frontend import AcquisitionError, cache_misses, jit
 from thunder_guards.settings import SETTINGS, settings_now
@@ -110,7 +111,8 @@ def raises(x):
 
 
 PROGRAMS = (
-    grad_off, grad_on, grad_mode_entered, autocast_entered, autocast_set, default_dtype, default_device, deterministic,
+    grad_off, grad_on, grad_mode_entered, autocast_entered, autocast_set, default_dtype,
+    pytest.param(default_device, marks=needs_torch(2, 10, "cannot tell its device once none is set")), deterministic,
     threads, precision, benchmark, attention, anomalies, print_options, raises,
 )  # fmt: skip
 
