@@ -5,6 +5,7 @@ python3 tools/dev.py matrix --torch 2.15 --python python3.12       ... of anothe
 python3 tools/dev.py matrix --torch 2.15 thunder-torch             one package
 python3 tools/dev.py matrix --torch 2.13 --numpy 1.26              ... with another NumPy
 python3 tools/dev.py matrix --torch 2.13 --transformers 4.55 integration     ... with another transformers
+python3 tools/dev.py matrix --torch 2.9 --failed                   only files in which a test failed the last time
 python3 tools/dev.py matrix --torch 2.9 --discard                  ... and remove the environment afterwards
 python3 tools/dev.py matrix --environment DIR                      in an environment that is there already
 
@@ -22,6 +23,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
@@ -67,6 +69,8 @@ class Versions:
 
 LABELS = ("PyTorch", "Python", "NumPy", "transformers", "date")
 Results = dict[Versions, dict[str, str]]
+Counts = dict[str, dict[str, dict[str, int]]]
+"""Of each package, how many tests of each file passed, failed and so on."""
 
 
 @dataclass(frozen=True)
@@ -143,13 +147,13 @@ def versions(environment: Path) -> Versions:
     return Versions(torch, python, numpy, transformers, datetime.date.today().isoformat())
 
 
-def run(environment: Path, packages: list[str]) -> dict[str, dict[str, int]]:
-    """Run the tests of packages, of all if none is named, and return how many passed, failed and so on in each."""
+def run(environment: Path, words: list[str]) -> Counts:
+    """Run the tests of packages or files, of all if none is named, and return how many passed, failed and so on."""
     reports = HOME / f"{environment.name}-reports"
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir(parents=True)
     subprocess.run(
-        [str(environment / "bin" / "python"), str(ROOT / "tools" / "run_tests.py"), *packages],
+        [str(environment / "bin" / "python"), str(ROOT / "tools" / "run_tests.py"), *words],
         cwd=ROOT,
         env={
             **os.environ,
@@ -159,17 +163,51 @@ def run(environment: Path, packages: list[str]) -> dict[str, dict[str, int]]:
         },
         check=False,
     )
-    found: dict[str, dict[str, int]] = json.loads((reports / "counts.json").read_text(encoding="utf-8"))
+    found: Counts = json.loads((reports / "files.json").read_text(encoding="utf-8"))
     return found
 
 
-def cell(counts: dict[str, int]) -> str:
+def failed(before: Counts) -> list[str]:
+    """Return the files in which a test failed."""
+    return [file for files in before.values() for file, counts in files.items() if counts.get("failed")]
+
+
+def add(before: Counts, now: Counts) -> Counts:
+    """Return what all files of the packages run now came to: those run now, and those that had not failed before."""
+    kept = {
+        package: {file: counts for file, counts in before.get(package, {}).items() if not counts.get("failed")}
+        for package in now
+    }
+    return {package: {**kept[package], **files} for package, files in now.items()}
+
+
+def run_and_keep(environment: Path, packages: list[str], again: bool) -> Counts:
+    """Run the tests, and keep what each file came to beside the environment, for a run of what failed.
+
+    Args:
+        environment: where.
+        packages: which; all, if none is named.
+        again: only the files of them in which a test failed the last time.
+    """
+    file = HOME / f"{environment.name}.json"
+    before: Counts = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if not again:
+        found = run(environment, packages)
+    else:
+        words = failed({package: files for package, files in before.items() if not packages or package in packages})
+        found = add(before, run(environment, words)) if words else {}
+    file.write_text(json.dumps({**before, **found}), encoding="utf-8")
+    return found
+
+
+def cell(files: dict[str, dict[str, int]]) -> str:
     """Return what one package came to, as the page has it.
 
     Example:
-        >>> cell({"passed": 7, "failed": 1})
+        >>> cell({"tests/test_a.py": {"passed": 4}, "tests/test_b.py": {"passed": 3, "failed": 1}})
         '7, 1 failed'
     """
+    counts = sum(map(Counter, files.values()), Counter())
     words = [str(counts.get("passed", 0))]
     words += [f"{counts[what]} {what}" for what in ("failed", "skipped", "xfailed") if counts.get(what)]
     return ", ".join(words)
@@ -214,6 +252,7 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--numpy", help="a version of NumPy, such as 1.26")
     parser.add_argument("--transformers", help="a version of transformers, such as 4.55")
+    parser.add_argument("--failed", action="store_true", help="only files in which a test failed the last time")
     parser.add_argument("--discard", action="store_true", help="remove the environment afterwards")
     parser.add_argument("--environment", type=Path, help="use this one, whatever it holds")
     options = parser.parse_args()
@@ -224,14 +263,14 @@ def main() -> int:
     environment = (
         options.environment or make(Wanted(options.torch, options.python, options.numpy, options.transformers))
     ).absolute()
-    found = run(environment, options.packages)
+    found = run_and_keep(environment, options.packages, options.failed)
     now = versions(environment)
-    cells = {package: cell(counts) for package, counts in found.items()}
+    cells = {package: cell(files) for package, files in found.items()}
     before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     PAGE.write_text(page(merge(read(before), now, cells)), encoding="utf-8")
     if options.discard:
         shutil.rmtree(environment)
-    return 1 if any([counts.get("failed") for counts in found.values()]) else 0
+    return 1 if failed(found) else 0
 
 
 if __name__ == "__main__":

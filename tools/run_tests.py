@@ -2,6 +2,7 @@
 
     python tools/run_tests.py                           everything, a summary per package, `N passed, N failed`
     python tools/run_tests.py thunder-ir integration    some of it
+    python tools/run_tests.py README.md packages/thunder-ir/tests/test_names.py     some files
     python tools/run_tests.py -k word                   everything else is passed on to pytest
     python tools/run_tests.py --package packages/thunder-ir [words for pytest]     one package, pytest's own output
 
@@ -179,6 +180,13 @@ def plan(wanted: list[str]) -> list[Share]:
     return [shares.pop(quick[-1]), *shares] if quick else shares
 
 
+def narrow(shares: list[Share], files: list[str]) -> list[Share]:
+    """Keep of shares the files named, which may lie in a folder that a share has."""
+    for share in shares:
+        share.paths = [f for f in files if any([f == path or f.startswith(f"{path}/") for path in share.paths])]
+    return [share for share in shares if share.paths]
+
+
 def torch_free() -> set[str]:
     """Name the packages without PyTorch."""
     boundaries = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["boundaries"]
@@ -220,6 +228,16 @@ def counts_of(run: Run) -> dict[str, Counter[str]]:
     return counts
 
 
+def files_of(run: Run) -> dict[str, dict[str, Counter[str]]]:
+    """List per package what each file came to; of a process that did not come to its end, all that it was to run."""
+    found: dict[str, dict[str, Counter[str]]] = {}
+    for share in run.shares:
+        failed = {path: Counter(failed=1) for path in share.paths if share.trouble}
+        counts = {name: counts for name, (counts, _) in share.files.items()}
+        found.setdefault(share.package, {}).update(failed or counts)
+    return found
+
+
 def summary(run: Run) -> str:
     """Say how it went, package by package."""
     packages = counts_of(run)
@@ -252,19 +270,22 @@ def everything(words: list[str]) -> int:
     """Run all that is asked for, and say how it went."""
     known = {"integration", *(p.name for p in ROOT.glob("packages/*") if (p / "pyproject.toml").is_file())}
     wanted = [word for word in words if word in known]
+    files = [word for word in words if word not in known and (ROOT / word).is_file()]
+    shares = narrow(plan(wanted), files) if files else plan(wanted)
     REPORTS.mkdir(parents=True, exist_ok=True)
-    run = Run(plan(wanted), [word for word in words if word not in known], max(1, min(os.cpu_count() or 1, 8)))
+    passed_on = [word for word in words if word not in known and word not in files]
+    run = Run(shares, passed_on, max(1, min(os.cpu_count() or 1, 8)))
     try:
         run.all()
     except KeyboardInterrupt:
         run.kill()
         print("interrupted", file=sys.stderr)
         return 130
-    if len(words) == len(wanted):
+    if not passed_on:
         remember(run)
     text = summary(run)
     (REPORTS / "summary.txt").write_text(text + "\n", encoding="utf-8")
-    (REPORTS / "counts.json").write_text(json.dumps(counts_of(run)), encoding="utf-8")
+    (REPORTS / "files.json").write_text(json.dumps(files_of(run)), encoding="utf-8")
     print("\n" + text)
     failed = any(share.counts["failed"] for share in run.shares)
     passed = any(share.counts["passed"] for share in run.shares)
