@@ -145,6 +145,15 @@ def test_binary_derivatives_are_those_of_torch(name):
         check(getattr(prims, name), BINARY[name], -a, b)
 
 
+def has_angles_at_the_origin():
+    """Whether PyTorch has a derivative of the angle of (0, 0), which is 0 since PyTorch 2.13 and was nan before."""
+    y, x = torch.zeros(2, requires_grad=True)
+    return not torch.autograd.grad(torch.atan2(y, x), y)[0].isnan()
+
+
+ANGLES_AT_THE_ORIGIN = has_angles_at_the_origin()
+
+
 @pytest.mark.parametrize("name", BINARY)
 def test_binary_derivatives_at_odd_places_are_those_of_torch(name):
     pairs = [
@@ -160,6 +169,8 @@ def test_binary_derivatives_at_odd_places_are_those_of_torch(name):
     ]
     if name == "copysign":  # ours is the sign, for nan as for anything else
         pairs = pairs[:-2]
+    if name == "atan2" and not ANGLES_AT_THE_ORIGIN:
+        pairs = pairs[1:]
     a, b = zip(*pairs, strict=True)
     check(getattr(prims, name), BINARY[name], of(a), of(b))
 
