@@ -1,6 +1,7 @@
 """The language: interpreted programs do what CPython does."""
 
 import abc
+import contextvars
 import dis
 import importlib.util
 import sys
@@ -235,6 +236,17 @@ def test_threads_run_their_functions_interpreted():
     assert interpret(program, callbacks=Calls())() == [5, 8]
     threads = [thread for name, thread in entered if name == "work"]
     assert len(threads) == 2 and threading.get_ident() not in threads
+
+
+def test_what_runs_in_another_context_is_interpreted():
+    entered = []
+
+    class Calls(Callbacks):
+        def call(self, fn, args, kwargs):
+            entered.append(fn.__name__)
+
+    assert interpret(lambda: contextvars.copy_context().run(programs.fib, 5), callbacks=Calls())() == 5
+    assert "fib" in entered
 
 
 @with_threads

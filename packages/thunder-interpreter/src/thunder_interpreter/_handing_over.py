@@ -2,6 +2,7 @@
 
 import _thread
 import bisect
+import contextvars
 import functools
 import itertools
 import operator
@@ -133,6 +134,7 @@ HANDED: tuple[tuple[Any, tuple[int, ...], tuple[str, ...], slice | None], ...] =
     (bisect.bisect_right, (), ("key",), None),
     (type(functools.lru_cache(len)), (0,), ("user_function",), None),
     (_thread.start_new_thread, (0,), ("function",), None),
+    (contextvars.Context.run, (1,), (), None),
     (type(__import__("re").compile("")).sub, (1,), ("repl",), None),
     (type(__import__("re").compile("")).subn, (1,), ("repl",), None),
 )
