@@ -12,6 +12,7 @@ from thunder_executors import to_callable
 from thunder_guards.errors import AcquisitionError, DataDependentError
 from thunder_ir.passes import dead_code_elimination
 from thunder_tracing import trace_function
+from thunder_tracing._torch_versions import SETTINGS_OF_CALLS
 
 
 def randn(*shape, **kwargs):
@@ -163,13 +164,24 @@ class Tripled(torch.autograd.Function):
         return gradient.view(3, 1) * 3
 
 
-def test_a_custom_function_is_seen_whose_apply_was_taken_before():
+def test_a_view_that_a_custom_function_returns_is_seen():
     x = randn(3, 1, requires_grad=True)
-    traced = trace_function(Tripled.apply, x)
+    traced = trace_function(lambda x: Tripled.apply(x), x)
     assert [bound.symbol.name for bound in traced.trace.bound_symbols] == ["Tripled"]
     y = traced.call(lambda x: [Tripled.apply(x)], x)  # a view of the input, and not with its gradient
     assert y.data_ptr() == x.data_ptr()
     assert torch.equal(torch.autograd.grad(y.sum(), x)[0], torch.full((3, 1), 3.0))
+
+
+def test_a_custom_function_whose_apply_was_taken_before_is_seen_or_refused():
+    x = randn(3, 1, requires_grad=True)
+    if SETTINGS_OF_CALLS:
+        with pytest.raises(AcquisitionError, match="Tripled.apply was taken of its class before"):
+            trace_function(Tripled.apply, x)
+    else:
+        traced = trace_function(Tripled.apply, x)
+        assert [bound.symbol.name for bound in traced.trace.bound_symbols] == ["Tripled"]
+    assert torch.equal(torch.autograd.grad(Tripled.apply(x).sum(), x)[0], torch.full((3, 1), 3.0))
 
 
 def test_other_threads_reach_autograd_meanwhile():

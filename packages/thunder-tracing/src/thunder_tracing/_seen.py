@@ -7,13 +7,44 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from thunder_guards.errors import AcquisitionError
+from thunder_tracing._torch_versions import APPLIES, SETTINGS_OF_CALLS
 from thunder_tracing.tensors.traced_tensor import is_acquiring
 
-Told = tuple[Callable[..., Any], Callable[..., Any]]
+
+@dataclass(frozen=True)
+class Told:
+    """Who is told in a context, and what was refused there: C code forgets which error a setting raised."""
+
+    apply: Callable[..., Any]
+    backward: Callable[..., Any]
+    refused: list[AcquisitionError] = field(default_factory=list)
+
+
+class Setting:
+    """A setting of custom functions that C code reads to apply one, which nobody is told of: refused while traced."""
+
+    def __init__(self, value: object, told: contextvars.ContextVar[Told | None]) -> None:
+        self._value = value
+        self._told = told
+
+    def __get__(self, function: object, cls: type) -> Any:
+        """Return the setting."""
+        told = self._told.get()
+        if told is None or not records():
+            return self._value
+        told.refused.append(
+            AcquisitionError(
+                f"{cls.__name__}.apply was taken of its class before the program was traced, and this PyTorch does not "
+                f"tell when it is called; write {cls.__name__}.apply where it is called"
+            )
+        )
+        raise told.refused[-1]
 
 
 def records() -> bool:
@@ -29,21 +60,26 @@ class Seen:
         self._lock = threading.Lock()
         self._tracers = 0
         self._backward: Callable[..., Any] = torch.autograd.backward
-        self._above: Any = torch.autograd.Function.__mro__[1]  # whose apply that of Function ends in
+        self._apply: Any = vars(APPLIES).get("apply")
 
     @contextmanager
     def by(self, apply: Callable[..., Any], backward: Callable[..., Any]) -> Iterator[None]:
         """Call other functions in this context.
 
         Args:
-            apply: in the place of ``torch.autograd.Function.apply``, also where somebody took that of his class before;
-                takes the class first.
+            apply: in the place of ``torch.autograd.Function.apply``; takes the class first. Where somebody took that of
+                his class before, it is called, too, or the call is refused.
             backward: in the place of ``torch.autograd.backward``.
         """
-        token = self._told.set((apply, backward))
+        told = Told(apply, backward)
+        token = self._told.set(told)
         self._enter()
         try:
             yield
+        except RuntimeError as error:
+            if told.refused:
+                raise told.refused[0] from error
+            raise
         finally:
             self._leave()
             self._told.reset(token)
@@ -53,26 +89,32 @@ class Seen:
             self._tracers += 1
             if self._tracers == 1:
                 self._backward = own = torch.autograd.backward
-                inherited = inspect.getattr_static(self._above, "apply")
+                inherited = inspect.getattr_static(APPLIES, "apply")
 
                 def apply(cls: object, *args: Any, **kwargs: Any) -> Any:
                     told = self._told.get()
                     if told is None or not records():
                         return inherited.__get__(None, cls)(*args, **kwargs)
-                    return told[0](cls, *args, **kwargs)
+                    return told.apply(cls, *args, **kwargs)
 
                 def backward(*args: Any, **kwargs: Any) -> None:
                     told = self._told.get()
-                    (own if told is None else told[1])(*args, **kwargs)
+                    (own if told is None else told.backward)(*args, **kwargs)
 
-                self._above.apply = classmethod(apply)
+                APPLIES.apply = classmethod(apply)
+                for name in SETTINGS_OF_CALLS:
+                    setattr(APPLIES, name, Setting(getattr(APPLIES, name), self._told))
                 torch.autograd.backward = backward
 
     def _leave(self) -> None:
         with self._lock:
             self._tracers -= 1
             if self._tracers == 0:
-                del self._above.apply
+                del APPLIES.apply
+                if self._apply is not None:
+                    APPLIES.apply = self._apply
+                for name in SETTINGS_OF_CALLS:
+                    delattr(APPLIES, name)
                 torch.autograd.backward = self._backward
 
 
