@@ -193,7 +193,7 @@ def _recipe_of_iterator(value: Any, handed: list[Any], is_outside: Callable[[Any
         if state:
             raise CannotPause
         return Recipe(make, (), tuple([_recipe(part, handed, is_outside) for part in given]))
-    handed += [given[0], state[0] if state else 0]
+    handed += [given[0], (state[0] if state else None) or 0]  # since Python 3.12 what a range has left says it all
     return Recipe(_advanced, (make,), (Recipe(), Recipe()))
 
 
