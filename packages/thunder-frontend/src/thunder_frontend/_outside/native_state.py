@@ -66,7 +66,7 @@ class NativeState:
 
     def _tried(self, lock: Any, name: str) -> None:
         """Take in whether somebody has a lock that the program tries to get without waiting for ever."""
-        if not hasattr(lock, "locked"):
+        if not hasattr(lock, "locked") or hasattr(lock, "_is_owned"):  # one that its owner gets again
             refuse(name)
         self.answered(lock, "locked", (), lock.locked())
 
