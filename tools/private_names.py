@@ -23,6 +23,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "pytorch-internals.md"
 LIST = "_internals_needed.py"
+LINE = 120  # characters; what fits into one is written so, as the formatter does
 LOADED = "import sys, thunder, thunder_executors_llvm; print(*[m for m in sys.modules if m.startswith('thunder')])"
 """Says which modules are imported with Thunder; what another lacks fails where it is imported, on use."""
 INTRODUCTION = """# What is used of PyTorch that is not public
@@ -111,10 +112,15 @@ def dotted(node: ast.expr) -> str:
 
 def list_text(names: list[str]) -> str:
     """Return a module that lists what is needed."""
-    lines = [f'        "{name}",' for name in names]
+    quoted = [f'"{name}"' for name in names]
+    line = f"MISSING = fill(({quoted[0]},))" if len(quoted) == 1 else f"MISSING = fill(({', '.join(quoted)}))"
+    if len(line) <= LINE:
+        lines = [line]
+    else:
+        lines = ["MISSING = fill(", "    (", *[f"        {name}," for name in quoted], "    )", ")"]
     return "\n".join([
         '"""Private names of PyTorch that this package imports, written by `python tools/private_names.py --write`."""',
-        "", "from thunder_torch.internals import fill", "", "MISSING = fill(", "    (", *lines, "    )", ")", "",
+        "", "from thunder_torch.internals import fill", "", *lines, "",
     ])  # fmt: skip
 
 

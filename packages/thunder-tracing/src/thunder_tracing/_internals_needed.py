@@ -4,6 +4,7 @@ from thunder_torch.internals import fill
 
 MISSING = fill(
     (
+        "torch._C._FunctionBase",
         "torch._C._disabled_torch_function_impl",
         "torch._C._set_grad_enabled",
         "torch._subclasses.fake_tensor.DataDependentOutputException",
