@@ -7,13 +7,10 @@ import types
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from types import CellType
 from typing import Any, TypeAlias
 
-from thunder_guards.buffers import copy_of, holds, write_back
-from thunder_guards.kinds import item_of
-
-MISSING = object()
+from thunder_guards.buffers import copy_of, holds
+from thunder_guards.places import MISSING, WRITTEN, builtin_kind, contents_of, is_empty, is_slot
 
 Place: TypeAlias = tuple[int, str, Any]
 """The ``id`` of an object that is written to, the kind of write, and the name or key."""
@@ -24,8 +21,7 @@ class Write:
     """One place of the outside world that a program writes to.
 
     Args:
-        kind: ``"attribute"``, ``"item"``, ``"cell"``, ``"context"`` (the value of a context variable), ``"end"`` (of
-            a list that was only appended to), ``"buffer"`` or ``"container"`` (the whole of a list, dict or set).
+        kind: of place, by its name in :data:`~thunder_guards.places.WRITTEN`.
         target: the object written to.
         key: name or key; ``None`` for a cell, a context variable, an end or a whole container.
         before: what was there, :data:`MISSING` if nothing; of a container, a copy; of an end, the length of the list.
@@ -57,7 +53,7 @@ class Journal:
     def note(self, kind: str, target: object, key: object, before: object) -> None:
         """Remember what is at a place that is about to be written, the first time."""
         self.version += 1
-        apart = kind == "attribute" and _builtin_kind(target) is not None  # of what is a container, too
+        apart = kind == "attribute" and builtin_kind(target) is not None  # of what is a container, too
         if apart or id(target) not in self._containers:
             self._keep(Write(kind, target, key, before))
             own = getattr(target, "__dict__", None) if kind == "attribute" else None
@@ -206,36 +202,20 @@ class Journal:
 
     def now(self, write: Write) -> Any:
         """Return what is at the place now; :data:`MISSING` if nothing is."""
-        match write.kind:
-            case "attribute":
-                return (
-                    write.target.__dict__.get(write.key, MISSING)
-                    if _plain(write)
-                    else getattr(write.target, write.key, MISSING)
-                )
-            case "item":
-                if isinstance(write.target, dict):
-                    return dict.get(write.target, write.key, MISSING)
-                return item_of(write.target, write.key)
-            case "cell":
-                return contents_of(write.target)
-            case "context":
-                return write.target.get(MISSING)
-            case _:
-                return write.target
+        return WRITTEN[write.kind].now(write.target, write.key)
 
     def undo(self) -> None:
         """Put everything back, last write first."""
         self.settle()
         self._settle_buffers()
         for write in reversed(self._writes.values()):
-            _restore(write)
+            WRITTEN[write.kind].restore(write.target, write.key, write.before)
         for write in reversed(self._earlier):
-            _restore(write)
+            WRITTEN[write.kind].restore(write.target, write.key, write.before)
 
 
 def _copy(container: Any) -> Any:
-    kind = _builtin_kind(container)
+    kind = builtin_kind(container)
     if kind is OrderedDict or kind is dict:
         return kind(kind.items(container))
     if kind is list or kind is set:
@@ -252,85 +232,4 @@ def _same_contents(container: Any, before: Any) -> bool:
     return len(now) == len(then) and all(map(operator.is_, now, then))
 
 
-def contents_of(cell: CellType) -> Any:
-    """Return what a cell of a closure holds; :data:`MISSING` if nothing."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING
-
-
-def is_slot(target: object, name: Any) -> bool:
-    """Whether an attribute of an object is kept in a slot, whatever the object's ``__dict__`` has by that name."""
-    found = next((owner.__dict__[name] for owner in type(target).__mro__ if name in owner.__dict__), None)
-    return isinstance(found, types.MemberDescriptorType)
-
-
-def is_empty(cell: CellType) -> bool:
-    """Return whether a cell of a closure holds nothing."""
-    return contents_of(cell) is MISSING
-
-
-def _plain(write: Write) -> bool:
-    return write.key in getattr(write.target, "__dict__", {}) and not is_slot(write.target, write.key)
-
-
-def _plain_setters(target: object) -> Any:
-    """Return the class whose setters change an attribute of an object without running what the user's class defines."""
-    if isinstance(target, type):
-        return type
-    return object if isinstance(type(target).__setattr__, types.FunctionType) else type(target)
-
-
-def _restore(write: Write) -> None:
-    target, key, before = write.target, write.key, write.before
-    match write.kind:
-        case "attribute":
-            plain = _plain_setters(target)
-            if before is not MISSING:
-                plain.__setattr__(target, key, before)
-            elif hasattr(target, key):
-                plain.__delattr__(target, key)
-        case "item":
-            kind = _builtin_kind(target) or type(target)
-            if before is not MISSING:
-                kind.__setitem__(target, key, before)
-            elif key in target:
-                kind.__delitem__(target, key)
-        case "cell" if before is MISSING:
-            del target.cell_contents
-        case "cell":
-            target.cell_contents = before
-        case "end":
-            del target[before:]
-        case "buffer":
-            write_back(target, before)
-        case "context":
-            pass  # each acquisition has a context of its own
-        case _:
-            refill(target, before)
-
-
-def refill(container: Any, contents: Any) -> None:
-    """Give a container other contents, keeping the container. Methods that its class replaces are not called."""
-    kind = _builtin_kind(container)
-    if kind is OrderedDict or kind is dict:
-        kind.clear(container)
-        for key, value in contents.items():
-            kind.__setitem__(container, key, value)
-    elif kind is set:
-        set.clear(container)
-        set.update(container, contents)
-    elif kind is list:
-        list.__setitem__(container, slice(None), contents)
-    elif kind is deque:
-        deque.clear(container)
-        deque.extend(container, contents)
-    else:
-        container.__dict__.clear()
-        container.__dict__.update(contents)
-
-
-def _builtin_kind(container: object) -> Any:
-    """Return the class of Python's own whose methods change a container; ``None`` for what is no such container."""
-    return next((kind for kind in (OrderedDict, dict, set, list, deque) if isinstance(container, kind)), None)
+__all__ = ["MISSING", "Journal", "Write", "contents_of", "is_empty", "is_slot"]

@@ -49,9 +49,9 @@ class Effect:
     Args:
         kind: ``"tensor"`` (copy into a tensor, in the way that ``key`` says), ``"metadata"`` (call the method
             ``key`` on a tensor), ``"memory"`` (give a tensor the memory of another, the first part of the value),
-            ``"leaf"`` (give a new leaf its contents), ``"attribute"``, ``"item"``, ``"cell"``, ``"context"`` (of
-            a context variable), ``"delete"``, ``"extend"``, ``"fill"``
-            (of a buffer), ``"refill"``, ``"warning"`` (calls the target) or ``"print"`` (to the file ``target``).
+            ``"leaf"`` (give a new leaf its contents), ``"delete"``, ``"setting"``, ``"warning"`` (calls the target),
+            ``"print"`` (to the file ``target``), or that of a place, by its name in
+            :data:`~thunder_guards.places.WRITTEN`.
         target: template of the object written to.
         key: name, key, or ``None``.
         value: template of what is written.

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import keyword
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import torch
-
-from thunder_guards.kinds import item_of
-from thunder_guards.memory import whole_storage
+from thunder_guards.places import STEPS
 from thunder_ir import Context, literal, quickly_made
 
-STEPS = ("attribute", "item", "kept item", "cell")
+COMPARABLE = ("attribute", "item", "kept item", "cell")
 Place: TypeAlias = tuple[Any, ...]
 """A way to a value that can be compared: the root, or the ``id`` of what is held, and the steps from there."""
 
@@ -24,8 +20,8 @@ class Source:
 
     Args:
         base: where the step starts; ``None`` for a root.
-        kind: the step: ``"root"``, ``"attribute"``, ``"item"``, ``"kept item"`` (of a container whose class has a
-            ``__getitem__`` of its own, which is not asked), ``"cell"``, ``"call"``, ``"whole storage"``.
+        kind: of the step: ``"root"``, ``"call"``, or that of a place, by its name in
+            :data:`~thunder_guards.places.STEPS`.
         key: name of the root or attribute, key or index of the item; of a call, its arguments: values or sources.
         kept: the object itself, for a root that the compiled function holds on to, and for whatever is guarded to
             be the very same object on every call; a weak reference to it, if ``is_weak``.
@@ -61,7 +57,7 @@ class Source:
         if self.base is None:
             return (self.key,)
         base = self.base.place
-        if base is None or self.kind not in STEPS or type(self.key) not in (str, int, type(None)):
+        if base is None or self.kind not in COMPARABLE or type(self.key) not in (str, int, type(None)):
             return None
         return (*base, self.kind, None if self.kind == "cell" else self.key)  # a cell holds one thing by any name
 
@@ -72,22 +68,9 @@ class Source:
         if self.base is None:
             return f"{context.object(self.kept, 'alive')}()" if self.is_weak else str(self.key)
         base = self.base.expression(context)
-        match self.kind:
-            case "attribute":
-                plain = self.key.isidentifier() and not keyword.iskeyword(self.key)
-                return f"{base}.{self.key}" if plain else f"getattr({base}, {self.key!r})"
-            case "cell":
-                return f"{base}.cell_contents"
-            case "whole storage":
-                return f"{context.object(whole_storage, 'whole_storage')}({base})"
-            case "call":
-                return f"{base}({', '.join([_argument(a, context) for a in self.key])})"
-            case _:
-                tensor = isinstance(self.key, torch.Tensor)
-                key = context.object(self.key, "tensor") if tensor else literal(self.key, context)
-                return (
-                    f"{base}[{key}]" if self.kind == "item" else f"{context.object(item_of, 'item_of')}({base}, {key})"
-                )
+        if self.kind == "call":
+            return f"{base}({', '.join([_argument(a, context) for a in self.key])})"
+        return STEPS[self.kind].expression(base, self.key, context)
 
     def evaluate(self, roots: dict[str, Any]) -> Any:
         """Return the value now. Raises whatever a step raises."""
@@ -96,19 +79,9 @@ class Source:
         if self.base is None:
             return self.held if self.is_weak else roots[self.key]
         base = self.base.evaluate(roots)
-        match self.kind:
-            case "attribute":
-                return getattr(base, self.key)
-            case "cell":
-                return base.cell_contents
-            case "whole storage":
-                return whole_storage(base)
-            case "call":
-                return base(*[a.evaluate(roots) if isinstance(a, Source) else a for a in self.key])
-            case "kept item":
-                return item_of(base, self.key)
-            case _:
-                return base[self.key]
+        if self.kind == "call":
+            return base(*[a.evaluate(roots) if isinstance(a, Source) else a for a in self.key])
+        return STEPS[self.kind].read(base, self.key)
 
     def __str__(self) -> str:
         text = self._text
@@ -120,20 +93,9 @@ class Source:
     def _written(self) -> str:
         if self.base is None:
             return str(self.key)
-        match self.kind:
-            case "attribute":
-                return f"{self.base}.{self.key}"
-            case "cell" | "whole storage":
-                return f"{self.base}"
-            case "call":
-                return f"{self.base}({', '.join(map(str, self.key))})"
-            case _:
-                return f"{self.base}[{shown_key(self.key)}]"
-
-
-def shown_key(key: object) -> str:
-    """Return a key as text that tells it from others; a tensor by what it is and where, not by its values."""
-    return f"<tensor at {id(key):#x}>" if isinstance(key, torch.Tensor) else repr(key)
+        if self.kind == "call":
+            return f"{self.base}({', '.join(map(str, self.key))})"
+        return STEPS[self.kind].shown(str(self.base), self.key)
 
 
 def _argument(value: object, context: Context) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from thunder_guards.buffers import copy_of
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.journal import MISSING, Write
+from thunder_guards.places import BUFFER, WRITTEN
 from thunder_guards.program import Effect
 from thunder_guards.sources import held
 from thunder_guards.templates import Built, Outside, proxies_of
@@ -365,12 +365,11 @@ class Outcome:
             return [Effect("attribute", tensor(write.target), "grad", value)]
         source = self.calls.external.source_of(write.target) or held(write.target, type(write.target).__name__)
         target = Outside(source)
-        if write.kind == "end":
-            return [Effect("extend", target, None, template(now[write.before :], tensor, self.calls.external))]
-        if write.kind == "buffer":
-            return [Effect("fill", target, None, Outside(held(copy_of(now), "contents")))]
-        if write.kind == "container":
-            return [Effect("refill", target, None, template(_copied(now), tensor, self.calls.external))]
+        place = WRITTEN[write.kind]
+        if place.is_whole:
+            left = place.contents(now, write.before)
+            value = Outside(held(left, "contents")) if place is BUFFER else template(left, tensor, self.calls.external)
+            return [Effect(write.kind, target, None, value)]
         if now is MISSING:
             self.calls.external.deleted(write)
         if now is write.before is MISSING or self.calls.external.is_put_back(write, now):
@@ -400,13 +399,6 @@ def _only_views(bound: BoundSymbol) -> bool:
         return False
     args, kwargs = at_hand((bound.args, bound.kwargs))
     return is_view(bound.symbol.origin) or all([base is not None for base in viewed(bound.symbol, args, kwargs)])
-
-
-def _copied(container: Any) -> Any:
-    """The contents of a container as a plain one, which the world does not know."""
-    if isinstance(container, dict):
-        return dict(container)
-    return list(container)
 
 
 def _with_leaves(effects: list[Effect], leaves: list[Effect]) -> list[Effect]:

@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import increment_version
 
-from thunder_guards.buffers import write_back
-from thunder_guards.journal import MISSING, refill
+from thunder_guards.places import WRITTEN
 from thunder_guards.program import Effect, Program
 from thunder_guards.templates import Built, Outside, has_identity
 from thunder_ir import Context, NumberProxy, Proxy, literal
@@ -104,13 +103,7 @@ def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
             return f"{context.object(fill, 'fill')}({target}, {value}[0])"
         case "leaf":
             return f"{context.object(fill, 'fill')}({target}, {value})"
-        case "attribute":
-            return f"setattr({target}, {effect.key!r}, {value})"
-        case "item":
-            return f"{target}[{literal(effect.key, context)}] = {value}"
-        case "cell":
-            return f"{target}.cell_contents = {value}"
-        case "context" | "setting":
+        case "setting":
             return f"{target}.set({value})"
         case "print":
             sep, end, flush = effect.key
@@ -118,15 +111,11 @@ def _effect(effect: Effect, target: str, value: str, context: Context) -> str:
             return f"{printer}(*{value}, sep={sep!r}, end={end!r}, file={target}, flush={flush!r})"
         case "warning":
             return f"{target}()"
-        case "extend":
-            return f"{target}.extend({value})"
-        case "fill":
-            return f"{context.object(write_back, 'write_back')}({target}, {value})"
         case "delete":
             kind, key = effect.key
-            return f"{context.object(remove, 'remove')}({target}, {kind!r}, {literal(key, context)})"
+            return f"{context.object(WRITTEN[kind].remove, 'remove')}({target}, {literal(key, context)})"
         case _:
-            return f"{context.object(refill, 'refill')}({target}, {value})"
+            return WRITTEN[effect.kind].assignment(target, effect.key, value, context)
 
 
 def copy_with_history(target: torch.Tensor, value: torch.Tensor) -> None:
@@ -166,14 +155,6 @@ COPIES = {
 def fill(tensor: torch.Tensor, contents: torch.Tensor) -> None:
     """Give a tensor the memory of ``contents``."""
     tensor.data = contents
-
-
-def remove(target: Any, kind: str, key: str) -> None:
-    """Delete an attribute or item that the program deleted."""
-    if kind == "attribute":
-        delattr(target, key)
-    elif target.get(key, MISSING) is not MISSING:
-        del target[key]
 
 
 def expression(tree: object, context: Context, names: dict[int, str] | None = None) -> str:

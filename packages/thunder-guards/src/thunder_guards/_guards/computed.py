@@ -33,7 +33,7 @@ class Step:
             file(self.outputs, self.function(*on_tensors(self.args, values), **on_tensors(self.kwargs, values)), values)
 
 
-def on_tensors(tree: Any, values: Mapping[str, torch.Tensor]) -> Any:
+def on_tensors(tree: object, values: Mapping[str, torch.Tensor]) -> Any:
     """Return arguments with tensors in place of their proxies.
 
     Raises:
