@@ -61,7 +61,7 @@ def calls_of_several_types():
 )  # fmt: skip
 def test_one_specialisation_is_tried_of_many_that_differ_inside_of_arguments(make):
     function, calls = make()
-    compiled = jit(function)
+    compiled = jit(function, cache="constant values")
     for _ in range(3):
         for args in calls:
             torch.testing.assert_close(compiled(*args), function(*args))
@@ -71,7 +71,7 @@ def test_one_specialisation_is_tried_of_many_that_differ_inside_of_arguments(mak
 
 def test_one_specialisation_is_tried_of_many_that_differ_in_a_modules_attribute():
     module, x = Scaled(), torch.ones(2)
-    compiled = jit(module)
+    compiled = jit(module, cache="constant values")
     with torch.no_grad():
         for _ in range(2):
             for module.factor in range(N):
@@ -107,7 +107,7 @@ def test_a_specialisation_that_relies_on_less_serves_all_that_the_others_do_not(
     def function(x, config):
         return x * config["factor"] if config["scaled"] else x + 1
 
-    compiled, x = jit(function), torch.ones(2)
+    compiled, x = jit(function, cache="constant values"), torch.ones(2)
     for factor in (2, 3, 4):
         compiled(x, {"scaled": True, "factor": factor})
     for factor in (2, 3, 4, 5, 6):
@@ -128,7 +128,7 @@ def test_a_call_with_nothing_where_the_others_differ_is_compiled_anew():
 
 
 def test_what_a_miss_is_told_does_not_grow_with_the_specialisations():
-    compiled = jit(lambda x, n: x + n)
+    compiled = jit(lambda x, n: x + n, cache="constant values")
     for n in range(40):
         compiled(torch.ones(2), n)
     told = explain_misses(compiled)

@@ -365,11 +365,12 @@ class CompiledFunction(CompileData):
 
     def _warn_of_many(self, reasons: list[str]) -> None:
         last = reasons[-1] if reasons else "the arguments are of another kind"
+        fixes = self.options.cache == "constant values"
+        otherwise = ", or leave numbers and sizes open by cache='auto'" if fixes else ""
         warnings.warn(
             f"{self.name} was compiled {MANY} times, the last time because {last}. Pass what changes from call to "
-            "call as a tensor, or leave numbers and sizes open by cache='symbolic values'; what takes a number's "
-            "value, such as a text, a key or range(), is best done outside. thunder.explain_misses tells why it was "
-            "compiled each time",
+            f"call as a tensor{otherwise}; what takes a number's value, such as a text, a key or range(), is best done "
+            "outside. thunder.explain_misses tells why it was compiled each time",
             stacklevel=users_stacklevel(),
         )
 

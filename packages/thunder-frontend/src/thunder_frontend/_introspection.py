@@ -237,7 +237,7 @@ def print_last_interpreter_log(fn: object, /, print_fn: Callable[[str], Any] = p
 
 
 def cache_option(fn: object) -> str:
-    """Return how specialisations are cached: ``"constant values"``, ``"symbolic values"``, ``"same input"``, …
+    """Return how specialisations are cached: ``"auto"``, ``"constant values"``, ``"symbolic values"``, …
 
     Args:
         fn: what :func:`jit` returned.

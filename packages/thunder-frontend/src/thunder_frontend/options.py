@@ -57,7 +57,7 @@ class DebugOptions:
 
 
 LANGUAGES = (None, "torch", "ltorch")
-DEFAULT_CACHE = "constant values"
+DEFAULT_CACHE = "auto"
 DEFAULT_FALLBACK = "split"
 FALLBACKS = (DEFAULT_FALLBACK, "warn", "error")
 CACHES = ("auto", "constant values", "symbolic values", "same input", "no caching")
