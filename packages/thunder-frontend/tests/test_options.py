@@ -193,7 +193,8 @@ def test_what_is_no_option_is_refused(options, words):
         jit(scaled, **options)
 
 
-def test_a_function_that_is_compiled_on_most_calls_says_so_once():
+@pytest.mark.parametrize("cache", ["auto", "constant values"])
+def test_a_function_that_is_compiled_on_most_calls_says_so_once(cache):
     class Counts(torch.nn.Module):
         calls = 0
 
@@ -201,11 +202,11 @@ def test_a_function_that_is_compiled_on_most_calls_says_so_once():
             self.calls += 1
             return x + len(range(self.calls))
 
-    compiled = jit(Counts())
+    compiled = jit(Counts(), cache=cache)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for call in range(40):
             assert torch.equal(compiled(torch.zeros(2)), torch.full((2,), call + 1.0))
     (warning,) = [w for w in caught if "compiled 32 times" in str(w.message)]
-    assert ".calls = 31" in str(warning.message) and "symbolic values" in str(warning.message)
+    assert ".calls = 31" in str(warning.message) and ("cache='auto'" in str(warning.message)) == (cache != "auto")
     assert warning.filename == __file__
