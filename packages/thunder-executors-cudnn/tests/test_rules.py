@@ -9,7 +9,7 @@ from thunder_executors_cudnn.offline import driver
 from thunder_executors_cudnn.offline.configurations import attention, configurations
 from thunder_executors_cudnn.offline.devices import CAPABILITIES, described
 from thunder_executors_cudnn.plans import Plan, Plans, Refused
-from thunder_executors_cudnn.problems import Attention, AttentionGradient, Layout, Norm, NormGradient
+from thunder_executors_cudnn.problems import Attention, AttentionGradient, Layout, Norm, NormGradient, Pages, Product
 from thunder_executors_cudnn.rules import why_not
 
 from .frontend import FRONTEND
@@ -17,6 +17,11 @@ from .frontend import FRONTEND
 
 def of(widths=(64, 64), heads=(8, 8), lengths=(256, 256), dropout=0.0, kind="training", mask="none"):
     return attention(lengths, widths, heads, mask, dropout, "float16", kind, False)
+
+
+def packed_gradient(deterministic):
+    whole = of(kind="deterministic" if deterministic else "gradient")
+    return replace(whole, forward=replace(whole.forward, padded=True, packed=True))
 
 
 @pytest.mark.parametrize(
@@ -34,6 +39,11 @@ def of(widths=(64, 64), heads=(8, 8), lengths=(256, 256), dropout=0.0, kind="tra
         (replace(of(), bias=Layout.dense((1, 1, 256, 256), "bool")), 90, "not one of bools"),
         (replace(of(), bias=Layout.dense((1, 1, 256, 255), "float16")), 90, "does not broadcast"),
         (replace(of(), query=Layout.dense((2, 8, 256, 64), "float32")), 90, "float16 or bfloat16"),
+        (replace(of(), padded=True, pages=Pages(9, 24, 4)), 90, "no power of two"),
+        (replace(of(mask="whole"), padded=True, packed=True), 90, "without a mask"),
+        (packed_gradient(deterministic=True), 80, "no deterministic gradient"),
+        (Product(3, 7, 8, "float16", True, "gelu", False), 90, "is odd"),
+        (Product(3, 8, 0, "float16", True, "gelu", False), 90, "empty"),
         (Norm(0, 8, "float16", True, True, True), 90, "empty"),
         (NormGradient(Norm(3, 8, "float64", True, True, True)), 90, "float32"),
     ],
@@ -51,13 +61,16 @@ def test_what_is_common_is_taken(capability):
         of(dropout=0.1),
     ):
         assert why_not(problem, capability) is None
+    assert why_not(packed_gradient(deterministic=capability >= 90), capability) is None
+    assert why_not(Product(3, 7, 8, "float32", True, "gelu", True), capability) is None
     assert why_not(NormGradient(Norm(3, 5, "bfloat16", False, False, True)), capability) is None
 
 
 def test_the_configurations_are_of_all_kinds_and_each_is_another():
     found = configurations(200)
     assert len(set(found)) == len(found) == 200
-    assert {type(p) for p in found} == {Attention, AttentionGradient, Norm, NormGradient}
+    assert {type(p) for p in found} == {Attention, AttentionGradient, Norm, NormGradient, Product}
+    assert {p.padded + 2 * p.packed + 4 * bool(p.pages) for p in found if isinstance(p, Attention)} == {0, 3, 5}
     refused = [p for p in found if why_not(p, 90) is not None]
     assert 20 < len(refused) < 180
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_approx_tanh", "silu": "swish"}
+"""Functions of elements that may follow a product, and what the frontend calls them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -38,6 +41,21 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
+class Pages:
+    """Keys and values in blocks that lie anywhere in a pool: ``(pool, groups, size, width)``.
+
+    Args:
+        pool: number of blocks in it.
+        size: of a block: rows.
+        each: number of blocks of a sequence.
+    """
+
+    pool: int
+    size: int
+    each: int
+
+
+@dataclass(frozen=True, slots=True)
 class Attention:
     """Scaled dot product attention.
 
@@ -51,6 +69,9 @@ class Attention:
         dropout: the probability of a weight to be dropped.
         scale: of the scores.
         statistics: whether the logarithms of the rows' sums of exponentials are wanted, which the gradient reads.
+        padded: whether each sequence has lengths of its own, given when it runs; what is beyond is not read.
+        packed: whether these sequences lie one after the other, without what would be beyond.
+        pages: where keys and values lie, if in blocks; the strides of ``key`` and ``value`` are those of the pool then.
     """
 
     query: Layout
@@ -62,6 +83,32 @@ class Attention:
     dropout: float
     scale: float
     statistics: bool
+    padded: bool = False
+    packed: bool = False
+    pages: Pages | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The product of a matrix with a transposed one, and what is done to its elements before they are written.
+
+    Args:
+        rows: of the first matrix, and of the result.
+        inner: number of columns of both.
+        columns: rows of the second matrix, columns of the result.
+        dtype: PyTorch's name of it, of all tensors.
+        bias: whether a row is added.
+        activation: ``"none"``, ``"relu"``, ``"gelu"``, ``"gelu_tanh"`` or ``"silu"``.
+        gated: whether the result is multiplied by a matrix of its shape.
+    """
+
+    rows: int
+    inner: int
+    columns: int
+    dtype: str
+    bias: bool
+    activation: str
+    gated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +164,16 @@ class NormGradient:
     forward: Norm
 
 
-Problem: TypeAlias = Attention | AttentionGradient | Norm | NormGradient
+Problem: TypeAlias = Attention | AttentionGradient | Norm | NormGradient | Product
 
-__all__ = ["Attention", "AttentionGradient", "Layout", "Norm", "NormGradient", "Problem"]
+__all__ = [
+    "ACTIVATIONS",
+    "Attention",
+    "AttentionGradient",
+    "Layout",
+    "Norm",
+    "NormGradient",
+    "Pages",
+    "Problem",
+    "Product",
+]

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from thunder_executors_cudnn.problems import Attention, AttentionGradient, Norm, NormGradient, Problem
+from thunder_executors_cudnn.problems import (
+    ACTIVATIONS,
+    Attention,
+    AttentionGradient,
+    Norm,
+    NormGradient,
+    Problem,
+    Product,
+)
 
 Rules = Iterator["Reason"]
 HALVES = ("float16", "bfloat16")
@@ -51,6 +59,8 @@ def reasons(problem: Problem, capability: int) -> Iterator[Reason]:
             yield from _of_norm(problem)
         case NormGradient():
             yield from _of_norm(problem.forward)
+        case Product():
+            yield from _of_product(problem, capability)
 
 
 def _of_attention(a: Attention) -> Rules:
@@ -76,6 +86,10 @@ def _of_attention(a: Attention) -> Rules:
         yield Reason("dropout needs a probability below 1", "Dropout probability cannot be 1")
     if a.bias is not None:
         yield from _of_bias(a)
+    if a.pages is not None and a.pages.size & (a.pages.size - 1):
+        yield Reason("the size of a block is no power of two", "block size needs to be non-zero and a power of 2")
+    if a.packed and (a.bias is not None or a.pages is not None or not a.padded):
+        yield Reason("it takes sequences that lie one after the other without a mask that is added, and not in pages")
 
 
 def _of_forward(a: Attention, capability: int) -> Rules:
@@ -103,6 +117,11 @@ def _of_gradient(g: AttentionGradient, capability: int) -> Rules:
     if capability >= BLACKWELL:
         yield from _of_gradient_on_blackwell(g, widths)
         return
+    if g.forward.packed and g.deterministic and capability < HOPPER:
+        yield Reason(
+            "there is no deterministic gradient for sequences that lie one after the other",
+            "Deterministic algorithm is not supported for bprop thd",
+        )
     most = 128 if capability < HOPPER else 256
     if max(widths) > most:
         words = f"hidden_dim should be less than or equal to {most}"
@@ -125,6 +144,17 @@ def _of_gradient_on_blackwell(g: AttentionGradient, widths: tuple[int, int]) -> 
         yield Reason(
             "heads are at most 128 wide for a gradient, or 256", "hidden_dim should be less than or equal to 128"
         )
+
+
+def _of_product(p: Product, capability: int) -> Rules:
+    if p.dtype not in (*HALVES, "float32"):
+        yield Reason("it takes float16, bfloat16 and float32")
+    if p.activation != "none" and p.activation not in ACTIVATIONS:
+        yield Reason(f"there is no activation {p.activation!r}; there are {', '.join(['none', *ACTIVATIONS])}")
+    if 0 in (p.rows, p.inner, p.columns):
+        yield Reason("a dimension is empty")
+    elif p.dtype in HALVES and p.inner % 2 and capability < BLACKWELL:
+        yield Reason("the number of elements that are added up is odd", NO_ENGINE)
 
 
 def _of_norm(norm: Norm) -> Rules:
