@@ -9,20 +9,11 @@ from torch.testing import assert_close
 
 import thunder_executors_cudnn as package
 from thunder_executors import Library, get_executor
-from thunder_executors_cudnn import availability, running
+from thunder_executors_cudnn import availability
 from thunder_frontend import jit, last_backward_traces, last_traces
-
-from .frontend import CpuMachine
 
 functional = torch.nn.functional
 attend = functional.scaled_dot_product_attention
-
-
-@pytest.fixture
-def machine(monkeypatch):
-    made = CpuMachine()
-    monkeypatch.setattr(running, "machine", made)
-    return made
 
 
 def compiled(function):

@@ -4,19 +4,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from thunder_executors_cudnn import GraphError, functions, running
-
-from .frontend import CpuMachine
+from thunder_executors_cudnn import GraphError, functions
 
 functional = torch.nn.functional
 TOLERANCE = {"rtol": 2e-2, "atol": 2e-2}
-
-
-@pytest.fixture
-def machine(monkeypatch):
-    made = CpuMachine()
-    monkeypatch.setattr(running, "machine", made)
-    return made
 
 
 def each_alone(query, key, value, query_starts, key_starts, causal, scale):

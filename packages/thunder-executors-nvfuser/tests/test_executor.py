@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 import torch
@@ -15,18 +16,31 @@ from thunder_frontend import jit, last_backward_traces, last_traces
 from .stand_in import MODULE
 
 functional = torch.nn.functional
+DEVICE = "cpu"
 
 
-@pytest.fixture
-def library(monkeypatch):
+ON_A_GPU = pytest.param(
+    "device",
+    marks=[pytest.mark.gpu, pytest.mark.skipif(package.missing() is not None, reason=f"{package.missing()}")],
+)
+
+
+@pytest.fixture(params=["stand-in", ON_A_GPU])
+def library(request, monkeypatch):
+    """The library: a stand-in on the CPU or, where there is one, itself on a GPU, which is the default device then."""
+    here = request.param == "stand-in"
     made = fusions.Library(lambda: MODULE)
+    if not here:
+        monkeypatch.setattr(made, "_load", lambda: import_module("nvfuser_direct"))
     monkeypatch.setattr(fusions, "LIBRARY", made)
-    return made
+    monkeypatch.setattr(sys.modules[__name__], "DEVICE", "cpu" if here else "cuda")
+    with torch.device(DEVICE):
+        yield made
 
 
 def compiled(function, **options):
     taken = {name: options.pop(name, False) for name in ("products", "random")}
-    executor = NvFuserExecutor("nvfuser_test", devices=("cpu",), **taken)
+    executor = NvFuserExecutor("nvfuser_test", devices=(DEVICE,), **taken)
     return jit(function, executors=[executor, "torch"], fallback="error", **options)
 
 
@@ -117,6 +131,7 @@ def test_equal_regions_share_a_definition(library):
     assert len(fusions_of(last_traces(run)[-1])) == 2 and library.made == 1
 
 
+@pytest.mark.parametrize("library", ["stand-in"], indirect=True)
 def test_its_source_can_be_read_and_saved_as_a_program(library, tmp_path):
     run = compiled(lambda x, y: (x.t() * y).exp())
     x, y = torch.randn(3, 2), torch.randn(2, 3)
@@ -143,34 +158,35 @@ def test_its_source_can_be_read_and_saved_as_a_program(library, tmp_path):
     assert out.shape == (2, 3)
 
 
-AT = torch.tensor([2, 0, 2])
+AT = [2, 0, 2]
 INDEXED = {
-    "select": lambda x: torch.index_select(x * 2, 1, AT).exp() + 1,
-    "embedding": lambda x: functional.embedding(AT.repeat(2, 2), x).tanh() * 2,
-    "negative": lambda x: (x * 2)[AT - 3].exp(),
-    "gather": lambda x: (x * 2).gather(1, AT.expand(3, 3)).exp() + 1,
-    "along an axis": lambda x: torch.take_along_dim(x * 2, AT[[0, 1, 2, 0]].reshape(4, 1), 1).exp() + 1,
+    "select": lambda x, at: torch.index_select(x * 2, 1, at).exp() + 1,
+    "embedding": lambda x, at: functional.embedding(at.repeat(2, 2), x).tanh() * 2,
+    "negative": lambda x, at: (x * 2)[at - 3].exp(),
+    "gather": lambda x, at: (x * 2).gather(1, at.expand(3, 3)).exp() + 1,
+    "along an axis": lambda x, at: torch.take_along_dim(x * 2, at.repeat(2)[:4].reshape(4, 1), 1).exp() + 1,
 }
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", INDEXED)
 def test_places_that_indices_tell_are_read_in_fusions(name, dtype, library):
-    x = torch.randn(4, 5).to(dtype)
+    x, at = torch.randn(4, 5).to(dtype), torch.tensor(AT)
     run = compiled(INDEXED[name])
-    assert_close(run(x), INDEXED[name](x), rtol=2e-2, atol=2e-2)
+    assert_close(run(x, at), INDEXED[name](x, at), rtol=2e-2, atol=2e-2)
     assert any("index_select" in t or "gather" in t or "take_along_axis" in t for t in library._defined)
     mine, truth = x.clone().requires_grad_(), x.clone().requires_grad_()
-    run(mine).sum().backward()
-    INDEXED[name](truth).sum().backward()
+    run(mine, at).sum().backward()
+    INDEXED[name](truth, at).sum().backward()
     assert_close(mine.grad, truth.grad, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.parametrize("library", ["stand-in"], indirect=True)  # on a device it is an assertion that ends the process
 @pytest.mark.parametrize("wrong", [4, -5])
 def test_an_index_out_of_bounds_raises_as_in_eager(wrong, library):
     run = compiled(lambda x, i: (x * 2)[i].exp() + 1)
     x = torch.randn(4, 5)
-    assert_close(run(x, AT), (x * 2)[AT].exp() + 1)
+    assert_close(run(x, torch.tensor(AT)), (x * 2)[AT].exp() + 1)
     with pytest.raises(IndexError, match="out of"):
         run(x, torch.tensor([0, wrong, 1]))
 

@@ -29,7 +29,7 @@ def _norm(x: torch.Tensor, weight: torch.Tensor, bias: Any, centred: bool, stati
 
 
 def _epsilon(eps: float) -> torch.Tensor:
-    return torch.full((1, 1, 1, 1), eps, dtype=torch.float32)
+    return torch.full((1, 1, 1, 1), eps, dtype=torch.float32, device="cpu")  # whatever the default is: cuDNN reads it
 
 
 def run_norm(
