@@ -22,7 +22,8 @@ def report(folder, *words):
 
 
 def test_it_says_what_is_installed_and_who_can_run(tmp_path):
-    status, (part,) = report(tmp_path, "--rehearse", "--only", "installed", "--minutes", "8")
+    status, (needed, part) = report(tmp_path, "--rehearse", "--only", "installed", "--minutes", "8")
+    assert needed["held"] and "optree" in str(needed["rows"])
     assert status == 0 and part["ended"] == "ended", part["log"]
     found = {row["check"]: row["found"] for row in part["rows"]}
     assert found["executor torch"] == "can run"
@@ -31,17 +32,28 @@ def test_it_says_what_is_installed_and_who_can_run(tmp_path):
 
 
 def test_a_part_that_takes_too_long_is_a_line_of_the_report(tmp_path):
-    status, (part,) = report(tmp_path, "--rehearse", "--only", "checks", "--minutes", "0.02")
+    status, (_, part) = report(tmp_path, "--rehearse", "--only", "checks", "--minutes", "0.02")
     assert status == 1 and part["ended"] == "was stopped: its time was over"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["checks", "conformance", "training", "opinfo", "bench"])
 def test_all_that_a_gpu_is_asked_for_is_rehearsed(part, tmp_path):
-    status, (found,) = report(tmp_path, "--rehearse", "--only", part, "--minutes", "10")
+    status, (_, found) = report(tmp_path, "--rehearse", "--only", part, "--minutes", "10")
     outcomes = [row["outcome"] for row in found["rows"]]
     assert status == 0 and found["ended"] == "ended", [r for r in found["rows"] if r["outcome"] not in ("held",)]
     assert outcomes.count("held") > 9 and set(outcomes) <= {"held", "not here"}
+
+
+def test_what_thunder_needs_and_is_not_there_is_named(tmp_path, monkeypatch):
+    (tmp_path / "optree.py").write_text("raise ModuleNotFoundError('No module named optree')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    status, (needed,) = report(tmp_path / "out", "--rehearse", "--minutes", "1")
+    assert status == 1 and not needed["held"]
+    assert needed["rows"][-1] == {
+        "check": "import thunder", "outcome": "error", "found": "ModuleNotFoundError: No module named optree",
+    }  # fmt: skip
+    assert "try: pip install" in needed["log"][-1]
 
 
 FAILING = """

@@ -5,9 +5,10 @@
     python3 tools/dev.py gpu --only checks --minutes 5
     python3 tools/dev.py gpu --rehearse             the same on the CPU, with tiny sizes and a faked device
 
-Needs the checkout and what Python packages are installed: PyTorch, and of the libraries of GPUs any or none. Each part
-runs in a process of its own, with a limit of time, and so has each of its checks: what crashes, hangs or breaks the
-device is a line of the report, and a new process goes on with the next check. All that is written is in the folder.
+Needs the checkout and what Python packages are installed: PyTorch, the few others that Thunder needs, which it names
+where one is missing, and of the libraries of GPUs any or none. Each part runs in a process of its own, with a limit of
+time, and so has each of its checks: what crashes, hangs or breaks the device is a line of the report, and a new process
+goes on with the next check. All that is written is in the folder.
 
 Parts: `installed` (devices, libraries, which executors can run and why others cannot), `checks` (programs and
 gradients by each executor against eager in double precision), `conformance` (every sample of every prim by the
@@ -20,11 +21,14 @@ models and generation against eager, torch.compile and Liger's kernels).
 import argparse
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
 import tomllib
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from gpu_report import page
@@ -64,6 +68,39 @@ def environment(out: Path, rehearse: bool) -> dict[str, str]:
     else:
         found.pop("TRITON_INTERPRET", None)
     return found
+
+
+def requirements() -> list[str]:
+    """Return what the packages need beside each other and PyTorch."""
+    found = []
+    for file in sorted(ROOT.glob("packages/*/pyproject.toml")):
+        found += tomllib.loads(file.read_text(encoding="utf-8"))["project"].get("dependencies", [])
+    return sorted({r for r in found if not r.startswith(("thunder", "torch"))})
+
+
+def needed(variables: dict[str, str]) -> dict[str, object]:
+    """Return a part of the report: whether the packages can be imported, and what they need that is not installed."""
+    began, rows, absent = time.monotonic(), [], []
+    for requirement in requirements():
+        name = re.split(r"[<>=!~ ;\[]", requirement)[0]
+        try:
+            rows.append({"check": requirement, "outcome": "held", "found": version(name)})
+        except PackageNotFoundError:
+            rows.append({"check": requirement, "outcome": "not here", "found": "not installed"})
+            absent.append(requirement)
+    command = [sys.executable, "-c", "import thunder, thunder_benchmarks, thunder_testing"]
+    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
+    lines = done.stderr.splitlines()
+    told = "fine" if done.returncode == 0 else lines[-1] if lines else f"exited with {done.returncode}"
+    rows.append({"check": "import thunder", "outcome": "held" if done.returncode == 0 else "error", "found": told})
+    if done.returncode:
+        install = " ".join(shlex.quote(r) for r in absent or ["torch"])
+        lines.append(f"the packages of this checkout cannot be imported here ({told}); try: pip install {install}")
+        print(lines[-1], flush=True)
+    return {
+        "part": "needed", "held": done.returncode == 0, "ended": "ended",
+        "seconds": round(time.monotonic() - began, 1), "rows": rows, "log": lines[-40:],
+    }  # fmt: skip
 
 
 def attempt(command: list[str], rows: Path, log: Path, ends: float, variables: dict[str, str]) -> tuple[int, str]:
@@ -134,6 +171,12 @@ def rows_of(path: Path) -> list[dict[str, object]]:
     return found
 
 
+def write(out: Path, device: str, parts: list[dict[str, object]]) -> None:
+    """Write the report, as far as it goes."""
+    (out / "report.json").write_text(json.dumps({"device": device, "parts": parts}, indent=1))
+    (out / "report.html").write_text(page(device, parts))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rehearse", action="store_true", help="on the CPU, with tiny sizes and a faked device")
@@ -150,13 +193,13 @@ def main() -> int:
     chosen = [part for part in PARTS if not words.only or part in words.only]
     variables, ends = environment(out, words.rehearse), time.monotonic() + words.minutes * 60
     device = "the CPU, rehearsed" if words.rehearse else "a GPU"
-    parts: list[dict[str, object]] = []
-    for i, part in enumerate(chosen):
+    parts = [needed(variables)]
+    write(out, device, parts)
+    for i, part in enumerate(chosen if parts[0]["held"] else []):
         share = PARTS[part] / sum(PARTS[p] for p in chosen[i:])
         parts.append(run(part, words.rehearse, out, max(1.0, (ends - time.monotonic()) * share), variables))
         print(f"{part}: {parts[-1]['ended']}, {parts[-1]['seconds']} s, {len(parts[-1]['rows'])} rows", flush=True)
-        (out / "report.json").write_text(json.dumps({"device": device, "parts": parts}, indent=1))
-        (out / "report.html").write_text(page(device, parts))
+        write(out, device, parts)
     print(f"report: {out / 'report.html'}")
     return int(not all(part["held"] for part in parts))
 
