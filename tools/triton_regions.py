@@ -116,7 +116,7 @@ def checked(case: Case) -> tuple[str, str]:
     try:
         for a, b in zip(found, expected, strict=True):
             torch.testing.assert_close(a, b, equal_nan=True, **close)
-            assert steps(a) == steps(b), f"strides {a.stride()} for {b.stride()}"
+            assert a.numel() < 2 or steps(a) == steps(b), f"strides {a.stride()} for {b.stride()}"
     except AssertionError as error:
         return "wrong", f"region {case.seed} ({told}): {error}"
     fused = [b for b in last_traces(run)[-1].bound_symbols if b.symbol.name.startswith("triton_fusion")]
