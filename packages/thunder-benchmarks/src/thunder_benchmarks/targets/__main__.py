@@ -21,7 +21,7 @@ import torch.distributed as dist
 from rich.console import Console
 from rich.table import Table
 
-from thunder_benchmarks.targets import MODES, TARGETS, Measured, cases, drawn, measure, peak
+from thunder_benchmarks.targets import MODES, TARGETS, Measured, cases, circumstances, drawn, measure, peak
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -91,11 +91,12 @@ def _measured(words: Sequence[str] | None) -> list[Measured]:
     if dist.is_initialized() and dist.get_rank():
         return found
     Console(width=140).print(table(found))
+    where = circumstances()
     if options.json:
-        told = {"torch": torch.__version__, "peak_gigaflops": best / 1e9, "sizes": sizes}
+        told = {"circumstances": where, "peak_gigaflops": best / 1e9, "sizes": sizes}
         options.json.write_text(json.dumps({**told, "measured": [asdict(m) for m in found]}, indent=1) + "\n")
     if options.picture:
-        options.picture.write_text(drawn(found), encoding="utf-8")
+        options.picture.write_text(drawn(found, where), encoding="utf-8")
     return found
 
 
