@@ -131,13 +131,13 @@ def asking(compiled: object, run: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def trace(fn: Callable[..., Any]) -> Callable[..., Trace]:
+def trace(fn: Callable[..., Any] | None = None) -> Callable[..., Trace]:
     """Return a function that acquires ``fn`` for its arguments and returns the computation, not transformed.
 
     Nothing is computed, so that what ``fn`` writes to stays as it is.
 
     Args:
-        fn: a function or a module.
+        fn: a function or a module; if left out, what is returned takes it before the arguments.
 
     Returns:
         a function of the arguments of ``fn``.
@@ -150,7 +150,8 @@ def trace(fn: Callable[..., Any]) -> Callable[..., Trace]:
             t0 = ltorch.add(a0, 1)  # float32[2]
             return (t0,)
     """
-
+    if fn is None:
+        return lambda fn, *args, **kwargs: trace(fn)(*args, **kwargs)
     compiled = compiled_function(jit(fn))
 
     def traced(*args: Any, **kwargs: Any) -> Trace:
