@@ -5,6 +5,7 @@ import inspect
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import browser  # noqa: E402
 import check_site  # noqa: E402
+import drawings  # noqa: E402
 import workspace  # noqa: E402
 
 LINK = re.compile(r"\[[^\]]+\]\((?!https?:|mailto:)([^)\s]+)\)")
@@ -42,6 +44,14 @@ def test_links_in_the_sources_lead_somewhere():
             elif place and target.suffix == ".md" and place not in places(target.read_text(encoding="utf-8")):
                 wrong.append(f"{file.relative_to(ROOT)}: {link} (no such heading)")
     assert len(TEXTS) > 40 and wrong == []
+
+
+@pytest.mark.parametrize("name", drawings.DRAWINGS)
+def test_a_drawing_is_what_its_function_draws_and_some_page_shows_it(name):
+    picture = drawings.PICTURES / f"{name}.svg"
+    assert picture.read_text(encoding="utf-8") == drawings.drawn(name), "run python tools/drawings.py"
+    assert any([f"pictures/{name}.svg)" in text.read_text(encoding="utf-8") for text in TEXTS])
+    ElementTree.fromstring(drawings.drawn(name))
 
 
 @pytest.mark.parametrize("package", [p for p in workspace.packages().values() if "triton" not in p.name], ids=str)

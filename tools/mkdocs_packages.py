@@ -12,10 +12,12 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"(^```.*?^```)", re.M | re.S)
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)\s]+)\)")
+LED_BY = ("explanations.md", "architecture.md")
 FACE = """
 
 ## Reference
@@ -55,17 +57,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     guides = [page for page in config.extra["guides"] if page in written]
     named = {*first, *guides}
     start = [page for page in first if page in written]
-    pages = sorted(page for page in written if page not in named)
+    pages = sorted((page for page in written if page not in named), key=lambda page: (page not in LED_BY, page))
     generated: list[object] = []
     for module in modules():
         home = f"packages/{folder(module).name}"
         if not (folder(module) / "README.md").is_file():
             raise PluginError(f"{home}/README.md is missing")
-        text = page(folder(module) / "README.md") + FACE.format(module=module, names=exported(module))
+        text = text_of(folder(module) / "README.md") + FACE.format(module=module, names=exported(module))
         files.append(File.generated(config, f"{home}/index.md", content=text))
         others = sorted(file for file in folder(module).glob("*.md") if file.name != "README.md")
         for file in others:
-            files.append(File.generated(config, f"{home}/{file.name}", content=page(file)))
+            files.append(File.generated(config, f"{home}/{file.name}", content=text_of(file)))
         generated.append({folder(module).name: [f"{home}/index.md", *(f"{home}/{file.name}" for file in others)]})
     config.nav = [*start, {"Guides": guides}, {"Explanations and figures": pages}, {"Packages": generated}]
     return files
@@ -79,7 +81,7 @@ def exported(module: str) -> str:
     return "Exports " + ", ".join(f"`{name}`" for name in names) + "." if names else ""
 
 
-def page(file: Path) -> str:
+def text_of(file: Path) -> str:
     """Make a page of a Markdown file of a package: links to what is no page become plain text."""
 
     def link(match: re.Match[str]) -> str:
@@ -95,6 +97,23 @@ def page(file: Path) -> str:
     return "".join(prose)
 
 
-def on_page_markdown(markdown: str, **kwargs: object) -> str:
-    """Leave out of the fences of code what is meant for the tests."""
-    return re.sub(r"^( *)```python notest", r"\1```python", markdown, flags=re.M)
+def drawing(match: re.Match[str]) -> str:
+    """Return a drawing as part of the page, whose colours it then has."""
+    svg = (ROOT / "docs" / "pictures" / match[1]).read_text(encoding="utf-8")
+    return f'<div class="picture">{re.sub(chr(10) + "+", " ", svg).strip()}</div>'
+
+
+def on_page_markdown(markdown: str, page: Page, **kwargs: object) -> str:
+    """Leave out of the fences of code what is meant for the tests; put in drawings, and what releases bring."""
+    shown = re.sub(r"^( *)```python notest", r"\1```python", markdown, flags=re.M)
+    shown = re.sub(r"^!\[[^\]]*\]\([./]*pictures/([\w-]+\.svg)\)$", drawing, shown, flags=re.M)
+    return shown + releases() if page.file.src_uri == "releases.md" else shown
+
+
+def releases() -> str:
+    """Return what each package's versions bring, from its changelog."""
+    parts = [""]
+    for module in modules():
+        _, _, log = text_of(folder(module) / "CHANGELOG.md").partition("\n## ")
+        parts.append(f"## {folder(module).name}\n\n### " + log.replace("\n## ", "\n### ").strip())
+    return "\n\n".join(parts) + "\n"
