@@ -149,8 +149,8 @@ def test_each_call_warns_as_eager_does(program, action):
     assert outcome(jit(program), action, torch.ones(2)) == outcome(program, action, torch.ones(2))
 
 
-ATTENTION = nn.MultiheadAttention(4, 2).requires_grad_(False)
-PADDING = torch.zeros(4, 4, dtype=torch.bool)
+ATTENTION = nn.MultiheadAttention(4, 2, dtype=torch.float64).requires_grad_(False)  # whose rounding shows in no digit
+MASK, PADDING = torch.zeros(1, 1, dtype=torch.float64), torch.zeros(4, 4, dtype=torch.bool)
 
 
 @ACTIONS
@@ -164,7 +164,7 @@ PADDING = torch.zeros(4, 4, dtype=torch.bool)
         lambda x: F.dropout2d(x, 0.5, False),
         lambda x: F.upsample(x[None], scale_factor=2.0),
         lambda x: F.grid_sample(x[None, None], x[None, :, :2, None].expand(1, 4, 2, 2)),
-        lambda x: ATTENTION(x[None], x[None], x[None], attn_mask=torch.zeros(1, 1), key_padding_mask=PADDING[:, :1])[0],
+        lambda x: ATTENTION(*[x[None].double()] * 3, attn_mask=MASK, key_padding_mask=PADDING[:, :1])[0],
     ],
     ids=["softmax", "losses", "reduction", "kl_div", "dropout2d", "upsample", "grid_sample", "attention"],
 )
