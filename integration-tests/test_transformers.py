@@ -80,7 +80,10 @@ def test_generation_with_a_compiled_forward_writes_what_eager_writes(cache, prog
 @pytest.mark.parametrize("cache", ["auto", "symbolic values"])
 @pytest.mark.parametrize("model_type", ["llama", "t5"])
 def test_generation_of_a_compiled_model_takes_few_programs_with_open_sizes(model_type, cache, options):
-    """One for the prompt, one for the first step, one for all others."""
+    """One for the prompt, one for the first step, one for all others.
+
+    transformers 4 keeps keys of the prompt as they lie, which is not in order, and those of the step after it are.
+    """
     case = tiny_transformers.tiny_case(model_type)
     model = case.model().eval()
     inputs = {name: value for name, value in case.inputs(model).items() if "decoder" not in name}
@@ -91,4 +94,7 @@ def test_generation_of_a_compiled_model_takes_few_programs_with_open_sizes(model
         torch.manual_seed(1)
         written.append(called.generate(**inputs, max_new_tokens=8, min_new_tokens=8, pad_token_id=0, **options))
     assert torch.equal(written[1], written[0]) and torch.equal(written[2], written[0])
-    assert thunder.cache_misses(compiled) == (2 if options.get("cache_implementation") else 3)
+    expected = 2 if options.get("cache_implementation") else 3
+    if not transformers_sweep.TAKE_CONFIGURATIONS and model_type == "llama" and set(options) <= {"do_sample"}:
+        expected += 1
+    assert thunder.cache_misses(compiled) == expected

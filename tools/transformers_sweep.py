@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import inspect
 import math
 import multiprocessing
 import re
@@ -51,6 +52,8 @@ MORE = (
     "camembert", "mt5", "m2m_100", "qwen2_moe", "olmo2", "glm4", "gpt_oss", "dinov2", "data2vec-audio",
     "big_bird", "aria", "xlnet", "poolformer",
 )  # fmt: skip
+TAKE_CONFIGURATIONS = "config" in inspect.signature(DynamicCache).parameters
+"""Whether caches learn from a configuration how large their layers are, as they do since transformers 4.56."""
 GROUPS = {"promised": PROMISED, "more": MORE}
 
 
@@ -84,7 +87,7 @@ def as_tuple(config: PretrainedConfig, inputs: dict[str, Any]) -> None:
 
 def dynamic_cache(config: PretrainedConfig, inputs: dict[str, Any]) -> None:
     """Three tokens more, on a cache that holds some."""
-    cache = DynamicCache(config=config)
+    cache = DynamicCache(config=config) if TAKE_CONFIGURATIONS else DynamicCache()
     _fill(config, cache)
     inputs["past_key_values"] = cache
     inputs["use_cache"] = True
@@ -92,7 +95,10 @@ def dynamic_cache(config: PretrainedConfig, inputs: dict[str, Any]) -> None:
 
 def static_cache(config: PretrainedConfig, inputs: dict[str, Any]) -> None:
     """The first tokens, into a cache of fixed size."""
-    inputs["past_key_values"] = StaticCache(config=config, max_cache_len=2 * LENGTH)
+    sizes = (
+        {} if TAKE_CONFIGURATIONS else {"max_batch_size": BATCH, "dtype": torch.get_default_dtype(), "device": "cpu"}
+    )
+    inputs["past_key_values"] = StaticCache(config=config, max_cache_len=2 * LENGTH, **sizes)
     inputs["use_cache"] = True
 
 

@@ -27,13 +27,17 @@ class Generates(Changed):
 
 
 def growing(cache: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors of a cache that are longer at the next step: of none that is allocated beforehand."""
+    """Lay out and yield the tensors of a cache that are longer at the next step: none that is allocated beforehand."""
     cache = getattr(cache, "self_attention_cache", cache)  # of a decoder that attends to an encoder, too
     if getattr(cache, "is_compileable", False):
         return
     for layer in getattr(cache, "layers", ()):
-        for tensor in (getattr(layer, "keys", None), getattr(layer, "values", None)):
+        for name in ("keys", "values"):
+            tensor = getattr(layer, name, None)
             if isinstance(tensor, torch.Tensor) and tensor.dim() == 4:
+                if not tensor.is_contiguous():  # as transformers 4 keeps the prompt's, whose sizes stay fixed
+                    tensor = tensor.contiguous()
+                    setattr(layer, name, tensor)
                 yield tensor
 
 
