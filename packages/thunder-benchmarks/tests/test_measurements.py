@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from thunder_benchmarks import calls, first_calls, imports, passes
+from thunder_benchmarks import calls, first_calls, imports, inductor, passes
 
 
 def test_the_measured_program_has_the_size_asked_for_and_no_dead_part():
@@ -52,3 +52,13 @@ def test_packages_for_gpus_make_an_import_neither_longer_nor_louder(capsys):
     assert beside.modules == without.modules and len(beside.modules) > 300
     assert beside.warnings == without.warnings == 0
     assert "packages for GPUs" in capsys.readouterr().out
+
+
+def test_compilers_take_turns_in_processes_of_their_own():
+    name = "softmax:rows=4,columns=8"
+    ours, other = inductor.measured(name, ["thunder:torch", "eager"], rounds=2, block=0.01)
+    for took in (ours, other):
+        assert took.first > 0 and len(took.steps) == 2 and min(took.steps) > 0
+        assert took.saved == 4 * 8 * 4 and took.difference < 1e-5
+    text = inductor.page([ours, other], ours.compiler, 2)
+    assert f"| {name} | {ours.first:.2f} | {other.first:.2f} |" in text
