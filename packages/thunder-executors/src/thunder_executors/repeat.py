@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from thunder_executors.fusion import FusionExecutor, Grouped, grouped
 from thunder_executors.order import bytes_of
-from thunder_ir import BoundSymbol, Names, OpTags, Proxy, Trace
+from thunder_ir import BoundSymbol, Names, OpTags, Proxy, Trace, reached
 from thunder_ir.passes import dead_code_elimination
 from thunder_ir.passes.traits import has_effect, is_random, may_fail
 
@@ -71,19 +71,16 @@ class _Repeating:
         """Return the calls that compute what a call does from what is in memory; ``None`` if some run only once."""
         bounds, group = self.trace.bound_symbols, self.found.group
         chain: set[int] = set()
-        waiting = [last]
-        while waiting:
-            position = waiting.pop()
+
+        def read(position: int) -> list[int]:
+            made = [self.made_at.get(p.name) for p in bounds[position].inputs if p.name not in self.kept]
+            return [m for m in made if m is not None and group[m] == group[last]]
+
+        for position in reached([last], read, key=int):
             bound = bounds[position]
-            if position in chain:
-                continue
             if may_fail(bound) or is_random(bound) or OpTags.BEFORE_WRITES in bound.tags:
                 return None
             chain.add(position)
-            for proxy in bound.inputs:
-                made = self.made_at.get(proxy.name)
-                if made is not None and group[made] == group[last] and proxy.name not in self.kept:
-                    waiting.append(made)
         return chain
 
     def pays(self, name: str, chain: set[int], read: set[str]) -> bool:
@@ -116,15 +113,12 @@ class _Repeating:
 
     def read(self, bound: BoundSymbol, among: set[int]) -> set[int]:
         """Return which calls of some a call depends on, at first hand or through others of them."""
-        found: set[int] = set()
-        waiting = [bound]
-        while waiting:
-            for proxy in waiting.pop().inputs:
-                made = self.made_at.get(proxy.name)
-                if made is not None and made in among and made not in found:
-                    found.add(made)
-                    waiting.append(self.trace.bound_symbols[made])
-        return found
+
+        def read_by(call: BoundSymbol) -> list[int]:
+            made = [self.made_at.get(p.name) for p in call.inputs]
+            return [m for m in made if m is not None and m in among]
+
+        return set(reached(read_by(bound), lambda i: read_by(self.trace.bound_symbols[i]), key=int))
 
 
 @dataclass(slots=True)

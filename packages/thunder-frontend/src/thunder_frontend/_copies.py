@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ import torch
 from thunder_guards.journal import MISSING, contents_of
 from thunder_guards.kinds import CONTAINERS, DICTS, is_of_library, is_value
 from thunder_interpreter import names_of
+from thunder_ir import reached
 
 ATOMS = (type, types.ModuleType, types.BuiltinFunctionType)
 
@@ -60,21 +61,23 @@ class Copies:
 
     def _prepare(self, value: object) -> None:
         """Copy what an object holds that Python's own copies cannot be made of."""
-        todo, seen = [value], set()
-        while todo:
-            here = todo.pop()
-            if id(here) in seen or isinstance(here, ATOMS) or id(here) in self._memo:
+        for here in reached([value], self._inside):
+            if id(here) in self._memo or isinstance(here, ATOMS):
                 continue
-            seen.add(id(here))
             if _is_uncopied(here):
                 self._memo[id(here)] = _copy_of_uncopied(here)
                 self._originals.append(here)
-            elif isinstance(here, CONTAINERS):
-                todo += here.values() if isinstance(here, DICTS) else here
-            elif hasattr(here, "__dict__"):
-                todo += vars(here).values()
-            elif not is_value(here) and not _can_be_copied(here):
-                self._memo[id(here)] = here
+            elif not isinstance(here, CONTAINERS) and not hasattr(here, "__dict__"):
+                if not is_value(here) and not _can_be_copied(here):
+                    self._memo[id(here)] = here
+
+    def _inside(self, value: Any) -> Iterable[Any]:
+        """Return what an object holds that is to be copied with it."""
+        if id(value) in self._memo or isinstance(value, ATOMS):
+            return ()
+        if isinstance(value, CONTAINERS):
+            return value.values() if isinstance(value, DICTS) else value
+        return vars(value).values() if hasattr(value, "__dict__") else ()
 
     def _container(self, value: Any) -> Any:
         if type(value) is tuple:

@@ -43,6 +43,7 @@ from thunder_ir.proxies import (
     same_shape,
     value_of,
 )
+from thunder_ir.reachability import reached
 from thunder_ir.rules import RuleTable
 from thunder_ir.saving import load_trace, register_codec, save_trace
 from thunder_ir.symbols import BoundSymbol, Namespace, OpTags, Symbol, bind
@@ -59,7 +60,7 @@ __all__ = [
     "TensorProxy", "ThunderError", "Trace", "TraceFormatError", "Unknown", "UnknownNumberError", "VerificationError",
     "__version__", "are_one_number", "bind", "collector_paused", "current_builder", "device", "devices", "dtype",
     "dtypes", "find_builder", "flat_proxies", "is_one", "is_unknown", "literal", "load_trace", "map_values",
-    "number_proxy", "print_function", "provide_default_language", "quickly_made", "record", "recording",
+    "number_proxy", "print_function", "provide_default_language", "quickly_made", "reached", "record", "recording",
     "register_codec", "register_literal", "same_shape", "save_trace", "speaking", "substitute", "trace_of", "tree_map",
     "value_of", "verify",
 ]  # fmt: skip

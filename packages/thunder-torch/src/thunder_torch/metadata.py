@@ -15,7 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from thunder_ir import IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown, value_of
+from thunder_ir import IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown, reached, value_of
 from thunder_torch.convert import fake_mode, fake_of, from_torch_dtype
 from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
 from thunder_torch.marked_sizes import PRODUCTS, told_by_marks
@@ -163,14 +163,9 @@ def _connected(
     outputs = tensors_of((output,), {})
     found = {leaves[id(t)] for t in outputs if id(t) in leaves}
     nodes = [t.grad_fn for t in outputs if t.grad_fn is not None]
-    seen = set(nodes)
-    while nodes:
-        node = nodes.pop()
+    for node in reached(nodes, lambda node: [n for n, _ in node.next_functions if n is not None]):
         if hasattr(node, "variable"):
             found.add(leaves.get(id(node.variable), -1))
-        following = {n for n, _ in node.next_functions if n is not None} - seen
-        seen |= following
-        nodes += following
     return frozenset(found - {-1}), tuple([t.requires_grad for t in outputs])
 
 

@@ -20,7 +20,7 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.journal import MISSING, contents_of
 from thunder_guards.kinds import CODE, NOTHING_INSIDE, as_fact, is_value
 from thunder_guards.sources import Source, held
-from thunder_ir import NumberProxy, Proxy, flat_proxies, is_unknown, map_values
+from thunder_ir import NumberProxy, Proxy, flat_proxies, is_unknown, map_values, reached
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 if TYPE_CHECKING:
@@ -135,18 +135,14 @@ class Keys:
 
     def lead_to_tensors(self, values: Iterable[Any]) -> bool:
         """Whether objects that the program makes hold tensors of its own, or what stands for numbers."""
-        todo = [v for v in values if not self.is_there(v)]
-        seen: dict[int, Any] = {}
-        while todo:
-            value = todo.pop()
-            if isinstance(value, (TracedTensor, Proxy)) or len(seen) > LOOKED_INTO:
-                return True
-            if id(value) in seen or type(value) in NOTHING_INSIDE or isinstance(value, LEAD_NOWHERE):
-                continue
-            seen[id(value)] = value
-            if self.world.source_of(value) is None:
-                todo += _inside(value)
-        return False
+        found = reached([v for v in values if not self.is_there(v)], self._leads_to)
+        return any([isinstance(v, (TracedTensor, Proxy)) or i > LOOKED_INTO for i, v in enumerate(found)])
+
+    def _leads_to(self, value: object) -> list[Any]:
+        """Return what an object of the program's own refers to that may lead to tensors."""
+        if self.world.source_of(value) is not None or isinstance(value, (TracedTensor, Proxy, *LEAD_NOWHERE)):
+            return []
+        return [v for v in _inside(value) if type(v) not in NOTHING_INSIDE and not isinstance(v, LEAD_NOWHERE)]
 
     def source(self, value: Any) -> Any:
         """Return the value itself if it never changes, or how the next call gets at it, or at one that is equal."""

@@ -10,10 +10,11 @@ import functools
 import gc
 import operator
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from thunder_guards.own_code import package_of
+from thunder_ir import reached
 
 if TYPE_CHECKING:
     from thunder_frontend._outside.world import World
@@ -77,19 +78,15 @@ def _is_of_torch(raw: object) -> bool:
 
 def _parts(callables: Sequence[Any]) -> Iterator[Any]:
     """Give callables, what they are made of, and what such of these are made of."""
-    ahead, seen = list(callables), set()
-    while ahead:
-        value = ahead.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        yield value
-        if isinstance(value, functools.partial):
-            ahead += [value.func, *value.args, *value.keywords.values()]
-        elif isinstance(value, MADE_OF_OTHERS):
-            ahead += [part for part in gc.get_referents(value) if not isinstance(part, (type, types.ModuleType))]
-        elif type(value) is tuple:
-            ahead += value
+    return reached(callables, _parts_of)
+
+
+def _parts_of(value: object) -> Iterable[Any]:
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, MADE_OF_OTHERS):
+        return [part for part in gc.get_referents(value) if not isinstance(part, (type, types.ModuleType))]
+    return value if type(value) is tuple else ()
 
 
 def _names(parts: Sequence[Any]) -> Iterator[str]:

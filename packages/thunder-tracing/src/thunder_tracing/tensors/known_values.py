@@ -16,7 +16,7 @@ import torch
 
 from thunder_guards import ComputedValuesGuard, Step
 from thunder_guards.program import Input
-from thunder_ir import BoundSymbol, Symbol, TensorProxy, flat_proxies, is_unknown
+from thunder_ir import BoundSymbol, Symbol, TensorProxy, flat_proxies, is_unknown, reached
 from thunder_ir.passes.traits import is_repeatable
 from thunder_torch.convert import contiguous_strides
 from thunder_tracing.tensors.metadata_calls import laid_out
@@ -109,19 +109,17 @@ class KnownValues:
 
     def guard(self) -> ComputedValuesGuard | None:
         """Return the guard of all values that Python has seen; ``None`` if they depend on no input."""
-        needed: set[str] = set()
-        open_ = list(self._asked)
-        while open_:
-            name = open_.pop()
-            if name not in needed:
-                needed.add(name)
-                step = self._steps.get(name)
-                open_ += [] if step is None else [p.name for p in flat_proxies((step.args, step.kwargs))]
+        needed = set(reached(self._asked, self._read_for, key=str))
         inputs = [(i.proxy.name, i.source) for i in self._inputs() if i.proxy.name in needed]
         if not inputs:
             return None
         steps = dict.fromkeys([step for name, step in self._steps.items() if name in needed])
         return ComputedValuesGuard(inputs, list(steps), self._asked)
+
+    def _read_for(self, name: str) -> list[str]:
+        """Return the names of what a value is computed of."""
+        step = self._steps.get(name)
+        return [] if step is None else [p.name for p in flat_proxies((step.args, step.kwargs))]
 
     def written_out(self, output: object, record: Callable[..., Any]) -> Any:
         """Return a result with constants in place of tensors of unknown sizes, where their values are known.
