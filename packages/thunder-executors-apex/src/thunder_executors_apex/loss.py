@@ -12,6 +12,7 @@ from thunder_executors_apex.availability import CROSS_ENTROPY
 from thunder_executors_apex.executor import DEVICES, executor, takes
 from thunder_ir import TensorProxy, dtypes
 from thunder_torch import symbol_of
+from thunder_torch.call_arguments import CrossEntropy, called_with
 
 FLOATS = (dtypes.float32, dtypes.float16, dtypes.bfloat16)
 REDUCTIONS = ("mean", "sum", "none")
@@ -63,43 +64,28 @@ cross_entropy_gradient = executor.register_operator(
 )
 
 
-def takes_cross_entropy(
-    a: TensorProxy,
-    target: TensorProxy,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> bool | Declined:
+@called_with(CrossEntropy)
+def takes_cross_entropy(c: CrossEntropy) -> bool | Declined:
     """Whether the extension takes this loss."""
-    answer = takes(CROSS_ENTROPY, FLOATS, a) and takes_tensors(target, on=DEVICES)
+    answer = takes(CROSS_ENTROPY, FLOATS, c.input) and takes_tensors(c.target, on=DEVICES)
     if not answer:
         return answer
-    if a.ndim != 2 or target.ndim != 1 or target.dtype is not dtypes.int64:
+    if c.input.ndim != 2 or c.target.ndim != 1 or c.target.dtype is not dtypes.int64:
         return Declined("it takes logits (rows, classes) and int64 classes (rows,)")
-    if weight is not None or size_average is not None or reduce is not None or label_smoothing:
+    if c.weight is not None or c.size_average is not None or c.reduce is not None or c.label_smoothing:
         return Declined("it takes neither weights of classes, smoothing, size_average= nor reduce=")
-    classes = int(a.shape[1])
+    classes = int(c.input.shape[1])
     if classes < FEW_CLASSES and classes % 4:
         return Declined(f"fewer than {FEW_CLASSES} classes are taken in multiples of 4")
-    return True if reduction in REDUCTIONS else Declined(f"there is no reduction {reduction!r}")
+    return True if c.reduction in REDUCTIONS else Declined(f"there is no reduction {c.reduction!r}")
 
 
-def cross_entropy(
-    a: TensorProxy,
-    target: TensorProxy,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> tuple[Any, Any]:
+@called_with(CrossEntropy)
+def cross_entropy(c: CrossEntropy) -> tuple[Any, Any]:
     """Save the logits, and one number for each row."""
-    loss, sums = cross_entropy_forward(a, target, ignore_index, reduction)
-    return loss, lambda dy: (cross_entropy_gradient(dy, a, target, sums, ignore_index, reduction), None)
+    options = (c.ignore_index, c.reduction)
+    loss, sums = cross_entropy_forward(c.input, c.target, *options)
+    return loss, lambda dy: (cross_entropy_gradient(dy, c.input, c.target, sums, *options), None)
 
 
 executor.runs_by_rule(symbol_of(torch.nn.functional.cross_entropy), cross_entropy, takes_cross_entropy)

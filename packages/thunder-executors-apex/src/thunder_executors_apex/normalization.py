@@ -14,6 +14,7 @@ from thunder_executors_apex.availability import NORMS
 from thunder_executors_apex.executor import executor, takes
 from thunder_ir import TensorProxy, dtypes
 from thunder_torch import symbol_of
+from thunder_torch.call_arguments import LayerNorm, called_with
 
 FLOATS = (dtypes.float64, dtypes.float32, dtypes.float16, dtypes.bfloat16)
 Shape = Sequence[int]
@@ -87,34 +88,22 @@ rms_norm_gradient = executor.register_operator(
 )
 
 
-def takes_layer_norm(
-    input: TensorProxy,
-    normalized_shape: Shape,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    cudnn_enable: bool = True,
-) -> bool | Declined:
+@called_with(LayerNorm)
+def takes_layer_norm(n: LayerNorm) -> bool | Declined:
     """Whether the extension takes this norm."""
-    if (weight is None) is not (bias is None):
+    if (n.weight is None) is not (n.bias is None):
         return Declined("it takes weight and bias together, or none")
-    return takes(NORMS, FLOATS, input, weight, bias)
+    return takes(NORMS, FLOATS, n.input, n.weight, n.bias)
 
 
-def layer_norm(
-    input: TensorProxy,
-    normalized_shape: Shape,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    cudnn_enable: bool = True,
-) -> Rule:
+@called_with(LayerNorm)
+def layer_norm(n: LayerNorm) -> Rule:
     """Save the input, and mean and inverse deviation of each row."""
-    shape = tuple(normalized_shape)
-    y, mean, deviation = layer_norm_forward(input, shape, weight, bias, eps)
+    shape, options = tuple(n.normalized_shape), (n.weight, n.bias, n.eps)
+    y, mean, deviation = layer_norm_forward(n.input, shape, *options)
 
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
-        dx, *others = layer_norm_gradient(dy, input, shape, mean, deviation, weight, bias, eps)
+        dx, *others = layer_norm_gradient(dy, n.input, shape, mean, deviation, *options)
         return (dx, None, *others)
 
     return y, pullback

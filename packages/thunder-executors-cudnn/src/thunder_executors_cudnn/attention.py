@@ -14,7 +14,8 @@ from thunder_executors_cudnn import running
 from thunder_executors_cudnn.executor import executor, layout_of, takes
 from thunder_executors_cudnn.problems import Attention, AttentionGradient, Layout
 from thunder_ir import OpTags, TensorProxy, current_builder, dtypes
-from thunder_torch import symbol_of
+from thunder_torch import call_arguments, symbol_of
+from thunder_torch.call_arguments import called_with
 
 Rule = tuple[Any, Any]
 Mask = torch.Tensor | None
@@ -123,40 +124,33 @@ attention_gradient = executor.register_operator(
 )
 
 
-def _scale(query: TensorProxy, scale: float | None) -> float:
-    return 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+def _scale(c: call_arguments.Attention) -> float:
+    return 1 / math.sqrt(c.query.shape[-1]) if c.scale is None else float(c.scale)
 
 
-def takes_attention(
-    query: TensorProxy,
-    key: TensorProxy,
-    value: TensorProxy,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> bool | Declined:
+@called_with(call_arguments.Attention)
+def takes_attention(c: call_arguments.Attention) -> bool | Declined:
     """Whether cuDNN takes this attention, and its gradient if one is wanted."""
-    answer = takes_tensors(query, key, value, attn_mask, on=running.machine.types)
+    operands, mask = (c.query, c.key, c.value), c.attn_mask
+    answer = takes_tensors(*operands, mask, on=running.machine.types)
     if not answer:
         return answer
-    if any([t.ndim != 4 for t in (query, key, value)]):
+    if any([t.ndim != 4 for t in operands]):
         return Declined("it takes query, key and value of four dimensions")
-    if attn_mask is not None and (is_causal or attn_mask.ndim != 4 or attn_mask.requires_grad):
+    if mask is not None and (c.is_causal or mask.ndim != 4 or mask.requires_grad):
         return Declined("it takes a mask of four dimensions that needs no gradient, and is_causal= without one")
-    if query.shape[1] != key.shape[1] and not enable_gqa:
+    if c.query.shape[1] != c.key.shape[1] and not c.enable_gqa:
         return Declined("query and key have not as many heads, and enable_gqa= is not set")
-    inputs = (_read(query), _read(key), _read(value))
+    inputs = (_read(c.query), _read(c.key), _read(c.value))
     out = Layout.dense((*inputs[0].shape[:3], inputs[2].shape[3]), inputs[0].dtype)
-    bias = None if attn_mask is None else Layout.dense(layout_of(attn_mask).shape, attn_mask.dtype.name)
-    wanted = any([t.requires_grad for t in (query, key, value)])
-    problem = Attention(*inputs, bias, out, is_causal, dropout_p, _scale(query, scale), wanted)
-    answer = takes(problem, query.device)
+    bias = None if mask is None else Layout.dense(layout_of(mask).shape, mask.dtype.name)
+    wanted = any([t.requires_grad for t in operands])
+    problem = Attention(*inputs, bias, out, c.is_causal, c.dropout_p, _scale(c), wanted)
+    answer = takes(problem, c.query.device)
     if not answer or not wanted:
         return answer
     deterministic = torch.are_deterministic_algorithms_enabled()
-    return takes(AttentionGradient(problem, out, *inputs, deterministic), query.device)
+    return takes(AttentionGradient(problem, out, *inputs, deterministic), c.query.device)
 
 
 def _read(tensor: TensorProxy) -> Layout:
@@ -166,42 +160,26 @@ def _read(tensor: TensorProxy) -> Layout:
     return layout if plain else replace(layout, strides=Layout.dense(layout.shape, layout.dtype).strides)
 
 
-def scaled_dot_product_attention(
-    query: TensorProxy,
-    key: TensorProxy,
-    value: TensorProxy,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Rule:
+@called_with(call_arguments.Attention)
+def scaled_dot_product_attention(c: call_arguments.Attention) -> Rule:
     """Save the operands, the result, the rows' logarithms of sums, and where the dropout began to draw."""
-    options = (is_causal, dropout_p, _scale(query, scale))
-    runs = attention_with_dropout if dropout_p else attention
-    with current_builder().tagged(*([DRAWS_APART] if dropout_p else [])):  # each kernel in its own order
-        out, statistics, *state = runs(query, key, value, attn_mask, *options, True)
+    operands, options = (c.query, c.key, c.value, c.attn_mask), (c.is_causal, c.dropout_p, _scale(c))
+    runs = attention_with_dropout if c.dropout_p else attention
+    with current_builder().tagged(*([DRAWS_APART] if c.dropout_p else [])):  # each kernel in its own order
+        out, statistics, *state = runs(*operands, *options, True)
 
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = attention_gradient(dy, query, key, value, attn_mask, out, statistics, *options, *state)
+        found: tuple[Any, ...] = attention_gradient(dy, *operands, out, statistics, *options, *state)
         return found
 
     return out, pullback
 
 
-def attention_alone(
-    query: TensorProxy,
-    key: TensorProxy,
-    value: TensorProxy,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Any:
+@called_with(call_arguments.Attention)
+def attention_alone(c: call_arguments.Attention) -> Any:
     """The result, where nobody asks for a gradient."""
-    runs = attention_with_dropout if dropout_p else attention
-    return runs(query, key, value, attn_mask, is_causal, dropout_p, _scale(query, scale), False)[0]
+    runs = attention_with_dropout if c.dropout_p else attention
+    return runs(c.query, c.key, c.value, c.attn_mask, c.is_causal, c.dropout_p, _scale(c), False)[0]
 
 
 executor.runs_by_rule(

@@ -14,6 +14,7 @@ from thunder_executors_cudnn.executor import executor, takes
 from thunder_executors_cudnn.problems import Norm, NormGradient
 from thunder_ir import TensorProxy, dtypes
 from thunder_torch import symbol_of
+from thunder_torch.call_arguments import LayerNorm, RMSNorm, called_with
 
 Shape = Sequence[int]
 Rule = tuple[Any, Any]
@@ -83,7 +84,7 @@ norm = executor.register_operator("norm", meta=_norm_meta, fn=run_norm)
 norm_gradient = executor.register_operator("norm_gradient", meta=_gradient_meta, fn=run_norm_gradient)
 
 
-def _takes(x: Any, shape: Any, weight: Any, bias: Any, centred: bool) -> bool | Declined:
+def _takes(x: Any, weight: Any, bias: Any, centred: bool) -> bool | Declined:
     answer = takes_tensors(x, weight, bias, on=running.machine.types)
     if not answer:
         return answer
@@ -97,73 +98,56 @@ def _takes(x: Any, shape: Any, weight: Any, bias: Any, centred: bool) -> bool | 
     return takes(problem, x.device) and takes(NormGradient(problem), x.device)
 
 
-def takes_layer_norm(
-    input: TensorProxy,
-    normalized_shape: Shape,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    cudnn_enable: bool = True,
-) -> bool | Declined:
+@called_with(LayerNorm)
+def takes_layer_norm(n: LayerNorm) -> bool | Declined:
     """Whether cuDNN takes this norm, and its gradient."""
-    return _takes(input, normalized_shape, weight, bias, centred=True)
+    return _takes(n.input, n.weight, n.bias, centred=True)
 
 
-def takes_rms_norm(
-    input: TensorProxy, normalized_shape: Shape, weight: Any = None, eps: float | None = None
-) -> bool | Declined:
+@called_with(RMSNorm)
+def takes_rms_norm(n: RMSNorm) -> bool | Declined:
     """Whether cuDNN takes this norm, and its gradient."""
-    return _takes(input, normalized_shape, weight, None, centred=False)
+    return _takes(n.input, n.weight, None, centred=False)
 
 
-def layer_norm(
-    input: TensorProxy,
-    normalized_shape: Shape,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    cudnn_enable: bool = True,
-) -> Rule:
+@called_with(LayerNorm)
+def layer_norm(n: LayerNorm) -> Rule:
     """Save the input, and mean and inverse deviation of each row."""
-    y, mean, deviation = norm(input, weight, bias, eps, True, True)
+    y, mean, deviation = norm(n.input, n.weight, n.bias, n.eps, True, True)
 
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
-        dx, dweight, *dbias = norm_gradient(dy, input, weight, bias is not None, mean, deviation)
+        dx, dweight, *dbias = norm_gradient(dy, n.input, n.weight, n.bias is not None, mean, deviation)
         return dx, None, dweight, dbias[0] if dbias else None
 
     return y, pullback
 
 
-def layer_norm_alone(
-    input: TensorProxy,
-    normalized_shape: Shape,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    cudnn_enable: bool = True,
-) -> Any:
+@called_with(LayerNorm)
+def layer_norm_alone(n: LayerNorm) -> Any:
     """The norm, where nobody asks for a gradient."""
-    return norm(input, weight, bias, eps, True, False)[0]
+    return norm(n.input, n.weight, n.bias, n.eps, True, False)[0]
 
 
-def _eps(input: TensorProxy, eps: float | None) -> float:
-    return torch.finfo(torch.float32).eps if eps is None else eps  # PyTorch's, for what is computed in float32
+def _eps(n: RMSNorm) -> float:
+    return torch.finfo(torch.float32).eps if n.eps is None else n.eps  # PyTorch's, for what is computed in float32
 
 
-def rms_norm(input: TensorProxy, normalized_shape: Shape, weight: Any = None, eps: float | None = None) -> Rule:
+@called_with(RMSNorm)
+def rms_norm(n: RMSNorm) -> Rule:
     """Save the input and the inverse of each row's root mean square."""
-    y, deviation = norm(input, weight, None, _eps(input, eps), False, True)
+    y, deviation = norm(n.input, n.weight, None, _eps(n), False, True)
 
     def pullback(dy: TensorProxy) -> tuple[Any, ...]:
-        dx, dweight = norm_gradient(dy, input, weight, False, None, deviation)
+        dx, dweight = norm_gradient(dy, n.input, n.weight, False, None, deviation)
         return dx, None, dweight
 
     return y, pullback
 
 
-def rms_norm_alone(input: TensorProxy, normalized_shape: Shape, weight: Any = None, eps: float | None = None) -> Any:
+@called_with(RMSNorm)
+def rms_norm_alone(n: RMSNorm) -> Any:
     """The norm, where nobody asks for a gradient."""
-    return norm(input, weight, None, _eps(input, eps), False, False)[0]
+    return norm(n.input, n.weight, None, _eps(n), False, False)[0]
 
 
 for _function in (torch.nn.functional.layer_norm, torch.layer_norm):

@@ -11,6 +11,7 @@ from thunder_executors_triton.executor import executor, fits, floating
 from thunder_executors_triton.kernels_by_name import kernel
 from thunder_ir import TensorProxy, dtypes
 from thunder_torch import symbol_of
+from thunder_torch.call_arguments import CrossEntropy, called_with
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -58,54 +59,30 @@ cross_entropy_with_gradient = executor.register_operator(
 scaled = executor.register_operator("scaled", meta=lambda gradient, dy: gradient.like(), fn=run_scaled)
 
 
-def takes_cross_entropy(
-    a: TensorProxy,
-    target: TensorProxy,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> bool | Declined:
+@called_with(CrossEntropy)
+def takes_cross_entropy(c: CrossEntropy) -> bool | Declined:
     """Whether the kernel takes this loss."""
-    answer = fits(a, target) and floating(a)
+    answer = fits(c.input, c.target) and floating(c.input)
     if not answer:
         return answer
-    if a.ndim != 2 or target.ndim != 1 or target.dtype is not dtypes.int64 or 0 in a.shape:
+    if c.input.ndim != 2 or c.target.ndim != 1 or c.target.dtype is not dtypes.int64 or 0 in c.input.shape:
         return Declined("it takes logits (rows, classes) and int64 classes (rows,)")
-    if weight is not None or size_average is not None or reduce is not None or reduction not in REDUCTIONS:
+    if c.weight is not None or c.size_average is not None or c.reduce is not None or c.reduction not in REDUCTIONS:
         return Declined("it takes neither weights of classes nor size_average= and reduce=")
     return True
 
 
-def cross_entropy(
-    a: TensorProxy,
-    target: TensorProxy,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> tuple[Any, Any]:
+@called_with(CrossEntropy)
+def cross_entropy(c: CrossEntropy) -> tuple[Any, Any]:
     """Save the gradient."""
-    loss, gradient = cross_entropy_with_gradient(a, target, ignore_index, reduction, label_smoothing)
+    loss, gradient = cross_entropy_with_gradient(c.input, c.target, c.ignore_index, c.reduction, c.label_smoothing)
     return loss, lambda dy: (scaled(gradient, dy), None)
 
 
-def cross_entropy_alone(
-    a: TensorProxy,
-    target: TensorProxy,
-    weight: Any = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Any:
+@called_with(CrossEntropy)
+def cross_entropy_alone(c: CrossEntropy) -> Any:
     """The loss, where nobody asks for a gradient."""
-    return cross_entropy_loss(a, target, ignore_index, reduction, label_smoothing)
+    return cross_entropy_loss(c.input, c.target, c.ignore_index, c.reduction, c.label_smoothing)
 
 
 executor.runs_by_rule(
