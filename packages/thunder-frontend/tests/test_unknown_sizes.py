@@ -89,6 +89,7 @@ PROGRAMS = [
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: f"{p.__name__}_{p.__code__.co_firstlineno}")
 def test_one_program_serves_any_number_of_hits_forward_and_backward(program):
+    torch.manual_seed(0)  # eager's own rounding of some gradients comes near to what is allowed
     compiled = jit(program)
     torch.manual_seed(0)
     for value in VALUES:

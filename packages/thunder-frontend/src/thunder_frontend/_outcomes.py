@@ -105,11 +105,6 @@ class Outcomes:
         self._known: dict[tuple[bool, str], Any] = {}
         self.met: list[Any] = []
 
-    @property
-    def are_truths(self) -> bool:
-        """Whether Python saw nothing but truths."""
-        return all([isinstance(seen, bool) for seen in self.met])
-
     def truth(self, proxy: object) -> bool:
         """Return the truth of a value."""
         return bool(self._seen(proxy, True))
