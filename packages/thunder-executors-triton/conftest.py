@@ -46,7 +46,7 @@ def pytest_runtest_call(item):
         return (yield)
     except Exception as error:
         if takes_no_bounds(error):
-            pytest.skip("this Triton's interpreter runs no loops with this NumPy: Triton 3.5 wants one before 2.4")
+            pytest.skip("this Triton's interpreter runs no loops with this NumPy: before 3.7 it wants one before 2.4")
         raise
 
 
