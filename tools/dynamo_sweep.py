@@ -144,8 +144,8 @@ def row_of(model_type: str, swapped: bool) -> Row:
     return Row(model_type, kind, " ".join(told.split())[:200], len(backend.graphs), left, ours, aot)
 
 
-def page(rows: Sequence[Row]) -> str:
-    """Return the page."""
+def page(rows: Sequence[Row], asked: int) -> str:
+    """Return the page, of those of so many types that were run."""
     counts = Counter(row.kind for row in rows)
     ratios = [row.ours / row.aot for row in rows if row.aot]
     return "\n".join(
@@ -157,8 +157,8 @@ def page(rows: Sequence[Row]) -> str:
             "if its output in evaluation, its loss in training and all its gradients are eager's. First calls are of",
             'the forward in evaluation, in CPU time, beside PyTorch\'s backend "aot_eager", both in one process.',
             "",
-            f"PyTorch {torch.__version__}: of {len(rows)} types "
-            + ", ".join(f"{number} {kind}" for kind, number in counts.most_common())
+            f"PyTorch {torch.__version__}: {len(rows)} of {asked} types were run; "
+            + ", ".join(f"{kind}: {number}" for kind, number in counts.most_common())
             + f". First calls take {_mean(ratios):.2f} of aot_eager's time as a geometric mean, "
             f"{statistics.median(ratios):.2f} as the median, {max(ratios):.2f} at most.",
             "",
@@ -227,7 +227,7 @@ def main() -> int:
     counts = Counter(row.kind for row in found)
     print(dict(counts))
     if options.out is not None:
-        options.out.write_text(page(found), encoding="utf-8")
+        options.out.write_text(page(found, len(wanted)), encoding="utf-8")
     return 1 if counts["wrong"] else 0
 
 
