@@ -5,6 +5,9 @@ import traceback
 import pytest
 import torch
 
+import thunder_prims as prims
+from thunder_executors import OperatorExecutor
+from thunder_executors_torch import executor as torch_executor
 from thunder_frontend import jit
 
 
@@ -131,3 +134,36 @@ def test_frames_of_an_acquisition_that_failed_have_lines_and_variables():
     assert repr(frames[1].f_locals["x"]) == "<float32[2, 3] of a program that was being acquired>"
     assert "width = 3" in "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
     assert "width      = 3" in str(pytest.ExceptionInfo.from_exception(error).getrepr(showlocals=True))
+
+
+def test_an_error_of_the_backward_program_is_reported_with_the_users_line():
+    refusing = OperatorExecutor("refusing")
+
+    @refusing.implements(prims.cos)
+    def cosine(a):
+        raise RuntimeError("no cosine here")
+
+    def program(x):
+        return torch.sin(x).sum()
+
+    result = jit(program, executors=[refusing, torch_executor])(torch.ones(3, requires_grad=True))
+    with pytest.raises(RuntimeError, match="no cosine here") as caught:
+        result.backward()
+    (note,) = caught.value.__notes__
+    assert note.startswith("raised by ") and f"from {__file__}" in note and "return torch.sin(x).sum()" in note
+
+
+def test_the_users_line_is_that_of_their_own_code_where_a_module_of_pytorch_fails():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(4, 3)
+
+        def forward(self, index):
+            return self.table(index) * 2
+
+    compiled = jit(Model())
+    compiled(torch.tensor([1, 2]))
+    error, _ = raised(None, torch.tensor([1, 9]), compiled=compiled)
+    (note,) = error.__notes__
+    assert f"from {__file__}" in note and "return self.table(index) * 2" in note

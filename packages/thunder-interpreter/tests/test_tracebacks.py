@@ -164,6 +164,20 @@ def test_location_and_stack_name_the_users_code():
     assert run.location() is None
 
 
+def test_a_location_passes_over_libraries_unless_there_is_nothing_else():
+    seen = []
+    namespace = {"__name__": "library", "here": lambda of_library: seen.append(run.location(of_library).line)}
+    exec(compile("def called(of_library):\n    here(of_library)", "library.py", "exec"), namespace)
+
+    def program(called, of_library):
+        called(of_library)
+
+    run = interpret(program, lookasides={namespace["here"]: namespace["here"]})
+    for of_library in (None, lambda scope: scope.get("__name__") == "library", lambda scope: True):
+        run(namespace["called"], of_library)
+    assert seen == [2, program.__code__.co_firstlineno + 1, 2]
+
+
 def test_names_are_suggested_as_by_cpython():
     def program():
         number = 1

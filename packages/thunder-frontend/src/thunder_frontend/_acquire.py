@@ -20,7 +20,7 @@ from thunder_frontend._outside.watch import Watch, WatchOpen
 from thunder_frontend._suspensions import Continuation
 from thunder_guards import ArgumentsGuard, EnvironmentGuard
 from thunder_guards.errors import AcquisitionError, DataDependentError, in_users_code, state_of
-from thunder_guards.own_code import PACKAGES, name_in, package_of
+from thunder_guards.own_code import PACKAGES, name_in, of_library, package_of
 from thunder_guards.program import Effect, Program
 from thunder_guards.sources import Source, held
 from thunder_guards.templates import Outside
@@ -78,7 +78,7 @@ class Acquisition(Acquiring):
         watch.waiting = lambda: waiting(run.frames())
         self._bridge = run.bridge
         self.builder.oracle = self.outcomes
-        self.builder.locate = run.location
+        self.builder.locate = lambda: run.location(of_library)
         with ExitStack() as stack:
             stack.callback(self._let_go)
             stack.callback(self.world.journal.undo)

@@ -17,6 +17,7 @@ from thunder_frontend._inplace_writes import failures_before_writes, without_det
 from thunder_frontend._outcomes import Look
 from thunder_frontend._stats import Timer
 from thunder_frontend._suspensions import Paused
+from thunder_frontend._tracebacks import tell_the_user
 from thunder_frontend._transforms import Transform
 from thunder_frontend.options import Options
 from thunder_guards import AUTOCAST_DEVICES, Specialisation, around, ordered, result_views, specialise
@@ -237,6 +238,7 @@ def _differentiated(
         memory_budget=options.extra.get("memory_budget"),
         check=lambda split: check_saved(program.unseen, split),
         improve=lambda stages: _after_optimisation(stages, options),
+        tell=lambda error, backward: tell_the_user(error, (backward,)),
         phase=timer,
     )
     traces += made.traces

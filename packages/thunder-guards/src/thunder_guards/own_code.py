@@ -31,4 +31,13 @@ def name_in(scope: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) else ""
 
 
-__all__ = ["OF_ACQUISITION", "PACKAGES", "name_in", "package_of"]
+NOT_THE_USERS = PACKAGES | {"torch", "optree"}
+"""Packages whose code a user calls: a line of it is not where the user looks for what went wrong."""
+
+
+def of_library(scope: Mapping[str, Any]) -> bool:
+    """Whether the code with these globals is Thunder's or PyTorch's."""
+    return package_of(name_in(scope)) in NOT_THE_USERS
+
+
+__all__ = ["NOT_THE_USERS", "OF_ACQUISITION", "PACKAGES", "name_in", "of_library", "package_of"]

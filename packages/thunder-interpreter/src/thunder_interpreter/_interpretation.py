@@ -92,6 +92,11 @@ class Bridge:
         return hash(self.fn)
 
 
+def _location(frame: Frame) -> Location:
+    index = frame.index
+    return Location(frame.program.code, frame.program.offsets[index] if index >= 0 else 0)
+
+
 def unwrapped(fn: object) -> Any:
     """``fn``: what a pickled bridge becomes."""
     return fn
@@ -197,15 +202,22 @@ class Interpretation:
             return fn
         return Bridge(self, fn)
 
-    def location(self) -> Location | None:
-        """Where the innermost frame of the user's code stands in this thread."""
+    def location(self, of_library: Callable[[Mapping[str, Any]], bool] | None = None) -> Location | None:
+        """Where the innermost frame of the user's code stands in this thread.
+
+        Args:
+            of_library: whether code with these globals is a library's: its frames are passed over, unless there are
+                none but those.
+        """
         frame: AnyFrame = self.machine().frame
+        innermost = None
         while frame is not None:
             if type(frame) is Frame and not frame.program.hidden:
-                index = frame.index
-                return Location(frame.program.code, frame.program.offsets[index] if index >= 0 else 0)
+                if of_library is None or not of_library(frame.globals):
+                    return _location(frame)
+                innermost = innermost or frame
             frame = frame.back
-        return None
+        return None if innermost is None else _location(innermost)
 
     def stack(self) -> list[tuple[str, int, str]]:
         """``(file, line, function)`` of the interpreted frames of this thread, outermost first."""

@@ -81,6 +81,7 @@ def differentiated(
     memory_budget: Any = None,
     check: Callable[[Split], None] = _nothing,
     improve: Improve = _nothing,
+    tell: Callable[[Exception, Trace], None] | None = None,
     phase: Callable[[str], AbstractContextManager[None]] = _no_phase,
 ) -> Differentiated:
     """Make a computation ready to run such that its results have gradients.
@@ -95,6 +96,7 @@ def differentiated(
         partition, memory_budget: as :func:`thunder_autograd.forward_and_backward` takes them.
         check: refuses what is saved, by raising.
         improve: adds stages to those of the forward program, and of the backward program.
+        tell: called with what the backward program raises, and that program, before it goes on to the caller.
         phase: within which the work of a named phase is done.
     """
     asked = who_gains(trace, resolve_executors(executors))
@@ -135,7 +137,7 @@ def differentiated(
         backward_traces.append(in_a_box(backward_traces[-1]))
         run = connect_autograd(
             traces[-1].python_callable(),
-            backward_traces[-1].python_callable(),
+            backward_traces[-1].python_callable() if tell is None else _telling(backward_traces[-1], tell),
             split,
             boxed=True,
             compile=lambda made: transform_for_execution(tidy(made), executors),
@@ -145,6 +147,20 @@ def differentiated(
             views=views,
         )
     return Differentiated(run, split, traces, backward_traces)
+
+
+def _telling(backward: Trace, tell: Callable[[Exception, Trace], None]) -> Callable[[list[Any]], Any]:
+    """Return what runs a backward program, and tells what that raises."""
+    run = backward.python_callable()
+
+    def run_and_tell(values: list[Any]) -> Any:
+        try:
+            return run(values)
+        except Exception as error:
+            tell(error, backward)
+            raise
+
+    return run_and_tell
 
 
 def _perhaps_sharing(values: Iterable[Proxy], trace: Trace) -> set[str]:

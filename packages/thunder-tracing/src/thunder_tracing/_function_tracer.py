@@ -13,7 +13,7 @@ import torch
 
 from thunder_autograd import gradients, written_out
 from thunder_guards.errors import AcquisitionError
-from thunder_guards.own_code import PACKAGES, name_in, package_of
+from thunder_guards.own_code import of_library
 from thunder_guards.program import Effect
 from thunder_guards.sources import Source, held
 from thunder_ir import BoundSymbol, Location, Proxy, TensorProxy, Trace, flat_proxies, recording, substitute
@@ -31,7 +31,6 @@ from thunder_tracing.tensors.traced_tensor import AcquisitionMode, TracedTensor
 from thunder_tracing.tracer import ARGS, Tracer
 
 T = torch.Tensor
-NOT_THE_USERS = PACKAGES | {"torch", "optree"}
 HOLDS_MORE = {
     "metadata": "changes the shape, the history or the memory of an input itself",
     "memory": "gives an input other memory",
@@ -255,7 +254,7 @@ def _named_tensors(function: object) -> Iterator[tuple[int, str]]:
 def location() -> Location | None:
     """Return where the innermost frame of the user's code stands."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and package_of(name_in(frame.f_globals)) in NOT_THE_USERS:
+    while frame is not None and of_library(frame.f_globals):
         frame = frame.f_back
     return None if frame is None else Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname)
 
