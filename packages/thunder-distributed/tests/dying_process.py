@@ -17,8 +17,18 @@ dist.init_process_group(
     "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2, timeout=timedelta(seconds=120)
 )
 axis = axis_of(dist.new_group(timeout=timedelta(seconds=8)), "shard")
-layers = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-model = fsdp(layers, sharding_strategy=FSDPType.ZERO3, device_mesh=axis)
+
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+
+
+model = fsdp(Network(), sharding_strategy=FSDPType.ZERO3, device_mesh=axis)
 dist.barrier()
 model(torch.ones(2, 4)).sum().backward()
 loss = model(torch.ones(2, 4)).sum()
@@ -29,5 +39,5 @@ if rank == 1:
 try:
     loss.backward()
 except CollectiveError as error:
-    print(error, flush=True)
+    print(error, *error.__notes__, flush=True)
 os._exit(0)

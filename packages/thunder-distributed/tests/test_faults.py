@@ -41,4 +41,5 @@ def test_the_others_raise_within_the_timeout(fault, tmp_path):
         second.kill()
         second.wait()
     assert "all_gather of float32[1, 8] over axis 'shard' (2) did not end" in done.stdout, done.stdout + done.stderr
+    assert "raised by t" in done.stdout and "return self.down(self.up(x).relu())" in done.stdout
     assert "Another process has died, hangs, or runs another program" in done.stdout

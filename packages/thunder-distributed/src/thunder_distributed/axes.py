@@ -6,11 +6,12 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 import torch.distributed as dist
 import torch.distributed.nn.functional  # noqa: F401  (whose defaults hold the group that is there when it is imported)
 from torch.distributed.device_mesh import DeviceMesh
 
-from thunder_distributed.ledger import Ledger
+from thunder_distributed.ledger import LATEST, Ledger
 from thunder_ir import Context, register_literal
 
 MEGABYTE = 1024 * 1024
@@ -101,14 +102,15 @@ def axis_of(
     *,
     bucket_bytes: int = 25 * MEGABYTE,
     ahead_bytes: int = 0,
-    patience: float = 300.0,
+    patience: float | None = None,
 ) -> Axis:
     """Return an axis for a process group or a mesh of one dimension.
 
     Args:
         where: a ``ProcessGroup``, a one-dimensional ``DeviceMesh``, an axis, or ``None`` for all processes.
         name: of the axis; a mesh that names its dimension knows better.
-        bucket_bytes, ahead_bytes, patience: see :class:`Axis`.
+        bucket_bytes, ahead_bytes: see :class:`Axis`.
+        patience: see there; if not given, as long as the group's timeout allows, and at most 300 seconds.
 
     Raises:
         AxisError: ``torch.distributed`` is not initialised, or the mesh has several dimensions.
@@ -134,7 +136,18 @@ def axis_of(
     group = dist.group.WORLD if where is None else where
     if dist.get_rank(group) < 0:
         raise AxisError(f"this process, rank {dist.get_rank()}, is not in the group that was given")
+    patience = min(300.0, timeout_of(group) / LATEST) if patience is None else patience
     return Axis(name, dist.get_world_size(group), bucket_bytes, ahead_bytes, patience, weakref.ref(group))
 
 
-__all__ = ["MEGABYTE", "Axis", "AxisError", "axis_of"]
+def timeout_of(group: Any) -> float:
+    """Return the seconds after which collectives of a group fail; without end where its backend does not say."""
+    for device in ("cuda", "cpu"):
+        try:
+            return float(group._get_backend(torch.device(device)).options._timeout.total_seconds())
+        except (RuntimeError, AttributeError):  # the group has no backend for the device, or that has no options
+            continue
+    return float("inf")
+
+
+__all__ = ["MEGABYTE", "Axis", "AxisError", "axis_of", "timeout_of"]

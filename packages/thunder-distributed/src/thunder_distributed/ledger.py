@@ -16,6 +16,8 @@ import torch.distributed as dist
 from thunder_executors import ExecutorError
 
 MATCHES = b"all the same"
+LATEST = 1.5
+"""How much longer than the first process, who compares, the others wait for what it finds."""
 
 
 class DisagreementError(ExecutorError):
@@ -94,13 +96,22 @@ class Meeting:
         Raises:
             DisagreementError: they are not, or somebody did not come.
         """
+        try:
+            self._attend(text, digest)
+        except dist.DistError as error:
+            raise DisagreementError(
+                f"rank {dist.get_rank()} cannot compare {self.program} with the others over axis {self.name!r}, as the "
+                f"store of the process group is gone: {error}. The process that holds it has ended"
+            ) from error
+
+    def _attend(self, text: str, digest: str) -> None:
         me = dist.get_rank()
         number = self.store.add(f"thunder/{self.where}/meetings/{me}", 1)
         base = f"thunder/{self.where}/{number}"
         self.store.set(f"{base}/{me}", digest.encode() + b"\n" + zlib.compress(text.encode()))  # type: ignore[arg-type]
         if me == self.ranks[0]:
             self.store.set(f"{base}/verdict", self.verdict(base))  # type: ignore[arg-type]
-        verdict = self.read(f"{base}/verdict", self.ranks[0], self.limit * 1.5)
+        verdict = self.read(f"{base}/verdict", self.ranks[0], self.limit * LATEST)
         if verdict != MATCHES:
             raise DisagreementError(verdict.decode())
 
@@ -130,6 +141,8 @@ class Meeting:
         """
         try:
             self.store.wait([key], timedelta(seconds=seconds))
+        except dist.DistNetworkError:
+            raise
         except RuntimeError as error:
             raise DisagreementError(
                 f"rank {rank} has not compiled what rank {dist.get_rank()} has, {self.program}, after "
