@@ -1,13 +1,14 @@
 """Write docs/distributed.md: the tutorial in tools/distributed_page.md, with measurements on this machine put in.
 
-    python tools/distributed_page.py [--steps N] [--parts measured,configurations,validated,timelines]
+    python tools/distributed_page.py [--steps N] [--parts measured,configurations,faults,validated,timelines]
 
-About ten minutes on two cores; parts that are not named stay as they are on the page. Losses and times come from one
+About twenty minutes on two cores; parts that are not named stay as they are on the page. Losses and times come from one
 launch in which the ways of training take turns; memory from one launch for each of them.
 """
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -74,6 +75,13 @@ def configurations(steps: int) -> str:
         return file.read_text(encoding="utf-8").rstrip("\n")
 
 
+def faults(steps: int) -> str:
+    """Return the table of what came of faults."""
+    command = [sys.executable, "-W", "ignore", "-m", "thunder_benchmarks.faults", "--runs", "50"]
+    done = subprocess.run(command, check=True, timeout=3600, stdout=subprocess.PIPE, text=True)
+    return done.stdout.rstrip("\n").replace(f"{ROOT}{os.sep}", "")
+
+
 def timelines(steps: int) -> str:
     """Return the table of steps of large models."""
     command = [sys.executable, "-m", "thunder_distributed.timelines"]
@@ -85,7 +93,10 @@ def validated(steps: int) -> str:
     return "```text\n" + validate().table() + "\n```"
 
 
-PARTS = {"measured": measured, "configurations": configurations, "validated": validated, "timelines": timelines}
+PARTS = {
+    "measured": measured, "configurations": configurations, "faults": faults, "validated": validated,
+    "timelines": timelines,
+}  # fmt: skip
 
 
 def main() -> int:
