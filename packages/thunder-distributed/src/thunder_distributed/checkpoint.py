@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.tensor import DTensor
 
-from thunder_distributed.axes import Axis
+from thunder_distributed.cuts import (
+    CUT,
+    Cut,
+    Distributing,
+    is_distributed,
+    load_distributed,
+    load_part,
+    whole_of_part,
+)
 from thunder_distributed.modules import CutTwice, parallel_of
-from thunder_distributed.parameters import Part, Sharded, rows_of
 
 
 def get_model_state_dict(model: torch.nn.Module, *, full: bool = False, cpu_offload: bool = False) -> dict[str, Any]:
@@ -25,10 +30,10 @@ def get_model_state_dict(model: torch.nn.Module, *, full: bool = False, cpu_offl
             any number of processes.
         cpu_offload: whether whole tensors are put on the CPU.
     """
-    hows = parallel_of(model)
+    hows, distributing = parallel_of(model), None if full else Distributing()
     found: dict[str, Any] = {}
     for name, value in model.state_dict(keep_vars=False).items():
-        found[name] = _as_saved(value, hows.get(_first_name(model, name)), full, cpu_offload)
+        found[name] = _as_saved(value, hows.get(_first_name(model, name)), distributing, cpu_offload)
     return found
 
 
@@ -67,6 +72,7 @@ def get_optimizer_state_dict(
         optimizer: any of PyTorch's, or like them: what has the shape of a part is taken for a part.
         full: see :func:`get_model_state_dict`.
     """
+    distributing = None if full else Distributing()
     hows, names = parallel_of(model), {id(p): name for name, p in model.named_parameters()}
     state = {}
     for group in optimizer.param_groups:
@@ -74,7 +80,7 @@ def get_optimizer_state_dict(
             name = names[id(parameter)]
             how = hows.get(name)
             state[name] = {
-                key: _as_saved(value, how if _is_part(value, parameter) else None, full, False)
+                key: _as_saved(value, how if _is_part(value, parameter) else None, distributing, False)
                 for key, value in optimizer.state.get(parameter, {}).items()
             }
     groups = [
@@ -101,11 +107,7 @@ def load_optimizer_state_dict(
             loaded = optimizer.state[parameter]
             for key, value in entries.items():
                 how = hows.get(name)
-                if (
-                    isinstance(how, (Sharded, Part))
-                    and isinstance(value, torch.Tensor)
-                    and tuple(value.shape) == how.whole_shape
-                ):
+                if isinstance(how, CUT) and isinstance(value, torch.Tensor) and tuple(value.shape) in _shapes(how):
                     part = torch.zeros_like(parameter, dtype=value.dtype)
                     _load(name, part, value, how)
                     loaded[key] = part
@@ -128,90 +130,33 @@ def _first_name(model: torch.nn.Module, name: str) -> str:
     return next((first for first, p in model.named_parameters() if p is parameter), name)
 
 
-def _there(part: torch.Tensor, how: Sharded | Part, axis: Axis) -> torch.Tensor:
-    """Return what of a part is no padding, a view."""
-    size = how.shape[how.dim]
-    rows = rows_of(size, axis.size)
-    start = min(axis.rank * rows, size)
-    return part.narrow(how.dim, 0, min(rows, size - start))
-
-
-def _check_cut_once(how: Any) -> None:
-    if isinstance(how, CutTwice):
-        names = " and ".join([repr(axis.name) for axis in how.cut_over])
-        raise NotImplementedError(
-            f"state of parameters that are cut over {names} is neither saved nor loaded: save each process's "
-            "model.state_dict() by itself"
-        )
-
-
-def _mesh(axis: Axis, device: str) -> DeviceMesh:
-    return DeviceMesh.from_group(axis.process_group, device)
-
-
-def _as_saved(value: Any, how: Any, full: bool, cpu_offload: bool) -> Any:
-    _check_cut_once(how)
-    if not isinstance(value, torch.Tensor) or not isinstance(how, (Sharded, Part)):
-        return value.cpu() if cpu_offload and isinstance(value, torch.Tensor) else value
-    axis = how.axis
-    if not full:
-        mesh = _mesh(axis, value.device.type)
-        stride = torch.empty(how.shape, device="meta").stride()
-        return DTensor.from_local(
-            _there(value, how, axis),
-            mesh,
-            [Shard(how.dim)],
-            run_check=False,
-            shape=torch.Size(how.shape),
-            stride=stride,
-        )
-    whole = whole_of_part(value, how)
-    return whole.cpu() if cpu_offload else whole
-
-
-def whole_of_part(value: torch.Tensor, how: Sharded | Part) -> torch.Tensor:
-    """Return the whole of which each process has a part; all processes call it.
-
-    Raises:
-        NotImplementedError: it is cut over two dimensions of a mesh.
-    """
-    _check_cut_once(how)
-    axis = how.axis
-    parts = [torch.empty_like(value) for _ in range(axis.size)]
-    dist.all_gather(parts, value.contiguous(), group=axis.process_group)
-    whole = torch.cat(parts, how.dim).narrow(how.dim, 0, how.shape[how.dim])
-    return whole.reshape(how.whole_shape).contiguous()
+def _as_saved(value: Any, how: Any, distributing: Distributing | None, cpu_offload: bool) -> Any:
+    if isinstance(value, torch.Tensor) and isinstance(how, CUT):
+        if distributing is not None and is_distributed(how):
+            return distributing.distributed(value, how)
+        value = whole_of_part(value, how)
+    return value.cpu() if cpu_offload and isinstance(value, torch.Tensor) else value
 
 
 def _load(name: str, value: torch.Tensor, given: Any, how: Any) -> None:
-    _check_cut_once(how)
-    if not isinstance(how, (Sharded, Part)):
+    if not isinstance(how, CUT):
         if given.shape != value.shape:
             raise ValueError(f"{name} has shape {list(value.shape)}, and the state dict {list(given.shape)}")
         value.copy_(given)
         return
-    if tuple(given.shape) not in (how.shape, how.whole_shape):
+    if tuple(given.shape) not in _shapes(how):
         raise ValueError(f"{name} has shape {list(how.whole_shape)}, and the state dict {list(given.shape)}")
-    there = _there(value, how, how.axis)
     if isinstance(given, DTensor):
-        local = given.to_local()
-        if given.placements == (Shard(how.dim),) and local.shape == there.shape:
-            if local.data_ptr() != there.data_ptr() or not local.numel():
-                there.copy_(local)
-            return
-        given = given.full_tensor()
-    load_part(value, given, how)
+        load_distributed(value, given, how)
+    else:
+        load_part(value, given, how)
 
 
-def load_part(value: torch.Tensor, whole: torch.Tensor, how: Sharded | Part) -> None:
-    """Give a part the values that a whole tensor has there."""
-    there = _there(value, how, how.axis)
-    rows = rows_of(how.shape[how.dim], how.axis.size)
-    start = min(how.axis.rank * rows, how.shape[how.dim])
-    there.copy_(whole.reshape(how.shape).narrow(how.dim, start, there.shape[how.dim]))
+def _shapes(how: Cut) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes under which a parameter is saved: as distributed one it has a dimension."""
+    return (how.whole_shape, (how.part if isinstance(how, CutTwice) else how).shape)
 
 
 __all__ = [
     "get_model_state_dict", "get_optimizer_state_dict", "load_model_state_dict", "load_optimizer_state_dict",
-    "load_part", "whole_of_part",
 ]  # fmt: skip

@@ -32,13 +32,25 @@ from thunder_distributed.parameters import (
 
 @dataclass(frozen=True)
 class CutTwice:
-    """A parameter that is cut for tensor parallelism, and whose part is sharded or replicated once more.
+    """A parameter that is cut for tensor parallelism, and whose part is sharded once more.
 
     Args:
-        cut_over: the axes over which no two processes have the same.
+        part: how it is cut first.
+        shard: how the part, padding included, is cut again.
     """
 
-    cut_over: tuple[Axis, ...]
+    part: Part
+    shard: Sharded
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """The shape of the parameter as the model had it."""
+        return self.part.whole_shape
+
+    @property
+    def cut_over(self) -> tuple[Axis, ...]:
+        """The axes over which no two processes have the same."""
+        return (self.shard.axis, self.part.axis)
 
 
 class Parallel:
@@ -172,7 +184,8 @@ def parallel_of(model: torch.nn.Module) -> dict[str, Any]:
     for name, module in model.named_modules():
         for key, part in module.__dict__.get(PARTS, {}).items():
             full = f"{name}.{key}" if name else key
-            found[full] = part if full not in found else CutTwice((*found[full].cut_over, part.axis))
+            before = found.get(full)
+            found[full] = CutTwice(part, before) if isinstance(before, Sharded) else part
     return found
 
 

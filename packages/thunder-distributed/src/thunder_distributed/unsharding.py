@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from thunder_distributed.checkpoint import load_part, whole_of_part
+from thunder_distributed.cuts import CUT, load_part, whole_of_part
 from thunder_distributed.modules import PARALLEL, parallel_of
-from thunder_distributed.parameters import Part, Sharded
 from thunder_distributed.sequences import LAYOUT
 
 
@@ -26,14 +25,13 @@ def unshard_params(model: torch.nn.Module, *, writeback: bool = True) -> Iterato
             of what it has itself.
 
     Raises:
-        NotImplementedError: parameters are cut over two dimensions of a mesh.
         RuntimeError: the model is called meanwhile.
     """
     hows = parallel_of(model)
     places: dict[int, list[tuple[dict[str, Any], str]]] = {}
     parts: dict[int, tuple[torch.nn.Parameter, Any]] = {}
     for name, parameter in model.named_parameters():
-        if name in hows and isinstance(hows[name], (Sharded, Part)):
+        if name in hows and isinstance(hows[name], CUT):
             parts[id(parameter)] = parameter, hows[name]
     for module in model.modules():
         for key, own in module._parameters.items():
