@@ -256,11 +256,8 @@ def table(found: Sequence[Found], timeout: float) -> str:
             spent = f"{statistics.median(times):.1f} | {max(times):.1f}" if times else "nobody did | "
             checkpoints, wrong = sum([f.checkpoints for f in rows]), sum([bool(f.wrong) for f in rows])
             lines.append(f"| {phase} | {kind} | {len(rows)} | {spent} | {checkpoints} | {wrong} |")
-    lines += [
-        "",
-        f"{len(found)} runs, {sum([bool(f.wrong) for f in found])} of them otherwise than they should be; the ",
-    ]
-    lines[-1] += f"process group's timeout is {timeout:g} s."
+    bad = sum([bool(f.wrong) for f in found])
+    lines += ["", f"{len(found)} runs, {bad} not as they should be; the process group's timeout is {timeout:g} s."]
     said = next((f.said for f in found if f.said.startswith("CollectiveError") and f.fault.phase == "backward"), "")
     return "\n".join([*lines, *(["", "What a process says, for example:", "", "```text", said, "```"] if said else [])])
 
