@@ -99,3 +99,12 @@ def test_derivatives_of_small_tensors_are_those_of_pytorch_s_kernels(side, mine)
     (bound,) = trace_of(symbol_of(torch.tanh), x, language=torch_language).bound_symbols
 
     assert (grad_rule(bound, resolve_executors(None)) is None) is mine
+
+
+def test_what_pytorch_has_as_fast_a_kernel_for_is_left_to_it():
+    def program(x, w):
+        return symbol_of(torch.relu)(symbol_of(torch.nn.functional.layer_norm)(x, (SIDE,), w, w)) * x
+
+    made = kernels(program, torch.ones(SIDE, SIDE), torch.ones(SIDE))
+
+    assert [len(b.inputs) for b in made] == [2]  # the normalised rows, and the rows

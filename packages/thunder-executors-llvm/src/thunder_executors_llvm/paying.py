@@ -2,17 +2,21 @@
 
 A call of a kernel costs what four calls of PyTorch cost, so tensors have to be large enough that passes over memory
 count more. What is measured to be no faster than PyTorch's own kernels is left to them: elements of half precision,
-whose functions PyTorch computes with fewer digits, and what reads memory in another order than it writes it.
+whose functions PyTorch computes with fewer digits, what reads memory in another order than it writes it, and layer
+normalisation.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 from thunder_executors_llvm.selection import digests, elements
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes
 from thunder_ir.passes import expand
 from thunder_loops import Parts, moves_only
+from thunder_torch import symbol_of
 
 LARGE = 65536
 """Elements for which one pass over memory less is worth the call of a kernel."""
@@ -23,6 +27,10 @@ EXACT_OR_WIDE = frozenset({
 
 MOVING = frozenset({"transpose", "flip", "stride_order"})
 """Prims that read memory in another order."""
+
+
+AS_FAST = frozenset({symbol_of(torch.nn.functional.layer_norm), symbol_of(torch.layer_norm)})
+"""What PyTorch has kernels for, of the derivative too, that are as fast as regions of what they decompose into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,8 @@ class Selection:
         """Return why a call that can be in a kernel is left to others, or ``None``."""
         if not self.large:
             return None
+        if bound.symbol in AS_FAST:
+            return "PyTorch's kernel is as fast"
         half = self._half(bound)
         if half is not None:
             return half
