@@ -16,13 +16,18 @@ from thunder_torch.inplace import batch_norm_updating
 # ruff: noqa: E501  (the table below: one call is one line, however long)
 
 
+def executed(trace):
+    """Return a program that this executor runs, whoever else takes part by default."""
+    return transform_for_execution(trace, [executor])
+
+
 def leaf(*shape, **options):
     return torch.randn(*shape, requires_grad=True, **options)
 
 
 def split(function, args, kwargs):
     """Return the forward and backward program of one call; gradients reach the tensors that require them."""
-    executors = resolve_executors()
+    executors = resolve_executors([executor])
     trace = trace_of(
         lambda *tensors: symbol_of(function)(*tensors, **kwargs), *[as_input(a) for a in args], language=torch_language
     )
@@ -107,7 +112,7 @@ NAMES = [f"{i}-{c[0].__name__}" for i, c in enumerate(CALLS)]
 def test_values_and_gradients_are_those_of_eager_pytorch(function, args, kwargs, kernel):
     with verifying():
         made = split(function, args, kwargs)
-        runnable = [transform_for_execution(t) for t in (made.forward, made.backward)]
+        runnable = [executed(t) for t in (made.forward, made.backward)]
     forward, backward = (t.python_callable() for t in runnable)
     tensors = [a for a in args if isinstance(a, torch.Tensor)]
     torch.manual_seed(0)
@@ -134,7 +139,7 @@ def test_attention_is_laid_out_as_eagers():
         shape = [2, 4, 8, 16]
         shape[transposed[0]], shape[transposed[1]] = shape[transposed[1]], shape[transposed[0]]
         args = [leaf(*shape).transpose(*transposed).detach().requires_grad_() for _ in range(3)]
-        run = transform_for_execution(split(F.scaled_dot_product_attention, args, {}).forward).python_callable()
+        run = executed(split(F.scaled_dot_product_attention, args, {}).forward).python_callable()
         with torch.no_grad():
             output, _ = run(*args)
         torch.testing.assert_close(output, F.scaled_dot_product_attention(*args), check_stride=True)
@@ -218,10 +223,10 @@ def test_second_derivatives_go_through_the_kernels(function, args, kwargs):
         grads, seeds = zip(*useful, strict=True)
         expected = torch.autograd.grad(grads, wanted, seeds, allow_unused=True, materialize_grads=True)
     with torch.no_grad():
-        (_, found), saved = transform_for_execution(again.forward).python_callable()(*tensors, dy)
+        (_, found), saved = executed(again.forward).python_callable()(*tensors, dy)
         torch.testing.assert_close(list(found), [g.detach() for g in first])
         cotangents = [torch.zeros_like(y), *directions][-len(again.backward.inputs) + len(again.saved) :]
-        got = transform_for_execution(again.backward).python_callable()(*saved, *cotangents)
+        got = executed(again.backward).python_callable()(*saved, *cotangents)
     got = [g if g is not None else torch.zeros_like(t) for g, t in zip(got, [*tensors, dy], strict=True)]
     got = [g for g, t in zip(got, tensors, strict=False) if t.requires_grad]
 
@@ -251,7 +256,7 @@ RECORDED = [
 @pytest.mark.parametrize(("function", "args", "kwargs"), RECORDED, ids=[c[0].__name__ for c in RECORDED])
 def test_what_only_pytorch_knows_is_differentiated_by_its_own_graph(function, args, kwargs):
     made = split(function, args, kwargs)
-    forward, backward = (transform_for_execution(t).python_callable() for t in (made.forward, made.backward))
+    forward, backward = (executed(t).python_callable() for t in (made.forward, made.backward))
     tensors = [a for a in args if isinstance(a, torch.Tensor)]
     torch.manual_seed(0)
     with torch.no_grad():
@@ -278,7 +283,7 @@ def test_a_disabled_flash_kernel_is_not_used():
 
 def test_the_gradients_of_a_convolution_come_from_one_call():
     made = split(F.conv2d, (leaf(2, 3, 8, 8), leaf(4, 3, 3, 3), leaf(4)), {})
-    backward = transform_for_execution(made.backward)
+    backward = executed(made.backward)
 
     assert len([path for path in paths(made.backward) if "convolution" in path]) == 0
     assert len([path for path in paths(backward) if "convolution_backward" in path]) == 1
@@ -286,6 +291,6 @@ def test_the_gradients_of_a_convolution_come_from_one_call():
 
 def test_the_gradient_that_nobody_wants_is_not_computed():
     made = split(F.conv2d, (torch.randn(2, 3, 8, 8), leaf(4, 3, 3, 3)), {})
-    (call,) = [b for b in transform_for_execution(made.backward).bound_symbols if "convolution" in b.symbol.path]
+    (call,) = [b for b in executed(made.backward).bound_symbols if "convolution" in b.symbol.path]
 
     assert call.args[-1] == (False, True, False)
