@@ -151,10 +151,21 @@ def test_backward_kernels_compute_again_what_is_cheap():
     y.sum().backward()
 
 
+def test_large_tensors_are_in_kernels_where_nobody_names_executors():
+    def gated(x, y):
+        return torch.relu(x + y) * y
+
+    compiled = thunder.jit(gated)
+    for side in (256, 8):
+        x = torch.randn(side, side)
+        assert torch.equal(compiled(x, x), gated(x, x))
+        fused = [b for b in thunder.last_traces(compiled)[-1].bound_symbols if b.symbol.executor is executor.careful]
+        assert bool(fused) == (side == 256)
+
+
 PROGRAM = """
 import sys, thunder, torch
-from thunder_executors import add_default_executor, get_executor
-add_default_executor(get_executor("llvm"))
+from thunder_executors import get_executor
 compiled = thunder.jit(lambda x: torch.relu(x * 2) + 1)
 compiled(torch.ones(8))
 assert "llvmlite" not in sys.modules, "a small program loaded it"

@@ -20,7 +20,6 @@ import torch
 
 import thunder
 from thunder_benchmarks.fusion_cases import CASES, Case, Function
-from thunder_executors import add_default_executor, get_executor
 
 
 def forward(function: Function, inputs: list[torch.Tensor]) -> Callable[[], Any]:
@@ -52,19 +51,10 @@ def training(function: Function, inputs: list[torch.Tensor]) -> Callable[[], Any
 MODES: dict[str, Callable[..., Callable[[], Any]]] = {"forward": forward, "training": training}
 
 
-def with_kernels_by_default(function: Function) -> Function:
-    """Compile a function for the default executors with the fused kernels among them."""
-    executor = get_executor("llvm")
-    assert executor is not None, "thunder-executors-llvm is not installed"
-    add_default_executor(executor)
-    compiled: Function = thunder.jit(function)
-    return compiled
-
-
 COMPILERS: dict[str, Callable[[Function], Function]] = {
     "eager": lambda f: f,
     "inductor": lambda f: torch.compile(f, dynamic=False),
-    "thunder": with_kernels_by_default,
+    "thunder": thunder.jit,
     "llvm": lambda f: thunder.jit(f, executors=["llvm"]),
 }
 """Who is compared: ``thunder`` takes what pays, ``llvm`` all that can be in kernels."""
@@ -111,15 +101,17 @@ def page(rows: list[str], names: list[str], options: argparse.Namespace) -> str:
     load = f", load average {os.getloadavg()[0]:.1f} when it ended" if hasattr(os, "getloadavg") else ""
     where = f"{processor()}, {os.cpu_count()} cores, {options.threads} threads"
     versions = f"PyTorch {torch.__version__}, Python {platform.python_version()}"
+    command = f"python -m thunder_benchmarks.fusion --clock {options.clock} --threads {options.threads}"
+    command += f" --rounds {options.rounds} --compilers {' '.join(names)} --out docs/benchmarks.md"
     return f"""# Fused kernels on CPUs
 
-Written by `python -m thunder_benchmarks.fusion --out docs/benchmarks.md`. Milliseconds by the {options.clock} clock,
-first calls by the wall clock.
+Written by `{command}`.
+Milliseconds by the {options.clock} clock, first calls by the wall clock.
 
 {datetime.date.today()}; {where}; {versions}; {options.rounds} interleaved rounds{load}.
 Where others use the machine at the same time, `--clock cpu` and one thread say more than the wall clock.
 
-`thunder` is `thunder.jit(f)` with the fused kernels among the default executors, which take what pays;
+`thunder` is `thunder.jit(f)`, whose default executors take what pays;
 `llvm` is `thunder.jit(f, executors=["llvm"])`, which takes all that can be in kernels.
 
 | case | {" | ".join(heads)} |

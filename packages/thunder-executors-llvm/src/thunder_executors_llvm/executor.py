@@ -137,4 +137,4 @@ def _inputs(bounds: tuple[BoundSymbol, ...]) -> tuple[Proxy, ...]:
 _FOLDER = default_folder()
 _KERNELS = Kernels(Disk(_FOLDER) if _FOLDER is not None else None)
 _CAREFUL = LlvmExecutor(_KERNELS, PAYING, default=False, priority=10)
-executor = LlvmExecutor(_KERNELS, careful=_CAREFUL, default=False, priority=10)
+executor = LlvmExecutor(_KERNELS, careful=_CAREFUL, priority=10)
