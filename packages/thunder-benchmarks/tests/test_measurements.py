@@ -1,10 +1,13 @@
 """The measurements run, and measure what they say."""
 
+import json
 import sys
 
 import pytest
+import torch
 
-from thunder_benchmarks import calls, first_calls, imports, inductor, passes
+import thunder
+from thunder_benchmarks import branches, calls, first_calls, imports, inductor, passes
 
 
 def test_the_measured_program_has_the_size_asked_for_and_no_dead_part():
@@ -62,3 +65,12 @@ def test_compilers_take_turns_in_processes_of_their_own():
         assert took.saved == 4 * 8 * 4 and took.difference < 1e-5
     text = inductor.page([ours, other], ours.compiler, 2)
     assert f"| {name} | {ours.first:.2f} | {other.first:.2f} |" in text
+
+
+def test_a_model_with_a_branch_on_its_data_is_measured_beside_eager(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["branches", "--one", "thunder", "--layers", "2", "--rounds", "3"])
+    branches.main()
+    found = json.loads(capsys.readouterr().out)
+    assert found["first"] > found["step"] > 0
+    model, x = branches.Checked(2), torch.full((2, branches.WIDTH), float("inf"))
+    assert torch.equal(thunder.jit(model, fullgraph=True)(x), model(x)) and model(x).isfinite().all()
