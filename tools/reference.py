@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -61,10 +62,14 @@ def dtypes() -> list[str]:
 
 
 def page_of(value: Any) -> str:
-    """Return the link to the text of a function or class: its package's page, at the name that the package exports."""
+    """Return the link to the text of a function or class: its package's page, at the name that the package exports.
+
+    That of a name which a module of the package has, too, has no place of its own on the page.
+    """
     module = value.__module__.split(".")[0]
     exported = getattr(importlib.import_module(module), "__all__", ())
-    place = f"#{module}.{value.__name__}" if value.__name__ in exported else ""
+    alone = value.__name__ in exported and find_spec(f"{module}.{value.__name__}") is None
+    place = f"#{module}.{value.__name__}" if alone else ""
     return f"packages/{module.replace('_', '-')}/index.md{place}"
 
 
