@@ -74,6 +74,20 @@ def test_dropout_draws_once_and_the_gradient_uses_the_same_mask(machine):
     assert_close((dv.float() * v.float()).sum(), (dy.float() * y.float()).sum(), rtol=1e-2, atol=1e-2)
 
 
+def test_dropout_draws_pytorchs_numbers_where_nobody_named_the_executor(machine):
+    q, k, v = (torch.randn(1, 2, 6, 8).half() for _ in range(3))
+    unasked = [package.executor.unasked(), "torch"]
+    drops = jit(lambda q, k, v: attend(q, k, v, dropout_p=0.4), executors=unasked)
+    torch.manual_seed(3)
+    expected = attend(q, k, v, dropout_p=0.4)
+    torch.manual_seed(3)
+    assert_close(drops(q, k, v), expected)
+    assert "cudnn" not in text(drops)
+    keeps = jit(lambda q, k, v: attend(q, k, v), executors=unasked)
+    keeps(q, k, v)
+    assert "cudnn" in text(keeps)
+
+
 NORMS = {
     "layer norm": lambda x, w: functional.layer_norm(x, (12,), w[0], w[1]),
     "without a bias": lambda x, w: functional.layer_norm(x, (12,), w[0], eps=0.1),
