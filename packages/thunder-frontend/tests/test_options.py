@@ -166,7 +166,7 @@ def test_options_may_be_given_as_objects():
     assert cache_option(compiled) == CACHE_OPTIONS.SYMBOLIC_VALUES == "symbolic values"
     data = compile_data(compiled)
     assert data.fn is scaled and not data.is_module and data.sharp_edges == "error"
-    assert [e.name for e in data.executors_list][0] == "torch"
+    assert "torch" in [e.name for e in data.executors_list]
 
 
 def test_debug_options_keep_the_log_verify_and_show(capsys):

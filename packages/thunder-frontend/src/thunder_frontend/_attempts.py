@@ -142,16 +142,16 @@ def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> 
     alike = functools.partial(make, **ways, mortal=attempt.world.mortal.values())
     try:
         program = _in_a_context(attempt, call)
+        written = attempt.shared.written()
+        if not written or attempt.met_numbers:
+            return program
+        return _in_a_context(alike(written=written), call)
     except (LazyModuleSettled, FirstOpened):
         return _run(alike(), make, call)
     except Warned as warned:
         return _run(alike(interprets=attempt.interprets | {warned.function}), make, call)
     except KeptAlive as kept:
         return _run(alike(mortal=kept.values), make, call)
-    written = attempt.shared.written()
-    if not written or attempt.met_numbers:
-        return program
-    return _in_a_context(alike(written=written), call)
 
 
 def _in_a_context(attempt: Acquisition, call: Call) -> Program:
