@@ -113,6 +113,26 @@ def test_functions_that_share_a_variable_share_it_when_they_are_returned():
     assert others().tolist() == [0, 0]
 
 
+class Log(list):
+    def append(self, item):
+        raise ValueError(item)
+
+    def plainly(self):
+        return super().append
+
+
+def test_a_method_that_super_finds_is_not_the_one_that_overrides_it():
+    def program(x):
+        log = Log([x + 1])
+        return log, log.plainly()
+
+    compiled = jit(program)
+    for _ in range(2):
+        log, append = compiled(torch.ones(2))
+        append(3)
+        assert type(log) is Log and log[1:] == [3] and torch.equal(log[0], torch.full((2,), 2.0))
+
+
 def test_a_method_of_an_object_that_the_program_makes_is_bound_to_a_new_one():
     compiled = jit(lambda x: [x * 2].append)
     append, other = compiled(torch.ones(2)), compiled(torch.ones(2))

@@ -20,6 +20,7 @@ from thunder_frontend._lookasides.module_calls import call_module
 from thunder_guards.kinds import is_value
 from thunder_guards.own_code import name_in, package_of
 from thunder_interpreter import Place, resume, resume_raising
+from thunder_tracing.made_objects import overridden
 
 NESTED = 0x10
 """The flag of code that was written within that of a function."""
@@ -174,7 +175,7 @@ def _recipe(value: object, handed: list[Any], is_outside: Callable[[Any], bool])
         return Recipe(bound, (value.__func__,), (_recipe(value.__self__, handed, is_outside),))
     if isinstance(value, types.BuiltinMethodType) and not isinstance(value.__self__, types.ModuleType | type):
         if value.__self__ is not None:
-            return Recipe(_method, (value.__name__,), (_recipe(value.__self__, handed, is_outside),))
+            return Recipe(_method, (value.__name__, overridden(value)), (_recipe(value.__self__, handed, is_outside),))
     if isinstance(value, types.FunctionType) and is_lasting(value, is_outside):
         return Recipe(_itself, (value,))
     if isinstance(value, types.BuiltinFunctionType | types.ModuleType | type):
@@ -209,8 +210,8 @@ def _itself(value: object) -> Any:
     return value
 
 
-def _method(name: str, owner: object) -> Any:
-    return getattr(owner, name)
+def _method(name: str, descriptor: Any, owner: object) -> Any:
+    return getattr(owner, name) if descriptor is None else descriptor.__get__(owner, type(owner))
 
 
 def _advanced(make: Callable[[Any], Any], over: object, count: int) -> Any:

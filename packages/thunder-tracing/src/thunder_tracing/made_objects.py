@@ -87,7 +87,7 @@ def _code(value: object) -> Parts | None:
         )
     owner = getattr(value, "__self__", None)
     if isinstance(value, BOUND) and owner is not None and not isinstance(owner, types.ModuleType):
-        return getattr, (owner, value.__name__)
+        return _bound(value, owner)
     if isinstance(value, types.FunctionType) and (value.__closure__ or value.__defaults__ or value.__kwdefaults__):
         name = f"new_{value.__name__.strip('<>')}"
         parts = (value.__defaults__, value.__kwdefaults__, value.__closure__, value.__dict__)
@@ -95,8 +95,37 @@ def _code(value: object) -> Parts | None:
     return None
 
 
+def _bound(method: Bound, owner: object) -> Parts:
+    found = overridden(method)
+    return (getattr, (owner, method.__name__)) if found is None else (type(found).__get__, (found, owner))
+
+
+def overridden(method: Bound) -> types.MethodDescriptorType | types.WrapperDescriptorType | None:
+    """Return the descriptor of a method in C that a class overrides in Python, so that ``super()`` alone finds it.
+
+    Args:
+        method: a method of an object.
+
+    Example:
+        >>> from thunder_tracing.made_objects import overridden
+        >>> class Log(list):
+        ...     def append(self, item):
+        ...         super().append(str(item))
+        >>> overridden(super(Log, Log()).append), overridden(Log().extend)
+        (<method 'append' of 'list' objects>, None)
+    """
+    owner: Any = method.__self__
+    first, *others = [vars(cls)[method.__name__] for cls in type(owner).__mro__ if method.__name__ in vars(cls)]
+    if not isinstance(first, types.FunctionType):
+        return None
+    found = [d for d in others if isinstance(d, DESCRIPTORS) and d.__get__(owner, type(owner)) == method]
+    return found[0] if found else None
+
+
 RUN_ONCE = frozenset({types.CoroutineType, types.AsyncGeneratorType})
+Bound = types.BuiltinFunctionType | types.MethodWrapperType
 BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
+DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -198,4 +227,4 @@ PARTS: dict[type, Callable[[Any], Parts]] = {
 }
 """For each class, what makes an object of it, and of which parts."""
 
-__all__ = ["parts_of"]
+__all__ = ["overridden", "parts_of"]
