@@ -259,6 +259,12 @@ class NumberProxy(Proxy):
     def __str__(self) -> str:  # what a program writes of a number is its value
         return str(self.fixed())
 
+    def __repr__(self) -> str:  # nor does it matter which code in C writes it, of a list or by ``%r``
+        return repr(self.fixed()) if find_builder() is not None else super().__repr__()
+
+    def __dir__(self) -> list[str]:
+        return dir(self.python_type)
+
     def __format__(self, spec: str) -> str:
         return format(self.fixed(), spec)
 
@@ -337,10 +343,6 @@ class IntegerProxy(NumberProxy):
 
     def __invert__(self) -> int:
         return ~int(self.fixed())
-
-    def is_integer(self) -> bool:
-        """Return ``True``."""
-        return True
 
 
 class FloatProxy(NumberProxy):

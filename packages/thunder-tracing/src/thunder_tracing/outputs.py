@@ -11,9 +11,10 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import SCALARS
 from thunder_guards.sources import Source
 from thunder_guards.templates import Built, Outside
-from thunder_ir import NumberProxy, Proxy
+from thunder_ir import Proxy
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.made_objects import parts_of
+from thunder_tracing.tensors.metadata_calls import fixed
 
 
 def template(
@@ -48,7 +49,7 @@ def template(
     if cls is tuple or cls is list:
         made: Any = cls([inner(v) for v in value])
     elif cls is dict:
-        made = {_key(k): inner(v) for k, v in value.items()}
+        made = {fixed(k): inner(v) for k, v in value.items()}
     else:
         parts = parts_of(value)
         if parts is None:
@@ -57,13 +58,6 @@ def template(
             made = Built(parts[0], tuple([inner(part) for part in parts[1]]))
     external.templates[id(value)] = (made, value)
     return made
-
-
-def _key(key: object) -> Any:
-    """Return a key with values in place of open numbers, which the program got fixed to when it was hashed."""
-    if isinstance(key, NumberProxy):
-        return key.fixed()
-    return tuple(map(_key, key)) if type(key) is tuple else key
 
 
 __all__ = ["template"]

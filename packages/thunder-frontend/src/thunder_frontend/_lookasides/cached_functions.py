@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from thunder_frontend._lookasides.open_numbers import fixed
 from thunder_guards import TypeGuard
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.journal import MISSING, contents_of
 from thunder_guards.kinds import CODE, NOTHING_INSIDE, as_fact, is_value
 from thunder_guards.sources import Source, held
 from thunder_ir import NumberProxy, Proxy, flat_proxies, is_unknown, map_values, reached
+from thunder_tracing.tensors.metadata_calls import fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,7 +15,7 @@ from thunder_guards.kinds import CONTAINERS, is_array
 from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies, is_unknown, value_of
 from thunder_tracing.tensors.foreach import OF_LISTS
-from thunder_tracing.tensors.metadata_calls import SymbolicSize
+from thunder_tracing.tensors.metadata_calls import SymbolicSize, fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
 
 if TYPE_CHECKING:
@@ -34,15 +34,6 @@ def functions_in_c() -> tuple[Any, ...]:
     }
     methods = [m for m in vars(torch._C.TensorBase).values() if isinstance(m, types.MethodDescriptorType)]
     return (*found.values(), *methods)
-
-
-def fixed(key: Any) -> Any:
-    """Return a key with the values at hand of the open numbers in it, which the program gets fixed to."""
-    if isinstance(key, NumberProxy):
-        return key.fixed()
-    if type(key) in (tuple, SymbolicSize) and any([isinstance(item, (NumberProxy, tuple)) for item in key]):
-        return (tuple if type(key) is tuple else torch.Size)(map(fixed, key))
-    return key
 
 
 SMALL_INTEGERS = range(-5, 257)
@@ -81,20 +72,6 @@ def compare_with_zero(fn: object, args: Sequence[Any]) -> None:
         return
     if isinstance(number, NumberProxy) and not is_unknown(number):
         _ = number != 0
-
-
-def refuse_open_numbers(shown: Iterable[Any]) -> None:
-    """Refuse to make text of containers with open numbers, which code in C would write as what stands for them.
-
-    Raises:
-        AcquisitionError: there is one; a program that does not leave the numbers open makes the text.
-    """
-    for value in shown:
-        if isinstance(value, (tuple, list, dict)) and any([isinstance(p, NumberProxy) for p in flat_proxies(value)]):
-            raise AcquisitionError(
-                f"the program makes text of a {type(value).__name__} with a number that is left open; make text of "
-                "the number itself, or do not mark the dimension as dynamic"
-            )
 
 
 def refuse_array(made: Any, given: Any) -> None:

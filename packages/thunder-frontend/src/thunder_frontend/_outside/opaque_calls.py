@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from thunder_frontend._lookasides.open_numbers import refuse_open_numbers
 from thunder_frontend._outside.builtin_reads import (
     ASKED_OF_OBJECTS,
     BEFORE,
@@ -127,8 +126,6 @@ class OpaqueCalls:
             owner = args[0]
         shows = as_text and (fn is not operator.mod or isinstance(args[0], str))
         world.settings.called(fn, bound, args, kwargs, shows)
-        if shows:
-            refuse_open_numbers(args[1] if fn is operator.mod and type(args[1]) is tuple else args)
         if asks_process(fn, bound, args, kwargs):
             self._sharp(f"it calls {name}(), which asks the process for what others may set; later calls do not")
         world.process.called(fn)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from thunder_frontend._lookasides.native_code import is_of_no_concern
-from thunder_frontend._lookasides.open_numbers import compare_with_zero, fixed, identical, refuse_array
+from thunder_frontend._lookasides.open_numbers import compare_with_zero, identical, refuse_array
 from thunder_frontend._outside.builtin_reads import found_in_dict
 from thunder_frontend._outside.class_facts import type_of
 from thunder_frontend._outside.opaque_calls import OpaqueCalls, makes_class
@@ -35,14 +35,11 @@ from thunder_ir import (
 )
 from thunder_tracing.tensors.comparisons import compared
 from thunder_tracing.tensors.constants import Arrays
-from thunder_tracing.tensors.metadata_calls import SymbolicSize
+from thunder_tracing.tensors.metadata_calls import SymbolicSize, fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 NUMBERS = re.compile(r"\b(Integer|Float|Complex|Bool)Proxy\b")
 """How code in C calls a number that is open, where it refuses it."""
-
-UNNAMED = frozenset({"__hash__ method should return an integer", "* wants int", "an integer is required"})
-"""What code in C says of a number that is open, without a name for it: as a hash, a width of a format, and a length."""
 
 EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)
 
@@ -267,7 +264,8 @@ class WatchOpen(Watch):
         return self._calls.end(fn, args, kwargs, result)
 
     def raised(self, error: BaseException) -> None:
-        if self.world.any_open and isinstance(error, TypeError) and self.refusal is None and str(error) in UNNAMED:
+        """Keep, too, what may be due to numbers that are open: whom code in C refuses its words need not say."""
+        if self.world.any_open and type(error) is TypeError and self.refusal is None:
             self.refusal = UnknownNumberError(f"Python needs the value of a number that is open: {error}")
         super().raised(error)
 

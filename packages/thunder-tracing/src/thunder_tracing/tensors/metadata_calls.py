@@ -73,6 +73,9 @@ class SymbolicSize(tuple):  # type: ignore[type-arg]
 
     __rmul__ = __mul__
 
+    def __repr__(self) -> str:
+        return repr(torch.Size([int(dimension) for dimension in self]))
+
     def numel(self) -> Any:
         """Return the product of the dimensions."""
         count: Any = 1
@@ -93,6 +96,19 @@ def as_size(dimensions: Sequence[Any]) -> Any:
     """Return dimensions as a shape that user code sees."""
     cls: Any = SymbolicSize if any([isinstance(d, IntegerProxy) for d in dimensions]) else torch.Size
     return cls(dimensions)
+
+
+def fixed(key: Any) -> Any:
+    """Return a key with the values at hand of the open numbers in it, which the program gets fixed to.
+
+    Args:
+        key: of a dict: a number, a shape, or anything else.
+    """
+    if isinstance(key, NumberProxy):
+        return key.fixed()
+    if type(key) in (tuple, SymbolicSize) and any([isinstance(item, (NumberProxy, tuple)) for item in key]):
+        return (tuple if type(key) is tuple else torch.Size)(map(fixed, key))
+    return key
 
 
 def handed_out(calls: Calls, numbers: object) -> Any:

@@ -1,0 +1,85 @@
+"""Numbers and shapes that are left open, in the hands of code in C: it sees, writes and returns what eager does."""
+
+import bisect
+import fractions
+import json
+import math
+import pprint
+import struct
+import types
+
+import pytest
+import torch
+
+from thunder_frontend import AcquisitionError, cache_misses, jit
+
+PROGRAMS = {
+    "percent": lambda x, n: "%05d %s %r" % (n, n, n),  # noqa: UP031
+    "format": lambda x, n: "{:>5} {!r} {}".format(n, n, [n]),  # noqa: UP032
+    "f-string": lambda x, n: f"{n:03d} {n!r} {x.shape} {[x.shape]}",
+    "text of containers": lambda x, n: str([n, (n,), {n: n}, {n}]),
+    "text of a slice": lambda x, n: repr(slice(n, None, 2)),
+    "text of a namespace": lambda x, n: repr(types.SimpleNamespace(n=n)),
+    "text of an error": lambda x, n: str(ValueError(n, 2)),
+    "pprint": lambda x, n: pprint.pformat({n: [n]}),
+    "json": lambda x, n: json.dumps({"n": n, "l": [n, 1]}),
+    "struct": lambda x, n: struct.pack("i", n),
+    "ldexp": lambda x, n: math.ldexp(1.0, n),
+    "fractions": lambda x, n: sum([fractions.Fraction(1, n)] * 3),
+    "search": lambda x, n: bisect.bisect([1, 4, 6], n),
+    "names": lambda x, n: (dir(n), hasattr(n, "is_integer"), hasattr(n, "shape"), n.bit_length()),
+    "shape as a key": lambda x, n: {x.shape: 1, (n, x.shape): 2},
+    "type of a shape": lambda x, n: [type(key) for key in {x.shape: 1}],
+    "hash of a shape": lambda x, n: hash(x.shape),
+}
+
+
+def kinds(value):
+    """Return the types of a value and of what is in it."""
+    inside = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return type(value), [kinds(item) for item in inside]
+
+
+NEED_PLAIN_NUMBERS = {"json", "ldexp", "fractions"}
+"""What code in C, or in Python that it calls, refuses for an open number: there are programs for each number alone."""
+
+
+@pytest.mark.parametrize("name", sorted(NEED_PLAIN_NUMBERS))
+def test_what_needs_plain_numbers_is_refused_where_all_are_to_be_open(name):
+    compiled = jit(lambda x, n: (x * 2, PROGRAMS[name](x, n)), cache="symbolic values")
+    with pytest.raises(AcquisitionError, match="number that is open|left open"):
+        compiled(torch.ones(3), 3)
+
+
+MODES = [(name, cache) for name in PROGRAMS for cache in ("auto", "symbolic values")]
+
+
+@pytest.mark.parametrize(("name", "cache"), [m for m in MODES if m[1] == "auto" or m[0] not in NEED_PLAIN_NUMBERS])
+def test_code_in_c_does_with_numbers_what_it_does_in_eager(name, cache):
+    program = PROGRAMS[name]
+    compiled = jit(lambda x, n: (x * 2, program(x, n)), cache=cache)
+    for n in (3, 4, 5, 4):
+        x = torch.ones(n, 3)
+        (doubled, result), expected = compiled(x, n), program(x, n)
+        assert torch.equal(doubled, x * 2)
+        assert result == expected and kinds(result) == kinds(expected)
+
+
+def test_a_type_error_that_is_the_programs_own_is_raised():
+    compiled = jit(lambda x, n: x * n + math.ldexp(1.0, "no"))
+    for n in (3, 4, 5):
+        with pytest.raises(TypeError, match="ldexp"):
+            compiled(torch.ones(n), n)
+
+
+def test_a_type_error_that_the_program_handles_is_handled():
+    def program(x, n):
+        try:
+            return x * n + len(n)
+        except TypeError:
+            return x * n
+
+    compiled = jit(program)
+    for n in (3, 4, 5):
+        assert torch.equal(compiled(torch.ones(n), n), torch.ones(n) * n)
+    assert cache_misses(compiled) <= 3
