@@ -2,8 +2,8 @@
 
 A call of a kernel costs what four calls of PyTorch cost, so tensors have to be large enough that passes over memory
 count more. What is measured to be no faster than PyTorch's own kernels is left to them: elements of half precision,
-whose functions PyTorch computes with fewer digits, what reads memory in another order than it writes it, and layer
-normalisation.
+whose functions PyTorch computes with fewer digits, what reads memory in another order than it writes it, layer
+normalisation, and gelu, which stands between products in most models.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ MOVING = frozenset({"transpose", "flip", "stride_order"})
 """Prims that read memory in another order."""
 
 
-AS_FAST = frozenset({symbol_of(torch.nn.functional.layer_norm), symbol_of(torch.layer_norm)})
+AS_FAST = frozenset(
+    {symbol_of(torch.nn.functional.layer_norm), symbol_of(torch.layer_norm), symbol_of(torch.nn.functional.gelu)}
+)
 """What PyTorch has kernels for, of the derivative too, that are as fast as regions of what they decompose into."""
 
 
