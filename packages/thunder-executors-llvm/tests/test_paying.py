@@ -108,3 +108,12 @@ def test_what_pytorch_has_as_fast_a_kernel_for_is_left_to_it():
     made = kernels(program, torch.ones(SIDE, SIDE), torch.ones(SIDE))
 
     assert [len(b.inputs) for b in made] == [2]  # the normalised rows, and the rows
+
+
+def test_gelu_is_fused_with_what_is_around_it_and_its_derivative_is_pytorchs():
+    x, gelu = torch.ones(SIDE, SIDE), symbol_of(torch.nn.functional.gelu)
+    (bound,) = trace_of(gelu, proxy_of(x, ""), language=torch_language).bound_symbols
+
+    assert kernels(gelu, x) == []
+    assert len(kernels(lambda x, y: gelu(x + y) + y, x, x)) == 1
+    assert grad_rule(bound, resolve_executors(None)) is not None

@@ -3,7 +3,7 @@
 A call of a kernel costs what four calls of PyTorch cost, so tensors have to be large enough that passes over memory
 count more. What is measured to be no faster than PyTorch's own kernels is left to them: elements of half precision,
 whose functions PyTorch computes with fewer digits, what reads memory in another order than it writes it, layer
-normalisation, and gelu, which stands between products in most models.
+normalisation, and gelu with its derivative.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ MOVING = frozenset({"transpose", "flip", "stride_order"})
 """Prims that read memory in another order."""
 
 
-AS_FAST = frozenset(
-    {symbol_of(torch.nn.functional.layer_norm), symbol_of(torch.layer_norm), symbol_of(torch.nn.functional.gelu)}
-)
+AS_FAST = frozenset({symbol_of(torch.nn.functional.layer_norm), symbol_of(torch.layer_norm)})
 """What PyTorch has kernels for, of the derivative too, that are as fast as regions of what they decompose into."""
+
+AS_FAST_DERIVED = frozenset({symbol_of(torch.nn.functional.gelu)})
+"""The same where a derivative is asked for: between two products, as in most models, nothing can be fused with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Selection:
         if any([b.symbol.name in MOVING and OpTags.ELEMENTWISE not in b.symbol.tags for b in prims]):
             return "kernels of PyTorch are as fast for what moves elements"
         computing = [b for b in prims if OpTags.VIEW not in b.symbol.tags]
-        if len(computing) > 2 and not self.differentiates(bound):
+        if len(computing) > 2 and not self._has_large(bound):
             return "its tensors are small, and PyTorch has a kernel for it"
         return None
 
@@ -72,7 +73,7 @@ class Selection:
         """Return why a call of which a part can be in a kernel is left to others as a whole, or ``None``."""
         if not self.large:
             return None
-        if not self.differentiates(bound):
+        if not self._has_large(bound):
             return "its tensors are small, and PyTorch has a kernel for it"
         return self._half(bound)
 
@@ -84,7 +85,10 @@ class Selection:
 
     def differentiates(self, bound: BoundSymbol) -> bool:
         """Whether one of a call's tensors is large: a derivative that PyTorch has a kernel for is best for others."""
-        return not self.large or any([self._is_large(p) for p in (*bound.inputs, *bound.outputs)])
+        return not self.large or (bound.symbol not in AS_FAST_DERIVED and self._has_large(bound))
+
+    def _has_large(self, bound: BoundSymbol) -> bool:
+        return any([self._is_large(p) for p in (*bound.inputs, *bound.outputs)])
 
     def takes(self, parts: Parts) -> bool:
         """Whether a region is worth a kernel."""
