@@ -14,6 +14,10 @@ from thunder_benchmarks.gpt import GPT, Attention, GPTConfig
 Sizes = Mapping[str, Any]
 
 
+class NotInstalledError(RuntimeError):
+    """A target needs a library that is not there."""
+
+
 @dataclass(frozen=True)
 class Job:
     """Something to call.

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from thunder_benchmarks.targets.cases import Job, target
+from thunder_benchmarks.targets.cases import Job, NotInstalledError, target
 
 SIZES = {"batch": 2, "length": 64, "layers": 4, "heads": 4, "width": 128, "vocabulary": 512}
 
@@ -18,12 +18,12 @@ def library(name: str) -> ModuleType:
     """Return a library.
 
     Raises:
-        RuntimeError: it is not installed.
+        NotInstalledError: it is not installed.
     """
     try:
         return import_module(name)
     except ImportError as error:
-        raise RuntimeError(f"this target needs {name}: pip install {name}") from error
+        raise NotInstalledError(f"this target needs {name}: pip install {name}") from error
 
 
 @target("hf-gpt2", **SIZES)

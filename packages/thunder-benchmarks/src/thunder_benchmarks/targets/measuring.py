@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import thunder
 from thunder_benchmarks.calls import microseconds
 from thunder_benchmarks.parallel import MODES as PARALLEL
-from thunder_benchmarks.targets.cases import Job, Target
+from thunder_benchmarks.targets.cases import Job, NotInstalledError, Target
 from thunder_distributed import axis_of
 
 MODES = ("forward", "training")
@@ -188,7 +188,7 @@ def _measured(
 ) -> list[Measured]:
     try:
         job = one.job(**{name: size for name, size in sizes.items() if name in one.sizes})
-    except RuntimeError as error:  # the library is not there
+    except NotInstalledError as error:
         return [Measured(one.name, mode, name, why_not=str(error)) for name in makers]
     count, calls, refused = operations(job, mode), {}, {}
     for name, make in makers.items():

@@ -22,6 +22,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from thunder_benchmarks.targets import TARGETS, Job, compiler
+from thunder_benchmarks.targets.cases import NotInstalledError
 from thunder_interpreter import interpret
 
 try:
@@ -73,7 +74,7 @@ def job_of(target: str, **sizes: Any) -> Job:
     try:
         with torch.device(DEVICE):
             job = TARGETS[target].job(**sizes)
-    except RuntimeError as error:
+    except NotInstalledError as error:
         pytest.skip(str(error))
     if isinstance(job.target, torch.nn.Module):
         job.target.to(DEVICE)
