@@ -156,12 +156,20 @@ def call_builtin(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, An
             if special is not None:
                 return special(frame, args, kwargs)
         elif owner is not None:
-            descriptor = raw_attribute(owner if isinstance(owner, type) else type(owner), fn.__name__)
-            special = machine.special(descriptor)
+            special = machine.special(descriptor_of(owner, fn.__name__))
             if special is not None:
                 args.insert(0, owner)
                 return special(frame, args, kwargs)
     return call_native(frame, fn, args, kwargs)
+
+
+def descriptor_of(owner: object, name: str) -> Any:
+    """What a bound C method was made of; one that ``super()`` found may be overridden in Python."""
+    cls = owner if isinstance(owner, type) else type(owner)
+    found = raw_attribute(cls, name)
+    if type(found) is FunctionType:
+        return next((vars(c)[name] for c in cls.__mro__ if type(vars(c).get(name, found)) is not FunctionType), None)
+    return found
 
 
 def call_method_wrapper(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:

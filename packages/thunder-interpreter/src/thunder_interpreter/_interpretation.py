@@ -305,7 +305,13 @@ def replacing(replacement: Any, otherwise: Special) -> Special:
         return lambda frame, args, kwargs: call(frame, fn, args, kwargs)
 
     def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        result = replacement(*args, **kwargs)
+        machine = frame.machine
+        before = machine.frame
+        machine.frame = frame  # which waits for the result, such as for that of ``__init__``
+        try:
+            result = replacement(*args, **kwargs)
+        finally:
+            machine.frame = before
         if result is DECLINED:
             return otherwise(frame, args, kwargs)
         if type(result) is Left:
