@@ -35,6 +35,7 @@ from thunder_torch import (
 )
 from thunder_torch.metadata import MetaOf
 from thunder_torch.names import in_own_names, name_of, tensors_by_position
+from thunder_torch.traits import Trait, has_trait
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.tensors import (  # noqa: F401  (which file answers)
     _autograd_calls,
@@ -62,11 +63,6 @@ from thunder_tracing.tensors.storage import (
 from thunder_tracing.tensors.traced_tensor import TracedTensor, open_traced_tensor
 
 T = torch.Tensor
-LIKE_IN_SHAPE = frozenset({
-    torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like, torch.rand_like, torch.randn_like,
-    torch.randint_like, T.new_zeros, T.new_ones, T.new_full, T.new_empty, T.new_tensor,
-})  # fmt: skip
-"""Functions that read no values of the tensor they are given, and so have no derivative."""
 
 
 class TorchCalls:
@@ -163,7 +159,7 @@ class TorchCalls:
         output = self.on_values(function, values, named)
         index = view_argument(function) if function is not part_of else 0
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
-            if function not in LIKE_IN_SHAPE:
+            if not has_trait(function, Trait.SHAPE_ONLY):
                 check_reads(function, output, read)
             # of some sizes it computes nothing, and yet returns another tensor
             if values and output is values[0] and isinstance(output, TensorProxy):
@@ -412,7 +408,7 @@ def _settle_requires_grad(bounds: list[BoundSymbol], tracked: bool) -> None:
         wanted = (
             tracked
             and not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE)
-            and bound.symbol.origin not in LIKE_IN_SHAPE
+            and not has_trait(bound.symbol, Trait.SHAPE_ONLY)
             and any(p.requires_grad for p in bound.inputs if isinstance(p, TensorProxy))
         )
         for proxy in bound.outputs:
