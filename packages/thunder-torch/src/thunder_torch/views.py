@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import torch
-
 from thunder_ir import Symbol, TensorProxy
 from thunder_torch.metadata import TensorSpec, spec_of, tensors_of
 from thunder_torch.names import schemas_of
@@ -100,9 +98,4 @@ def _each_spec(function: Callable[[TensorSpec], None], value: Any) -> None:
         _each_spec(function, list(value.values()))
 
 
-def is_view_of(tensor: torch.Tensor, base: torch.Tensor) -> bool:
-    """Whether two tensors share memory."""
-    return bool(tensor.untyped_storage()._cdata == base.untyped_storage()._cdata)
-
-
-__all__ = ["is_view", "is_view_of", "view_argument", "viewed"]
+__all__ = ["is_view", "view_argument", "viewed"]
