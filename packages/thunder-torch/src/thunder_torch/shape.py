@@ -22,6 +22,7 @@ PARTS = (Trait.MAY_VIEW, Trait.ONLY_VIEWS, Trait.SPLITS, Trait.ONE_NODE)
 state("as_strided", "view_as_complex", "view_as_real", traits=ONLY_VIEWS)
 state("cartesian_prod", "sum_to_size", "unsafe_split_with_sizes", "H", "mH", traits=MAYBE)
 state("cat", "stack", traits=(Trait.SAVES_NOTHING,))
+state("narrow", "pad", "split", traits=(Trait.TAKES_INTEGERS,))
 state("dsplit", "hsplit", "unsafe_chunk", "unsafe_split", "vsplit", traits=(*MAYBE, Trait.SPLITS))
 
 

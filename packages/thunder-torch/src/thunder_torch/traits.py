@@ -23,6 +23,7 @@ class Trait(Enum):
     UNSET = auto()  # its result holds anything
     DRAWS = auto()  # may draw random numbers
     MAY_FAIL = auto()  # raises for some values of its arguments
+    TAKES_INTEGERS = auto()  # takes integers alone besides a tensor, where its schema tells of tensors or of nothing
     SAVES_NOTHING = auto()  # autograd saves none of its arguments, so that freeing them takes nothing away
     SHAPED_BY_METADATA = auto()  # looks at values to check them or to choose a way, not for the shape of its result
     MISTOLD = auto()  # of its results PyTorch's fake kernel tells wrong sizes and dtypes
