@@ -109,7 +109,8 @@ def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
         lines.append(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))")
     if program.inputs and guarded:
         named = [(i, i.proxy.name) for i in single] + [(i, f"held[{k}]") for k, i in enumerate(together)]
-        lines += tensor_checks(named, passed(program.inputs), context)
+        state = program.environment.environment
+        lines += tensor_checks(named, len(single), passed(program.inputs), state, context)
     return lines
 
 

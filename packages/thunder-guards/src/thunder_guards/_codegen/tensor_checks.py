@@ -3,6 +3,9 @@
 PyTorch's check of tensors ends the process at nested tensors of the old kind. Where tensors are few, each is asked
 before whether it is one. Many are checked by PyTorch's manager of guards, where such a tensor is an exception: it takes
 as long as the check alone. No sign of Python's tells of them, as ``torch.utils.swap_tensors`` changes tensors in place.
+
+A manager for hundreds of tensors is larger than all else that a call reads. Programs whose arguments alone differ share
+the one for the parameters of their module, which so stays in the processor's caches.
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ import sys
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 
-from thunder_guards._guards import TensorMetadata, checker, python_checker
+from thunder_guards._guards import Environment, TensorMetadata, checker, distinct, python_checker
 from thunder_guards.program import Input
 from thunder_guards.sources import Source
 from thunder_ir import Context
@@ -42,15 +46,19 @@ class ManyTensors:
     Args:
         examples: the tensors that the program is compiled for.
         metadata: what is expected of each.
-        distinct: whether no two may be one.
+        apart: whether no two may be one.
+        others: how many tensors are handed over before them, which are only to be apart from them and each other.
     """
 
-    __slots__ = ("check", "distinct", "functions", "metadata", "one_by_one")
+    __slots__ = ("__weakref__", "apart", "check", "functions", "metadata", "one_by_one", "others")
 
-    def __init__(self, examples: Sequence[Any], metadata: Sequence[TensorMetadata], distinct: bool) -> None:
+    def __init__(
+        self, examples: Sequence[Any], metadata: Sequence[TensorMetadata], apart: bool, others: int = 0
+    ) -> None:
         self.metadata = metadata
-        self.distinct = distinct
-        self.one_by_one = checker(examples, metadata) if distinct else python_checker(metadata)
+        self.apart = apart
+        self.others = others
+        self.one_by_one = checker(examples, metadata) if apart else python_checker(metadata)
         self.check: Callable[[tuple[Any, ...]], bool] = self._first
         """Takes the tensors; may raise ``RuntimeError`` if one is nested, and then :meth:`failed` is to be called."""
         self.functions: Any = None
@@ -74,28 +82,44 @@ class ManyTensors:
             return False
         if RootGuardManager is not None and hasattr(sys.modules.get(COMPILERS), "GuardManagerType"):
             self.functions = torch._C._get_torch_function_state()  # type: ignore[attr-defined]
-            self.check = _manager(tensors, self.metadata, self.distinct).check
+            self.check = _manager(tensors, [*[None] * self.others, *self.metadata], self.apart).check
         return True
 
     def _one_by_one(self, tensors: tuple[Any, ...]) -> bool:
-        return _all_plain(tensors) and self.one_by_one(*tensors)
+        apart = not self.apart or distinct(*tensors)
+        return apart and _all_plain(tensors) and self.one_by_one(*tensors[self.others :])
+
+
+_SHARED: WeakValueDictionary[Any, ManyTensors] = WeakValueDictionary()
+"""By what they check, for as long as a program uses them."""
+
+
+def _shared(held: Sequence[Input], others: int, state: Environment) -> ManyTensors:
+    """Return the check that the parameters of a module are of their kinds and apart, also from so many arguments."""
+    metadata = tuple([i.metadata for i in held])
+    key = metadata, others, state  # as that decides what PyTorch takes for the keys of a tensor
+    found = _SHARED.get(key)
+    if found is None:
+        found = _SHARED[key] = ManyTensors([i.example for i in held], metadata, True, others)
+    return found
 
 
 def _all_plain(tensors: tuple[Any, ...]) -> bool:
     return not any(map(attrgetter("is_nested"), tensors))
 
 
-def _manager(tensors: Sequence[torch.Tensor], metadata: Sequence[TensorMetadata], distinct: bool) -> Any:
-    """Return a manager of guards for a tuple of tensors of these kinds."""
+def _manager(tensors: Sequence[torch.Tensor], metadata: Sequence[TensorMetadata | None], apart: bool) -> Any:
+    """Return a manager of guards for a tuple of tensors of these kinds, of any kind where it is ``None``."""
     root, kind = RootGuardManager(), sys.modules[COMPILERS].GuardManagerType.GUARD_MANAGER
     place, told = "tensors", ["as compiled for"]
     managers = []
     for index, (tensor, m) in enumerate(zip(tensors, metadata, strict=True)):
         manager: Any = root.tuple_getitem_manager(index, place, None, kind)
-        sizes, strides, keys = list(m.shape), list(m.strides), torch._C._dispatch_keys(tensor)
-        manager.add_tensor_match_guard(tensor, sizes, strides, place, told, *_user_stack(), m.type, keys)
         managers.append(manager)
-    if distinct and len(managers) > 1:
+        if m is not None:
+            sizes, strides, keys = list(m.shape), list(m.strides), torch._C._dispatch_keys(tensor)
+            manager.add_tensor_match_guard(tensor, sizes, strides, place, told, *_user_stack(), m.type, keys)
+    if apart and len(managers) > 1:
         install_no_tensor_aliasing_guard(managers, [place] * len(managers), told, *_user_stack())
     return root
 
@@ -112,27 +136,48 @@ def _user_stack() -> tuple[None, ...]:
     return (None,)
 
 
-def tensor_checks(named: Sequence[tuple[Input, str]], passed: str, context: Context) -> list[str]:
+def tensor_checks(
+    named: Sequence[tuple[Input, str]], alone: int, passed: str, state: Environment, context: Context
+) -> list[str]:
     """Return lines that set ``holds`` to whether tensors are of the kinds that a program was compiled for.
 
     Args:
         named: the inputs in the order in which they are passed, each with an expression for it.
+        alone: how many of them, the first ones, were not unpacked together.
         passed: the expressions as arguments of a call.
+        state: PyTorch's, which is guarded before.
         context: takes the names that the lines use.
     """
     inputs = [given for given, _ in named]
     metadata = [i.metadata for i in inputs]
-    distinct = not any([i.becomes_leaf for i in inputs])  # such a one may be given twice
-    if len(inputs) <= FEW_TENSORS and distinct and all([m.type in _PLAIN for m in metadata]):
-        check = context.object(checker([i.example for i in inputs], metadata), "check_tensors")
-        return [f"holds = {' and '.join([*_looks(named, context), f'{check}({passed})'])}"]
-    tensors = context.object(ManyTensors([i.example for i in inputs], metadata, distinct), "tensors")
-    return [
+    apart = not any([i.becomes_leaf for i in inputs])  # such a one may be given twice
+    if len(inputs) <= FEW_TENSORS and apart and _are_plain(inputs):
+        return [f"holds = {_each(named, context)}"]
+    lines = []
+    if alone <= FEW_TENSORS and apart and _are_plain(inputs[:alone]):
+        lines += [f"holds = {_each(named[:alone], context)}", "if holds:"] if alone else []
+        many = _shared(inputs[alone:], alone, state)
+    else:
+        many = ManyTensors([i.example for i in inputs], metadata, apart)
+    tensors = context.object(many, "tensors")
+    checked = [
         "try:",
         f"    holds = {tensors}.check({'held' if passed == '*held' else f'({passed},)'})",
         "except RuntimeError:  # one is nested",
         f"    holds = {tensors}.failed()",
     ]
+    return [*lines, *[f"    {line}" if lines else line for line in checked]]
+
+
+def _are_plain(inputs: Sequence[Input]) -> bool:
+    return all([i.metadata.type in _PLAIN for i in inputs])
+
+
+def _each(named: Sequence[tuple[Input, str]], context: Context) -> str:
+    """Return a condition that these few tensors are of their kinds, and apart."""
+    inputs = [given for given, _ in named]
+    check = context.object(checker([i.example for i in inputs], [i.metadata for i in inputs]), "check_tensors")
+    return " and ".join([*_looks(named, context), f"{check}({', '.join([name for _, name in named])})"])
 
 
 def _looks(named: Sequence[tuple[Input, str]], context: Context) -> list[str]:

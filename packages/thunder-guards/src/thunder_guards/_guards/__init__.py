@@ -29,6 +29,7 @@ from thunder_guards._guards.tensors import (
     TensorGuard,
     TensorMetadata,
     checker,
+    distinct,
     metadata_of,
     python_checker,
 )
@@ -47,5 +48,5 @@ __all__ = [
     "HeldPartGuard", "IdentityGuard", "KeysGuard", "LacksGuard", "LengthGuard", "MembershipGuard",
     "PlaceInStorageGuard", "SameAsBeforeGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard",
     "SharedStorageGuard", "SnapshotGuard", "Step", "TensorGuard", "TensorMetadata", "TypeGuard", "ValueGuard",
-    "checker", "environment", "gathered", "metadata_of", "nth_key", "python_checker", "same_value",
+    "checker", "distinct", "environment", "gathered", "metadata_of", "nth_key", "python_checker", "same_value",
 ]  # fmt: skip
