@@ -11,7 +11,7 @@ import types
 import pytest
 import torch
 
-from thunder_frontend import AcquisitionError, cache_misses, jit
+from thunder_frontend import cache_misses, jit
 
 PROGRAMS = {
     "percent": lambda x, n: "%05d %s %r" % (n, n, n),  # noqa: UP031
@@ -40,21 +40,8 @@ def kinds(value):
     return type(value), [kinds(item) for item in inside]
 
 
-NEED_PLAIN_NUMBERS = {"json", "ldexp", "fractions"}
-"""What code in C, or in Python that it calls, refuses for an open number: there are programs for each number alone."""
-
-
-@pytest.mark.parametrize("name", sorted(NEED_PLAIN_NUMBERS))
-def test_what_needs_plain_numbers_is_refused_where_all_are_to_be_open(name):
-    compiled = jit(lambda x, n: (x * 2, PROGRAMS[name](x, n)), cache="symbolic values")
-    with pytest.raises(AcquisitionError, match="number that is open|left open"):
-        compiled(torch.ones(3), 3)
-
-
-MODES = [(name, cache) for name in PROGRAMS for cache in ("auto", "symbolic values")]
-
-
-@pytest.mark.parametrize(("name", "cache"), [m for m in MODES if m[1] == "auto" or m[0] not in NEED_PLAIN_NUMBERS])
+@pytest.mark.parametrize("cache", ["auto", "symbolic values"])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_code_in_c_does_with_numbers_what_it_does_in_eager(name, cache):
     program = PROGRAMS[name]
     compiled = jit(lambda x, n: (x * 2, program(x, n)), cache=cache)

@@ -116,6 +116,7 @@ class LeftOpen:
         self._changing: dict[str, set[int]] = {}
         self._exchanged: dict[Place, type] = {}
         self._opened = symbolic
+        self._leaves = False
 
     def __bool__(self) -> bool:
         """Whether anything may be left open at all."""
@@ -135,17 +136,22 @@ class LeftOpen:
         return self._opened or any([kind in NUMBERS for kind in self._exchanged.values()])
 
     def _opens(self) -> None:
+        self._leaves = True
         if not self.any_numbers():
             self._opened = True
             raise FirstOpened
 
-    def may_fix_more(self) -> bool:
-        """Whether a program may fix more than what :meth:`without_changing` leaves open."""
-        return self.symbolic and self._waits or bool(self._exchanged) or any(self._changing.values())
-
-    def without_changing(self) -> LeftOpen | None:
-        """Return what leaves open no more than what is marked, for programs that cannot be had otherwise."""
-        return LeftOpen(symbolic=True, follows=False) if self.symbolic and not self._waits else None
+    def fixing_more(self) -> list[LeftOpen | None]:
+        """Return what leaves ever less open, at last nothing, for programs that cannot be had otherwise."""
+        changed = bool(self._exchanged) or any(self._changing.values())
+        if self._waits:
+            return [None] if self.symbolic or changed else []
+        if not (self._leaves or changed):
+            return []
+        marks = [
+            LeftOpen(symbolic=True, follows=False, waits=waits) for waits in (False, True)
+        ]  # with numbers, without
+        return [*(marks if changed else marks[1:]), None] if self.symbolic else [None]
 
     def exchanged(self, places: Mapping[Place, type]) -> None:
         """Take in where a program puts other numbers and objects than it finds."""
@@ -183,6 +189,8 @@ class LeftOpen:
             FirstOpened: it is the first.
         """
         if not self._waits:
+            if self.symbolic:
+                self._opens()
             return self.symbolic
         place = str(source)
         before = self._seen.setdefault(place, value)
