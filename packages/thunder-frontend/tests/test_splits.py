@@ -263,3 +263,22 @@ def test_a_call_between_programs_may_write_to_what_the_first_computed_with():
     compiled = jit(program, fallback="split")
     torch.testing.assert_close(gradient(compiled), gradient(program))
     assert not explain(compiled).is_whole
+
+
+def test_what_a_part_computed_for_nobody_may_be_written_to():
+    block = Block()
+
+    def program(x):
+        unused = block(x)
+        with torch.no_grad():
+            x.add_(1)
+        result = x.tanh() + x
+        block.gate(unused)
+        return result
+
+    gradients = []
+    for run in (program, jit(program, fallback="split")):
+        leaf = torch.arange(12.0).view(3, 4).requires_grad_()
+        run(leaf * 2).sum().backward()
+        gradients.append(leaf.grad)
+    torch.testing.assert_close(*gradients)

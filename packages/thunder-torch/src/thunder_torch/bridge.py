@@ -243,6 +243,9 @@ class _Node:
             program: Callable[[list[Any]], Any] = run
             for cotangent in cotangents:
                 if cotangent is None:
+                    if all([c is None for c in cotangents]):  # nothing is read of what somebody may have written to
+                        release(context)
+                        return (None,) * len(self.wanted)
                     program, cotangents = self.with_some(context, cotangents)
                     break
             saved = context.saved_tensors if all_tensors else (*context.saved_tensors, *context.numbers)
@@ -300,9 +303,6 @@ class _Node:
         """Return the backward program for the cotangents that there are and the inputs that required grad, and what
         it takes of them."""
         present = tuple([c is not None for c in cotangents])
-        if not any(present):
-            nothing = (None,) * len(self.wanted)
-            return lambda values: nothing, ()
         if self.compile is not None:
             needed = tuple([w and n for w, n in zip(self.wanted, context.needs_input_grad, strict=True)])
             variant: Callable[[list[Any]], Any] | Literal[False] | None = self.variants.get((present, needed))
