@@ -339,3 +339,20 @@ def test_what_is_made_of_tensors_requires_gradients_as_it_is_told(make, requires
 @pytest.mark.parametrize("make", [torch.tensor, lambda x: torch.as_tensor([x.sum(), 1.0])])
 def test_no_derivative_flows_through_a_tensor_that_is_made_of_values(make):
     same_as_eager(lambda x: make(x) * x, randn(2, requires_grad=True))
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+def test_a_leaf_of_a_size_that_only_the_run_tells_is_refused_or_split_off():
+    def program(module, x):
+        module.kept = torch.nn.Parameter(x[x > 0].detach())
+        return (module.kept * 2).sum()
+
+    with pytest.raises(AcquisitionError):
+        jit(program)(torch.nn.Module(), torch.ones(2))
+    compiled = jit(program, fallback="split")
+    for x in (torch.ones(3), torch.tensor([1.0, -1.0, 2.0, 3.0])):
+        modules = [torch.nn.Module(), torch.nn.Module()]
+        for run, module in zip((compiled, program), modules, strict=True):
+            run(module, x).backward()
+        torch.testing.assert_close(modules[0].kept, modules[1].kept)
+        torch.testing.assert_close(modules[0].kept.grad, modules[1].kept.grad)

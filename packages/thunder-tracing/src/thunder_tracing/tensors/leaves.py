@@ -160,8 +160,17 @@ class Leaves:
 
 
 def _make_leaf(builder: Builder, tensor: TracedTensor, value: TensorProxy, is_view: bool) -> Leaf:
-    """Return what makes ``tensor``, which holds ``value``, a leaf that requires grad."""
+    """Return what makes ``tensor``, which holds ``value``, a leaf that requires grad.
+
+    Raises:
+        AcquisitionError: its sizes are open, so that it cannot be made before the computation.
+    """
     shape: Any = tuple(value.shape)
+    if not all([isinstance(size, int) for size in shape]):
+        raise AcquisitionError(
+            f"the program makes a leaf of shape {shape}, and leaves are made before it runs, when their sizes have to "
+            "be known; make it outside, or of a tensor whose sizes are the same in each call"
+        )
     new = NewLeaf(shape, to_torch_dtype(value.dtype), to_torch_device(value.device), tensor._stands_for)
     with torch._C.DisableTorchFunction():
         example = new()
