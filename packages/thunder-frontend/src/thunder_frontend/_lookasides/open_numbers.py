@@ -17,6 +17,7 @@ from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_pr
 from thunder_tracing.tensors.foreach import OF_LISTS
 from thunder_tracing.tensors.metadata_calls import SymbolicSize, fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
+from thunder_tracing.tensors.whole_numbers import ROUNDING, rounded
 
 if TYPE_CHECKING:
     from thunder_frontend._acquiring import Acquiring
@@ -111,6 +112,7 @@ class OpenNumbers:
             repr: _shown,
             operator.is_: identical,
             operator.is_not: lambda a, b: not identical(a, b),
+            **{function: functools.partial(_rounded, function) for function in ROUNDING if function is not int},
         }
         table.update({function: self._with_open_numbers(function) for function in functions_in_c()})
         return table
@@ -159,13 +161,18 @@ class OpenNumbers:
                 return self._calls.on_values(torch.Tensor.__int__, (self._calls.value(args[0]),), {})
         if len(args) == 1 and isinstance(args[0], IntegerProxy):
             return args[0]
-        return DECLINED
+        return _rounded(int, *args, **kwargs)
 
     def _length(self, value: Any) -> Any:
         own = self._is_tensors_own(len, "__len__", (value,))
         if own and value._proxy.shape and isinstance(value._proxy.shape[0], NumberProxy):
             return value._proxy.shape[0]
         return DECLINED
+
+
+def _rounded(function: Any, *args: Any, **kwargs: Any) -> Any:
+    made = rounded(function, args[0]) if len(args) == 1 and not kwargs else NotImplemented
+    return DECLINED if made is NotImplemented else made
 
 
 def _is_instance(value: Any, classes: Any) -> Any:
