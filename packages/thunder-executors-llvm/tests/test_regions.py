@@ -1,14 +1,15 @@
 """Regions compiled by LLVM give what eager PyTorch gives."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
 import torch
 
 import thunder_prims as prims
-from thunder_executors import Region, transform_for_execution
-from thunder_executors_llvm import executor
+from thunder_executors import Region, to_callable, transform_for_execution
+from thunder_executors_llvm import LlvmExecutor, executor
 from thunder_ir import Builder, TensorProxy, Trace, devices, dtypes, number_proxy, recording, trace_of
 from thunder_loops import lowering
 from thunder_testing import check_conformance, run_reference, sampled_symbols
@@ -198,3 +199,23 @@ def test_regions_of_one_structure_are_compiled_once():
 
     assert len(runners) == 2
     assert runners[0] is runners[1]
+
+
+def test_regions_of_one_structure_are_judged_once(monkeypatch):
+    judged = []
+    monkeypatch.setattr(sys.modules[LlvmExecutor.__module__], "worth", lambda parts: judged.append(parts) or True)
+
+    def steps(*tensors):
+        rows = [prims.transpose(prims.exp(prims.sub(x, 3.0)), (1, 0)) for x in tensors]
+        return tuple([*rows, *[prims.cos(prims.sin(prims.add(x, 0.7))) for x in tensors]])
+
+    tensors = [torch.randn(6, 7) for _ in range(5)]
+    trace = transform_for_execution(trace_of(steps, *[proxy_of(t, "") for t in tensors]), [executor])
+
+    assert len(judged) == 1
+    found = to_callable(trace_of(steps, *[proxy_of(t, "") for t in tensors]), [executor])(*tensors)
+    expected = [torch.exp(t - 3).t() for t in tensors] + [torch.cos(torch.sin(t + 0.7)) for t in tensors]
+    for ours, eagers in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, eagers)
+        assert ours.stride() == eagers.stride()
+    assert len([b for b in trace.bound_symbols if b.symbol.executor is executor]) == 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -32,6 +32,23 @@ OF_A_CALL = 50_000
 def missing() -> str | None:
     """Why this executor cannot run here, or ``None``."""
     return binding.missing() or support.missing()
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What becomes of all regions of one structure.
+
+    Args:
+        runner: of the calls in the kernels.
+        inside: the positions of these calls.
+        outputs: which of the values that they define leave the kernels, by their numbers.
+        views: the positions of the calls that look at memory afterwards.
+    """
+
+    runner: Runner
+    inside: tuple[int, ...]
+    outputs: tuple[int, ...]
+    views: tuple[int, ...]
 
 
 class LlvmExecutor(FusionExecutor):
@@ -64,6 +81,7 @@ class LlvmExecutor(FusionExecutor):
         self.careful = careful
         self._answers: Memo[bool | Declined] = Memo(REMEMBERED)
         self._costs: Memo[float | None] = Memo(REMEMBERED)
+        self._regions: Memo[_Decided | None] = Memo(REMEMBERED)
         self._runners: Memo[Runner | None] = Memo(REMEMBERED)
         open_dropouts(self, selection.why_no_parts)
 
@@ -95,12 +113,27 @@ class LlvmExecutor(FusionExecutor):
         return cost_again(prims) + alone * OF_A_CALL
 
     def fuse(self, region: Region, name: str) -> list[BoundSymbol] | None:
+        bounds = region.bound_symbols
+        decided = self._regions.get(structure_of(bounds, region.outputs), lambda: self._decide(region, name))
+        if decided is None:
+            return None
+        inside = tuple([bounds[i] for i in decided.inside])
+        made = [p for b in inside for p in b.outputs]
+        inner = Region(inside, _inputs(inside), tuple([made[i] for i in decided.outputs]))
+        return [self.fused(inner, name, decided.runner), *[bounds[i] for i in decided.views]]
+
+    def _decide(self, region: Region, name: str) -> _Decided | None:
         parts = parts_of(region)
         if not parts.outputs or not worth(parts) or not self.selection.takes(parts):
             return None
         inner = Region(parts.inside, _inputs(parts.inside), parts.outputs)
         runner = self._runners.get(structure_of(inner.bound_symbols, inner.outputs), lambda: self._runner(inner, name))
-        return None if runner is None else [self.fused(inner, name, runner), *parts.views]
+        if runner is None:
+            return None
+        position = {id(b): i for i, b in enumerate(region.bound_symbols)}
+        inside, views = ([position[id(b)] for b in bounds] for bounds in (parts.inside, parts.views))
+        number = {p.name: i for i, p in enumerate([p for b in parts.inside for p in b.outputs])}
+        return _Decided(runner, tuple(inside), tuple([number[p.name] for p in parts.outputs]), tuple(views))
 
     def into(self, bound: BoundSymbol, made: TensorProxy, target: TensorProxy) -> BoundSymbol | None:
         run = bound.symbol.implementation
@@ -112,7 +145,7 @@ class LlvmExecutor(FusionExecutor):
         written = run.with_place([p.name for p in bound.outputs].index(made.name), names.index(target.name))
         if written is None:
             return None
-        return bound.replace(symbol=dataclasses.replace(bound.symbol, implementation=written))
+        return bound.replace(symbol=replace(bound.symbol, implementation=written))
 
     def makes_new(self, bound: BoundSymbol) -> bool:
         return isinstance(bound.symbol.implementation, (Runner, Overwriting))
