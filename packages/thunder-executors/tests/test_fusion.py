@@ -104,6 +104,40 @@ def test_what_a_later_region_alone_reads_is_computed_there():
     assert regions(program, fuser(*ELEMENTWISE), Tensor((2,)), Tensor((2,))) == [["exp", "sin", "mul"]]
 
 
+def test_what_a_product_alone_reads_is_computed_in_a_later_region_that_reads_the_same():
+    def program(x, y):
+        again = prims.exp(x)
+        return prims.tanh(again), prims.mul(prims.sin(x), prims.tanh(y))
+
+    def in_need(x, y):
+        return prims.mul(prims.sin(x), prims.tanh(prims.mul(y, prims.tanh(prims.exp(x)))))
+
+    ex = fuser(*ELEMENTWISE)
+    assert regions(program, ex, Tensor((2,)), Tensor((2,))) == [["exp", "sin", "mul"]]
+    assert regions(in_need, ex, Tensor((2,)), Tensor((2,))) == [["exp"], ["mul"], ["sin", "mul"]]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_calls_of_any_program_stay_behind_what_they_read(seed):
+    choose = random.Random(seed)
+
+    def program(x, y):
+        values = [x, y]
+        for _ in range(choose.randrange(5, 60)):
+            make = choose.choice([*ELEMENTWISE, prims.tanh, prims.cos])
+            count = 2 if make in (prims.add, prims.mul) else 1
+            values.append(make(*[choose.choice(values[-12:]) for _ in range(count)]))
+        return tuple(choose.sample(values, min(len(values), 6)))
+
+    ex = fuser(*ELEMENTWISE)
+    trace = claim(trace_of(program, Tensor((2,)), Tensor((2,))), [ex, numpy_executor])
+    known = {p.name for p in trace.inputs}
+    for part in partition(trace, ex):
+        assert known >= {p.name for p in part.inputs}
+        known |= {p.name for p in part.outputs}
+    assert known >= {p.name for p in trace.outputs}
+
+
 def test_a_value_is_computed_where_it_is_small_rather_than_where_it_is_read():
     def program(x, y):
         small = prims.convert_element_type(prims.exp(x), dtypes.bool8)

@@ -9,9 +9,8 @@ from typing import Any
 
 from thunder_executors.executor import Executor
 from thunder_executors.implementation import Declined, Implementation, of_arguments
-from thunder_executors.order import bytes_of
+from thunder_executors.stages import producers_of, stages_of
 from thunder_ir import BoundSymbol, OpTags, Proxy, Symbol, Trace
-from thunder_ir.passes.traits import has_effect, is_random
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +176,8 @@ class Grouped:
 def grouped(bounds: Sequence[BoundSymbol], executor: FusionExecutor) -> Grouped:
     """Find the regions of a program; see :func:`partition`."""
     marked = [executor.mark in bound.tags for bound in bounds]
-    producers = _producers(bounds)
-    stages = _delayed(bounds, producers, marked, _stages(producers, marked))
+    producers = producers_of(bounds)
+    stages = stages_of(bounds, producers, marked)
     group = _components(bounds, producers, marked, stages)
     members: dict[int, list[int]] = {}
     for position in range(len(bounds)):
@@ -193,7 +192,7 @@ def partition(trace: Trace, executor: FusionExecutor) -> list[Region | BoundSymb
     a call's *stage* counts how often the longest way to it leaves a marked call for an unmarked one and comes back;
     marked calls of one stage depend on each other only through marked calls of that stage. What is read in later stages
     alone moves there, if nothing larger has to be kept for it: so what a backward program computes again stands in the
-    region that reads it. Cost: n log n.
+    region that reads it, or, where only a product reads it, in one that reads the same. Cost: n log n.
 
     Args:
         trace: the program, after :func:`claim`.
@@ -212,82 +211,6 @@ def partition(trace: Trace, executor: FusionExecutor) -> list[Region | BoundSymb
         else:
             out.append(bounds[root])
     return out
-
-
-def _producers(bounds: Sequence[BoundSymbol]) -> list[list[int]]:
-    """For each call, the positions of those that must come before: its producers, and the effect or draw before it."""
-    made_at: dict[str, int] = {}
-    producers: list[list[int]] = []
-    last_ordered = last_effect = -1
-    for position, bound in enumerate(bounds):
-        before = {made_at[p.name] for p in bound.inputs if p.name in made_at}
-        effect = has_effect(bound)
-        if effect or is_random(bound):
-            if last_ordered >= 0:
-                before.add(last_ordered)
-            last_ordered = position
-        producers.append(sorted(before))
-        if effect:
-            last_effect = position
-        for p in bound.outputs:
-            made_at[p.name] = position
-    return producers if last_effect < 0 else _around_writes(bounds, producers)
-
-
-def _around_writes(bounds: Sequence[BoundSymbol], producers: list[list[int]]) -> list[list[int]]:
-    """Add what keeps effects where they are: every call before one stays before it, and every one after it after."""
-    last_effect = -1
-    since: list[int] = []
-    out = []
-    for position, bound in enumerate(bounds):
-        before = list(producers[position])
-        if has_effect(bound):
-            before += since
-            since = []
-            last_effect = position
-        else:
-            if last_effect >= 0:
-                before.append(last_effect)
-            since.append(position)
-        out.append(before)
-    return out
-
-
-def _stages(producers: list[list[int]], marked: list[bool]) -> list[int]:
-    stages: list[int] = []
-    for position, before in enumerate(producers):
-        if marked[position]:
-            stage = max([stages[p] + (not marked[p]) for p in before], default=0)
-        else:
-            stage = max([stages[p] for p in before], default=0)
-        stages.append(stage)
-    return stages
-
-
-def _delayed(
-    bounds: Sequence[BoundSymbol], producers: list[list[int]], marked: list[bool], stages: list[int]
-) -> list[int]:
-    """Move marked calls to the first stage that reads them, unless their inputs would be kept for less than they are.
-
-    Stages still never fall from a call to its readers, and rise where an unmarked one comes before a marked one: all
-    that keeps regions from making a cycle.
-    """
-    stages = list(stages)
-    until: dict[str, int] = {}  # the last stage that reads a value
-    first: list[int | None] = [None] * len(bounds)  # the first stage that has a reader of a call
-    for position in range(len(bounds) - 1, -1, -1):
-        bound, reader = bounds[position], first[position]
-        if marked[position] and reader is not None and reader > stages[position]:
-            kept = [bytes_of(p) for p in bound.inputs if until.get(p.name, -1) < reader]
-            if max(kept, default=0) <= sum([bytes_of(p) for p in bound.outputs]):
-                stages[position] = reader
-        stage = stages[position]
-        for proxy in bound.inputs:
-            until[proxy.name] = max(until.get(proxy.name, -1), stage)
-        for producer in producers[position]:
-            known = first[producer]
-            first[producer] = stage if known is None else min(known, stage)
-    return stages
 
 
 def _components(
