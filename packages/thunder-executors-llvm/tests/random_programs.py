@@ -6,7 +6,9 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import torch
+from guarded import check_bounds, check_threads
 
 import thunder_prims as prims
 from thunder_executors import Region, to_callable
@@ -165,8 +167,13 @@ def moved(pick: random.Random, a: Any) -> Any:
     return prims.slice(a, tuple(starts), tuple(a.shape))
 
 
-def check(one: Case) -> bool:
-    """Compare a program in kernels with the same one run call by call by PyTorch; whether kernels took all of it."""
+def check(one: Case, monkeypatch: pytest.MonkeyPatch | None = None) -> bool:
+    """Compare a program in kernels with the same one run call by call by PyTorch; whether kernels took all of it.
+
+    Args:
+        one: the program.
+        monkeypatch: of pytest; if given, kernels are run between protected pages, too, and by several threads.
+    """
     trace = trace_of(one.program, *[proxy_of(t, "") for t in one.inputs])
     calls = trace.bound_symbols
     if not calls or not all([executor.can_fuse(b) for b in calls]):
@@ -174,7 +181,8 @@ def check(one: Case) -> bool:
     outputs = tuple({p.name: p for p in trace.outputs}.values())
     region = Region(calls, trace.inputs, outputs)
     try:
-        got = executor.runner(region, "random")(*one.inputs)
+        runner = executor.runner(region, "random")
+        got = runner(*one.inputs)
     except CannotLower:  # the calls can be in kernels one by one, and not together
         return False
     expected = to_callable(trace.replace(output=outputs), [])(*one.inputs)
@@ -185,4 +193,8 @@ def check(one: Case) -> bool:
         largest = finite.abs().max().item() if finite.numel() else 0.0
         same = torch.isclose(have.double(), want.double(), rtol=scale, atol=scale * min(largest, 1e30), equal_nan=True)
         assert same.all(), f"seed {one.seed}:\n{trace}\n{have[~same][:5]} for {want[~same][:5]}"
+    if monkeypatch is not None:
+        with monkeypatch.context() as patch:
+            check_threads(patch, runner, one.inputs, got)
+        check_bounds(runner, one.inputs, got)
     return True

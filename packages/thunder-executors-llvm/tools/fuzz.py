@@ -1,14 +1,18 @@
-"""Compare random programs in kernels with PyTorch call by call.
+"""Compare random programs in kernels with PyTorch call by call, by several threads and between protected pages.
 
 python packages/thunder-executors-llvm/tools/fuzz.py [number of programs] [first seed]
 """
 
+import faulthandler
+import os
 import sys
 import time
 from pathlib import Path
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # more threads than processors shall not spin
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+import pytest  # noqa: E402
 from random_programs import case, check  # noqa: E402  (which lies beside the tests)
 
 
@@ -16,9 +20,11 @@ def main() -> int:
     """Run the programs; report those that differ."""
     count, first = (int(word) for word in [*sys.argv[1:], *["1000", "0"][len(sys.argv) - 1 :]])
     start, taken, wrong = time.perf_counter(), 0, []
+    faulthandler.enable()
+    patch = pytest.MonkeyPatch()
     for seed in range(first, first + count):
         try:
-            taken += check(case(seed))
+            taken += check(case(seed), patch)
         except AssertionError as error:  # told at the end, too
             wrong.append(seed)
             print(error, flush=True)

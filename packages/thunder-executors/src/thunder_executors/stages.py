@@ -63,10 +63,10 @@ def _stages(producers: list[list[int]], marked: list[bool]) -> list[int]:
 def stages_of(bounds: Sequence[BoundSymbol], producers: list[list[int]], marked: list[bool]) -> list[int]:
     """Return the stage of each call: how often the longest way to it leaves a marked call and comes back to one.
 
-    Marked calls are moved to later stages in which more can be computed with them: the first one that reads them, unless
-    their inputs would be kept for less than they are; or one in which another marked call reads what they read, if what
-    reads them can wait for it. Stages still never fall from a call to its readers, and rise where an unmarked one comes
-    before a marked one: all that keeps regions from making a cycle.
+    Marked calls are moved to later stages in which more can be computed with them: the first one that reads them,
+    unless their inputs would be kept for less than they are; or one in which another marked call reads what they read,
+    if what reads them can wait for it. Stages still never fall from a call to its readers, and rise where an unmarked
+    one comes before a marked one: all that keeps regions from making a cycle.
     """
     moving = _Moving(bounds, producers, marked, _stages(producers, marked))
     for position in range(len(bounds) - 1, -1, -1):
