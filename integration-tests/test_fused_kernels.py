@@ -136,6 +136,33 @@ def test_dropout_in_kernels_draws_and_rounds_as_eager_does(p, dtype):
         assert torch.equal(have, wanted)
 
 
+def parts_of_one(x):
+    y = x * 2 + 1
+    return y[:1], y[1:].view(y[1:].shape), y.reshape(y.shape), y.detach()
+
+
+def rows_of_one(x):
+    y = torch.cat([x.view(-1), x.view(-1)]) * 2
+    return y[:3].view(3), y[3:].view(-1, 3), y[0]
+
+
+def halves_in_another_order(x):
+    return ((x + 1) * 2).t().chunk(2, 1)
+
+
+@pytest.mark.parametrize("function", [parts_of_one, rows_of_one, halves_in_another_order])
+def test_results_that_view_one_tensor_share_its_memory(function):
+    x = torch.randn(4, 3)
+    expected, found = function(x), thunder.jit(function, executors=["llvm"])(x)
+    assert len({y.untyped_storage().data_ptr() for y in found}) == 1
+    for have, wanted in zip(found, expected, strict=True):
+        assert (have.stride(), have.storage_offset()) == (wanted.stride(), wanted.storage_offset())
+        torch.testing.assert_close(have, wanted)
+    found[0].zero_()
+    expected[0].zero_()
+    torch.testing.assert_close(found, expected)
+
+
 def test_backward_kernels_compute_again_what_is_cheap():
     def block(x, r, w, b):
         return F.layer_norm(F.dropout(x, 0.1) + r, (256,), w, b)

@@ -22,6 +22,7 @@ from aot_cases import CASES, Case, outcomes
 from torch.testing import assert_close
 
 from thunder_fx import aot
+from thunder_testing.sweeps import cell, table
 
 PARTITIONS = (aot.default_partition, aot.min_cut_rematerialization_partition)
 PEERS = (functorch.compile.default_partition, functorch.compile.min_cut_rematerialization_partition)
@@ -107,24 +108,19 @@ def page(found: list[tuple[Case, bool, str]]) -> str:
         "",
     ]
     for group in dict.fromkeys(case.group for case, *_ in found):
-        lines += [
-            f"## {group[0].upper()}{group[1:]}",
-            "",
-            "| case | without gradients | with gradients |",
-            "|---|---|---|",
-        ]
+        rows = []
         for case in [c for c in CASES if c.group == group]:
             told = {grad: t for c, grad, t in found if c is case}
-            lines.append(f"| {case.name} | {_cell(told.get(False))} | {_cell(told.get(True))} |")
-        lines.append("")
+            rows.append((case.name, _cell(told.get(False)), _cell(told.get(True))))
+        header = ["case", "without gradients", "with gradients"]
+        lines += [f"## {group[0].upper()}{group[1:]}", "", *table(header, rows), ""]
     return "\n".join(lines)
 
 
 def _cell(told: str | None) -> str:
     if told is None:
         return ""
-    told = re.sub(r"/\S*/", "", told)  # where it is on this machine
-    return " ".join(told.split())[:160].replace("|", "\\|")
+    return cell(re.sub(r"/\S*/", "", told), 160)  # without where it is on this machine
 
 
 def main() -> int:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import math
 import statistics
 import sys
@@ -23,7 +22,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from tiny_transformers import Case, NoCaseError, tiny_case
 from transformers_sweep import group
 
 from thunder_fx import ThunderCompiler
+from thunder_testing import sweeps
 
 TOLERANCE = 2e-4
 WIDER = (
@@ -162,9 +162,10 @@ def page(rows: Sequence[Row], asked: int) -> str:
             + f". First calls take {_mean(ratios):.2f} of aot_eager's time as a geometric mean, "
             f"{statistics.median(ratios):.2f} as the median, {max(ratios):.2f} at most.",
             "",
-            "| type | outcome | graphs | left to PyTorch | first call, s | of aot_eager's |",
-            "|---|---|---|---|---|---|",
-            *[_line(row) for row in sorted(rows, key=lambda row: row.model_type)],
+            *sweeps.table(
+                ["type", "outcome", "graphs", "left to PyTorch", "first call, s", "of aot_eager's"],
+                [_cells(row) for row in sorted(rows, key=lambda row: row.model_type)],
+            ),
             "",
         ]
     )
@@ -174,10 +175,10 @@ def _mean(ratios: Sequence[float]) -> float:
     return math.exp(statistics.fmean(map(math.log, ratios)))
 
 
-def _line(row: Row) -> str:
-    times = f"{row.ours:.2f} | {row.ours / row.aot:.2f}" if row.aot else " | "
-    told = f"{row.kind}: {row.told}" if row.told else row.kind
-    return f"| {row.model_type} | {told.replace('|', chr(92) + '|')} | {row.graphs} | {len(row.left) or ''} | {times} |"
+def _cells(row: Row) -> Sequence[object]:
+    times = (f"{row.ours:.2f}", f"{row.ours / row.aot:.2f}") if row.aot else ("", "")
+    told = sweeps.cell(f"{row.kind}: {row.told}" if row.told else row.kind, 220)
+    return row.model_type, told, row.graphs, len(row.left) or "", *times
 
 
 def types(names: list[str]) -> Iterator[str]:
@@ -205,25 +206,20 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the page to write")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows: dict[str, Row] = {}
-    if options.rows is not None and options.rows.exists():
-        known = [Row(**json.loads(text)) for text in options.rows.read_text(encoding="utf-8").splitlines()]
-        rows = {row.model_type: row for row in known}
+    rows = sweeps.Rows(Row, lambda row: row.model_type, options.rows)
     warm_up()
     start = time.monotonic()
     wanted = list(types(options.types))
     for place, model_type in enumerate(wanted):
-        if model_type in rows or time.monotonic() - start > 60 * options.minutes:
+        if model_type in rows.found or time.monotonic() - start > 60 * options.minutes:
             continue
-        row = rows[model_type] = row_of(model_type, swapped=bool(place % 2))
+        row = row_of(model_type, swapped=bool(place % 2))
         times = f", first call {row.ours:.2f} s, aot_eager {row.aot:.2f} s" if row.aot else ""
         print(f"{model_type:20} {row.kind:12} graphs {row.graphs}{times} {row.told}", flush=True)
         for reason in row.left:
             print(f"    left to PyTorch: {reason[:200]}")
-        if options.rows is not None:
-            with options.rows.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(row)) + "\n")
-    found = [rows[model_type] for model_type in wanted if model_type in rows]
+        rows.add(row)
+    found = [rows.found[model_type] for model_type in wanted if model_type in rows.found]
     counts = Counter(row.kind for row in found)
     print(dict(counts))
     if options.out is not None:

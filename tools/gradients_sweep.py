@@ -40,6 +40,7 @@ from thunder_autograd import Split, forward_and_backward
 from thunder_executors import grad_rule, transform_for_execution
 from thunder_executors_torch import executor
 from thunder_ir import Trace
+from thunder_testing import sweeps
 from thunder_torch.bridge import connect_autograd
 from thunder_torch.metadata import map_tensors, tensors_of
 
@@ -337,13 +338,11 @@ def table(rows: list[Row], command: str) -> str:
         "",
         *[f"- {line}" for line in totals(rows)],
         "",
-        f"| operation | kind | {' | '.join(CHECKS)} | remark |",
-        "|---" * (len(CHECKS) + 3) + "|",
+        *sweeps.table(
+            ["operation", "kind", *CHECKS, "remark"],
+            [(f"`{r.name}`", r.kind, *[_cell(r.found[c]) for c in CHECKS], sweeps.cell(r.first)) for r in rows],
+        ),
     ]
-    for row in rows:
-        remark = row.first.replace("|", "\\|").replace("\n", " ")[:120]
-        cells = [_cell(row.found[check]) for check in CHECKS]
-        lines.append(f"| `{row.name}` | {row.kind} | {' | '.join(cells)} | {remark} |")
     return "\n".join(lines) + "\n"
 
 
@@ -381,8 +380,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{row.name:45} {row.kind:8} {row.seconds:5.1f}s {told}  {row.first[:260]!r}", flush=True)
     print("\n".join(totals(rows)))
     if options.table:
-        flags = [a for a in (arguments or sys.argv[1:]) if a not in ("--table", str(options.table))]
-        options.table.write_text(table(rows, " ".join(["python tools/gradients_sweep.py", *flags])))
+        told = sweeps.command("tools/gradients_sweep.py", arguments, ("--table", options.table))
+        options.table.write_text(table(rows, told))
     return 1 if any(r.outcome(CHECKS) in ("wrong", "detached") for r in rows) else 0
 
 

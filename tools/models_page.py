@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import transformers
 from compare_models import FORWARD, GRADIENT, STEPS, TRAINED
+
+from thunder_testing.sweeps import Rows, cell, table
 
 NO_MODEL = "no model of the library takes this configuration"
 IN_FLOAT64 = "right in float64"
@@ -74,19 +75,9 @@ class Row:
         return "text" if text else "other"
 
 
-def kept(path: Path | None) -> dict[tuple[str, str], Row]:
-    """Return the rows of a file, by type and variant; the last of each counts."""
-    if path is None or not path.exists():
-        return {}
-    found = [Row(**json.loads(text)) for text in path.read_text(encoding="utf-8").splitlines()]
-    return {(row.model_type, row.variant): row for row in found}
-
-
-def keep(path: Path | None, row: Row) -> None:
-    """Add a row to a file."""
-    if path is not None:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(row)) + "\n")
+def kept(path: Path | None) -> Rows[Row]:
+    """Return the rows of a file, by type and variant."""
+    return Rows(Row, lambda row: (row.model_type, row.variant), path)
 
 
 def line(row: Row) -> str:
@@ -139,52 +130,47 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
         "",
         "## Not as in eager",
         "",
-        "| type | model | variant | forward | training |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {r.model_type} | {r.model} | {r.variant} | {_cell(r.forward)} | {_cell(r.training)} |"
-            for r in compared
-            if not r.right
+        *table(
+            ["type", "model", "variant", "forward", "training"],
+            [
+                (r.model_type, r.model, r.variant, cell(r.forward, 150), cell(r.training, 150))
+                for r in compared
+                if not r.right
+            ],
         ),
         "",
         "## Partly in Python",
         "",
         "Right all the same; where and why each leaves its programs.",
         "",
-        "| type | where and why |",
-        "|---|---|",
-        *(f"| {r.model_type} | {_cell(each, 300)} |" for r in split for each in r.split),
+        *table(["type", "where and why"], [(r.model_type, cell(each, 300)) for r in split for each in r.split]),
         "",
         "## As in eager",
         "",
-        "| type | model | variant | operations | first call, CPU s | forward | training |",
-        "|---|---|---|---|---|---|---|",
     ]
+    eager: list[Sequence[object]] = []
     for kind in KINDS:
         of_kind = [r for r in right if r.kind == kind]
-        lines += [f"| **{kind}: {len(of_kind)}** | | | | | | |"] if of_kind else []
-        lines += [_right(row) for row in of_kind]
+        eager += [(f"**{kind}: {len(of_kind)}**", *[""] * 6)] if of_kind else []
+        eager += [_right(row) for row in of_kind]
+    header = ["type", "model", "variant", "operations", "first call, CPU s", "forward", "training"]
+    lines += table(header, eager)
     failed = [r for r in rows if not r.by_eager]
     lines += ["", "## Not compared", "", "What eager does not run as the tool makes it.", ""]
     parts = [r.model_type for r in failed if NO_MODEL in r.forward]
     if parts:
         lines += [f"- Parts of other models, of which {NO_MODEL} alone: {', '.join(parts)}.", ""]
     lines += [
-        f"- {r.model_type}: {_cell(r.forward.removeprefix('eager: '))}" for r in failed if NO_MODEL not in r.forward
+        f"- {r.model_type}: {cell(r.forward.removeprefix('eager: '), 150)}" for r in failed if NO_MODEL not in r.forward
     ]
     return "\n".join(lines) + "\n"
 
 
-def _right(row: Row) -> str:
+def _right(row: Row) -> Sequence[object]:
     exact = "same bits" if row.exact else "right"
     training = row.training + (f", {row.programs} programs" if row.programs > 1 else "")
     operations = str(row.operations) + (f", and Python at {len(row.split)}" if row.split else "")
-    cells = [row.model_type, row.model, row.variant, operations, f"{row.seconds:.2f}", exact, training]
-    return f"| {' | '.join(cells)} |"
+    return row.model_type, row.model, row.variant, operations, f"{row.seconds:.2f}", exact, training
 
 
-def _cell(text: str, length: int = 150) -> str:
-    return text[:length].replace("|", "\\|").replace("<", "\\<").replace("[", "\\[").replace("\n", " ")
-
-
-__all__ = ["IN_FLOAT64", "NO_MODEL", "Row", "keep", "kept", "line", "page"]
+__all__ = ["IN_FLOAT64", "NO_MODEL", "Row", "kept", "line", "page"]

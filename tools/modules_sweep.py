@@ -28,6 +28,7 @@ from torch.testing._internal.common_modules import ModuleInfo, module_db
 from torch.utils import _pytree as pytree
 
 import thunder
+from thunder_testing import sweeps
 
 
 @dataclass
@@ -141,13 +142,11 @@ def table(rows: list[Row], command: str) -> str:
         f"program (float32: within {FORWARD[torch.float32]:g} of the largest value, gradients within "
         f"{GRADIENT[torch.float32]:g}).",
         "",
-        "| module | right | otherwise |",
-        "|---|---|---|",
+        *sweeps.table(
+            ["module", "right", "otherwise"],
+            [(r.name, f"{r.right} of {r.cases}", sweeps.cell("".join(r.wrong[:1]))) for r in rows if r.cases],
+        ),
     ]
-    for row in rows:
-        if row.cases:
-            first = row.wrong[0].replace("\n", " ").replace("|", "\\|")[:120] if row.wrong else ""
-            lines.append(f"| {row.name} | {row.right} of {row.cases} | {first} |")
     return "\n".join(lines) + "\n"
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+
+from thunder_testing.sweeps import cell, table
 
 OUTCOMES = ("right", "wrong", "raised", "refused")
 INTRODUCTION = """
@@ -47,45 +50,40 @@ def page(reports: list[Any], command: str, dtypes: list[str], transforms: list[s
     if transforms:
         lines += ["", *_transform_totals(reports, transforms)]
     header = ["operation", "kind", "outcome", "samples right, by dtype", *transforms, "remark"]
-    lines += ["", "## Each operation", "", f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
-    return "\n".join([*lines, *[_row(r, transforms) for r in reports]]) + "\n"
+    lines += ["", "## Each operation", "", *table(header, [_row(r, transforms) for r in reports])]
+    return "\n".join(lines) + "\n"
 
 
 def _totals(reports: list[Any], dtypes: list[str]) -> list[str]:
     outcomes = Counter(r.outcome for r in reports)
-    lines = ["| operations | all | " + " | ".join([*OUTCOMES, "no samples"]) + " |", "|---" * 7 + "|"]
-    lines.append(
-        f"| all | {len(reports)} | " + " | ".join([str(outcomes[o]) for o in (*OUTCOMES, "no samples")]) + " |"
-    )
+    rows: list[Sequence[object]] = [("all", len(reports), *[outcomes[o] for o in (*OUTCOMES, "no samples")])]
     for dtype in dtypes:
         having = [_worst(r.dtypes[dtype]) for r in reports if dtype in r.dtypes]
         counts = Counter(having)
-        cells = [str(counts[o]) for o in (*OUTCOMES, "no samples")]
-        lines.append(f"| that take {dtype} | {len(having)} | {' | '.join(cells)} |")
-    return lines
+        rows.append((f"that take {dtype}", len(having), *[counts[o] for o in (*OUTCOMES, "no samples")]))
+    return table(["operations", "all", *OUTCOMES, "no samples"], rows)
 
 
 def _transform_totals(reports: list[Any], transforms: list[str]) -> list[str]:
-    lines = ["| transform | right | wrong | raised | refused | not compared |", "|---" * 6 + "|"]
+    rows = []
     for kind in transforms:
         counts = Counter(_worst(r.transforms.get(kind, Counter())) for r in reports)
-        lines.append(f"| {kind} | {' | '.join([str(counts[o]) for o in (*OUTCOMES, 'no samples')])} |")
-    return lines
+        rows.append((kind, *[counts[o] for o in (*OUTCOMES, "no samples")]))
+    return table(["transform", *OUTCOMES, "not compared"], rows)
 
 
 def _worst(counts: Counter[str]) -> str:
     return next((o for o in ("wrong", "raised", "refused", "right") if counts[o]), "no samples")
 
 
-def _row(report: Any, transforms: list[str]) -> str:
+def _row(report: Any, transforms: list[str]) -> Sequence[object]:
     dtypes = [f"{name} {_fraction(counts)}" for name, counts in report.dtypes.items() if sum(counts.values())]
     along = [_fraction(report.transforms.get(kind, Counter())) for kind in transforms]
     troubled = report.outcome != "right" or any(
         [c["wrong"] or c["raised"] or c["refused"] for c in report.transforms.values()]
     )
-    remark = report.first.replace("|", "\\|").replace("<", "&lt;")[:120] if troubled else ""
-    cells = [f"`{report.name}`", report.kind, report.outcome, ", ".join(dtypes), *along, remark]
-    return f"| {' | '.join(cells)} |"
+    remark = cell(report.first) if troubled else ""
+    return f"`{report.name}`", report.kind, report.outcome, ", ".join(dtypes), *along, remark
 
 
 def _fraction(counts: Counter[str]) -> str:

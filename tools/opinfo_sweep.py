@@ -32,6 +32,7 @@ from opinfo_transforms import TRANSFORMS, executed, recorded
 import thunder_torch as ltorch
 from thunder_ir import ThunderError, Trace, is_unknown
 from thunder_ir.passes import expand
+from thunder_testing import sweeps
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
 from thunder_torch.metadata import tensors_of
 
@@ -277,9 +278,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         options.json.write_text(json.dumps([{k: str(v) for k, v in vars(r).items()} for r in reports]))
     if options.table:
-        files = ("--table", str(options.table), "--json", str(options.json))
-        flags = [a for a in (arguments or sys.argv[1:]) if a not in files]
-        command = " ".join(["python tools/opinfo_sweep.py", *flags])
+        files = (("--table", options.table), ("--json", options.json))
+        command = sweeps.command("tools/opinfo_sweep.py", arguments, *files)
         options.table.write_text(page(reports, command, options.dtypes, options.transforms))
     return 1 if any(r.counts["wrong"] for r in reports) else 0
 

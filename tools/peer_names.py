@@ -24,8 +24,6 @@ RENAMED = {
     "thunder.TupleProxy": "plain tuples of proxies",
     "thunder.ListProxy": "plain lists of proxies",
     "thunder.DictProxy": "plain dictionaries of proxies",
-    "thunder.last_interpreted_instructions": "`thunder.last_interpreter_log`, with `log=True`",
-    "thunder.set_execution_callback_file": "`Transform.transform_trace_post_optimization`",
     "thunder.get_compile_data": "`thunder.compile_data(fn)`",
     "thunder.sdpa_executor": "part of `thunder.pytorch_executor`",
     "thunder.common.trace": "`thunder.trace`",

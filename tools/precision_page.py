@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from thunder_testing.sweeps import table
+
 INTRODUCTION = """
 How precise each composite is against double precision, beside eager PyTorch, on the CPU. *Decomposed* is what its
 decomposition into prims computes, *compiled* what `thunder.jit` does, in value and gradient. An error is the norm of
@@ -40,12 +42,14 @@ def page(found: list[Any], failures: list[Any], limit: float) -> str:
         f"{len(worst)} operations, {len(found)} measurements; {above} operations above {limit}, "
         f"{len({f.operation for f in failures})} that raised.",
         "",
-        "| operation | " + " | ".join([f"{d} {way} {what}" for d, way, what in columns]) + " |",
-        "|---" * (len(columns) + 1) + "|",
+        *table(
+            ["operation", *[" ".join(column) for column in columns]],
+            [
+                (f"`{name}`", *[_cell(row[c], limit) if c in row else "–" for c in columns])
+                for name, row in sorted(worst.items())
+            ],
+        ),
     ]
-    for name, row in sorted(worst.items()):
-        cells = [_cell(row[c], limit) if c in row else "–" for c in columns]
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

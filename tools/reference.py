@@ -31,8 +31,8 @@ INTENTS: dict[str, tuple[str, ...]] = {
     "See what came of it": (
         "last_traces", "last_backward_traces", "last_prologue_traces", "last_epilogue_traces", "explain",
         "explain_misses", "cache_hits", "cache_misses", "cache_option", "compile_stats", "compile_data",
-        "last_compile_options", "last_interpreter_log", "print_last_interpreter_log", "list_transforms", "examine",
-        "report", "dev_utils",
+        "last_compile_options", "last_interpreter_log", "print_last_interpreter_log", "last_interpreted_instructions",
+        "set_execution_callback_file", "list_transforms", "examine", "report", "dev_utils",
     ),
     "Choose who runs it": (
         "get_executor", "get_all_executors", "get_default_executors", "get_always_executors", "resolve_executors",

@@ -41,6 +41,7 @@ from compare_models import (
 
 import thunder
 from thunder_benchmarks import GPT, GPTConfig
+from thunder_testing import sweeps
 
 LIBRARY = ("llama", "bert", "gpt2", "t5", "mixtral", "whisper", "vit", "gemma2", "qwen2", "distilbert")
 WAYS = ("model", "step")
@@ -231,10 +232,11 @@ def table(rows: list[Row], command: str) -> str:
         f"{TRAINED[torch.float32]:g} of the largest value).",
         f"{sum(r.outcome == 'right' for r in rows)} of {len(rows)} are right.",
         "",
-        "| model | compiled | optimizer | outcome | programs |",
-        "|---|---|---|---|---|",
+        *sweeps.table(
+            ["model", "compiled", "optimizer", "outcome", "programs"],
+            [(r.model, r.way, r.optimizer, sweeps.cell(r.outcome), r.programs) for r in rows],
+        ),
     ]
-    lines += [f"| {r.model} | {r.way} | {r.optimizer} | {r.outcome} | {r.programs} |" for r in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -257,8 +259,8 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"{name:14} {way:6} {optimizer:12} {row.first_seconds:6.2f} s  {row.outcome}", flush=True)
     print(f"{sum(r.outcome == 'right' for r in rows)} of {len(rows)} right")
     if options.table:
-        words = [a for a in (arguments or sys.argv[1:]) if a != "--table" and a != str(options.table)]
-        options.table.write_text(table(rows, " ".join(["python tools/training_sweep.py", *words])), encoding="utf-8")
+        told = sweeps.command("tools/training_sweep.py", arguments, ("--table", options.table))
+        options.table.write_text(table(rows, told), encoding="utf-8")
     return 0 if all(r.outcome == "right" for r in rows) else 1
 
 

@@ -33,12 +33,13 @@ from typing import Any
 
 import torch
 from compare_models import FORWARD, Difference, EagerError, compare, loss_of, seed_all, train_both
-from models_page import IN_FLOAT64, Row, keep, kept, line, page
+from models_page import IN_FLOAT64, Row, kept, line, page
 from tiny_inputs import BATCH, LENGTH
 from tiny_transformers import NoCaseError, all_model_types, tiny_case
 from transformers import DynamicCache, PretrainedConfig, StaticCache
 
 import thunder
+from thunder_testing.sweeps import command
 
 PROMISED = (
     "llama", "mistral", "qwen2", "gemma2", "gpt2", "gpt_neox", "phi", "bert", "roberta", "distilbert", "t5", "vit",
@@ -327,26 +328,21 @@ def main(arguments: list[str] | None = None) -> int:
     models = [m for name in options.models or ["promised"] for m in group(name)]
     rows, end = [], time.monotonic() + 60 * (options.minutes if options.minutes is not None else math.inf)
     for model_type in models:
-        before = [row for (name, _), row in known.items() if name == model_type]
+        before = [row for (name, _), row in known.found.items() if name == model_type]
         if not before and time.monotonic() > end:
             continue
         found = before or (rows_apart if options.apart else rows_of)(options, model_type)
         for row in found:
             rows.append(row)
             if not before:
-                keep(options.rows, row)
+                known.add(row)
                 print(line(row), flush=True)
     compared = [row for row in rows if row.by_eager]
     print(f"{sum(r.right for r in rows)} of {len(compared)} right; eager runs these of {len(rows)}")
     if options.table:
-        left_out = (
-            "--table",
-            str(options.table),
-            "--minutes",
-            f"{options.minutes:g}" if options.minutes is not None else "",
-        )
-        words = [a for a in (arguments or sys.argv[1:]) if a not in left_out]
-        text = page(rows, len(models), " ".join(["python tools/transformers_sweep.py", *words]))
+        minutes = f"{options.minutes:g}" if options.minutes is not None else ""
+        told = command("tools/transformers_sweep.py", arguments, ("--table", options.table), ("--minutes", minutes))
+        text = page(rows, len(models), told)
         options.table.write_text(text, encoding="utf-8")
     return 0 if all(r.right for r in compared) else 1
 

@@ -20,6 +20,7 @@ from thunder_frontend import (
     compile_stats,
     get_auto_registered_torch_op_names,
     jit,
+    last_interpreted_instructions,
     last_interpreter_log,
     last_traces,
     print_last_interpreter_log,
@@ -150,8 +151,20 @@ def test_the_log_tells_what_was_interpreted_and_what_was_called():
 def test_without_a_log_the_error_says_how_to_get_one():
     compiled = jit(scaled)
     compiled(torch.ones(2), 2.0)
-    with pytest.raises(RuntimeError, match="log=True"):
-        last_interpreter_log(compiled)
+    for read in (last_interpreter_log, last_interpreted_instructions):
+        with pytest.raises(RuntimeError, match="log=True"):
+            read(compiled)
+
+
+@pytest.mark.parametrize(
+    "options", [{"log": True}, {"debug_options": DebugOptions(record_interpreter_history=True)}], ids=["log", "debug"]
+)
+def test_the_instructions_are_those_that_were_run(options):
+    compiled = jit(scaled, **options)
+    compiled(torch.ones(2), 2.0)
+    names = [i.opname for i in last_interpreted_instructions(compiled)]
+    assert names.count("BINARY_OP") == 1 and names[-1] == "RETURN_VALUE" and names.count("RETURN_VALUE") == 2
+    assert {i.argval for i in last_interpreted_instructions(compiled)} >= {"helper", "abs", "bessel_j0"}
 
 
 def test_a_compiled_function_tells_its_cache_and_its_opaque_operations():

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import dis
 import functools
 import operator
 import types
@@ -325,6 +326,39 @@ def test_the_log_tells_what_was_interpreted_and_what_was_not():
     kinds = [(kind, what.rpartition(".")[2]) for _, kind, what, _, _ in run.log.entries]
     assert kinds == [("interpreted", "program"), ("interpreted", "inner"), ("opaque", "len")]
     assert "return len(x)" in str(run.log)
+
+
+def test_the_log_has_each_instruction_as_often_as_it_was_run():
+    def program(items):
+        total = 0
+        for item in items:
+            total += item
+        return total
+
+    run = interpret(program, log=True)
+    assert run([3, 4, 5]) == 12
+    names = [instruction.opname for instruction in run.log.instructions]
+    assert names.count("FOR_ITER") == 4 and names.count("BINARY_OP") == 3
+    assert names[-1].startswith("RETURN")
+    own = {(i.offset, i.opname) for i in dis.get_instructions(program)}
+    assert {(i.offset, i.opname) for i in run.log.instructions} <= own
+
+
+def test_the_log_follows_generators_and_exceptions():
+    def numbers():
+        yield from (1, 2)
+
+    def program():
+        try:
+            return sum(numbers()) / 0
+        except ZeroDivisionError:
+            return [*numbers()]
+
+    run = interpret(program, log=True)
+    assert run() == [1, 2]
+    names = {instruction.opname for instruction in run.log.instructions}
+    assert {"YIELD_VALUE", "SEND", "CHECK_EXC_MATCH", "POP_EXCEPT"} <= names
+    assert interpret(program)() == [1, 2]  # what is decoded for the log serves no other run
 
 
 def test_items_that_are_not_there_are_reported():

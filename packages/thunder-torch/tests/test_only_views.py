@@ -5,19 +5,21 @@ import torch
 
 from thunder_ir import TensorProxy, devices, dtypes
 from thunder_torch import metadata
-from thunder_torch.only_views import ONLY_VIEWS
+from thunder_torch.traits import Trait, has_trait
 
 ARGUMENTS = {
     "__getitem__": [(slice(0, 1),), (0,), ((..., slice(1, 2)),), (None,), (True,), (7,)],
     "as_strided": [((2, 2), (1, 2))],
     "chunk": [(2, 2)],
     "expand": [(5, 2, 3, 4), (2, 3, 5)],
+    "moveaxis": [(0, 1)],
     "movedim": [(0, 1)],
     "narrow": [(1, 0, 2), (1, 2, 2)],
     "permute": [((2, 0, 1),)],
     "select": [(0, 1)],
     "split": [(2,), ((1, 2), 1)],
     "swapaxes": [(0, 1)],
+    "swapdims": [(0, 1)],
     "transpose": [(0, 2), (0, 5)],
     "unfold": [(2, 2, 1)],
     "unsqueeze": [(1,)],
@@ -25,9 +27,10 @@ ARGUMENTS = {
 }
 """What functions take besides a tensor, by their names; all others take it alone. Some raise."""
 
+FUNCTIONS = [getattr(place, name) for place in (torch, torch.Tensor) for name in sorted(dir(place))]
 CALLS = [
     (function, arguments)
-    for function in sorted({*ONLY_VIEWS, torch.Tensor.__getitem__}, key=repr)
+    for function in [torch.Tensor.__getitem__, *[f for f in FUNCTIONS if has_trait(f, Trait.ONLY_VIEWS)]]
     for arguments in ARGUMENTS.get(function.__name__, [()])
 ]
 

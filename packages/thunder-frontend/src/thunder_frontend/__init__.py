@@ -16,6 +16,7 @@ from thunder_frontend._introspection import (
     last_backward_traces,
     last_compile_options,
     last_epilogue_traces,
+    last_interpreted_instructions,
     last_interpreter_log,
     last_prologue_traces,
     last_traces,
@@ -40,11 +41,12 @@ from thunder_guards.errors import (
 from thunder_guards.program import Program
 
 __all__ = [
-    "AcquisitionError", "CACHE_OPTIONS", "CompiledFunction", "DataDependentError", "DebugOptions", "DifferenceError",
-    "Explanation", "FALLBACK_OPTIONS", "FallbackWarning", "Program", "SHARP_EDGES_OPTIONS", "SharpEdgeError",
-    "SharpEdgeWarning", "SplitOff", "ThunderModule", "Transform", "UnknownTensorError", "__version__", "cache_hits",
-    "cache_misses", "cache_option", "compile_data", "compile_stats", "compiled_function", "explain", "explain_misses",
-    "export", "get_auto_registered_torch_op_names", "grad", "jit", "last_backward_traces", "last_compile_options",
-    "last_epilogue_traces", "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms",
-    "mark_dynamic", "mark_static", "print_last_interpreter_log", "trace", "value_and_grad",
+    "AcquisitionError", "CACHE_OPTIONS", "CompiledFunction", "DataDependentError", "DebugOptions",
+    "DifferenceError", "Explanation", "FALLBACK_OPTIONS", "FallbackWarning", "Program", "SHARP_EDGES_OPTIONS",
+    "SharpEdgeError", "SharpEdgeWarning", "SplitOff", "ThunderModule", "Transform", "UnknownTensorError",
+    "__version__", "cache_hits", "cache_misses", "cache_option", "compile_data", "compile_stats",
+    "compiled_function", "explain", "explain_misses", "export", "get_auto_registered_torch_op_names", "grad", "jit",
+    "last_backward_traces", "last_compile_options", "last_epilogue_traces", "last_interpreted_instructions",
+    "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "mark_static",
+    "print_last_interpreter_log", "trace", "value_and_grad",
 ]  # fmt: skip

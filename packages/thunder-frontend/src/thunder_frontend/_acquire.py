@@ -41,7 +41,7 @@ class Acquisition(Acquiring):
             return False
         if not is_of_torch(function):
             return True
-        if function in self.interprets or self.beneath.was_replaced(function):
+        if function in self.settings.interprets or self.beneath.was_replaced(function):
             self.goes_beneath = True
             return False
         return asks_for_overrides(function) or not may_warn(function)
@@ -57,12 +57,9 @@ class Acquisition(Acquiring):
             return NotImplemented
         return self.outcomes.truth(value)
 
-    def run(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], log: bool = False
-    ) -> Program:
+    def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Program:
         """Interpret a call and return it as a program. The outside world is left as it was."""
         now, arguments = EnvironmentGuard(), ArgumentsGuard(args, kwargs)
-        self._log = log
         self.world.hold(function, getattr(function, "__name__", "function"))
         for needed in function.held if isinstance(function, Continuation) else ():
             self.world.hold(needed, needed.__name__)
@@ -72,7 +69,7 @@ class Acquisition(Acquiring):
             lookasides=lookasides(self),
             callbacks=watch,
             opaque=self.runs_natively,
-            log=log,
+            log=self.settings.log,
         )
         self._suspended = run.suspended
         watch.waiting = lambda: waiting(run.frames())
@@ -110,7 +107,7 @@ class Acquisition(Acquiring):
                 if self.known is not None and (seen := self.known.guard()) is not None:
                     self.world.require(seen, "values that Python has seen")
                 self.world.keeps_none_alive()
-                program = self._program(now, arguments, result, settings, run.log if self._log else None)
+                program = self._program(now, arguments, result, settings, run.log if self.settings.log else None)
             if raised is not None and not (program.effects or any(state) or _runs(program)):  # nothing comes before
                 raise raised
             return replace(program, raises=raised)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,14 +14,13 @@ from thunder_frontend._lookasides.distributed_calls import refuse_wrappers
 from thunder_frontend._lookasides.inference_modes import InferenceModes
 from thunder_frontend._lookasides.module_calls import Again, has_hooks
 from thunder_frontend._lookasides.torch_warnings import may_warn, unless_it_warns
-from thunder_frontend._outcomes import Outcomes, Path
+from thunder_frontend._outcomes import Outcomes
 from thunder_frontend._outside.handed_over import HandedOver
-from thunder_frontend._outside.left_open import LeftOpen
 from thunder_frontend._outside.world import World
 from thunder_frontend._printing import Prints
 from thunder_frontend._repeated.repeats import Repeats
 from thunder_frontend._repeated.replay import Recording, Run
-from thunder_frontend._splits import Splits
+from thunder_frontend._settings import Settings
 from thunder_frontend._tracebacks import users_stacklevel
 from thunder_guards.errors import AcquisitionError, DataDependentError, SharpEdgeError, SharpEdgeWarning
 from thunder_guards.sources import Source
@@ -39,56 +37,27 @@ class Acquiring(Tracer):
     """Everything that is known while one call is acquired.
 
     Args:
-        sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that a compiled program does not
-            repeat; ``None`` allows them, but for values that would be another one on each call.
-        written: storages to which the program writes and which several inputs share.
-        left_open: tells which dimensions and numbers are left open; ``None`` leaves none.
-        replacements: which functions executors replace, by which operators.
-        opens: whether user code may get hold of numbers that only the run of the program tells.
-        looks: at what it may look of values that are computed of integers among the inputs, which are then guarded.
-        tells: whether libraries that ask are told that something captures the program.
-        interprets: functions of PyTorch that are interpreted, as they warn.
-        mortal: objects that the program is not to keep alive.
-        path: what Python is to see first of values that only the run tells, after which it sees those of the call at
-            hand; ``None`` lets it see none.
-        splits: knows before which calls the program ends; ``None`` if before none.
+        settings: how it is acquired.
     """
 
-    def __init__(
-        self,
-        sharp_edges: str | None = None,
-        written: Collection[int] = (),
-        left_open: LeftOpen | None = None,
-        replacements: Mapping[Any, Symbol] = MappingProxyType({}),
-        opens: bool = False,
-        looks: Looks = Looks.AT_NOTHING,
-        tells: bool = False,
-        interprets: frozenset[Any] = frozenset(),
-        mortal: Collection[Any] = (),
-        path: Path | None = None,
-        splits: Splits | None = None,
-    ) -> None:
-        self.left_open = left_open
-        self.world = World(self.input, self.number, self.known_input, left_open, mortal)
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        left_open = settings.left_open
+        self.world = World(self.input, self.number, self.known_input, left_open, settings.mortal)
         symbolic = left_open is not None and left_open.any_numbers()
-        super().__init__(self.world, written, replacements, symbolic, opens, looks)
-        self.tells = tells
-        self.interprets = interprets
+        super().__init__(self.world, settings.written, settings.replacements, symbolic, settings.opens, settings.looks)
+        self.tells = settings.tells
         self.asked_about_capture = False
         self.beneath = Beneath(lambda: self.world.journal.version)
         self.goes_beneath = False
-        self.path = path
-        self.splits = splits
         evaluation = Evaluation(lambda: self.builder.bound_symbols, lambda: self.inputs, lambda: self.numbers)
-        self.outcomes = None if path is None else Outcomes(self, path, evaluation)
-        self._sharp_edges = sharp_edges
+        self.outcomes = None if settings.path is None else Outcomes(self, settings.path, evaluation)
         self._suspended: Callable[[], Any] = tuple
         self._bridge: Callable[[Any], Callable[..., Any]] | None = None
         self.inference_modes = InferenceModes()
         self.prints = Prints(self)
         self.answered_by_cache: dict[Any, Any] = {}
         recording = Recording(self.world, self.builder, self.known_input, self.wrap, self.layouts)
-        self._log = False
         self._repeats = Repeats(recording, lambda: (self.changes, self.world.process.calls))
 
     def __call__(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -105,7 +74,7 @@ class Acquiring(Tracer):
                 return self._called(function, args, kwargs)
 
     def _called(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if may_warn(function) and function not in self.interprets and not any(map(asks_for_functions, args)):
+        if may_warn(function) and function not in self.settings.interprets and not any(map(asks_for_functions, args)):
             return unless_it_warns(super().__call__, function, args, kwargs)
         return super().__call__(function, args, kwargs)
 
@@ -113,7 +82,7 @@ class Acquiring(Tracer):
 
     def open_dimensions(self, tensor: torch.Tensor, source: Source) -> frozenset[int]:
         """Return the dimensions of an input that are left open."""
-        return frozenset() if self.left_open is None else self.left_open.dims(tensor, source)
+        return frozenset() if self.settings.left_open is None else self.settings.left_open.dims(tensor, source)
 
     def under_settings(self, function: Any) -> Any:
         """Return ``function`` such that it runs as the program has set PyTorch here, if that matters to kernels."""
@@ -146,14 +115,10 @@ class Acquiring(Tracer):
         """Answer a call of a module by what an equal one did, or begin to remember what this one does."""
         self.world.classes.lookup(type(module), "__call__")
         code: Any = getattr(getattr(type(module), "forward", None), "__code__", None)
-        if self.splits is None or has_hooks(module) or not self.splits.lost.holds(code, module):
+        splits = self.settings.splits
+        if splits is None or has_hooks(module) or not splits.lost.holds(code, module):
             refuse_wrappers(module)
-        if (
-            self._log
-            or self.levels.stack
-            or self.looks is Looks.AT_ALL
-            or (self.splits is not None and self.splits.lost)
-        ):
+        if self.settings.log or self.levels.stack or self.looks is Looks.AT_ALL or (splits is not None and splits.lost):
             return None
         with torch._C.DisableTorchFunction():
             return self._repeats.begin(module, args, kwargs)
@@ -194,22 +159,23 @@ class Acquiring(Tracer):
             varies: whether the program gets a value by it that would be another one on each call.
         """
         self.changes += 1
-        if varies and self._sharp_edges is None:
+        if varies and self.settings.sharp_edges is None:
             raise AcquisitionError(
                 f"the program asks for what is another value on each call ({what}), and would get the same one from "
                 'then on: pass the value as an argument, or allow that by sharp_edges="allow"'
             )
         message = f"the program has a sharp edge: {what}"
-        if self._sharp_edges == "error":
+        if self.settings.sharp_edges == "error":
             raise SharpEdgeError(message)
-        if self._sharp_edges == "warn":
+        if self.settings.sharp_edges == "warn":
             warnings.warn(message, SharpEdgeWarning, stacklevel=users_stacklevel())
 
     def paused(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return what the program returns if it ends before a call, or ``DECLINED``."""
-        if self.splits is None or self.levels.stack:
+        splits = self.settings.splits
+        if splits is None or self.levels.stack:
             return DECLINED
-        found = self.splits.pause(
+        found = splits.pause(
             function, args, kwargs, self._suspended(), lambda value: self.world.source_of(value) is not None
         )
         return DECLINED if found is None else Left(found)

@@ -7,66 +7,57 @@ not always. So a program is told of its acquisition only where it can be had in 
 from __future__ import annotations
 
 import contextvars
-import functools
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from dataclasses import replace
 from typing import Any
 
 from thunder_frontend._acquire import Acquisition
 from thunder_frontend._lookasides.lazy_modules import LazyModuleSettled
 from thunder_frontend._lookasides.torch_warnings import Warned
-from thunder_frontend._outcomes import Path
-from thunder_frontend._outside.left_open import FirstOpened, LeftOpen
+from thunder_frontend._outside.left_open import FirstOpened
 from thunder_frontend._outside.mortal import KeptAlive
-from thunder_frontend._splits import Splits
+from thunder_frontend._settings import Settings
 from thunder_frontend._tracebacks import because_of_builtins
 from thunder_guards.errors import DataDependentError, is_of_our_code
 from thunder_guards.program import Program
-from thunder_ir import Symbol, ThunderError
+from thunder_ir import ThunderError
 from thunder_tracing.one_way import AsEager
 from thunder_tracing.tensors.known_values import Looks
 from thunder_tracing.tensors.open_numbers import NumbersMet
 
-Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], bool]
+Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 
 
 def acquire(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    sharp_edges: str | None = None,
-    log: bool = False,
-    left_open: LeftOpen | None = None,
-    replacements: Mapping[Any, Symbol] = MappingProxyType({}),
+    settings: Settings,
     sees: bool = True,
-    splits: Splits | None = None,
 ) -> Program:
     """Return a call as a program.
 
     Args:
         function: what is called.
         args, kwargs: of the call.
-        sharp_edges: what to do about effects that a compiled program does not repeat.
-        log: keep what the interpreter saw.
-        left_open: tells which dimensions and numbers are left open; ``None`` leaves none.
-        replacements: which functions executors replace, by which operators.
+        settings: how it is acquired at first. With a path it is acquired in no other way.
         sees: whether Python may look at values that only the run of the program tells.
-        splits: knows before which calls programs end; ``None`` if before none.
     """
-    make = functools.partial(Acquisition, sharp_edges, left_open=left_open, replacements=replacements, splits=splits)
-    call = (function, args, kwargs, log)
-    attempt = make()
-    found = _tried(attempt, make, call)
-    if not isinstance(found, AsEager) and (attempt.met_numbers or isinstance(found, ThunderError)):
-        found = _in_other_ways(found, attempt, make, call, sees)
+    call = (function, args, kwargs)
+    if settings.path is not None:
+        looks, tells = SEEING
+        settings = replace(settings, opens=True, looks=looks, tells=tells)
+    attempt = Acquisition(settings)
+    found = _tried(attempt, call)
+    refused = attempt.met_numbers or isinstance(found, ThunderError)
+    if settings.path is None and refused and not isinstance(found, AsEager):
+        found = _in_other_ways(found, attempt, call, sees)
     if isinstance(found, Program):
         return found
     raise found
 
 
-def _in_other_ways(
-    found: Program | Exception, first: Acquisition, make: Callable[..., Acquisition], call: Call, sees: bool
-) -> Program | Exception:
+def _in_other_ways(found: Program | Exception, first: Acquisition, call: Call, sees: bool) -> Program | Exception:
     """Return the first program that there is in other ways; without one, what else a call comes to."""
     asked, placeholder = first.asked_about_capture, first.met_numbers
     seen: Program | None = None
@@ -74,8 +65,9 @@ def _in_other_ways(
     for looks, tells in _ways(isinstance(found, DataDependentError), first.symbolic):
         if tells and not asked or looks is Looks.AT_ALL and seen is not None and _sees_truths(seen):
             continue
-        attempt = make(opens=True, looks=looks, tells=tells, path=() if sees and (looks, tells) == SEEING else None)
-        other = _tried(attempt, make, call)
+        path = () if sees and (looks, tells) == SEEING else None
+        attempt = Acquisition(replace(first.settings, opens=True, looks=looks, tells=tells, path=path))
+        other = _tried(attempt, call)
         asked |= attempt.asked_about_capture
         if _succeeded(other):
             if isinstance(other, Program) and not other.path:
@@ -107,51 +99,25 @@ def _ways(depends_on_data: bool, symbolic: bool) -> Iterator[tuple[Looks, bool]]
         yield Looks.AT_ALL, True
 
 
-def acquire_along(
-    path: Path,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    sharp_edges: str | None = None,
-    log: bool = False,
-    left_open: LeftOpen | None = None,
-    replacements: Mapping[Any, Symbol] = MappingProxyType({}),
-    sees: bool = True,
-    splits: Splits | None = None,
-) -> Program:
-    """Return a call as a program in which Python sees first what ``path`` says, of values that only the run tells.
-
-    Args:
-        path: see :mod:`thunder_frontend.outcomes`.
-        function, args, kwargs, sharp_edges, log, left_open, replacements, sees, splits: as of :func:`acquire`.
-    """
-    make = functools.partial(Acquisition, sharp_edges, left_open=left_open, replacements=replacements, splits=splits)
-    attempt = make(opens=True, looks=SEEING[0], tells=SEEING[1], path=path)
-    found = _tried(attempt, make, (function, args, kwargs, log))
-    if isinstance(found, Program):
-        return found
-    raise found
-
-
-def _run(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program:
+def _run(attempt: Acquisition, call: Call) -> Program:
     """Acquire a call; again if a lazy module got its parameters, a function of PyTorch's warns, several inputs share
     written memory, the program is the first to leave something open, or would keep alive what weak references lead to.
     """
-    ways = {"opens": attempt.opens, "looks": attempt.looks, "tells": attempt.tells, "interprets": attempt.interprets}
-    ways["path"] = attempt.path
-    alike = functools.partial(make, **ways, mortal=attempt.world.mortal.values())
-    try:
-        program = _in_a_context(attempt, call)
-        written = attempt.shared.written()
-        if not written or attempt.met_numbers:
-            return program
-        return _in_a_context(alike(written=written), call)
-    except (LazyModuleSettled, FirstOpened):
-        return _run(alike(), make, call)
-    except Warned as warned:
-        return _run(alike(interprets=attempt.interprets | {warned.function}), make, call)
-    except KeptAlive as kept:
-        return _run(alike(mortal=kept.values), make, call)
+    while True:
+        settings = replace(attempt.settings, mortal=attempt.world.mortal.values())
+        try:
+            program = _in_a_context(attempt, call)
+            written = attempt.shared.written()
+            if not written or settings.written or attempt.met_numbers:
+                return program
+            settings = replace(settings, written=written)
+        except (LazyModuleSettled, FirstOpened):
+            pass  # which changed what the next attempt finds
+        except Warned as warned:
+            settings = replace(settings, interprets=settings.interprets | {warned.function})
+        except KeptAlive as kept:
+            settings = replace(settings, mortal=kept.values)
+        attempt = Acquisition(settings)
 
 
 def _in_a_context(attempt: Acquisition, call: Call) -> Program:
@@ -159,10 +125,10 @@ def _in_a_context(attempt: Acquisition, call: Call) -> Program:
     return contextvars.copy_context().run(attempt.run, *call)
 
 
-def _tried(attempt: Acquisition, make: Callable[..., Acquisition], call: Call) -> Program | Exception:
+def _tried(attempt: Acquisition, call: Call) -> Program | Exception:
     """Return the program, or what there is in its place: the program's own error, or why there is none."""
     try:
-        return _run(attempt, make, call)
+        return _run(attempt, call)
     except NumbersMet:
         return DataDependentError("the program holds numbers that are known only when it runs")
     except Exception as error:
@@ -175,4 +141,4 @@ def _succeeded(found: Program | Exception) -> bool:
     return isinstance(found, Program) and found.raises is None
 
 
-__all__ = ["acquire", "acquire_along"]
+__all__ = ["acquire"]

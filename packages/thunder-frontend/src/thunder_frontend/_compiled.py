@@ -19,7 +19,7 @@ from torch.autograd import forward_ad
 from torch.utils._device import DeviceContext
 
 from thunder_executors import replacements
-from thunder_frontend._attempts import acquire, acquire_along
+from thunder_frontend._attempts import acquire
 from thunder_frontend._check import FirstCallCheck
 from thunder_frontend._compile_data import CompileData
 from thunder_frontend._dynamo import left_alone_by_dynamo
@@ -30,6 +30,7 @@ from thunder_frontend._outside.left_open import LeftOpen
 from thunder_frontend._pipeline import Compiled, compile_program
 from thunder_frontend._progress import progress
 from thunder_frontend._report import SplitOff
+from thunder_frontend._settings import Settings
 from thunder_frontend._splits import Splits
 from thunder_frontend._stats import CompileStats, Timer
 from thunder_frontend._suspensions import Continuation, Paused
@@ -301,18 +302,15 @@ class CompiledFunction(CompileData):
             left_open: tells what it leaves open.
             path: what Python is to see first of values that only the run tells.
         """
-        acquire_so = functools.partial(acquire_along, path) if path else acquire
-        return acquire_so(
-            self.function,
-            args,
-            kwargs,
+        settings = Settings(
             self.options.sharp_edges,
             self.options.keeps_log or self.options.debug.show_interpreter_progress,
             left_open,
             replacements(self.options.executors),
-            self.options.extra.get("outcomes") != 0,
             self._splits if self.options.fallback == "split" else None,
+            path=path or None,
         )
+        return acquire(self.function, args, kwargs, settings, self.options.extra.get("outcomes") != 0)
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path) -> Compiled:
         found: ThunderError

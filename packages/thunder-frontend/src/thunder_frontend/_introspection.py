@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dis import Instruction
 from typing import Any
 
 from thunder_frontend._compiled import CompiledFunction
@@ -223,6 +224,31 @@ def last_interpreter_log(fn: object) -> Log:
     return log
 
 
+def last_interpreted_instructions(fn: object) -> list[Instruction]:
+    """Return the instructions of bytecode that the interpreter ran for the specialisation compiled last, in order.
+
+    An instruction stands there as often as it was run, those of the functions that were called among them. Blocks of a
+    model that equal one before are not interpreted again, and functions that run natively are not interpreted.
+
+    Args:
+        fn: what :func:`jit` returned, compiled with ``log=True`` or
+            ``debug_options=DebugOptions(record_interpreter_history=True)``.
+
+    Raises:
+        TypeError: ``fn`` did not come from :func:`jit`.
+        RuntimeError: it was not called yet, or no log was kept.
+
+    Example:
+        >>> import torch
+        >>> from thunder_frontend import jit, last_interpreted_instructions
+        >>> compiled = jit(lambda a: a * 2, log=True)
+        >>> _ = compiled(torch.ones(2))
+        >>> [i.opname for i in last_interpreted_instructions(compiled) if i.opname == "BINARY_OP"]
+        ['BINARY_OP']
+    """
+    return last_interpreter_log(fn).instructions
+
+
 def print_last_interpreter_log(fn: object, /, print_fn: Callable[[str], Any] = print) -> None:
     """Print what the interpreter ran and called for the specialisation compiled last.
 
@@ -307,6 +333,7 @@ __all__ = [
     "last_backward_traces",
     "last_compile_options",
     "last_epilogue_traces",
+    "last_interpreted_instructions",
     "last_interpreter_log",
     "last_prologue_traces",
     "last_traces",

@@ -42,7 +42,8 @@ class DebugOptions:
 
     Args:
         check_traces: verify what every pass returns.
-        record_interpreter_history: keep what was interpreted, for ``thunder.last_interpreter_log``.
+        record_interpreter_history: keep what was interpreted, for ``thunder.last_interpreter_log`` and
+            ``thunder.last_interpreted_instructions``.
         show_interpreter_progress: print how much was interpreted, each time that a program is acquired.
     """
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
-from thunder_interpreter._registry import Entry, UnsupportedOpcode, registry
+from thunder_interpreter._registry import Entry, Handler, UnsupportedOpcode, registry
 
 keep_builtins(globals())
 
@@ -19,6 +19,8 @@ RESUMABLE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 
 NAMES: tuple[str, ...] = tuple(dis.opname)
 EXTENDED_ARG = dis.opmap["EXTENDED_ARG"]
+LOG = "log"
+"""Stands among the callbacks that are watched where the log is to know each instruction."""
 CACHE = dis.opmap["CACHE"]
 
 
@@ -130,7 +132,8 @@ class Program:
                 raise UnsupportedOpcode(f"no handler for {name} on this Python ({where})")
             instruction.target = target
             instruction.index = index
-            steps.append((entry.handler, entry.decode(instruction)))
+            handler = noted(entry.handler, instruction.offset) if LOG in watched else entry.handler
+            steps.append((handler, entry.decode(instruction)))
         self.offsets = [instruction.offset for instruction in kept]
         self.steps = steps
 
@@ -217,6 +220,16 @@ def instructions(code: CodeType, bytecode: bytes) -> Iterator[Instruction]:
         yield Instruction(NAMES[op], arg, start, at, offset, code)
         extended = 0
         start = None
+
+
+def noted(handler: Handler, offset: int) -> Handler:
+    """Return a handler such that the log is told of each run of its instruction."""
+
+    def told(frame: Any, stack: list[Any], argument: Any) -> Any:
+        frame.machine.log.ran(frame.program.code, offset)
+        return handler(frame, stack, argument)
+
+    return told
 
 
 def exception_ranges(table: bytes) -> Iterator[tuple[int, int, int, int, bool]]:

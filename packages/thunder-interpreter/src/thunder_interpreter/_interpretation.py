@@ -12,6 +12,7 @@ from thunder_interpreter import _generators
 from thunder_interpreter._builtins import SPECIALS
 from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted, overridden
 from thunder_interpreter._calls import MethodOfClassType, call, call_function, call_native, call_type
+from thunder_interpreter._decode import LOG
 from thunder_interpreter._frame import AnyFrame, Frame, Leave, user_frames
 from thunder_interpreter._log import Log
 from thunder_interpreter._loop import Loop
@@ -130,7 +131,7 @@ class Interpretation:
         self.fn = fn
         self.opaque = opaque
         self.watchers = overridden(callbacks)
-        self.features = frozenset(self.watchers)
+        self.features = frozenset(self.watchers) | ({LOG} if log else frozenset())
         self.log: Log | None = Log() if log else None
         self.programs: dict[int, Any] = {}
         self.types: dict[Any, Any] = {}

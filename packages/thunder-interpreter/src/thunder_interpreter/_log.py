@@ -1,7 +1,8 @@
 """A log of what was interpreted and what was called natively, with source lines."""
 
+import dis
 import linecache
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 
@@ -15,6 +16,20 @@ class Log:
 
     def __init__(self) -> None:
         self.entries: list[tuple[int, str, str, str, int]] = []
+        self._ran: list[tuple[CodeType, int]] = []
+
+    @property
+    def instructions(self) -> list[dis.Instruction]:
+        """Every instruction that was run, in order, as often as it was; those that do nothing are left out."""
+        known: dict[CodeType, dict[int, dis.Instruction]] = {}
+        for code, _ in self._ran:
+            if code not in known:
+                known[code] = {i.offset: i for i in dis.get_instructions(code)}
+        return [known[code][offset] for code, offset in self._ran]
+
+    def ran(self, code: CodeType, offset: int) -> None:
+        """The instruction at an offset, in bytes, of some code is run."""
+        self._ran.append((code, offset))
 
     def entered(self, frame: object, fn: FunctionType) -> None:
         """An interpreted function is entered from ``frame``."""

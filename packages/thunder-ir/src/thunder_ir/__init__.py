@@ -20,6 +20,7 @@ from thunder_ir.errors import (
     UnknownNumberError,
     VerificationError,
 )
+from thunder_ir.execution_file import set_execution_callback_file
 from thunder_ir.frozen import quickly_made
 from thunder_ir.languages import Language
 from thunder_ir.literals import Context, literal, register_literal
@@ -61,6 +62,7 @@ __all__ = [
     "__version__", "are_one_number", "bind", "collector_paused", "current_builder", "device", "devices", "dtype",
     "dtypes", "find_builder", "flat_proxies", "is_one", "is_unknown", "literal", "load_trace", "map_values",
     "number_proxy", "print_function", "provide_default_language", "quickly_made", "reached", "record", "recording",
-    "register_codec", "register_literal", "same_shape", "save_trace", "speaking", "substitute", "trace_of", "tree_map",
+    "register_codec", "register_literal", "same_shape", "save_trace",
+    "set_execution_callback_file", "speaking", "substitute", "trace_of", "tree_map",
     "value_of", "verify",
 ]  # fmt: skip

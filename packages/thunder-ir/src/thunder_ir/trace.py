@@ -8,6 +8,7 @@ from typing import Any
 
 from thunder_ir.builder import Builder, Constraint, recording
 from thunder_ir.codegen import Source, print_function, print_once
+from thunder_ir.execution_file import as_edited
 from thunder_ir.languages import Language
 from thunder_ir.names import Names
 from thunder_ir.proxies import NumberProxy, Proxy, TensorProxy
@@ -114,7 +115,7 @@ class Trace:
         Args:
             names: what further global names of the program shall stand for.
         """
-        return self.executable().compile(names)
+        return as_edited(self.executable()).compile(names)
 
     def __str__(self) -> str:
         return self.source().text.removesuffix("\n")

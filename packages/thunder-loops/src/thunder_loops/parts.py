@@ -31,7 +31,7 @@ def moves_only(bound: BoundSymbol) -> bool:
         return OpTags.VIEW in bound.symbol.tags
     trace = Trace("call", tuple({p.name: p for p in bound.inputs}.values()), (bound,), bound.outputs)
     prims = expand(trace).bound_symbols
-    return bool(prims) and all([OpTags.VIEW in b.symbol.tags for b in prims])
+    return all([OpTags.VIEW in b.symbol.tags for b in prims])
 
 
 def parts_of(region: Region) -> Parts:

@@ -15,6 +15,9 @@ from thunder_torch.activation import softmax_of
 from thunder_torch.random import drop
 from thunder_torch.rounding import narrow_to, wide
 from thunder_torch.symbol import torchsymbol
+from thunder_torch.traits import Trait, state
+
+state("_native_multi_head_attention", "multi_head_attention_forward", traits=(Trait.DRAWS,))
 
 
 def _mask_of(query: TensorProxy, key: TensorProxy) -> TensorProxy:

@@ -12,8 +12,12 @@ from thunder_ir import OpTags, Symbol, TensorProxy
 from thunder_torch.convert import from_torch_device, from_torch_dtype
 from thunder_torch.inplace import copy as copy_by_torch
 from thunder_torch.symbol import BY_DECOMPOSITION, torchsymbol
+from thunder_torch.traits import Trait, state
 
 CAST = (OpTags.CAST,)
+MAYBE = (Trait.MAY_VIEW,)
+SAVES_NOTHING = (Trait.SAVES_NOTHING,)
+state("data", "dequantize", "requires_grad_", "to_dense", traits=MAYBE)
 
 
 def cast(a: TensorProxy, dtype: Any = None, device: Any = None) -> TensorProxy:
@@ -24,7 +28,7 @@ def cast(a: TensorProxy, dtype: Any = None, device: Any = None) -> TensorProxy:
     return a if dtype is None else lang.to(a, dtype=from_torch_dtype(dtype))
 
 
-@torchsymbol(Tensor.to, tags=CAST, name="to")
+@torchsymbol(Tensor.to, tags=CAST, name="to", traits=MAYBE)
 def to(a: TensorProxy, *args: Any, **kwargs: Any) -> Any:
     """Return ``a`` in another dtype, on another device, or as another tensor."""
     dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
@@ -59,7 +63,7 @@ def _method(method: Any, dtype: torch.dtype) -> Symbol:
         return _laid_out(cast(a, dtype), a, memory_format)
 
     convert.__doc__ = f"Return ``a`` as ``{dtype}``."
-    return torchsymbol(method, tags=CAST, name=f"Tensor_{method.__name__}")(convert)
+    return torchsymbol(method, tags=CAST, name=f"Tensor_{method.__name__}", traits=MAYBE)(convert)
 
 
 bfloat16_method = _method(Tensor.bfloat16, torch.bfloat16)
@@ -76,25 +80,25 @@ long_method = _method(Tensor.long, torch.int64)
 short_method = _method(Tensor.short, torch.int16)
 
 
-@torchsymbol(Tensor.type_as, tags=CAST)
+@torchsymbol(Tensor.type_as, tags=CAST, traits=MAYBE)
 def type_as(a: TensorProxy, other: TensorProxy) -> TensorProxy:
     """Return ``a`` in the dtype and on the device of ``other``."""
     return cast(a, other.dtype, other.device)
 
 
-@torchsymbol(Tensor.type, tags=CAST)
+@torchsymbol(Tensor.type, tags=CAST, traits=MAYBE)
 def type(a: TensorProxy, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Return ``a`` in another dtype."""
     return cast(a, dtype) if isinstance(dtype, torch.dtype) else NotImplemented
 
 
-@torchsymbol(Tensor.cpu, tags=CAST)
+@torchsymbol(Tensor.cpu, tags=CAST, traits=MAYBE)
 def cpu(a: TensorProxy, memory_format: Any = torch.preserve_format) -> TensorProxy:
     """Return ``a`` on the CPU."""
     return _laid_out(cast(a, None, "cpu"), a, memory_format)
 
 
-@torchsymbol(Tensor.cuda, tags=CAST)
+@torchsymbol(Tensor.cuda, tags=CAST, traits=MAYBE)
 def cuda(a: TensorProxy, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> TensorProxy:
     """Return ``a`` on a CUDA device, by default the first."""
     return cast(
@@ -102,7 +106,7 @@ def cuda(a: TensorProxy, device: Any = None, non_blocking: bool = False, memory_
     )
 
 
-@torchsymbol(copy_by_torch, name="copy", tags=CAST)
+@torchsymbol(copy_by_torch, name="copy", tags=CAST, traits=SAVES_NOTHING)
 def copy(a: TensorProxy, source: Any, non_blocking: bool = False) -> Any:
     """What ``a`` holds after ``a.copy_(source)``: the source in the shape and dtype and on the device of ``a``."""
     if not isinstance(source, TensorProxy):
@@ -112,19 +116,21 @@ def copy(a: TensorProxy, source: Any, non_blocking: bool = False) -> Any:
     return lang.clone(result) if result is source else result
 
 
-@torchsymbol(torch.clone, Tensor.clone)
+@torchsymbol(torch.clone, Tensor.clone, traits=SAVES_NOTHING)
 def clone(a: TensorProxy, *, memory_format: Any = None) -> TensorProxy:
     """Copy ``a`` to memory of its own."""
     return lang.clone(a)
 
 
-@torchsymbol(Tensor.contiguous, tags=(OpTags.VIEW,))
+@torchsymbol(Tensor.contiguous, tags=(OpTags.VIEW,), traits=(*MAYBE, Trait.SAVES_NOTHING))
 def contiguous(a: TensorProxy, memory_format: Any = torch.contiguous_format) -> TensorProxy:
     """Return ``a`` laid out in memory in the order of its dimensions, or in another format."""
     return lang.clone(a)
 
 
-@torchsymbol(torch.detach, Tensor.detach, tags=(OpTags.VIEW, OpTags.CONSTANT_FOR_DERIVATIVE))
+@torchsymbol(
+    torch.detach, Tensor.detach, tags=(OpTags.VIEW, OpTags.CONSTANT_FOR_DERIVATIVE), traits=(Trait.ONLY_VIEWS,)
+)
 def detach(a: TensorProxy) -> Any:
     """Return ``a`` as a constant for derivatives."""
     return NotImplemented  # PyTorch's own is a view without a graph, which is what is wanted

@@ -14,9 +14,21 @@ from thunder_torch.convert import from_torch_device, from_torch_dtype
 from thunder_torch.shape import sizes_of
 from thunder_torch.symbol import torchsymbol
 from thunder_torch.torch_versions import default_device
+from thunder_torch.traits import Trait, state
 
 CONSTANT = (OpTags.CONSTANT_FOR_DERIVATIVE,)
 CREATES = (OpTags.CREATION, *CONSTANT)
+state(
+    "bartlett_window", "blackman_window", "empty", "empty_permuted", "empty_strided", "eye", "fftfreq",
+    "hamming_window", "hann_window", "kaiser_window", "linspace", "logspace", "ones", "rfftfreq",
+    "scalar_tensor", "zeros",
+    traits=(Trait.CREATES, Trait.OF_DEFAULT_DTYPE),
+)  # fmt: skip
+state("asarray", traits=(Trait.MAY_VIEW,))
+state("arange", "full", "range", "tensor", "tril_indices", "triu_indices", traits=(Trait.CREATES,))
+state("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", traits=(Trait.UNSET,))
+state("full_like", "ones_like", "empty_like", "zeros_like", traits=(Trait.SHAPE_ONLY,))
+state("new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", traits=(Trait.SHAPE_ONLY,))
 
 
 def place_of(kwargs: dict[str, Any], like: TensorProxy | None = None) -> tuple[DType, Device]:
@@ -161,7 +173,7 @@ def tensor(
     return lang.full((), data, wanted, where)
 
 
-@torchsymbol(torch.as_tensor)
+@torchsymbol(torch.as_tensor, traits=(Trait.MAY_VIEW,))
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """``data`` itself, or a tensor of the numbers in nested sequences."""
     return _of_open_numbers(data, dtype, device) if _is_open(data) else NotImplemented

@@ -15,6 +15,9 @@ from thunder_torch.metadata import metadata_of
 from thunder_torch.rounding import half_of, narrow_to, wide
 from thunder_torch.symbol import composed, requires_gradient, torchsymbol
 from thunder_torch.torch_versions import SHARES_GRADIENTS
+from thunder_torch.traits import Trait, state
+
+state("add", "rsub", "sub", traits=(Trait.SAVES_NOTHING,))
 
 
 def _binary(function: Any, *callables: Any, name: str = "") -> Symbol:

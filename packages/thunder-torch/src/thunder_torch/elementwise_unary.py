@@ -13,8 +13,12 @@ from thunder_autograd import vjp_rule
 from thunder_ir import OpTags, Symbol, TensorProxy, dtypes
 from thunder_torch.rounding import narrow_to, wide
 from thunder_torch.symbol import composed, getter, torchsymbol
+from thunder_torch.traits import Trait, state
 
 POINTWISE = (OpTags.ELEMENTWISE,)
+MAYBE = (Trait.MAY_VIEW,)
+state("__pos__", "conj_physical", traits=MAYBE)
+state("neg", traits=(Trait.SAVES_NOTHING,))
 
 
 def _unary(function: Any, *callables: Any, name: str = "") -> Symbol:
@@ -73,8 +77,8 @@ tanh = _unary(lang.tanh, torch.tanh, Tensor.tanh, torch.nn.functional.tanh)
 trunc = _unary(lang.trunc, torch.trunc, Tensor.trunc, torch.fix, Tensor.fix)
 sigmoid = _unary(lang.sigmoid, torch.sigmoid, Tensor.sigmoid, torch.special.expit, torch.nn.functional.sigmoid)
 frexp = composed(lang.frexp, torch.frexp, Tensor.frexp)
-real = composed(lang.real, torch.real, getter("real"), tags=(OpTags.VIEW,))
-imag = composed(lang.imag, torch.imag, getter("imag"), tags=(OpTags.VIEW,))
+real = composed(lang.real, torch.real, getter("real"), tags=(OpTags.VIEW,), traits=MAYBE)
+imag = composed(lang.imag, torch.imag, getter("imag"), tags=(OpTags.VIEW,), traits=MAYBE)
 
 i0 = _unary(lang.i0, torch.i0, Tensor.i0, torch.special.i0)
 special_i0e = _unary(lang.i0e, torch.special.i0e, name="special_i0e")

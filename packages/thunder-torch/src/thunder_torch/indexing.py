@@ -14,6 +14,11 @@ from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.inplace import setitem as setitem_by_torch
 from thunder_torch.symbol import torchsymbol
+from thunder_torch.traits import Trait, state
+
+FAILS = (Trait.MAY_FAIL,)
+state("index_reduce", "index_reduce_", "put", "put_", "scatter_reduce", "scatter_reduce_", "__setitem__", traits=FAILS)
+state("_embedding_bag", "embedding_bag", "segment_reduce", "_segment_reduce", "_assert_async", traits=FAILS)
 
 
 def _by_torch(key: Any) -> bool:
@@ -31,13 +36,13 @@ def _by_torch(key: Any) -> bool:
     return isinstance(key, list)
 
 
-@torchsymbol(Tensor.__getitem__, name="getitem", tags=(OpTags.VIEW,))
+@torchsymbol(Tensor.__getitem__, name="getitem", tags=(OpTags.VIEW,), traits=(Trait.MAY_VIEW, *FAILS))
 def getitem(a: TensorProxy, key: Any) -> Any:
     """The elements that an index selects."""
     return NotImplemented if _by_torch(key) else lang.getitem(a, key)
 
 
-@torchsymbol(setitem_by_torch, name="setitem")
+@torchsymbol(setitem_by_torch, name="setitem", traits=(Trait.SAVES_NOTHING, *FAILS))
 def setitem(a: TensorProxy, key: Any, value: Any) -> Any:
     """What ``a`` holds after ``a[key] = value``."""
     mask = isinstance(key, TensorProxy) and key.dtype.is_bool
@@ -80,7 +85,7 @@ def take_along_dim(a: TensorProxy, indices: TensorProxy, dim: int | None = None)
     return lang.take_along_dim(a, lang.where(indices < 0, indices + a.shape[dim], indices), dim)
 
 
-@torchsymbol(torch.take, Tensor.take)
+@torchsymbol(torch.take, Tensor.take, traits=FAILS)
 def take(a: TensorProxy, index: TensorProxy) -> Any:
     """The elements at places counted as if ``a`` had one dimension."""
     if a.numel == 0:

@@ -15,8 +15,12 @@ from thunder_torch.convert import contiguous_strides
 from thunder_torch.elementwise_binary import reflected
 from thunder_torch.rounding import half_of, narrow_to, wide
 from thunder_torch.symbol import composed, torchsymbol
+from thunder_torch.traits import Trait, state
 
 PRODUCT = (OpTags.MATMUL,)
+state("cholesky", "cholesky_inverse", "cholesky_solve", "inverse", "lu_solve", traits=(Trait.MAY_FAIL,))
+state("lobpcg", "pca_lowrank", "svd_lowrank", traits=(Trait.DRAWS,))
+state("istft", "lstsq", traits=(Trait.SHAPED_BY_METADATA,))
 
 matmul = composed(lang.matmul, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.linalg.matmul, tags=PRODUCT)
 rmatmul_operator = reflected(lang.matmul, Tensor.__rmatmul__, name="Tensor___rmatmul__")

@@ -13,6 +13,11 @@ from thunder_ir.proxies import Dimension
 from thunder_torch.activation import log_sigmoid_of, log_softmax_of
 from thunder_torch.rounding import half_of, narrow_to, wide
 from thunder_torch.symbol import torchsymbol
+from thunder_torch.traits import Trait, state
+
+state("binary_cross_entropy", "_ctc_loss", traits=(Trait.MAY_FAIL,))
+state("ctc_loss", traits=(Trait.MAY_FAIL, Trait.SHAPED_BY_METADATA))
+state("gaussian_nll_loss", traits=(Trait.SHAPED_BY_METADATA,))
 
 
 def reduced(loss: TensorProxy, reduction: str) -> TensorProxy:

@@ -15,9 +15,6 @@ from thunder_ir.unknown import terms_of
 from thunder_torch.specs import TensorSpec, map_tensors, tensors_of, with_numbers
 from thunder_torch.unknown_sizes import sum_of
 
-PRODUCTS = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu", "_pack_padded_sequence"})
-"""Names of operations each size of whose results is a product of sizes that they are given and plain numbers."""
-
 LEAST = 5
 """Marks are primes from here on: that their kernels take another way for small sizes is not known of any of them."""
 
@@ -133,4 +130,4 @@ def _differ() -> Any:
     raise _Differ
 
 
-__all__ = ["PRODUCTS", "told_by_marks"]
+__all__ = ["told_by_marks"]

@@ -18,9 +18,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from thunder_ir import IntegerProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown, reached, value_of
 from thunder_torch.convert import fake_mode, fake_of, from_torch_dtype
 from thunder_torch.errors import DataDependentShapeError, UnsupportedMutationError
-from thunder_torch.marked_sizes import PRODUCTS, told_by_marks
+from thunder_torch.marked_sizes import told_by_marks
 from thunder_torch.memo import Memo, Renamed, arguments_key
-from thunder_torch.names import last_name, name_of, path_of
+from thunder_torch.names import name_of, path_of
 from thunder_torch.only_views import fake_views, is_only_view
 from thunder_torch.places import as_from_the_first, at_first_place
 from thunder_torch.specs import (
@@ -33,9 +33,8 @@ from thunder_torch.specs import (
     tensors_of,
     with_numbers,
 )
+from thunder_torch.traits import Trait, has_trait
 from thunder_torch.trials import (
-    MISTOLD,
-    SHAPED_BY_METADATA,
     data_dependent,
     on_real_tensors,
     real_of,
@@ -216,7 +215,7 @@ def _run(
     for proxy in tensors_of(args, kwargs):
         tuple(map(int, proxy.shape))  # PyTorch answers for these sizes, which the program is fixed to
     known = _strides_known(args, kwargs)
-    if name_of(function) in MISTOLD:
+    if has_trait(function, Trait.MISTOLD):
         return _tried(function, args, kwargs)
     found = None if quickly is None else quickly(args, kwargs)
     if found is not None:
@@ -224,7 +223,7 @@ def _run(
     try:
         return _faked(function, args, kwargs, known, _Known())
     except (DynamicOutputShapeException, DataDependentOutputException) as error:
-        if name_of(function) in SHAPED_BY_METADATA:
+        if has_trait(function, Trait.SHAPED_BY_METADATA):
             return on_real_tensors(function, args, kwargs, error, known)
         try:
             return _run_with_unknown(function, args, kwargs)
@@ -241,10 +240,10 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
 
     What is to be said of a failure is known better where the sizes are fixed.
     """
-    name = name_of(function)
-    if name in PRODUCTS:
-        return told_by_marks(partial(_tried if name in MISTOLD else _plainly_faked, function), args, kwargs)
-    if name in MISTOLD:
+    mistold = has_trait(function, Trait.MISTOLD)
+    if has_trait(function, Trait.SIZES_ARE_PRODUCTS):
+        return told_by_marks(partial(_tried if mistold else _plainly_faked, function), args, kwargs)
+    if mistold:
         return None
     fakes = importlib.import_module("thunder_torch.open_sizes").OpenSizes()  # here: loads PyTorch's compilers
     try:
@@ -327,12 +326,6 @@ def _lays_out(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> b
     )
 
 
-SPLITTING = frozenset({
-    "chunk", "dsplit", "hsplit", "split", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split", "vsplit",
-})  # fmt: skip
-"""Names of operations that return as many tensors as the size of a dimension asks for."""
-
-
 def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the specification of a result whose sizes may depend on values.
 
@@ -343,7 +336,7 @@ def _run_with_unknown(function: Callable[..., Any], args: tuple[Any, ...], kwarg
     for least in (0, 2):
         try:
             spec = _for_stand_ins(function, args, kwargs, least)
-            if least and spec.__class__ in (tuple, list) and last_name(function) in SPLITTING:
+            if least and spec.__class__ in (tuple, list) and has_trait(function, Trait.SPLITS):
                 raise data_dependent(function, RuntimeError("how many results there are depends on an unknown size"))
             return spec
         except _undecided() as error:

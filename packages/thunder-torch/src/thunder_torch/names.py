@@ -118,7 +118,7 @@ def last_name(function: Any) -> str:
     return path.rpartition(".")[2] if path else getattr(function, "__name__", "")
 
 
-_OPERATORS = {"torch.nn.functional.unfold": "im2col", "torch.nn.functional.fold": "col2im"}
+OPERATORS = {"torch.nn.functional.unfold": "im2col", "torch.nn.functional.fold": "col2im"}
 """The operators of functions whose names others have."""
 
 
@@ -135,7 +135,7 @@ def schemas_of(function: Any) -> Iterator[Any]:
             return
         place, _, name = path.rpartition(".")
         prefix = {"torch.linalg": "linalg_", "torch.fft": "fft_", "torch.special": "special_"}.get(place, "")
-        found = getattr(torch.ops.aten, _OPERATORS.get(path, prefix + name), None)
+        found = getattr(torch.ops.aten, OPERATORS.get(path, prefix + name), None)
         if not isinstance(found, OpOverloadPacket):
             return
         packet = found
@@ -208,6 +208,6 @@ def _holds_tensors(value: Any) -> bool:
 
 
 __all__ = [
-    "LTORCH", "OF_NUMPY", "PLACES", "callable_named", "in_own_names", "last_name", "name_of", "path_of", "schemas_of",
-    "tensors_by_position",
+    "LTORCH", "OF_NUMPY", "OPERATORS", "PLACES", "callable_named", "in_own_names", "last_name", "name_of", "path_of",
+    "schemas_of", "tensors_by_position",
 ]  # fmt: skip

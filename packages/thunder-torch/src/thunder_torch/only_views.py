@@ -10,20 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from thunder_torch.places import is_basic
 from thunder_torch.specs import tensors_of
-
-ONLY_VIEWS = frozenset(
-    [
-        getattr(place, name)
-        for place in (torch, torch.Tensor)
-        for name in (
-            "as_strided", "chunk", "detach", "diagonal", "expand", "movedim", "narrow", "permute", "select", "split",
-            "squeeze", "swapaxes", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as_complex",
-            "view_as_real",
-        )
-        if hasattr(place, name)
-    ]
-)  # fmt: skip
-"""What returns views without ever reading an element."""
+from thunder_torch.traits import Trait, has_trait
 
 
 def is_only_view(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -38,7 +25,7 @@ def is_only_view(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     """
     if function is torch.Tensor.__getitem__:
         return is_basic(args[1])
-    return function in ONLY_VIEWS and not tensors_of(args[1:], kwargs)
+    return has_trait(function, Trait.ONLY_VIEWS) and not tensors_of(args[1:], kwargs)
 
 
 def fake_views(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -59,4 +46,4 @@ def fake_views(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         return made.__class__([FakeTensor(base.fake_mode, view, base.fake_device) for view in made])
 
 
-__all__ = ["ONLY_VIEWS", "fake_views", "is_only_view"]
+__all__ = ["fake_views", "is_only_view"]

@@ -18,10 +18,11 @@ from thunder_ir import OpTags, Proxy, Symbol, TensorProxy, current_builder, map_
 from thunder_lang.language import core
 from thunder_torch.communication import communication_tags
 from thunder_torch.metadata import MetaOf, connected_to, drew, map_tensors, metadata_of, tensors_of
-from thunder_torch.names import LTORCH, last_name, name_of, path_of
+from thunder_torch.names import LTORCH, name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
 from thunder_torch.sized import TorchSymbol, refuse_unknown_sizes
+from thunder_torch.traits import Trait, has_trait
 from thunder_torch.views import is_view
 from thunder_vmap import batching_rule
 
@@ -121,17 +122,9 @@ opaque_call = Symbol(
 )
 
 
-FAILING = frozenset({
-    "assert_async", "bincount", "binary_cross_entropy", "cholesky", "cholesky_inverse", "cholesky_solve", "ctc_loss",
-    "embedding_bag", "getitem", "histc", "index_reduce", "inverse", "lu_solve", "put", "repeat_interleave",
-    "scatter_reduce", "segment_reduce", "setitem", "setitem_by_torch", "take",
-})  # fmt: skip
-"""Names of functions, besides those of ``torch.linalg``, that raise for some values of their arguments."""
-
-
 def failing(function: Any) -> frozenset[OpTags]:
     """Return the tag of functions that raise for some values of their arguments, if that is one."""
-    fails = path_of(function).startswith("torch.linalg.") or last_name(function).strip("_") in FAILING
+    fails = path_of(function).startswith("torch.linalg.") or has_trait(function, Trait.MAY_FAIL)
     return frozenset({OpTags.MAY_FAIL} if fails else ())
 
 

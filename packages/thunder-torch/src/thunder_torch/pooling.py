@@ -12,6 +12,11 @@ import thunder_prims as prims
 from thunder_ir import TensorProxy
 from thunder_torch.convolution import spread_to
 from thunder_torch.symbol import torchsymbol
+from thunder_torch.traits import Trait, state
+
+state("interpolate", traits=(Trait.TAKES_INTEGERS,))
+state("fractional_max_pool2d", "fractional_max_pool2d_with_indices", traits=(Trait.DRAWS,))
+state("fractional_max_pool3d", "fractional_max_pool3d_with_indices", traits=(Trait.DRAWS,))
 
 
 def _stride_or(window: tuple[int, ...], stride: Any, count: int) -> tuple[int, ...]:

@@ -13,9 +13,25 @@ from thunder_torch.creation import place_of
 from thunder_torch.opaque import opaque
 from thunder_torch.shape import sizes_of
 from thunder_torch.symbol import torchsymbol
+from thunder_torch.traits import Trait, state
 
 DRAWS = (OpTags.RANDOM,)
 CREATES = (OpTags.RANDOM, OpTags.CREATION, OpTags.CONSTANT_FOR_DERIVATIVE)
+state(
+    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "feature_dropout",
+    traits=(Trait.DRAWS, Trait.MAY_VIEW),
+)  # fmt: skip
+state(
+    "alpha_dropout_", "bernoulli_", "binomial", "cauchy_", "dropout_", "exponential_", "feature_alpha_dropout_",
+    "feature_dropout_", "geometric_", "gumbel_softmax", "log_normal_", "native_dropout", "normal", "normal_", "poisson",
+    "random_", "randint_like", "randperm", "rrelu_", "rrelu_with_noise", "uniform_",
+    traits=(Trait.DRAWS,),
+)  # fmt: skip
+state("gru", "lstm", "rnn_relu", "rnn_tanh", traits=(Trait.DRAWS, Trait.SIZES_ARE_PRODUCTS))
+state("_pack_padded_sequence", traits=(Trait.MISTOLD, Trait.SIZES_ARE_PRODUCTS))
+state("rand", "randn", traits=(Trait.CREATES, Trait.OF_DEFAULT_DTYPE))
+state("randint", "randperm", traits=(Trait.CREATES,))
+state("rand_like", "randint_like", "randn_like", traits=(Trait.SHAPE_ONLY,))
 
 
 def dropout_noise(a: torch.Tensor, p: float) -> torch.Tensor:

@@ -15,20 +15,9 @@ from typing import Any
 import torch
 
 from thunder_ir import TensorProxy, Trace, dtypes
-from thunder_torch.names import last_name, name_of, path_of
+from thunder_torch.names import name_of
 from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
-
-DRAWING = frozenset({
-    "_native_multi_head_attention", "_scaled_dot_product_attention", "alpha_dropout", "alpha_dropout_", "bernoulli",
-    "bernoulli_", "binomial", "cauchy_", "dropout", "dropout1d", "dropout2d", "dropout3d", "dropout_", "exponential_",
-    "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "fractional_max_pool2d",
-    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "geometric_",
-    "gru", "gumbel_softmax", "log_normal_", "lstm", "multi_head_attention_forward", "multinomial", "native_dropout",
-    "normal", "normal_", "pca_lowrank", "poisson", "rand", "rand_like", "randint", "randint_like", "randn",
-    "randn_like", "random_", "randperm", "rnn_relu", "rnn_tanh", "rrelu", "rrelu_", "svd_lowrank", "uniform_",
-    "lobpcg", "rrelu_with_noise",
-})  # fmt: skip
-"""The bare names of PyTorch's operations that may draw random numbers."""
+from thunder_torch.traits import Trait, has_trait
 
 
 def is_random(function: Callable[..., Any]) -> bool:
@@ -38,7 +27,7 @@ def is_random(function: Callable[..., Any]) -> bool:
     if isinstance(function, OpOverloadPacket):
         overloads: list[str] = function.overloads()  # type: ignore[no-untyped-call]
         return any(torch.Tag.nondeterministic_seeded in getattr(function, o).tags for o in overloads)
-    return bool(path_of(function)) and last_name(function) in DRAWING
+    return has_trait(function, Trait.DRAWS)
 
 
 def _generator_of(call: Any) -> torch.Generator | None:
@@ -218,7 +207,6 @@ class Replayed:
 
 
 __all__ = [
-    "DRAWING",
     "Drawn",
     "Generators",
     "Replayed",

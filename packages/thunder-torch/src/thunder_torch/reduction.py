@@ -14,9 +14,13 @@ from thunder_autograd import vjp_rule
 from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.symbol import structured, torchsymbol
+from thunder_torch.traits import Trait, state
 
 REDUCES = (OpTags.REDUCTION,)
 CHOOSES = (OpTags.REDUCTION, OpTags.CONSTANT_FOR_DERIVATIVE)
+state("mean", "sum", traits=(Trait.SAVES_NOTHING,))
+state("bincount", "histc", traits=(Trait.MAY_FAIL,))
+state("combinations", "corrcoef", "cov", traits=(Trait.SHAPED_BY_METADATA,))
 
 
 def dtype_of(dtype: Any) -> Any:

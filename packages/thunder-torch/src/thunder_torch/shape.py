@@ -12,9 +12,18 @@ import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import OpTags, TensorProxy, dtypes
 from thunder_torch.symbol import composed, getter, torchsymbol
+from thunder_torch.traits import Trait, state
 
 MOVES = (OpTags.SHAPE_OP,)
 VIEWS = (OpTags.SHAPE_OP, OpTags.VIEW)
+MAYBE = (Trait.MAY_VIEW,)
+ONLY_VIEWS = (Trait.ONLY_VIEWS,)
+PARTS = (Trait.MAY_VIEW, Trait.ONLY_VIEWS, Trait.SPLITS, Trait.ONE_NODE)
+state("as_strided", "view_as_complex", "view_as_real", traits=ONLY_VIEWS)
+state("cartesian_prod", "sum_to_size", "unsafe_split_with_sizes", "H", "mH", traits=MAYBE)
+state("cat", "stack", traits=(Trait.SAVES_NOTHING,))
+state("narrow", "pad", "split", traits=(Trait.TAKES_INTEGERS,))
+state("dsplit", "hsplit", "unsafe_chunk", "unsafe_split", "vsplit", traits=(*MAYBE, Trait.SPLITS))
 
 
 def sizes_of(sizes: tuple[Any, ...], given: Any = None) -> tuple[Any, ...]:
@@ -24,13 +33,13 @@ def sizes_of(sizes: tuple[Any, ...], given: Any = None) -> tuple[Any, ...]:
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
 
 
-@torchsymbol(Tensor.reshape, torch.reshape, tags=VIEWS)
+@torchsymbol(Tensor.reshape, torch.reshape, tags=VIEWS, traits=MAYBE)
 def reshape(a: TensorProxy, *sizes: Any, shape: Any = None) -> TensorProxy:
     """Return the elements in another shape."""
     return lang.reshape(a, sizes_of(sizes, shape))
 
 
-@torchsymbol(Tensor.view, tags=VIEWS)
+@torchsymbol(Tensor.view, tags=VIEWS, traits=ONLY_VIEWS)
 def view(a: TensorProxy, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     """Return the elements in another shape, or the memory in another dtype."""
     if dtype is not None or (len(sizes) == 1 and isinstance(sizes[0], torch.dtype)):
@@ -44,13 +53,13 @@ def view_as(a: TensorProxy, other: TensorProxy) -> TensorProxy:
     return lang.reshape(a, tuple(other.shape))
 
 
-@torchsymbol(Tensor.reshape_as, tags=VIEWS)
+@torchsymbol(Tensor.reshape_as, tags=VIEWS, traits=MAYBE)
 def reshape_as(a: TensorProxy, other: TensorProxy) -> TensorProxy:
     """Return the elements in the shape of ``other``."""
     return lang.reshape(a, tuple(other.shape))
 
 
-@torchsymbol(Tensor.permute, torch.permute, tags=VIEWS)
+@torchsymbol(Tensor.permute, torch.permute, tags=VIEWS, traits=ONLY_VIEWS)
 def permute(a: TensorProxy, *sizes: Any, dims: Any = None) -> TensorProxy:
     """Reorder the dimensions."""
     return lang.permute(a, sizes_of(sizes, dims))
@@ -58,31 +67,33 @@ def permute(a: TensorProxy, *sizes: Any, dims: Any = None) -> TensorProxy:
 
 transpose = composed(
     lang.transpose, torch.transpose, Tensor.transpose, torch.swapaxes, Tensor.swapaxes, torch.swapdims, Tensor.swapdims,
-    tags=VIEWS,
+    tags=VIEWS, traits=ONLY_VIEWS,
 )  # fmt: skip
-t = composed(lang.t, torch.t, Tensor.t, tags=VIEWS)
-mT = composed(lang.matrix_transpose, getter("mT"), tags=VIEWS, name="mT")  # noqa: N816
-movedim = composed(lang.movedim, torch.movedim, Tensor.movedim, torch.moveaxis, Tensor.moveaxis, tags=VIEWS)
-unsqueeze = composed(lang.unsqueeze, torch.unsqueeze, Tensor.unsqueeze, tags=VIEWS)
-squeeze = composed(lang.squeeze, torch.squeeze, Tensor.squeeze, tags=VIEWS)
-flatten = composed(lang.flatten, torch.flatten, Tensor.flatten, tags=VIEWS)
-ravel = composed(lang.ravel, torch.ravel, Tensor.ravel, tags=VIEWS)
-diagonal = composed(lang.diagonal, torch.diagonal, Tensor.diagonal, tags=VIEWS)
+t = composed(lang.t, torch.t, Tensor.t, tags=VIEWS, traits=ONLY_VIEWS)
+mT = composed(lang.matrix_transpose, getter("mT"), tags=VIEWS, name="mT", traits=MAYBE)  # noqa: N816
+movedim = composed(
+    lang.movedim, torch.movedim, Tensor.movedim, torch.moveaxis, Tensor.moveaxis, tags=VIEWS, traits=ONLY_VIEWS
+)
+unsqueeze = composed(lang.unsqueeze, torch.unsqueeze, Tensor.unsqueeze, tags=VIEWS, traits=ONLY_VIEWS)
+squeeze = composed(lang.squeeze, torch.squeeze, Tensor.squeeze, tags=VIEWS, traits=ONLY_VIEWS)
+flatten = composed(lang.flatten, torch.flatten, Tensor.flatten, tags=VIEWS, traits=MAYBE)
+ravel = composed(lang.ravel, torch.ravel, Tensor.ravel, tags=VIEWS, traits=MAYBE)
+diagonal = composed(lang.diagonal, torch.diagonal, Tensor.diagonal, tags=VIEWS, traits=ONLY_VIEWS)
 
 
-@torchsymbol(getter("T"), tags=VIEWS)
+@torchsymbol(getter("T"), tags=VIEWS, traits=MAYBE)
 def T(a: TensorProxy) -> TensorProxy:  # noqa: N802
     """Reverse the order of the dimensions."""
     return lang.permute(a, tuple(reversed(range(a.ndim))))
 
 
-@torchsymbol(Tensor.unflatten, tags=VIEWS, name="Tensor_unflatten")
+@torchsymbol(Tensor.unflatten, tags=VIEWS, name="Tensor_unflatten", traits=MAYBE)
 def unflatten_method(a: TensorProxy, dim: Any, sizes: Any) -> Any:
     """Make several dimensions of one."""
     return NotImplemented if isinstance(dim, str) else lang.unflatten(a, dim, tuple(sizes))
 
 
-@torchsymbol(torch.unflatten, tags=VIEWS)
+@torchsymbol(torch.unflatten, tags=VIEWS, traits=MAYBE)
 def unflatten(a: TensorProxy, dim: Any, sizes: Any) -> Any:
     """Make several dimensions of one."""
     return NotImplemented if isinstance(dim, str) else lang.unflatten(a, dim, tuple(sizes))
@@ -100,7 +111,7 @@ def adjoint(a: TensorProxy) -> Any:
     return NotImplemented if a.dtype.is_complex else lang.matrix_transpose(a)
 
 
-@torchsymbol(Tensor.expand, tags=VIEWS)
+@torchsymbol(Tensor.expand, tags=VIEWS, traits=ONLY_VIEWS)
 def expand(a: TensorProxy, *sizes: Any, size: Any = None, implicit: bool = False) -> TensorProxy:
     """Repeat dimensions of length 1 without copying."""
     return lang.expand(a, sizes_of(sizes, size))
@@ -124,13 +135,13 @@ def expand_as(a: TensorProxy, other: TensorProxy) -> TensorProxy:
     return lang.expand(a, tuple(other.shape))
 
 
-@torchsymbol(torch.broadcast_tensors, tags=VIEWS)
+@torchsymbol(torch.broadcast_tensors, tags=VIEWS, traits=MAYBE)
 def broadcast_tensors(*tensors: Any) -> Any:
     """Expand tensors to one shape."""
     return lang.broadcast_tensors(*sizes_of(tensors))
 
 
-@torchsymbol(torch.select, Tensor.select, tags=VIEWS)
+@torchsymbol(torch.select, Tensor.select, tags=VIEWS, traits=ONLY_VIEWS)
 def select(a: TensorProxy, dim: int, index: Any) -> Any:
     """Return the slice at ``index`` of a dimension, without that dimension."""
     return NotImplemented if isinstance(index, TensorProxy) else lang.select(a, dim, index)
@@ -145,7 +156,7 @@ def _narrow_meta(a: Any, dim: Any, start: Any, length: Any) -> Any:
     return a.like(shape=tuple(shape))
 
 
-@torchsymbol(torch.narrow, Tensor.narrow, tags=VIEWS, meta=_narrow_meta)
+@torchsymbol(torch.narrow, Tensor.narrow, tags=VIEWS, meta=_narrow_meta, traits=ONLY_VIEWS)
 def narrow(a: TensorProxy, dim: int, start: Any, length: int) -> Any:
     """Return ``length`` elements from ``start`` on along a dimension."""
     if not isinstance(start, TensorProxy):
@@ -155,7 +166,7 @@ def narrow(a: TensorProxy, dim: int, start: Any, length: int) -> Any:
     return prims.take(a, lang.to(places, dtypes.int64), int(dim) % a.ndim)
 
 
-@torchsymbol(Tensor.unfold, tags=VIEWS)
+@torchsymbol(Tensor.unfold, tags=VIEWS, traits=ONLY_VIEWS)
 def unfold(a: TensorProxy, dimension: int, size: int, step: int) -> Any:
     """Return all windows along a dimension."""
     if a.ndim == 0:
@@ -182,7 +193,7 @@ dstack = composed(lang.dstack, torch.dstack, tags=MOVES)
 column_stack = composed(lang.column_stack, torch.column_stack, tags=MOVES)
 
 
-@torchsymbol(torch.split, tags=VIEWS)
+@torchsymbol(torch.split, tags=VIEWS, traits=PARTS)
 def split(tensor: TensorProxy, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Cut into parts of one size, or of the sizes given."""
     return lang.split(tensor, split_size_or_sections, dim)
@@ -194,19 +205,19 @@ def split_method(a: TensorProxy, split_size: Any, dim: int = 0) -> Any:
     return lang.split(a, split_size, dim)
 
 
-@torchsymbol(torch.split_with_sizes, Tensor.split_with_sizes, tags=VIEWS)
+@torchsymbol(torch.split_with_sizes, Tensor.split_with_sizes, tags=VIEWS, traits=(Trait.ONE_NODE,))
 def split_with_sizes(a: TensorProxy, split_sizes: Any, dim: int = 0) -> Any:
     """Cut into parts of the sizes given."""
     return lang.split(a, list(split_sizes), dim)
 
 
-@torchsymbol(torch.chunk, Tensor.chunk, tags=VIEWS)
+@torchsymbol(torch.chunk, Tensor.chunk, tags=VIEWS, traits=PARTS)
 def chunk(a: TensorProxy, chunks: int, dim: int = 0) -> Any:
     """Cut into at most ``chunks`` parts."""
     return lang.chunk(a, chunks, dim)
 
 
-@torchsymbol(torch.tensor_split, Tensor.tensor_split, tags=VIEWS)
+@torchsymbol(torch.tensor_split, Tensor.tensor_split, tags=VIEWS, traits=(*MAYBE, Trait.SPLITS))
 def tensor_split(a: TensorProxy, *args: Any, sections: Any = None, indices: Any = None, dim: int = 0) -> Any:
     """Cut into that many parts, or at the places given."""
     where = args[0] if args else sections if sections is not None else indices
@@ -214,7 +225,7 @@ def tensor_split(a: TensorProxy, *args: Any, sections: Any = None, indices: Any 
     return NotImplemented if isinstance(where, (TensorProxy, Tensor)) else lang.tensor_split(a, where, dim)
 
 
-@torchsymbol(torch.unbind, Tensor.unbind, tags=VIEWS)
+@torchsymbol(torch.unbind, Tensor.unbind, tags=VIEWS, traits=(Trait.SPLITS, Trait.ONE_NODE, Trait.ONLY_VIEWS))
 def unbind(a: TensorProxy, dim: int = 0) -> Any:
     """Return the slices along a dimension, without it."""
     return lang.unbind(a, dim)
@@ -262,7 +273,7 @@ def tile(a: TensorProxy, *sizes: Any, dims: Any = None) -> TensorProxy:
     return lang.tile(a, sizes_of(sizes, dims))
 
 
-@torchsymbol(torch.repeat_interleave, Tensor.repeat_interleave, tags=MOVES)
+@torchsymbol(torch.repeat_interleave, Tensor.repeat_interleave, tags=MOVES, traits=(Trait.MAY_FAIL,))
 def repeat_interleave(a: TensorProxy, repeats: Any = None, dim: int | None = None, *, output_size: Any = None) -> Any:
     """Repeat each element along a dimension, the copies side by side."""
     if repeats.__class__ is not int:
@@ -283,7 +294,7 @@ def triu(a: TensorProxy, diagonal: int = 0) -> TensorProxy:
     return lang.triu(a, diagonal)
 
 
-@torchsymbol(torch.meshgrid, tags=VIEWS)
+@torchsymbol(torch.meshgrid, tags=VIEWS, traits=MAYBE)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     """Return the grid of the combinations of vectors."""
     if len({t.dtype for t in sizes_of(tensors)}) > 1:
@@ -291,19 +302,19 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     return lang.meshgrid(*sizes_of(tensors), indexing="ij" if indexing is None else indexing)
 
 
-@torchsymbol(torch.atleast_1d, tags=VIEWS)
+@torchsymbol(torch.atleast_1d, tags=VIEWS, traits=MAYBE)
 def atleast_1d(*tensors: Any) -> Any:
     """Return tensors with one dimension at least."""
     return _each(lang.atleast_1d, tensors)
 
 
-@torchsymbol(torch.atleast_2d, tags=VIEWS)
+@torchsymbol(torch.atleast_2d, tags=VIEWS, traits=MAYBE)
 def atleast_2d(*tensors: Any) -> Any:
     """Return tensors with two dimensions at least."""
     return _each(lang.atleast_2d, tensors)
 
 
-@torchsymbol(torch.atleast_3d, tags=VIEWS)
+@torchsymbol(torch.atleast_3d, tags=VIEWS, traits=MAYBE)
 def atleast_3d(*tensors: Any) -> Any:
     """Return tensors with three dimensions at least."""
     return _each(lang.atleast_3d, tensors)
@@ -329,7 +340,7 @@ def constant_pad_nd(a: TensorProxy, pad: Any, value: Any = 0) -> Any:
     return NotImplemented if a.dtype.is_bool else lang.pad(a, tuple(pad), value)
 
 
-@torchsymbol(torch.nn.functional.pixel_shuffle, tags=MOVES)
+@torchsymbol(torch.nn.functional.pixel_shuffle, tags=MOVES, traits=MAYBE)
 def pixel_shuffle(a: TensorProxy, upscale_factor: int) -> Any:
     """Move elements from channels to a grid ``upscale_factor`` times as fine."""
     r, batch, (c, h, w) = upscale_factor, tuple(a.shape[:-3]), a.shape[-3:]

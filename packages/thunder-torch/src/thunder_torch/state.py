@@ -23,17 +23,7 @@ from thunder_torch.metadata import drew, metadata_of, tensors_of
 from thunder_torch.names import last_name, name_of, path_of
 from thunder_torch.opaque import opaque
 from thunder_torch.symbol import find_symbol
-
-FACTORIES = frozenset({
-    "arange", "bartlett_window", "blackman_window", "empty", "empty_permuted", "empty_strided", "eye", "fftfreq",
-    "full", "hamming_window", "hann_window", "kaiser_window", "linspace", "logspace", "ones", "rand", "randint",
-    "randn", "randperm", "range", "rfftfreq", "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros",
-})  # fmt: skip
-"""Names of what creates a tensor on the default device."""
-
-DEFAULT_FLOAT = FACTORIES - {"arange", "full", "randint", "randperm", "range", "tensor", "tril_indices", "triu_indices"}
-"""Names of what creates a tensor of the default dtype whatever its arguments are."""
-
+from thunder_torch.traits import Trait, has_trait
 
 _SDPA = (
     ("MATH", torch._C._get_math_sdp_enabled),
@@ -150,17 +140,16 @@ def convert(tensor: TensorProxy, dtype: DType) -> TensorProxy:
 
 def with_defaults(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of a factory function with the default dtype and device made explicit."""
-    name = last_name(function)
-    if name not in FACTORIES:
+    if not has_trait(function, Trait.CREATES):
         return kwargs
     device = default_device_name()
     if device is not None and kwargs.get("device") is None:
         kwargs = {**kwargs, "device": torch.device(device)}
-    if name in DEFAULT_FLOAT and kwargs.get("dtype") is None:
+    if has_trait(function, Trait.OF_DEFAULT_DTYPE) and kwargs.get("dtype") is None:
         is_complex = any(isinstance(a, complex) for a in args)
         default = torch.get_default_dtype()
         kwargs = {**kwargs, "dtype": default.to_complex() if is_complex else default}
     return kwargs
 
 
-__all__ = ["DEFAULT_FLOAT", "FACTORIES", "Within", "call", "convert", "sdpa_backends", "with_defaults"]
+__all__ = ["Within", "call", "convert", "sdpa_backends", "with_defaults"]

@@ -26,6 +26,7 @@ from thunder_torch.metadata import metadata_of
 from thunder_torch.names import LTORCH, OF_NUMPY
 from thunder_torch.opaque import call_of, drawing_call, failing, opaque_call
 from thunder_torch.sized import TorchSymbol
+from thunder_torch.traits import Trait, state
 from thunder_torch.views import view_argument
 
 
@@ -53,6 +54,7 @@ def torchsymbol(
     tags: Iterable[OpTags] = (),
     meta: Callable[..., Any] | None = None,
     language: Language = core,
+    traits: Iterable[Trait] = (),
 ) -> Callable[[Callable[..., Any]], Symbol]:
     """Make the decorated function the decomposition of PyTorch functions.
 
@@ -64,6 +66,7 @@ def torchsymbol(
         meta: computes metadata more cheaply than PyTorch does. It may return ``NotImplemented`` for calls that it does
             not know. With :func:`BY_DECOMPOSITION` only the decomposition is asked.
         language: what operators mean inside the decomposition.
+        traits: what is so of the functions whatever they decompose into, and their schemas do not say.
 
     Returns:
         A decorator that returns the symbol.
@@ -79,6 +82,7 @@ def torchsymbol(
     """
     origin = callables[0] if callables else None
     tags = frozenset(tags)
+    state(*callables, traits=(*traits, *([Trait.DRAWS] if OpTags.RANDOM in tags else [])))
 
     def make(body: Callable[..., Any]) -> Symbol:
         decomposition = _decomposition(origin, body, OpTags.RANDOM in tags)
@@ -173,7 +177,13 @@ def structured(kind: Callable[..., Any], values: Sequence[TensorProxy]) -> Any:
     return kind(values)
 
 
-def composed(function: Callable[..., Any], *callables: Any, tags: Iterable[OpTags] = (), name: str = "") -> Symbol:
+def composed(
+    function: Callable[..., Any],
+    *callables: Any,
+    tags: Iterable[OpTags] = (),
+    name: str = "",
+    traits: Iterable[Trait] = (),
+) -> Symbol:
     """Return the symbol of PyTorch functions that a function of the core language computes as it is.
 
     Args:
@@ -181,6 +191,7 @@ def composed(function: Callable[..., Any], *callables: Any, tags: Iterable[OpTag
         callables: as for :func:`torchsymbol`.
         tags: traits that passes rely on.
         name: of the symbol, if not the function's.
+        traits: as for :func:`torchsymbol`.
     """
 
     @wraps(function)
@@ -191,7 +202,7 @@ def composed(function: Callable[..., Any], *callables: Any, tags: Iterable[OpTag
             return function(*args, **kwargs)
         return NotImplemented  # of two numbers PyTorch makes a tensor, too
 
-    return torchsymbol(*callables, name=name or function.__name__, tags=tags)(of_tensors)
+    return torchsymbol(*callables, name=name or function.__name__, tags=tags, traits=traits)(of_tensors)
 
 
 def requires_gradient(*values: Any) -> bool:

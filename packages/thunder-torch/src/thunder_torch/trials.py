@@ -15,20 +15,13 @@ from thunder_torch.convert import fake_of, to_torch_device
 from thunder_torch.errors import DataDependentShapeError, UnknownMetadataError
 from thunder_torch.names import name_of
 from thunder_torch.specs import NUMBERS, TensorSpec, map_tensors, spec_of_result, tensors_of
+from thunder_torch.traits import Trait, has_trait
 from thunder_torch.unknown_sizes import TYPICAL, sum_of
 
 ASCENDING = 5  # how many different integers there are in the trial in which they are not all the same
 LARGEST_TRIAL = 1 << 22  # elements in all arguments together up to which a call is tried on real memory
 LOWS = (0, 1, 2)  # which kinds of values are tried
 _NO_KERNEL = (UnsupportedFakeTensorException, UnsupportedOperatorException)
-SHAPED_BY_METADATA = frozenset({
-    "combinations", "corrcoef", "cov", "ctc_loss", "functional_ctc_loss", "gaussian_nll_loss", "istft", "linalg_lstsq",
-})  # fmt: skip
-"""Names of operations that look at values, to check them or to choose a way, but shape their results by metadata."""
-
-
-MISTOLD = frozenset({"_pack_padded_sequence"})
-"""Names of operations of whose results PyTorch's fake kernels tell wrong sizes and dtypes."""
 
 
 def data_dependent(function: Callable[..., Any], error: Exception) -> DataDependentShapeError:
@@ -59,7 +52,7 @@ def on_real_tensors(
     told, refused = _trials(function, args, kwargs, known)
     if not told:
         raise refused or error
-    trusted = _lacks_kernel(error) or name_of(function) in SHAPED_BY_METADATA
+    trusted = _lacks_kernel(error) or has_trait(function, Trait.SHAPED_BY_METADATA)
     if any([other != told[0] for other in told]):
         return _merged(told, name_of(function), data_dependent(function, error))
     if len(told) == 1 and not trusted:
@@ -172,7 +165,7 @@ def tried(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     name = name_of(function)
     if name.endswith("ctc_loss"):
         _fit_lengths(*args, **kwargs)
-    if name in MISTOLD:
+    if has_trait(function, Trait.MISTOLD):
         _fit_batches(*args, **kwargs)
     return function(*args, **kwargs)
 
@@ -207,8 +200,6 @@ def real_of(proxy: TensorProxy, low: int) -> torch.Tensor:
 
 
 __all__ = [
-    "MISTOLD",
-    "SHAPED_BY_METADATA",
     "data_dependent",
     "on_real_tensors",
     "real_of",

@@ -6,22 +6,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import torch
-
 from thunder_ir import Symbol, TensorProxy
 from thunder_torch.metadata import TensorSpec, spec_of, tensors_of
-from thunder_torch.names import last_name, path_of, schemas_of
-
-OF_FIRST = frozenset({
-    "T", "mT", "H", "mH", "real", "imag", "data", "__getitem__", "atleast_1d", "atleast_2d", "atleast_3d", "unflatten",
-    "split", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "broadcast_tensors", "meshgrid", "pixel_shuffle",
-    "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cdouble", "cfloat", "cpu",
-    "cuda", "type", "type_as", "to", "contiguous", "reshape", "reshape_as", "flatten", "ravel", "dropout",
-    "requires_grad_", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout",
-    "feature_alpha_dropout", "__pos__", "conj_physical", "sum_to_size", "to_dense", "unsafe_chunk", "unsafe_split",
-    "unsafe_split_with_sizes", "asarray", "as_tensor", "cartesian_prod", "dequantize",
-})  # fmt: skip
-"""Names of those that may return a view of their first argument but whose schema does not say so, or that have none."""
+from thunder_torch.names import schemas_of
+from thunder_torch.traits import Trait, has_trait
 
 
 @cache
@@ -40,7 +28,7 @@ def view_argument(what: Symbol | Callable[..., Any]) -> int | None:
     function = what.origin if isinstance(what, Symbol) else what
     if function is None:
         return None
-    if last_name(function) in OF_FIRST and path_of(function):
+    if has_trait(function, Trait.MAY_VIEW):
         return 0
     for schema in schemas_of(function):
         for i, argument in enumerate(schema.arguments):
@@ -66,7 +54,7 @@ def is_view(function: Callable[..., Any]) -> bool:
         >>> is_view(torch.view_as_real), is_view(torch.reshape), is_view(torch.add)
         (True, False, False)
     """
-    return last_name(function) not in OF_FIRST and view_argument(function) == 0
+    return not has_trait(function, Trait.MAY_VIEW) and view_argument(function) == 0
 
 
 def viewed(
@@ -110,9 +98,4 @@ def _each_spec(function: Callable[[TensorSpec], None], value: Any) -> None:
         _each_spec(function, list(value.values()))
 
 
-def is_view_of(tensor: torch.Tensor, base: torch.Tensor) -> bool:
-    """Whether two tensors share memory."""
-    return bool(tensor.untyped_storage()._cdata == base.untyped_storage()._cdata)
-
-
-__all__ = ["OF_FIRST", "is_view", "is_view_of", "view_argument", "viewed"]
+__all__ = ["is_view", "view_argument", "viewed"]

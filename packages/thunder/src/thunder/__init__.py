@@ -45,6 +45,7 @@ from thunder_frontend import (
     last_backward_traces,
     last_compile_options,
     last_epilogue_traces,
+    last_interpreted_instructions,
     last_interpreter_log,
     last_prologue_traces,
     last_traces,
@@ -64,6 +65,7 @@ from thunder_ir import (
     Proxy,
     StringProxy,
     TensorProxy,
+    set_execution_callback_file,
 )
 from thunder_ir.dtypes import (
     bfloat16,
@@ -111,9 +113,9 @@ __all__ = [
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "get_all_executors",
     "get_always_executors", "get_auto_registered_torch_op_names", "get_default_executors", "get_executor", "grad",
     "int16", "int32", "int64", "int8", "jit", "last_backward_traces", "last_compile_options",
-    "last_epilogue_traces", "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms",
-    "mark_dynamic", "mark_static", "numpy", "plugins", "prims", "print_last_interpreter_log", "pytorch_executor",
-    "recipes", "register_executor", "remove_default_executor", "resolve_executors", "set_always_executors",
-    "set_default_executors", "torch", "trace", "transforms", "uint16", "uint32", "uint64", "uint8",
-    "value_and_grad",
+    "last_epilogue_traces", "last_interpreted_instructions", "last_interpreter_log", "last_prologue_traces",
+    "last_traces", "list_transforms", "mark_dynamic", "mark_static", "numpy", "plugins", "prims",
+    "print_last_interpreter_log", "pytorch_executor", "recipes", "register_executor", "remove_default_executor",
+    "resolve_executors", "set_always_executors", "set_default_executors", "set_execution_callback_file", "torch",
+    "trace", "transforms", "uint16", "uint32", "uint64", "uint8", "value_and_grad",
 ]  # fmt: skip

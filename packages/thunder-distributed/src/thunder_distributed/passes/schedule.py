@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from thunder_distributed.prim import Does
 from thunder_executors import Executor
 from thunder_ir import BoundSymbol, Proxy, Trace
-from thunder_ir.passes import has_effect, is_random, writes
+from thunder_ir.passes import topological_order, writes
 
 BEGINS = (Does.REDUCE, Does.GATHER, Does.SCATTER, Does.EXCHANGE)
 
@@ -57,32 +56,8 @@ def reordered(calls: Sequence[BoundSymbol], ranks: Mapping[int, Rank]) -> list[B
         calls: in any order.
         ranks: by the ``id`` of the call; the position in ``calls`` for what is not in it.
     """
-    producer = {p.name: i for i, bound in enumerate(calls) for p in bound.outputs}
-    after: list[list[int]] = [[] for _ in calls]
-    waiting = [0] * len(calls)
-    last: dict[str, int] = {}
-    for i, bound in enumerate(calls):
-        needed = {producer[p.name] for p in bound.inputs if p.name in producer}
-        for kind, holds in (("effect", has_effect(bound)), ("random", is_random(bound))):
-            if holds:
-                needed.update([last[kind]] if kind in last else [])
-                last[kind] = i
-        waiting[i] = len(needed)
-        for j in needed:
-            after[j].append(i)
-    wanted = [(ranks.get(id(bound), Rank(i)), i) for i, bound in enumerate(calls)]
-    ready = [wanted[i] for i, count in enumerate(waiting) if count == 0]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        _, i = heapq.heappop(ready)
-        order.append(calls[i])
-        for j in after[i]:
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                heapq.heappush(ready, wanted[j])
-    assert len(order) == len(calls), "calls depend on each other in a ring"
-    return order
+    positions = {id(bound): Rank(i) for i, bound in enumerate(calls)}
+    return topological_order(calls, lambda bound: ranks.get(id(bound), positions[id(bound)]))
 
 
 def readers_of(calls: Sequence[BoundSymbol]) -> dict[str, list[BoundSymbol]]:

@@ -222,7 +222,7 @@ def _of_executors(acquisition: Acquiring) -> dict[Any, Any]:
 
 def _not_to_be_held(acquisition: Acquiring, function: Any) -> Any:
     """Return what ends the program before a call of a function that ``torch.compiler.disable`` was given."""
-    splits = acquisition.splits
+    splits = acquisition.settings.splits
     if splits is None or not is_disabled(function):
         return None
     inner = function._torchdynamo_orig_callable
@@ -239,7 +239,7 @@ def _not_to_be_held(acquisition: Acquiring, function: Any) -> Any:
 
 def _cannot_be_held(acquisition: Acquiring, function: Any) -> Any:
     """Return what ends the program before a call of a function whose frame no program can hold."""
-    splits = acquisition.splits
+    splits = acquisition.settings.splits
     if splits is None or type(function) is not types.FunctionType or function.__code__ not in splits.lost:
         return None
     code = function.__code__
@@ -256,7 +256,7 @@ def _handed_on(acquisition: Acquiring, function: Any) -> Any:
 
     Somebody replaced it, and it is found no more, as somebody else kept it; or PyTorch hands on only a part.
     """
-    loses = function is L1_LOSS and function not in acquisition.interprets  # of which PyTorch hands on no weights
+    loses = function is L1_LOSS and function not in acquisition.settings.interprets  # PyTorch hands on no weights
     return _with_all_arguments(acquisition, function) if loses or is_replaced(function) else None
 
 

@@ -8,36 +8,32 @@ from __future__ import annotations
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from thunder_frontend._outside.class_facts import class_of
+from thunder_frontend._outside.native import UNLISTED, Native, file
 from thunder_frontend._outside.world import World
 from thunder_guards.journal import MISSING
 from thunder_guards.kinds import DICTS, ITERATORS, LISTS, SETS, is_container, item_of, pairs_of
 from thunder_tracing.tensors.constants import OF_ARRAYS
 
-MUTATORS = frozenset(
-    "append extend insert pop remove clear sort reverse update setdefault popitem add discard appendleft popleft "
-    "extendleft rotate move_to_end difference_update intersection_update symmetric_difference_update __setitem__ "
-    "__delitem__ __iadd__ __ior__ __iand__ __isub__ __ixor__ __imul__ "
-    "_count_elements heappush heappop heapify heappushpop heapreplace insort insort_left insort_right".split()
-)
-INPLACE_OPERATORS = frozenset(
-    getattr(operator, n) for n in ("iadd", "ior", "iand", "isub", "ixor", "imul", "setitem", "delitem")
-)
-"""What changes the container that it is called for: methods and functions by name, and operators."""
+EQUAL = ("__eq__",)
+ORDER = ("__lt__", "__gt__")
+KEYS = ("__eq__", "__hash__")
+TEXT = ("__str__", "__repr__", "__format__")
 
 
-def asked_inside(fn: Callable[..., Any], known: bool) -> tuple[str, ...] | None:
+def asked_inside(fn: Callable[..., Any], native: Native) -> tuple[str, ...] | None:
     """Which methods a function calls of the objects that containers hold which it gets; ``None`` if it has none."""
-    if known and fn in LOOKING_INSIDE:
-        return LOOKING_INSIDE[fn]
+    if native.calls is not None:
+        return native.calls
     if getattr(fn, "__module__", None) == "math":
         return ()
     owner = getattr(fn, "__self__", None)
-    return ASKING_METHODS.get(fn.__name__) if isinstance(owner, (*LISTS, *DICTS, *SETS, str)) else None
+    return method_named(fn.__name__).calls if isinstance(owner, (*LISTS, *DICTS, *SETS, str)) else None
 
 
 def only_grows(fn: Callable[..., Any], owner: Any, args: Sequence[Any]) -> bool:
@@ -139,16 +135,57 @@ def _nothing(world: World, *args: Any) -> None:
     pass
 
 
-BEFORE: dict[Any, Callable[..., None]] = {
-    bool: _bool,
-    operator.truth: _bool,
-    operator.not_: _bool,
-    operator.getitem: found_in_dict,
-    operator.contains: _rest,
-    iter: _whole,
-    dir: _names,
-}
-"""Functions: what each takes in before it runs."""
+SEARCHES = Native(reads=_nothing, calls=(), searches=True)
+TRUTH = Native(before=_bool, reads=_nothing, asks_objects=True)
+file(Native(reads=_nothing), isinstance, issubclass, operator.is_, operator.is_not, id, callable, type)
+file(TRUTH, bool, operator.truth, operator.not_)
+file(Native(reads=_len, asks_objects=True), len)
+file(Native(before=_names), dir)
+file(replace(SEARCHES, before=_rest, reads=_contains, calls=EQUAL, asks_objects=True), operator.contains)
+file(replace(SEARCHES, before=found_in_dict, asks_objects=True), operator.getitem)
+file(replace(SEARCHES, before=_whole), iter)
+file(SEARCHES, next)
+file(replace(SEARCHES, reads=None), list, tuple)
+file(Native(calls=EQUAL), operator.indexOf, operator.countOf, operator.eq, operator.ne)
+file(Native(calls=ORDER), min, max, sorted, operator.lt, operator.le, operator.gt, operator.ge)
+file(Native(calls=KEYS), hash, dict, set, frozenset)
+file(Native(calls=TEXT), repr, str, format, print, operator.mod)
+file(Native(calls=("__bool__", "__len__")), any, all, filter)
+file(Native(calls=("__radd__", "__add__")), sum)
+file(Native(calls=()), float, int, complex, range, divmod, pow, round, operator.index, operator.add, operator.mul)
+file(
+    Native(writes=True), operator.iadd, operator.ior, operator.iand, operator.isub, operator.ixor, operator.imul,
+    operator.setitem, operator.delitem,
+)  # fmt: skip
+
+_METHODS: dict[str, Native] = {}
+for _native, _names_of in (
+    (Native(reads=_all_items), "items values"),
+    (Native(reads=_keys), "keys"),
+    (Native(reads=_len), "__len__"),
+    (Native(reads=_whole), "__iter__"),
+    (Native(reads=_get, calls=KEYS), "get"),
+    (Native(reads=_nothing, calls=KEYS), "__getitem__"),
+    (Native(reads=_contains, calls=EQUAL), "__contains__"),
+    (Native(calls=EQUAL), "index count __eq__ __ne__"),
+    (Native(calls=ORDER), "__lt__ __gt__"),
+    (Native(calls=TEXT), "format join"),
+    (Native(calls=KEYS), "issubset issuperset isdisjoint union intersection difference"),
+    (Native(calls=EQUAL, writes=True), "remove"),
+    (Native(calls=ORDER, writes=True), "sort"),
+    (Native(calls=KEYS, writes=True), "pop setdefault add discard update"),
+    (Native(writes=True), "append extend insert clear reverse popitem appendleft popleft extendleft rotate"),
+    (Native(writes=True), "difference_update intersection_update symmetric_difference_update __setitem__ __delitem__"),
+    (Native(writes=True), "__iadd__ __ior__ __iand__ __isub__ __ixor__ __imul__ _count_elements heappush heappop"),
+    (Native(writes=True), "move_to_end heapify heappushpop heapreplace insort insort_left insort_right"),
+):
+    _METHODS.update(dict.fromkeys(_names_of.split(), _native))
+
+
+def method_named(name: str) -> Native:
+    """Return what is known of a method of containers or strings, or of a function that is given one, by its name."""
+    return _METHODS.get(name, UNLISTED)
+
 
 TAKE_STATE = frozenset({"__reduce_ex__", "__reduce__", "__getstate__"})
 """Methods that return all that an object is made of, for copies."""
@@ -156,59 +193,14 @@ TAKE_STATE = frozenset({"__reduce_ex__", "__reduce__", "__getstate__"})
 TAKE_ARRAYS = frozenset({torch.from_numpy, *OF_ARRAYS})
 """Functions that make a tensor of an array, which becomes an input of the program."""
 
-EQUAL = ("__eq__",)
-ORDER = ("__lt__", "__gt__")
-KEYS = ("__eq__", "__hash__")
-TEXT = ("__str__", "__repr__", "__format__")
-
-LOOKING_INSIDE: dict[Any, tuple[str, ...]] = {
-    **dict.fromkeys((operator.contains, operator.indexOf, operator.countOf, operator.eq, operator.ne), EQUAL),
-    **dict.fromkeys((min, max, sorted, operator.lt, operator.le, operator.gt, operator.ge), ORDER),
-    **dict.fromkeys((hash, dict, set, frozenset), KEYS),
-    **dict.fromkeys((repr, str, format, print, operator.mod), TEXT),
-    **dict.fromkeys((any, all, filter), ("__bool__", "__len__")),
-    **dict.fromkeys((float, int, complex, range, divmod, pow, round, operator.getitem, operator.index), ()),
-    **dict.fromkeys((operator.add, operator.mul, iter, next, list, tuple), ()),
-    sum: ("__radd__", "__add__"),
-}
-"""Builtins that look at what containers hold, and the special methods that they call of these objects."""
-
-SEARCHING = (operator.getitem, operator.contains, iter, next, list, tuple)
-"""Those of them that need not look at all that a dict or a set holds."""
-
-ASKING_METHODS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys("index count remove __contains__ __eq__ __ne__".split(), EQUAL),
-    **dict.fromkeys("sort __lt__ __gt__".split(), ORDER),
-    **dict.fromkeys("format join".split(), TEXT),
-    **dict.fromkeys("get pop setdefault __getitem__ add discard update issubset issuperset isdisjoint".split(), KEYS),
-    **dict.fromkeys("union intersection difference".split(), KEYS),
-}
-"""Methods of containers and strings that do the same."""
-
 BUILTIN = frozenset(
     {None, "builtins", "_abc", "collections", "itertools", "_operator", "_functools", "operator", "functools", "typing"}
 )
 """Modules of functions that look into objects of the user's classes only by calling their methods."""
 
-PRECISE: dict[Any, Callable[..., None]] = {
-    len: _len, bool: _nothing, operator.truth: _nothing, operator.not_: _nothing, operator.contains: _contains,
-    isinstance: _nothing, operator.is_: _nothing, operator.is_not: _nothing, id: _nothing, callable: _nothing,
-    issubclass: _nothing, operator.getitem: _nothing, iter: _nothing, next: _nothing, type: _nothing,
-}  # fmt: skip
-"""Functions whose reads of outside containers are known: what each takes in, once it has run."""
-
-ASKED_OF_OBJECTS = (len, bool, operator.truth, operator.not_, operator.contains, operator.getitem)
-"""Those of them that are asked again of objects of other kinds."""
-
 OF_CONTAINERS = ("__len__", "__bool__", "__contains__", "__getitem__")
 
-READS: dict[str, Callable[..., None]] = {
-    "get": _get, "__contains__": _contains, "items": _all_items, "values": _all_items, "keys": _keys, "__len__": _len,
-    "__getitem__": _nothing, "__iter__": _whole,
-}  # fmt: skip
-"""The same for methods of containers, by name."""
-
 __all__ = [
-    "ASKED_OF_OBJECTS", "BEFORE", "BUILTIN", "INPLACE_OPERATORS", "MUTATORS", "OF_CONTAINERS", "PRECISE", "READS",
-    "SEARCHING", "TAKE_ARRAYS", "TAKE_STATE", "TEXT", "asked_inside", "found_in_dict", "only_grows",
+    "BUILTIN", "OF_CONTAINERS", "TAKE_ARRAYS", "TAKE_STATE", "TEXT", "asked_inside", "found_in_dict", "method_named",
+    "only_grows",
 ]  # fmt: skip

@@ -17,8 +17,8 @@ import torch
 
 from thunder_frontend._outside.answers import Answers
 from thunder_frontend._outside.class_facts import ARITHMETIC, BINARY
+from thunder_frontend._outside.native import hashable
 from thunder_frontend._outside.process_settings import ProcessSettings
-from thunder_frontend._outside.queries import hashable_in
 from thunder_guards.kinds import NumPyScalar, is_array
 
 SETS_ERRORS = frozenset({"errstate", "seterr", "seterrcall"})
@@ -136,7 +136,7 @@ def _is_of_package(fn: object) -> bool:
 
 def _computes(fn: object) -> bool:
     """Whether a builtin or an operator computes with what it gets, or with what containers hold that it gets."""
-    return hashable_in(fn, OPERATORS) or getattr(fn, "__module__", None) in ("itertools", "_functools")
+    return hashable(fn) and fn in OPERATORS or getattr(fn, "__module__", None) in ("itertools", "_functools")
 
 
 def _may_go_wrong(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -144,7 +144,7 @@ def _may_go_wrong(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bo
     if any([isinstance(a, torch.Tensor) for a in args]):
         return False
     numpy: Any = sys.modules["numpy"]
-    alone = hashable_in(fn, WITHOUT_EFFECTS) or getattr(fn, "__name__", "") in WITHOUT_EFFECTS_BY_NAME
+    alone = hashable(fn) and fn in WITHOUT_EFFECTS or getattr(fn, "__name__", "") in WITHOUT_EFFECTS_BY_NAME
     alone = alone or type(fn) is numpy.ufunc and "O" not in "".join(fn.types[:1])
     alone = alone or isinstance(fn, type) and issubclass(fn, numpy.generic)
     if not alone or "out" in kwargs or not all(map(_is_plain, (*args, *kwargs.values()))):

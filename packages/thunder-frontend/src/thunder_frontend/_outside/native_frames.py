@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_frontend._outside.class_facts import is_mutable
+from thunder_frontend._outside.native import hashable
 from thunder_frontend._outside.native_callables import is_made_of_others
 from thunder_frontend._outside.queries import (
-    hashable,
     is_asked_again,
     is_question,
     is_unwatchable,

@@ -14,29 +14,22 @@ from typing import Any
 import torch
 
 from thunder_frontend._outside.builtin_reads import (
-    ASKED_OF_OBJECTS,
-    BEFORE,
     BUILTIN,
-    INPLACE_OPERATORS,
-    MUTATORS,
     OF_CONTAINERS,
-    PRECISE,
-    READS,
-    SEARCHING,
     TAKE_ARRAYS,
     TAKE_STATE,
     TEXT,
     asked_inside,
     found_in_dict,
+    method_named,
     only_grows,
 )
 from thunder_frontend._outside.class_facts import SPECIAL_METHODS, class_of, type_of
 from thunder_frontend._outside.finalisers import refuse_callback
+from thunder_frontend._outside.native import hashable, native_of
 from thunder_frontend._outside.queries import (
     as_positional,
     asks_process,
-    hashable,
-    hashable_in,
     is_asked_again,
     is_query,
     is_unwatchable,
@@ -77,7 +70,7 @@ class OpaqueCalls:
         Raises:
             AcquisitionError: it reads or writes what a program can neither watch nor repeat.
         """
-        known, bound = hashable(fn), getattr(fn, "__self__", None)
+        known, bound, native = hashable(fn), getattr(fn, "__self__", None), native_of(fn)
         self._asks_classes(fn, args, known)
         if isinstance(bound, contextvars.ContextVar):
             self._context_variable(bound, fn.__name__, args)
@@ -85,22 +78,22 @@ class OpaqueCalls:
             if is_buffer(value) and not (known and fn in TAKE_ARRAYS):
                 self._arrays.looked_at(value)
                 self._world.unwatched.escapes(value)
-        if known and fn in BEFORE:
-            BEFORE[fn](self._world, *args)
+        if native.before is not None:
+            native.before(self._world, *args)
         elif (subscribed := _subscribed(fn, args)) is not None:
             found_in_dict(self._world, *subscribed)
             if isinstance(subscribed[0], LISTS):
                 self._world.containers.length(subscribed[0])
-        methods = asked_inside(fn, known)
+        methods = asked_inside(fn, native)
         if methods is not None:
             for value in (*args, *kwargs.values()):
-                if fn not in SEARCHING or not is_container(value) or isinstance(value, LISTS):
+                if not native.searches or not is_container(value) or isinstance(value, LISTS):
                     self._world.unwatched.looked_into(value, methods)
         if fn is type and len(args) == 3:
             self._world.containers.contents(args[2])
         if args and isinstance(args[0], contextvars.Context):
             refuse(getattr(fn, "__name__", ""))
-        if not (known and fn in PRECISE or fn is super):
+        if native.reads is None and fn is not super:
             self._begin_unlisted(fn, bound, args, kwargs, methods is TEXT)
 
     def _asks_classes(self, fn: Callable[..., Any], args: Sequence[Any], known: bool) -> None:
@@ -149,15 +142,15 @@ class OpaqueCalls:
         self, fn: Callable[..., Any], name: str, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
         """Take in what a call asks for that somebody else may change."""
-        known, world = hashable(fn), self._world
-        if known and is_unwatchable(fn, owner):
+        world = self._world
+        if hashable(fn) and is_unwatchable(fn, owner):
             refuse(name)
         if reads_stream(name, owner) and world.source_of(owner) is not None:
             refuse(name)
         world.states.called(fn, owner, args, kwargs)
-        if known and varies(fn, owner, args):
+        if varies(fn, owner, args):
             self.varies(name)
-        if known and is_asked_again(fn, args):
+        if is_asked_again(fn, args):
             world.answers.asked(fn, args, kwargs)
 
     def varies(self, name: str) -> None:
@@ -187,7 +180,7 @@ class OpaqueCalls:
         """Take in a method of a container that code in C is given, and may call."""
         if self._world.source_of(owner) is not None:
             self._world.containers.contents(owner)
-            if name in MUTATORS:
+            if method_named(name).writes:
                 self._world.journal.note_container(owner)
 
     def _method(self, owner: object, name: str, fn: Callable[..., Any], args: Sequence[Any]) -> None:
@@ -195,11 +188,12 @@ class OpaqueCalls:
         if only_grows(fn, owner, args):
             self._world.containers.grows(owner)
             return
-        changes = name in MUTATORS or hashable_in(fn, INPLACE_OPERATORS)
+        method = method_named(name)
+        changes = method.writes or native_of(fn).writes
         if changes and not isinstance(owner, (tuple, frozenset)):  # of these, += makes others
             self._world.containers.contents(owner)
             self._world.journal.note_container(owner)
-        elif name not in READS:
+        elif method.reads is None:
             self._world.containers.contents(owner)
 
     def end(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
@@ -235,11 +229,11 @@ class OpaqueCalls:
             self._world.answers.imported(result, args[0])
 
     def _answered(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> Any:
-        precise = PRECISE.get(fn) if hashable(fn) else None
-        if precise is not None and fn in ASKED_OF_OBJECTS and self._is_foreign(args[0]):
+        native = native_of(fn)
+        if native.asks_objects and self._is_foreign(args[0]):
             return self._world.answers.result_of(fn, tuple(args), result)
-        if precise is not None:
-            precise(self._world, *args)
+        if native.reads is not None:
+            native.reads(self._world, *args)
             return result
         name, owner = getattr(fn, "__name__", ""), getattr(fn, "__self__", None)
         if is_query(fn, args, kwargs, result):
@@ -251,7 +245,7 @@ class OpaqueCalls:
             return self._world.answers.result_of(query, tuple(args), result)
         if self._world.states.answers(fn, owner):
             return self._world.states.answered(owner, name, tuple(args), result)
-        reader = READS.get(name)
+        reader = method_named(name).reads
         if reader is None:
             return result
         if is_container(owner):

@@ -20,36 +20,34 @@ import time
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
+from thunder_frontend._outside.native import Answer, Native, file, file_named, native_of
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import SCALARS
 
 OF_THE_SYSTEM = os.stat.__module__
 """The module, written in C, that asks the operating system."""
 
+PURE, ASKED_AGAIN = Native(Answer.PURE), Native(Answer.ASKED_AGAIN)
+VARIES, REFUSED = Native(Answer.VARIES), Native(Answer.REFUSED)
+SETTLED, OF_PROCESS = Native(Answer.SETTLED), Native(Answer.OF_PROCESS)
 
-def _of_system(names: str) -> frozenset[Any]:
-    system = sys.modules[OF_THE_SYSTEM]
-    return frozenset(getattr(system, name) for name in names.split() if hasattr(system, name))
-
-
-PURE = _of_system(
+file_named(
+    PURE, OF_THE_SYSTEM,
     "fspath _path_normpath _path_splitroot_ex strerror WIFEXITED WEXITSTATUS WIFSIGNALED WTERMSIG major minor makedev "
-    "_exit"
-)
-"""Functions of the system that answer by their arguments alone."""
-
-ASKED_AGAIN = _of_system(
+    "_exit",
+)  # fmt: skip
+file_named(
+    ASKED_AGAIN, OF_THE_SYSTEM,
     "stat lstat access readlink listdir getcwd getcwdb cpu_count getpid getppid getuid geteuid getgid getegid getlogin "
-    "get_terminal_size isatty statvfs uname sched_getaffinity pathconf sysconf confstr"
-) | {decimal.getcontext, _signal.getsignal, datetime.datetime.fromtimestamp, datetime.date.fromtimestamp}
-"""Functions without effects, whose answers programs are compiled for."""
-
-ASKED_BY_NAME = {
+    "get_terminal_size isatty statvfs uname sched_getaffinity pathconf sysconf confstr",
+)  # fmt: skip
+file(ASKED_AGAIN, decimal.getcontext, _signal.getsignal, datetime.datetime.fromtimestamp, datetime.date.fromtimestamp)
+for _module, _names in {
     "sys": "getrecursionlimit gettrace getprofile getdlopenflags get_asyncgen_hooks getswitchinterval "
     "get_coroutine_origin_tracking_depth get_int_max_str_digits",
     "gc": "get_threshold get_debug",
@@ -58,18 +56,43 @@ ASKED_BY_NAME = {
     "_socket": "getdefaulttimeout gethostname",
     "_tracemalloc": "is_tracing get_traceback_limit",
     "faulthandler": "is_enabled",
-    "time": "localtime mktime strftime ctime",
+    "time": "mktime",
     "numpy": "geterr geterrcall getbufsize",
-}
-"""More of them by their modules, which need not be there."""
-
-ASKED_OF_THE_PROCESS = {
+}.items():
+    file_named(ASKED_AGAIN, _module, _names)
+for _module, _names in {
     "_locale": "setlocale localeconv strcoll strxfrm", "_csv": "field_size_limit list_dialects",
     "_codecs": "lookup lookup_error", "resource": "getrlimit getpagesize",
     "linecache": "getline getlines updatecache checkcache", "numpy": "get_printoptions",
     "torch._tensor_str": "get_printoptions",
-}  # fmt: skip
-"""Functions that tell what a process as a whole is set to, by their modules: sharp edges, which are not guarded."""
+}.items():  # fmt: skip
+    file_named(OF_PROCESS, _module, _names)
+
+file(VARIES, os.urandom, os.times, datetime.datetime.now, datetime.datetime.utcnow, datetime.date.today)
+for _name in ("time", "perf_counter", "monotonic", "process_time", "thread_time"):
+    file(VARIES, getattr(time, _name), getattr(time, f"{_name}_ns"))
+file(Native(Answer.ASKED_AGAIN, fewest=1), time.localtime, time.ctime)  # what take a time, and without one the present
+file(Native(Answer.ASKED_AGAIN, fewest=2), time.strftime)
+file(Native(fewest=1), time.gmtime, time.asctime)
+
+file(
+    REFUSED, open, input, contextvars.copy_context, decimal.localcontext, decimal.setcontext, sys.getrefcount,
+    gc.isenabled, gc.get_objects, gc.get_referrers, gc.get_count, gc.get_stats, gc.get_freeze_count,
+    sys.getallocatedblocks, sys._current_frames, weakref.getweakrefcount, weakref.getweakrefs,
+)  # fmt: skip
+for _module, _names in {
+    "resource": "getrusage", "_tracemalloc": "get_traced_memory get_tracemalloc_memory _get_traces",
+    "_thread": "stack_size _count start_new_thread start_new start_joinable_thread", "atexit": "_ncallbacks",
+}.items():  # fmt: skip
+    file_named(REFUSED, _module, _names)  # what looks like a question about the size of stacks sets it
+
+file(
+    SETTLED, torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.get_default_device,
+    torch.is_autocast_enabled, torch.is_autocast_cache_enabled, torch._C._is_any_autocast_enabled,
+    torch._C._get_default_device, torch._C._is_torch_function_enabled, torch._C._is_torch_function_mode_enabled,
+    torch._C._is_torch_function_all_disabled, torch.is_autocast_cpu_enabled, torch._C._is_fwd_grad_enabled,
+    torch.compiler.is_compiling, torch.jit.is_scripting, torch.jit.is_tracing,  # type: ignore[attr-defined]
+)  # fmt: skip
 
 CODERS = frozenset({"encode", "decode"})
 TEXTS = (str, bytes, bytearray)
@@ -78,55 +101,10 @@ BUILT_IN = frozenset({"utf-8", "utf8", "ascii", "us-ascii", "latin-1", "latin1",
 HANDLERS = frozenset("strict ignore replace backslashreplace xmlcharrefreplace namereplace surrogateescape".split())
 """The same of what is done about what cannot be encoded."""
 
-VARYING = frozenset({
-    os.urandom, os.times, datetime.datetime.now, datetime.datetime.utcnow, datetime.date.today,
-    *(
-        getattr(time, n + ns)
-        for n in ("time", "perf_counter", "monotonic", "process_time", "thread_time") for ns in ("", "_ns")
-    ),
-})  # fmt: skip
-"""Functions whose answer is another one on each call."""
-
-VARYING_WITHOUT = {time.localtime: 1, time.gmtime: 1, time.ctime: 1, time.asctime: 1, time.strftime: 2}
-"""The same for functions that take a time, if they get fewer arguments."""
-
-UNWATCHABLE = frozenset({
-    open, input, contextvars.copy_context, decimal.localcontext, decimal.setcontext, sys.getrefcount, gc.isenabled,
-    gc.get_objects, gc.get_referrers, gc.get_count, gc.get_stats, gc.get_freeze_count, sys.getallocatedblocks,
-    sys._current_frames, weakref.getweakrefcount, weakref.getweakrefs,
-})  # fmt: skip
-"""What no guard could tell the state of before a call, or what the compiler itself has a part in."""
-
-UNWATCHABLE_BY_NAME = {
-    "resource": "getrusage", "_tracemalloc": "get_traced_memory get_tracemalloc_memory _get_traces",
-    "_thread": "stack_size _count start_new_thread start_new start_joinable_thread", "atexit": "_ncallbacks",
-}  # fmt: skip
-"""More of them by their modules. What looks like a question about the size of stacks sets it."""
-
 OF_STREAMS = frozenset(
     "read read1 readline readlines readinto readinto1 peek getvalue getbuffer tell seek truncate __next__".split()
 )
 """Methods of files and of what is like them that depend on what is in them, and on how far they are read."""
-
-SETTLED = frozenset({
-    torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.get_default_device,
-    torch.is_autocast_enabled, torch.is_autocast_cache_enabled,
-    torch._C._is_any_autocast_enabled, torch._C._get_default_device, torch._C._is_torch_function_enabled,
-    torch._C._is_torch_function_mode_enabled, torch._C._is_torch_function_all_disabled, torch.is_autocast_cpu_enabled,
-    torch._C._is_fwd_grad_enabled, torch.compiler.is_compiling,
-    torch.jit.is_scripting, torch.jit.is_tracing,  # type: ignore[attr-defined]
-})  # fmt: skip
-"""Queries about what every program guards, or what programs do not depend on."""
-
-
-def hashable(fn: object) -> bool:
-    """Whether a callable can be looked up in a table."""
-    return type(fn).__hash__ is not None and not isinstance(fn, weakref.ref)  # which has the hash of what it refers to
-
-
-def hashable_in(fn: object, table: Container[Any]) -> bool:
-    """Whether a callable, which may be one that cannot be looked up, is in a table."""
-    return hashable(fn) and fn in table
 
 
 def is_generator(value: object) -> bool:
@@ -138,29 +116,22 @@ def is_unwatchable(fn: object, owner: object) -> bool:
     """Whether a call reads or writes what lies outside of what a program can watch or repeat.
 
     Args:
-        fn: what is called; can be looked up.
+        fn: what is called.
         owner: what it is a method of, or its first argument.
     """
-    module = getattr(fn, "__module__", None)
     if type(owner) is functools._lru_cache_wrapper and getattr(fn, "__name__", "") == "cache_info":
         return True
-    if fn in UNWATCHABLE or isinstance(owner, contextvars.Context) or _is_named(UNWATCHABLE_BY_NAME, module, fn):
+    answer = native_of(fn).answer
+    if answer is Answer.REFUSED or isinstance(owner, contextvars.Context):
         return True
-    if module != OF_THE_SYSTEM or not isinstance(fn, types.BuiltinFunctionType):
-        return False
-    return fn not in PURE and not is_asked_again(fn) and fn not in VARYING
-
-
-def _is_named(table: Mapping[str, str], module: object, fn: object) -> bool:
-    return isinstance(module, str) and module in table and getattr(fn, "__name__", "") in table[module].split()
+    of_system = isinstance(fn, types.BuiltinFunctionType) and fn.__module__ == OF_THE_SYSTEM
+    return of_system and answer is Answer.UNKNOWN
 
 
 def is_asked_again(fn: Callable[..., Any], args: Sequence[Any] = ()) -> bool:
-    """Whether a call of a function that can be looked up asks for what somebody else may change, and does nothing."""
-    if fn in ASKED_AGAIN:
-        return True
-    module = getattr(fn, "__module__", None)
-    return _is_named(ASKED_BY_NAME, module, fn) and len(args) >= VARYING_WITHOUT.get(fn, 0)
+    """Whether a call asks for what somebody else may change, and does nothing."""
+    native = native_of(fn)
+    return native.answer is Answer.ASKED_AGAIN and len(args) >= native.fewest
 
 
 def asks_process(fn: object, bound: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -172,7 +143,7 @@ def asks_process(fn: object, bound: object, args: Sequence[Any], kwargs: Mapping
         args, kwargs: its arguments.
     """
     name, module = getattr(fn, "__name__", ""), getattr(fn, "__module__", None)
-    if _is_named(ASKED_OF_THE_PROCESS, module, fn):
+    if native_of(fn).answer is Answer.OF_PROCESS:
         return True
     if isinstance(bound, TEXTS) and name in CODERS:
         encoding, errors = (*args, None, None)[:2]
@@ -191,13 +162,14 @@ def reads_stream(name: str, owner: object) -> bool:
 
 
 def varies(fn: Callable[..., Any], owner: Any, args: Sequence[Any]) -> bool:
-    """Whether the answer of a call is another one each time; ``fn`` can be looked up."""
-    return fn in VARYING or is_generator(owner) or len(args) < VARYING_WITHOUT.get(fn, 0)
+    """Whether the answer of a call is another one each time."""
+    native = native_of(fn)
+    return native.answer is Answer.VARIES or is_generator(owner) or len(args) < native.fewest
 
 
 def is_query(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> bool:
     """Whether a call asks for state that may change from call to call, and does nothing else."""
-    if hashable(fn) and is_asked_again(fn, args):
+    if is_asked_again(fn, args):
         return True
     if kwargs:
         return False
@@ -218,7 +190,7 @@ def is_query(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
     if not isinstance(module, str) or module.partition(".")[0] != "torch" or not _asks_by_name(name):
         return False
     answers = result if type(result) is list and result else (result,)
-    return all([isinstance(a, SCALARS) for a in (*answers, *args)]) and not (hashable(fn) and fn in SETTLED)
+    return all([isinstance(a, SCALARS) for a in (*answers, *args)]) and native_of(fn).answer is not Answer.SETTLED
 
 
 def is_question(fn: object, name: str) -> bool:
@@ -273,6 +245,6 @@ def refuse(name: str) -> None:
 
 
 __all__ = [
-    "as_positional", "asks_process", "decimal_context", "failing", "hashable", "hashable_in", "is_asked_again",
-    "is_generator", "is_query", "is_question", "is_unwatchable", "reads_stream", "refuse", "varies", "warning_filters",
+    "as_positional", "asks_process", "decimal_context", "failing", "is_asked_again", "is_generator", "is_query",
+    "is_question", "is_unwatchable", "reads_stream", "refuse", "varies", "warning_filters",
 ]  # fmt: skip

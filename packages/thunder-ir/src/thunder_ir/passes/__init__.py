@@ -1,7 +1,7 @@
 """Passes that know no operation, and what passes are written with."""
 
 from thunder_ir.passes.common_subexpressions import common_subexpressions, memory_behind
-from thunder_ir.passes.dataflow import consumers, dependencies, producers, topological_order
+from thunder_ir.passes.dataflow import dependencies, producers, topological_order
 from thunder_ir.passes.dead_code import dead_code_elimination, keep_failures
 from thunder_ir.passes.decorator import trace_pass, verifying
 from thunder_ir.passes.difference import difference
@@ -12,11 +12,9 @@ from thunder_ir.passes.renaming import renamed
 from thunder_ir.passes.rewriting import KEEP, rewrite
 from thunder_ir.passes.traits import has_effect, is_random, is_repeatable, may_fail, stays, writes
 
-flatten_composites = expand
-
 __all__ = [
-    "KEEP", "common_subexpressions", "consumers", "dead_code_elimination",
-    "dependencies", "difference", "evaluate", "expand", "flatten_composites", "has_effect", "is_random",
+    "KEEP", "common_subexpressions", "dead_code_elimination",
+    "dependencies", "difference", "evaluate", "expand", "has_effect", "is_random",
     "is_repeatable", "keep_failures", "may_fail", "memory_behind", "pair_outputs", "producers",
     "renamed", "rewrite", "stays", "topological_order", "trace_pass", "verifying", "writes",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from thunder_ir.errors import VerificationError
 from thunder_ir.passes.traits import has_effect, is_random, writes
@@ -16,25 +17,14 @@ def producers(trace: Trace) -> dict[str, BoundSymbol]:
     return {p.name: bound for bound in trace.bound_symbols for p in bound.outputs}
 
 
-def consumers(trace: Trace) -> dict[str, list[BoundSymbol]]:
-    """Return for every name the bound symbols that read it, in order, each once; empty where only the output does."""
-    found: dict[str, list[BoundSymbol]] = {p.name: [] for p in trace.inputs}
-    for bound in trace.bound_symbols:
-        for name in {p.name: None for p in bound.inputs}:
-            found.setdefault(name, []).append(bound)
-        for p in bound.outputs:
-            found.setdefault(p.name, [])
-    return found
-
-
 def dependencies(bound_symbols: Sequence[BoundSymbol]) -> list[set[int]]:
     """Return for every call the positions of the calls that must come before it.
 
     Those are the ones that define what it reads; a write to a tensor comes after what read it, or a view of it, before
     and ahead of what reads it, or a view of it, after; and effects keep their order among each other, as do draws of
-    random numbers.
+    random numbers. The calls need not stand in an order that is valid, unless some of them write.
     """
-    return _Dependencies().run(bound_symbols)
+    return _Dependencies(bound_symbols).run(bound_symbols)
 
 
 class _Dependencies:
@@ -42,8 +32,8 @@ class _Dependencies:
 
     __slots__ = ("effect", "memory", "producer", "random", "readers", "writer")
 
-    def __init__(self) -> None:
-        self.producer: dict[str, int] = {}
+    def __init__(self, bound_symbols: Sequence[BoundSymbol]) -> None:
+        self.producer = {p.name: position for position, bound in enumerate(bound_symbols) for p in bound.outputs}
         self.memory: dict[str, str] = {}  # a view's name to the name of the tensor whose memory it shares
         self.readers: dict[str, list[int]] = {}
         self.writer: dict[str, int] = {}
@@ -61,8 +51,6 @@ class _Dependencies:
             self._keep_order(position, bound, wanted)
             wanted.discard(position)
             before.append(wanted)
-            for p in bound.outputs:
-                self.producer[p.name] = position
         return before
 
     def _follow_memory(self, position: int, bound: BoundSymbol, reads: list[str], wanted: set[int]) -> None:
@@ -89,14 +77,14 @@ class _Dependencies:
 
 
 def topological_order(
-    bound_symbols: Iterable[BoundSymbol], priority: Callable[[BoundSymbol], float] | None = None
+    bound_symbols: Iterable[BoundSymbol], priority: Callable[[BoundSymbol], Any] | None = None
 ) -> list[BoundSymbol]:
     """Return the calls in an order that keeps every dependency.
 
     Args:
-        bound_symbols: calls in an order that is valid already.
-        priority: among calls that could come next, the one of lowest priority does; ties, and all of them without a
-            priority, keep the order given.
+        bound_symbols: calls; see :func:`dependencies`.
+        priority: what orders calls that could come next, the least first; ties, and all of them without a priority,
+            keep the order given.
 
     Raises:
         VerificationError: no order keeps all dependencies.

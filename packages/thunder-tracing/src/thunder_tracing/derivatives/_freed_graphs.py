@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence, Set
 
 from thunder_ir import BoundSymbol, OpTags, TensorProxy
+from thunder_torch.traits import Trait, has_trait
 
 
 def ancestors(bound_symbols: Sequence[BoundSymbol], results: Sequence[TensorProxy]) -> set[str]:
@@ -44,11 +45,6 @@ SECOND_TIME = (
     "Specify retain_graph=True there."
 )
 
-KEEPS_NOTHING = frozenset({
-    "add", "cat", "clone", "copy", "mean", "neg", "rsub", "setitem", "stack", "sub", "sum", "contiguous",
-})  # fmt: skip
-"""Names of operations of whose arguments autograd saves none, so that freeing them takes nothing away."""
-
 
 def freed(bound_symbols: Sequence[BoundSymbol], gone_through: Collection[str]) -> set[str]:
     """Return those of the values that a derivative has gone through which have none any more.
@@ -68,7 +64,7 @@ def freed(bound_symbols: Sequence[BoundSymbol], gone_through: Collection[str]) -
 def _keeps_something(bound: BoundSymbol) -> bool:
     if bound.has_tag(OpTags.VIEW) or bound.has_tag(OpTags.SHAPE_OP) or bound.has_tag(OpTags.CAST):
         return False
-    return bound.symbol.name not in KEEPS_NOTHING
+    return not has_trait(bound.symbol, Trait.SAVES_NOTHING)
 
 
 def check_not_freed(gone_through: Collection[str], spent: Set[str]) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
 from thunder_guards.errors import AcquisitionError, DataDependentError
+from thunder_tracing.tensors._handlers import answers
 from thunder_tracing.tensors._metadata_writes import MetadataWrite
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.histories import check_history
-from thunder_tracing.tensors.metadata_calls import ANSWERS, answers, getter
+from thunder_tracing.tensors.metadata_calls import getter
 from thunder_tracing.tensors.storage import count_apart, count_metadata_write
 
 T = torch.Tensor
@@ -92,28 +93,23 @@ def _grad_fn(calls: Calls, tensor: T) -> Any:
     )
 
 
-def _kept_by_autograd(name: str) -> Callable[..., Any]:
-    """Return what answers which value an attribute has that autograd keeps of a tensor."""
-
-    def answer(calls: Calls, tensor: T) -> Any:
-        traced = calls.traced(tensor)
-        outside = traced.source is not None and traced.given is not None
-        with torch._C.DisableTorchFunction():
-            value = getattr(traced.given if outside else tensor, name)
-        return calls.external.read(traced.source, "attribute", name, value) if outside else value
-
-    return answer
+def _kept_by_autograd(name: str, calls: Calls, tensor: T) -> Any:
+    """Return which value an attribute has that autograd keeps of a tensor."""
+    traced = calls.traced(tensor)
+    outside = traced.source is not None and traced.given is not None
+    with torch._C.DisableTorchFunction():
+        value = getattr(traced.given if outside else tensor, name)
+    return calls.external.read(traced.source, "attribute", name, value) if outside else value
 
 
 for _name in ("_backward_hooks", "_post_accumulate_grad_hooks", "grad_dtype"):
     if hasattr(T, _name):
-        answers(getter(_name))(_kept_by_autograd(_name))
-_retains_outside = _kept_by_autograd("retains_grad")
+        answers(getter(_name))(partial(_kept_by_autograd, _name))
 
 
 @answers(getter("retains_grad"))
-def _retains_grad(calls: Calls, tensor: T) -> bool:
-    return calls.traced(tensor)._retains or _retains_outside(calls, tensor)
+def _retains_grad(calls: Calls, tensor: T) -> Any:
+    return calls.traced(tensor)._retains or _kept_by_autograd("retains_grad", calls, tensor)
 
 
 @answers(T.retain_grad)
@@ -177,6 +173,3 @@ def _set(calls: Calls, tensor: T, source: object = None, *place: Any) -> Any:
     _set_data(calls, tensor, source)
     count_metadata_write(calls.traced(tensor))
     return tensor
-
-
-__all__ = ["ANSWERS"]

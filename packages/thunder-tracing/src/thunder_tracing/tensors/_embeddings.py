@@ -7,8 +7,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from thunder_tracing.tensors._handlers import answers
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.metadata_calls import answers
 
 T = torch.Tensor
 

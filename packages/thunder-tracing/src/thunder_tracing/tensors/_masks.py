@@ -14,8 +14,6 @@ from thunder_ir.unknown import surely_equal
 
 GETITEM = torch.Tensor.__getitem__
 SELECTIONS = frozenset({GETITEM, torch.masked_select, torch.Tensor.masked_select})
-"""Functions of a tensor and what selects from it."""
-
 
 STEPS = 4
 """How far back it is looked how masks came about, to see that two are the same."""
@@ -85,25 +83,26 @@ def _computed(value: Proxy, producers: dict[str, BoundSymbol], steps: int) -> st
 
 
 def selected_by_places(
-    function: Any, a: TensorProxy, key: Any, places: Callable[[TensorProxy], Any]
-) -> tuple[Any, tuple[Any, Any]]:
+    function: Any, args: tuple[Any, ...], places: Callable[[TensorProxy], Any]
+) -> tuple[Any, tuple[Any, ...]]:
     """Return a call that selects by the places where masks are true what the given one selects by the masks.
 
     Args:
-        function: one of :data:`SELECTIONS`.
-        a: what is selected from.
-        key: as Python passes it on. What is no index of plain dimensions and fitting masks stays as it is.
+        function, args: the call. What selects by no index of plain dimensions and fitting masks stays as it is.
         places: from a mask to where it is true, a tensor of numbers for each of its dimensions.
     """
+    if function not in SELECTIONS or len(args) != 2:
+        return function, args
+    a, key = args
     items = key if key.__class__ is tuple else (key,)
     if not any(map(_is_mask, items)) or (function is not GETITEM and key.ndim != a.ndim):
-        return function, (a, key)
+        return function, args
     found: list[Any] = []
     dim = 0
     for item in items:
         if _is_mask(item):
             if not surely_equal(item.shape, a.shape[dim : dim + item.ndim]):
-                return function, (a, key)
+                return function, args
             found += places(item)
             dim += item.ndim
         elif item is None:
@@ -112,7 +111,7 @@ def selected_by_places(
             found.append(item)
             dim += 1
         else:
-            return function, (a, key)
+            return function, args
     return GETITEM, (a, tuple(found))
 
 
@@ -120,4 +119,4 @@ def _is_mask(item: object) -> bool:
     return isinstance(item, TensorProxy) and item.dtype.is_bool and item.ndim > 0
 
 
-__all__ = ["SELECTIONS", "Places", "selected_by_places"]
+__all__ = ["Places", "selected_by_places"]

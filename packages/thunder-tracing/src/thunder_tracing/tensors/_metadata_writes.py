@@ -16,11 +16,6 @@ from thunder_guards.program import Effect
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor
-METADATA_WRITES = {
-    T.t_: T.t, T.transpose_: T.transpose, T.squeeze_: T.squeeze, T.unsqueeze_: T.unsqueeze, T.swapaxes_: T.swapaxes,
-    T.swapdims_: T.swapdims,
-}  # fmt: skip
-"""Methods that change the shape of their target in place, and the views that they amount to."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,4 +119,4 @@ class Stages:
         return made
 
 
-__all__ = ["METADATA_WRITES", "MetadataWrite", "Stages"]
+__all__ = ["MetadataWrite", "Stages"]

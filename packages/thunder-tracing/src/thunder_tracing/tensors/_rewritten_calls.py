@@ -1,58 +1,68 @@
-"""Torch functions that are recorded as calls of others, which say the same in more usual terms."""
+"""Torch functions whose calls are done as those of others, or in another form, which say the same in usual terms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from thunder_torch.convert import to_torch_device, to_torch_dtype
+from thunder_torch.deprecated_signatures import DEPRECATED, in_current_form
+from thunder_tracing.tensors._handlers import answers_each
 from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.open_numbers import with_numbers
 
 T = torch.Tensor
-REWRITES: dict[Any, Callable[..., tuple[Any, tuple[Any, ...], dict[str, Any]]]] = {}
-"""By function: takes the calls in progress, the function and its arguments, and returns another such call."""
 
 
-def rewrites(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """File the decorated function as what writes calls of these in another way."""
-
-    def register(rewrite: Callable[..., Any]) -> Callable[..., Any]:
-        REWRITES.update(dict.fromkeys(functions, rewrite))
-        return rewrite
-
-    return register
-
-
-LIKE_ANOTHER = {T.view_as: T.view, T.reshape_as: T.reshape, T.expand_as: T.expand}
-"""Views that take their shape from another tensor, of which they read nothing else."""
-
-
-@rewrites(*LIKE_ANOTHER)
-def _of_shape(calls: Calls, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+@answers_each(T.view_as, T.reshape_as, T.expand_as)
+def _of_shape(method: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
+    """Of the other tensor they read its shape and nothing else."""
     if len(args) == 2 and isinstance(args[1], T):
-        return LIKE_ANOTHER[function], (args[0], tuple(calls.value(args[1]).shape)), kwargs
-    return function, args, kwargs
+        view = getattr(T, method.__name__.removesuffix("_as"))
+        return calls.write_or_record(view, (args[0], tuple(calls.value(args[1]).shape)), kwargs)
+    return calls.write_or_record(method, args, kwargs)
 
 
-@rewrites(T.to, T.type_as)
-def _of_kind(calls: Calls, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+@answers_each(T.to, T.type_as)
+def _of_kind(method: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
     if len(args) < 2 or not isinstance(args[1], T):
-        return function, args, kwargs
+        return calls.write_or_record(method, args, kwargs)
     model = calls.value(args[1])
-    return T.to, (args[0], to_torch_device(model.device), to_torch_dtype(model.dtype), *args[2:]), kwargs
+    kind = to_torch_device(model.device), to_torch_dtype(model.dtype)
+    return calls.write_or_record(T.to, (args[0], *kind, *args[2:]), kwargs)
 
 
-@rewrites(T.select, torch.select)
-def _by_a_tensor(calls: Calls, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+@answers_each(T.select, torch.select)
+def _selected(function: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
+    """What selects by a tensor that is no number is an index."""
+    args, kwargs = with_numbers(function, args, kwargs, calls.number_of)
     if any([isinstance(a, T) for a in (*args[1:], *kwargs.values())]):
-        return T.__getitem__, _key_of_select(calls, *args, **kwargs), {}
-    return function, args, kwargs
+        return calls.write_or_record(T.__getitem__, _key_of_select(calls, *args, **kwargs), {})
+    return calls.write_or_record(function, args, kwargs)
 
 
 def _key_of_select(calls: Calls, input: Any, dim: int, index: Any) -> tuple[Any, Any]:
     return input, (*[slice(None)] * (dim % max(calls.traced(input).ndim, 1)), index)
 
 
-__all__ = ["REWRITES"]
+@answers_each(*DEPRECATED)
+def _in_old_form(function: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
+    args, kwargs = in_current_form(function, args, kwargs)
+    return calls.write_or_record(function, args, kwargs)
+
+
+@answers_each(T.__getitem__, T.__setitem__)
+def _indexed(method: Any, calls: Calls, tensor: T, *rest: Any) -> Any:
+    """The index may hold arrays."""
+    rest = (calls.arrays.as_index(rest[0]), *rest[1:]) if rest else rest
+    return calls.write_or_record(method, (tensor, *rest), {})
+
+
+@answers_each(torch.atleast_1d, torch.atleast_2d, torch.atleast_3d)
+def _each(function: Any, calls: Calls, *tensors: Any) -> Any:
+    """Of several tensors each becomes a view of its own."""
+    several = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    if several is tensors and len(tensors) == 1:
+        return calls.write_or_record(function, tensors, {})
+    return tuple([calls.write_or_record(function, (tensor,), {}) for tensor in several])

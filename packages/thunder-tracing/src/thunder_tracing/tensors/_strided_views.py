@@ -10,17 +10,32 @@ import torch
 
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.memory import check_in_bounds, covers, is_dense, part_of, shows_only
+from thunder_ir import OpTags
 from thunder_torch.specs import storage_key
 from thunder_torch.unknown_sizes import has_unknown_sizes
+from thunder_tracing.tensors._handlers import answers_each
 from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.histories import fixed_reason
+from thunder_tracing.tensors.open_numbers import with_numbers
 from thunder_tracing.tensors.storage import place_is_known
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor
-AS_STRIDED = frozenset({T.as_strided, torch.as_strided})
 
 
-def from_the_root(
+@answers_each(T.as_strided, torch.as_strided)
+def _as_strided(function: Any, calls: Calls, input: Any, *args: Any, **kwargs: Any) -> Any:
+    args, kwargs = with_numbers(function, (input, *args), kwargs, calls.number_of)
+    with torch._C.DisableTorchFunctionSubclass():
+        tensor = calls.traced(input)
+        fixed = fixed_reason(tensor)
+        view, *given = _from_the_root(calls, *args, **kwargs)
+        fails = () if place_is_known(tensor) else (OpTags.MAY_FAIL,)
+        with calls.builder.tagged(*fails):
+            return calls.record(view, tuple(given), {}, fixed=fixed)
+
+
+def _from_the_root(
     calls: Calls, input: Any, size: Iterable[Any], stride: Iterable[Any], storage_offset: int | None = None
 ) -> tuple[Any, ...]:
     """Return a function and arguments that do what ``as_strided`` does, from all of the memory if it is dense.
@@ -83,6 +98,3 @@ def _offset_within(calls: Calls, base: TracedTensor, size: object, stride: objec
 def _lies_within(tensor: TracedTensor) -> bool:
     """Whether an input without a history is a part of memory that the program has as a whole."""
     return tensor._viewed_as.apart and not tensor._proxy.requires_grad
-
-
-__all__ = ["AS_STRIDED", "from_the_root"]

@@ -33,43 +33,36 @@ from thunder_torch import (
     view_argument,
     viewed,
 )
-from thunder_torch.deprecated_signatures import DEPRECATED, in_current_form
 from thunder_torch.metadata import MetaOf
 from thunder_torch.names import in_own_names, name_of, tensors_by_position
+from thunder_torch.traits import Trait, has_trait
 from thunder_tracing.external_state import ExternalState
-from thunder_tracing.tensors import _embeddings, constants  # noqa: F401  (which files answers)
-from thunder_tracing.tensors._autograd_calls import ANSWERS
-from thunder_tracing.tensors._masks import SELECTIONS, Places, selected_by_places
-from thunder_tracing.tensors._metadata_writes import METADATA_WRITES, Stages
-from thunder_tracing.tensors._rewritten_calls import REWRITES
-from thunder_tracing.tensors._strided_views import AS_STRIDED, from_the_root
-from thunder_tracing.tensors.histories import check_reads, fixed_reason, is_unconnected
+from thunder_tracing.tensors import (  # noqa: F401  (which file answers)
+    _autograd_calls,
+    _embeddings,
+    _rewritten_calls,
+    _strided_views,
+    constants,
+)
+from thunder_tracing.tensors._handlers import HANDLERS
+from thunder_tracing.tensors._masks import Places, selected_by_places
+from thunder_tracing.tensors._metadata_writes import Stages
+from thunder_tracing.tensors.histories import check_reads, is_unconnected
 from thunder_tracing.tensors.known_values import KnownValues, Looks
 from thunder_tracing.tensors.layouts import Layouts
 from thunder_tracing.tensors.leaves import Leaves
 from thunder_tracing.tensors.levels import Levels
-from thunder_tracing.tensors.metadata_calls import NATIVE, REFUSED, SymbolicSize
+from thunder_tracing.tensors.metadata_calls import SymbolicSize
 from thunder_tracing.tensors.open_numbers import at_hand, with_numbers
 from thunder_tracing.tensors.storage import (
     View,
     current_value,
     own_storage,
-    place_is_known,
     share_storage,
 )
 from thunder_tracing.tensors.traced_tensor import TracedTensor, open_traced_tensor
 
 T = torch.Tensor
-LIKE_IN_SHAPE = frozenset({
-    torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like, torch.rand_like, torch.randn_like,
-    torch.randint_like, T.new_zeros, T.new_ones, T.new_full, T.new_empty, T.new_tensor,
-})  # fmt: skip
-"""Functions that read no values of the tensor they are given, and so have no derivative."""
-
-INDEXED = frozenset({T.__getitem__, T.__setitem__})
-
-ONE_BY_ONE = frozenset({torch.atleast_1d, torch.atleast_2d, torch.atleast_3d})
-"""Functions that return a view of each of their arguments."""
 
 
 class TorchCalls:
@@ -133,23 +126,13 @@ class TorchCalls:
 
     def _do(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args, kwargs = tensors_by_position(function, args, in_own_names(function, kwargs))
-        if function in DEPRECATED:
-            args, kwargs = in_current_form(function, args, kwargs)
-        if function in INDEXED and len(args) > 1:
-            args = (args[0], self.arrays.as_index(args[1]), *args[2:])
-        answer = ANSWERS.get(function)
-        if answer is not None:
-            return answer(self, *args, **kwargs)
-        if function in NATIVE:
-            with torch._C.DisableTorchFunctionSubclass():
-                return function(*args, **kwargs)
-        refusal = REFUSED.get(function)
-        if refusal is not None:
-            raise AcquisitionError(refusal)
-        metadata_write = METADATA_WRITES.get(function)
-        if metadata_write is not None:
-            with torch._C.DisableTorchFunctionSubclass():
-                return self.metadata_write(function, metadata_write, self.traced(args[0]), args[1:], kwargs)
+        handler = HANDLERS.get(function)
+        if handler is not None:
+            return handler(self, *args, **kwargs)
+        return self.write_or_record(function, args, kwargs)
+
+    def write_or_record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what a torch function does that nothing answers: write if it writes, else record it."""
         with torch._C.DisableTorchFunctionSubclass():
             mutation = functionalise(function, args, kwargs)
             if mutation is not None:
@@ -157,37 +140,26 @@ class TorchCalls:
                     return self.write_call(mutation)
             return self.record(function, args, kwargs)
 
-    def record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Record a call that writes nothing; return traced tensors for its results."""
+    def record(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], fixed: str | None = None) -> Any:
+        """Record a call that writes nothing; return traced tensors for its results.
+
+        Args:
+            function, args, kwargs: the call.
+            fixed: why autograd cannot write the history of the view again that it makes.
+        """
         args, kwargs = with_numbers(function, args, kwargs, self.number_of)
-        rewrite = REWRITES.get(function)
-        if rewrite is not None:
-            function, args, kwargs = rewrite(self, function, args, kwargs)
-        if function in ONE_BY_ONE:
-            several = args[0] if isinstance(args[0], (tuple, list)) else args
-            if several is not args or len(args) > 1:
-                return tuple([self.record(function, (a,), kwargs) for a in several])
         read = (*args, *kwargs.values())
-        fixed = None
-        if function in AS_STRIDED:
-            fixed = fixed_reason(self.traced(args[0])) if args else None
-            (function, *given), kwargs = from_the_root(self, *args, **kwargs), {}  # type: ignore[arg-type]
-            args = tuple(given)
-        if kwargs.get("requires_grad") is True and function not in ANSWERS:  # what makes tensors makes a leaf
+        if kwargs.get("requires_grad") is True and function not in HANDLERS:  # what makes tensors makes a leaf
             made = self.record(function, args, {**kwargs, "requires_grad": False})
             self.leaves.begin(made)
             return made
         values, named = self.values(args), self.values(kwargs)
-        if function in SELECTIONS and not named and len(values) == 2:
-            function, values = selected_by_places(function, values[0], values[1], self.places)
-        if function in AS_STRIDED and not place_is_known(self.traced(args[0])):
-            with self.builder.tagged(OpTags.MAY_FAIL):
-                output = self.on_values(function, values, named)
-        else:
-            output = self.on_values(function, values, named)
+        if not named:
+            function, values = selected_by_places(function, values, self.places)
+        output = self.on_values(function, values, named)
         index = view_argument(function) if function is not part_of else 0
         if index is None or index >= len(args) or not isinstance(args[index], torch.Tensor):
-            if function not in LIKE_IN_SHAPE:
+            if not has_trait(function, Trait.SHAPE_ONLY):
                 check_reads(function, output, read)
             # of some sizes it computes nothing, and yet returns another tensor
             if values and output is values[0] and isinstance(output, TensorProxy):
@@ -436,7 +408,7 @@ def _settle_requires_grad(bounds: list[BoundSymbol], tracked: bool) -> None:
         wanted = (
             tracked
             and not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE)
-            and bound.symbol.origin not in LIKE_IN_SHAPE
+            and not has_trait(bound.symbol, Trait.SHAPE_ONLY)
             and any(p.requires_grad for p in bound.inputs if isinstance(p, TensorProxy))
         )
         for proxy in bound.outputs:

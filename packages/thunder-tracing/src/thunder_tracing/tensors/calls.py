@@ -93,6 +93,9 @@ class LevelsOfTransforms(Protocol):
 class ArraysOfNumPy(Protocol):
     """What shares memory with arrays: see :class:`thunder_tracing.tensors.constants.Arrays`."""
 
+    def as_index(self, key: object) -> Any:
+        """Return an index with tensors in the place of arrays."""
+
     def sharing(self, array: object, tensor: torch.Tensor) -> TracedTensor:
         """Return what stands for a tensor that shares the memory of an array."""
 
@@ -145,8 +148,14 @@ class Calls(Recorder, Protocol):
     def __call__(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""
 
-    def record(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def write_or_record(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what a torch function does that nothing answers: write if it writes, else record it."""
+
+    def record(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any], fixed: str | None = None) -> Any:
         """Record a call that writes nothing; return traced tensors for its results."""
+
+    def number_of(self, tensor: Any) -> Any:
+        """Return a tensor of one integer as a number, where PyTorch takes it for one."""
 
     def value(self, tensor: torch.Tensor) -> TensorProxy:
         """Return the proxy of what a tensor holds now."""

@@ -16,8 +16,8 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import NumPyScalar, is_array
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
+from thunder_tracing.tensors._handlers import answers, answers_each
 from thunder_tracing.tensors.calls import Calls
-from thunder_tracing.tensors.metadata_calls import answers
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor
@@ -154,34 +154,29 @@ def constant(calls: Calls, value: T) -> TracedTensor:
         return calls.wrap(opaque_call(Constant(value.detach().clone())))
 
 
-def _answer(function: Any) -> None:
-    @answers(function)
-    def made(calls: Calls, *args: Any, requires_grad: bool | None = None, **kwargs: Any) -> Any:
-        data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
-        if function is torch.asarray and isinstance(data, T):
-            return _converted(calls, data, requires_grad, **kwargs)
-        if not _is_of_numpy(data):
-            with torch._C.DisableTorchFunctionSubclass():
-                is_list = isinstance(data, (list, tuple))
-                made = calls.record(torch.tensor if is_list and function is torch.as_tensor else function, args, kwargs)
-        elif is_array(data) and not (function is torch.tensor and calls.external.source_of(data) is None):
-            with torch._C.DisableTorchFunction():
-                read = torch.from_numpy(data)
-            read = calls.arrays.sharing(data, read)
-            place = {k: kwargs[k] for k in ("dtype", "device") if kwargs.get(k) is not None}
-            copies = function is torch.tensor or kwargs.get("copy") is True
-            made = calls(T.to, (read,), {**place, "copy": copies})
-        else:
-            with torch._C.DisableTorchFunction():
-                real = function(*args, **kwargs)
-            made = constant(calls, real)
-        if requires_grad:
-            calls.leaves.begin(made)
-        return made
-
-
-for _function in OF_ARRAYS:
-    _answer(_function)
+@answers_each(*OF_ARRAYS)
+def _made_of(function: Any, calls: Calls, *args: Any, requires_grad: bool | None = None, **kwargs: Any) -> Any:
+    data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+    if function is torch.asarray and isinstance(data, T):
+        return _converted(calls, data, requires_grad, **kwargs)
+    if not _is_of_numpy(data):
+        with torch._C.DisableTorchFunctionSubclass():
+            is_list = isinstance(data, (list, tuple))
+            made = calls.record(torch.tensor if is_list and function is torch.as_tensor else function, args, kwargs)
+    elif is_array(data) and not (function is torch.tensor and calls.external.source_of(data) is None):
+        with torch._C.DisableTorchFunction():
+            read = torch.from_numpy(data)
+        read = calls.arrays.sharing(data, read)
+        place = {k: kwargs[k] for k in ("dtype", "device") if kwargs.get(k) is not None}
+        copies = function is torch.tensor or kwargs.get("copy") is True
+        made = calls(T.to, (read,), {**place, "copy": copies})
+    else:
+        with torch._C.DisableTorchFunction():
+            real = function(*args, **kwargs)
+        made = constant(calls, real)
+    if requires_grad:
+        calls.leaves.begin(made)
+    return made
 
 
 def _converted(

@@ -10,11 +10,9 @@ import torch
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import TensorProxy, flat_proxies
 from thunder_torch.names import last_name
+from thunder_torch.traits import Trait, has_trait
 from thunder_tracing.tensors.storage import View
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-
-OF_SEVERAL = frozenset({"unbind", "split", "split_with_sizes", "chunk"})
-"""Names of functions that autograd takes for one node with several views as results. Others make them one by one."""
 
 
 def base_of(tensor: TracedTensor) -> TracedTensor:
@@ -83,7 +81,7 @@ def fixed_reason(tensor: TracedTensor) -> str | None:
             return view.fixed
         if not view.tracked and not view.in_place:
             return "A view was created in no_grad mode"
-        if view.index is not None and last_name(view.function) in OF_SEVERAL:
+        if view.index is not None and has_trait(view.function, Trait.ONE_NODE):
             return f"Output {view.index} of {last_name(view.function)} is a view"
         tensor, view = view.parent, view.parent._viewed_as
     return None

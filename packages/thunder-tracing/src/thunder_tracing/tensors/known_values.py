@@ -19,6 +19,7 @@ from thunder_guards.program import Input
 from thunder_ir import BoundSymbol, Symbol, TensorProxy, flat_proxies, is_unknown, reached
 from thunder_ir.passes.traits import is_repeatable
 from thunder_torch.convert import contiguous_strides
+from thunder_torch.traits import Trait, has_trait
 from thunder_tracing.tensors.metadata_calls import laid_out
 from thunder_tracing.tensors.open_numbers import at_hand
 
@@ -37,10 +38,6 @@ LARGEST = 1 << 20
 """How many elements an input may have whose values are looked at."""
 WRITTEN_OUT = 1 << 14
 """How many elements a result may have that is written into the program."""
-UNSET = frozenset({
-    torch.empty, torch.empty_like, torch.empty_strided, torch.empty_permuted, T.new_empty, T.new_empty_strided,
-})  # fmt: skip
-"""Functions whose results hold anything."""
 
 
 class KnownValues:
@@ -73,7 +70,7 @@ class KnownValues:
         """
         made = [p for p in flat_proxies(output) if isinstance(p, TensorProxy)]
         given = flat_proxies((args, kwargs))
-        if not made or isinstance(function, Symbol) or function in UNSET or not callable(function):
+        if not made or isinstance(function, Symbol) or has_trait(function, Trait.UNSET) or not callable(function):
             return
         if any([not isinstance(p, TensorProxy) or self.find(p) is None for p in given]):
             return

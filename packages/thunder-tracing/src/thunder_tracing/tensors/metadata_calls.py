@@ -13,6 +13,7 @@ from thunder_guards.errors import AcquisitionError, DataDependentError
 from thunder_ir import IntegerProxy, NumberProxy, is_unknown
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.tensors._einsum_views import rearranged
+from thunder_tracing.tensors._handlers import answers, answers_each
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.storage import count_apart, place_is_known
 from thunder_tracing.tensors.traced_tensor import TracedTensor
@@ -25,29 +26,18 @@ def getter(name: str) -> Any:
     return getattr(T, name).__get__
 
 
-NATIVE = frozenset(
-    [getter(n) for n in ("dtype", "device", "layout", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_mps",
+@answers_each(
+    *[getter(n) for n in ("dtype", "device", "layout", "is_cuda", "is_cpu", "is_meta", "is_sparse", "is_mps",
                           "is_xpu", "is_quantized", "is_nested", "is_mkldnn", "itemsize", "is_sparse_csr")
-     if hasattr(T, n)]
-    + [T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.__repr__,
-       T.__hash__, T.is_same_size,
-       torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_same_size,
-       torch._C._set_grad_enabled]
+      if hasattr(T, n)],
+    T.is_floating_point, T.is_complex, T.is_signed, T.element_size, T.get_device, T.__hash__, T.is_same_size,
+    torch.is_floating_point, torch.is_complex, torch.is_tensor, torch.is_signed, torch.is_same_size,
+    torch._C._set_grad_enabled,
 )  # fmt: skip
-"""What the traced tensor, a tensor with metadata, tells correctly by itself."""
-
-ANSWERS: dict[Any, Callable[..., Any]] = {}
-
-
-def answers(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """File the decorated function as what answers these; it gets the calls in progress first."""
-
-    def register(answer: Callable[..., Any]) -> Callable[..., Any]:
-        for function in functions:
-            ANSWERS[function] = answer
-        return answer
-
-    return register
+def _told_by_itself(function: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
+    """The traced tensor, a tensor with metadata, tells it."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return function(*args, **kwargs)
 
 
 class SymbolicSize(tuple):  # type: ignore[type-arg]
@@ -419,35 +409,23 @@ def _to_list(calls: Calls, tensor: T) -> Any:
     return calls.on_values(T.tolist, (value,), {})
 
 
-def _question(function: Any) -> None:
-    @answers(function)
-    def _answer(calls: Calls, *args: Any, **kwargs: Any) -> Any:
-        known = [calls.known_value(a) if isinstance(a, T) else a for a in args]
-        if all(k is not None for k in known):
-            return function(*known, **kwargs)
-        return handed_out(calls, calls.on_values(function, calls.values(args), calls.values(kwargs)))
+@answers_each(T.equal, torch.equal, T.allclose, torch.allclose)
+def _question(function: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
+    known = [calls.known_value(a) if isinstance(a, T) else a for a in args]
+    if all(k is not None for k in known):
+        return function(*known, **kwargs)
+    return handed_out(calls, calls.on_values(function, calls.values(args), calls.values(kwargs)))
 
 
-_function: Any
-for _function in (T.equal, torch.equal, T.allclose, torch.allclose):
-    _question(_function)
-
-
-def _plain_number(function: Any) -> None:
+@answers_each(T.__int__, T.__float__)
+def _plain_number(function: Any, calls: Calls, tensor: T) -> Any:
     """Python asks for a plain number; where user code does so, by ``float`` or ``int``, it gets an open one instead."""
-
-    @answers(function)
-    def _answer(calls: Calls, tensor: T) -> Any:
-        known = calls.known_value(tensor)
-        if known is not None:
-            return function(known)
-        if not calls.opens:
-            calls.hand_out_number()
-        raise DataDependentError(_VALUE)
-
-
-for _function in (T.__int__, T.__float__):
-    _plain_number(_function)
+    known = calls.known_value(tensor)
+    if known is not None:
+        return function(known)
+    if not calls.opens:
+        calls.hand_out_number()
+    raise DataDependentError(_VALUE)
 
 
 _ARRAY = (
@@ -460,13 +438,12 @@ _TEXT = (
 )
 
 
-def _look(function: Any, refusal: str = _VALUE) -> None:
-    @answers(function)
-    def _answer(calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> Any:
-        known = calls.known_truth(tensor)
-        if known is None:
-            raise DataDependentError(refusal)
-        return function(known, *args, **kwargs)
+@answers_each(T.__complex__, T.__index__, T.numpy, T.__array__)
+def _look(function: Any, calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> Any:
+    known = calls.known_truth(tensor)
+    if known is None:
+        raise DataDependentError(_ARRAY if function in (T.numpy, T.__array__) else _VALUE)
+    return function(known, *args, **kwargs)
 
 
 @answers(T.__bool__, T.is_nonzero, torch.is_nonzero)
@@ -477,28 +454,13 @@ def _truth(calls: Calls, tensor: T) -> Any:
     return truth
 
 
-for _function in (T.__complex__, T.__index__):
-    _look(_function)
-_look(T.numpy, _ARRAY)
-_look(T.__array__, _ARRAY)
-
-
-@answers(T.__repr__)
-def _repr(calls: Calls, tensor: T, **kwargs: Any) -> Any:
+@answers_each(T.__repr__, T.__format__)
+def _text(function: Any, calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> Any:
     known = calls.known_truth(tensor)
     if known is None:
         raise DataDependentError(_TEXT)
     calls.external.shows_tensor()
-    return T.__repr__(known, **kwargs)  # type: ignore[no-untyped-call]
-
-
-@answers(T.__format__)
-def _format(calls: Calls, tensor: T, spec: str) -> Any:
-    known = calls.known_truth(tensor)
-    if known is None:
-        raise DataDependentError(_TEXT)
-    calls.external.shows_tensor()
-    return T.__format__(known, spec)  # type: ignore[no-untyped-call]
+    return function(known, *args, **kwargs)
 
 
 @answers(T.__contains__, T.data_ptr, T.storage, T.untyped_storage, T._typed_storage)
@@ -514,6 +476,14 @@ def _resize(calls: Calls, tensor: T, *size: Any, memory_format: Any = torch.cont
 @answers(T.resize_as_, torch.resize_as_)
 def _resize_as(calls: Calls, tensor: T, the_template: T, memory_format: Any = None) -> Any:
     return resize(calls, tensor, calls.value(the_template).shape, memory_format or torch.contiguous_format)
+
+
+@answers_each(T.t_, T.transpose_, T.squeeze_, T.unsqueeze_, T.swapaxes_, T.swapdims_)
+def _reshaped_in_place(method: Any, calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> Any:
+    """The target becomes the view of it that the method without the underscore makes."""
+    with torch._C.DisableTorchFunctionSubclass():
+        view = getattr(T, method.__name__.removesuffix("_"))
+        return calls.metadata_write(method, view, calls.traced(tensor), args, kwargs)
 
 
 def resize(calls: Calls, tensor: T, size: Any, memory_format: torch.memory_format) -> Any:
@@ -533,13 +503,14 @@ def resize(calls: Calls, tensor: T, size: Any, memory_format: torch.memory_forma
         return calls.metadata_write(T.resize_, T.view, traced, (tuple(size),), {})
 
 
-_ONE_BY_ONE = (
-    "{}() calls Python for one element after the other, whose values are known only when the program runs; use "
-    "operations on the whole tensor (torch.where, arithmetic)"
-)
+@answers_each(T.share_memory_, T.pin_memory)
+def _refused(method: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
+    raise AcquisitionError(f"{method.__name__}() inside of a compiled program is not supported")
 
-REFUSED: dict[Any, str] = {
-    T.share_memory_: "share_memory_() inside of a compiled program is not supported",
-    T.pin_memory: "pin_memory() inside of a compiled program is not supported",
-    **{getattr(T, name): _ONE_BY_ONE.format(name) for name in ("apply_", "map_", "map2_")},
-}
+
+@answers_each(T.apply_, T.map_, T.map2_)
+def _one_by_one(method: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
+    raise AcquisitionError(
+        f"{method.__name__}() calls Python for one element after the other, whose values are known only when the "
+        "program runs; use operations on the whole tensor (torch.where, arithmetic)"
+    )

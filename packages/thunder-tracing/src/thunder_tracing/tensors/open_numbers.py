@@ -14,6 +14,7 @@ from thunder_ir import NumberProxy, TensorProxy, is_unknown, map_values
 from thunder_torch.names import path_of, schemas_of
 from thunder_torch.places import KEYED
 from thunder_torch.torch_versions import LISTS_OF_ONE_TENSOR
+from thunder_torch.traits import Trait, has_trait
 
 
 class NumbersMet(BeginAgain):
@@ -21,16 +22,9 @@ class NumbersMet(BeginAgain):
 
 
 T = torch.Tensor
-F = torch.nn.functional
 NAMED_INTEGERS = frozenset({"size", "pad", "output_size", "shape", "stride", "dim", "dim0", "dim1", "normalized_shape"})
 """Names of arguments that are integers, whatever function takes them."""
 
-REST = range(1, 99)
-INTEGERS: dict[Any, Collection[int]] = {
-    **dict.fromkeys((T.reshape, T.expand, T.narrow, torch.narrow, torch.split, T.split, F.pad, F.interpolate), REST),
-    F.layer_norm: range(1, 2),
-}  # fmt: skip
-"""At which positions arguments of functions are integers where their schemas do not tell."""
 NOWHERE: frozenset[int] = frozenset()
 _INTEGER_TYPES = frozenset({"int", "Optional[int]", "List[int]", "Optional[List[int]]"})
 
@@ -67,7 +61,9 @@ def _integers_of(function: object) -> tuple[Collection[int], Collection[str]]:
             found -= {i for i in found if i != last and all("List" in kind for kind in places[i])}
         if last in found and any("List" in kind for kind in places[last]):  # whose items may be given one by one
             found |= set(range(last, 99))
-    return frozenset(found).union(INTEGERS.get(function, ())), names | NAMED_INTEGERS
+    if has_trait(function, Trait.TAKES_INTEGERS):
+        found |= set(range(1, 99))
+    return frozenset(found), names | NAMED_INTEGERS
 
 
 def with_numbers(
