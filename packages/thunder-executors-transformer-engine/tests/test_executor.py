@@ -119,12 +119,28 @@ def calls(monkeypatch):
     return made
 
 
+ON_A_GPU = pytest.param(
+    "device",
+    marks=[pytest.mark.gpu, pytest.mark.skipif(package.missing() is not None, reason=f"{package.missing()}")],
+)
+
+
+@pytest.fixture(params=["stand-in", ON_A_GPU])
+def devices(request):
+    """The types of devices that are taken: the CPU with a stand-in, or a GPU, which is the default device then."""
+    if request.param == "stand-in":
+        request.getfixturevalue("calls")
+    found = ("cpu",) if request.param == "stand-in" else ("cuda",)
+    with torch.device(*found):
+        yield found
+
+
 @pytest.mark.parametrize("recipe", ["DelayedScaling", "Float8CurrentScaling"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_a_model_is_nearly_what_eager_gives_and_so_are_its_gradients(recipe, dtype, calls):
+def test_a_model_is_nearly_what_eager_gives_and_so_are_its_gradients(recipe, dtype, devices):
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(32, 48), torch.nn.GELU(), torch.nn.Linear(48, 16, bias=False)).to(dtype)
-    executor = TransformerEngineExecutor("te_test", recipe, devices=("cpu",))
+    executor = TransformerEngineExecutor("te_test", recipe, devices)
     run = jit(model, executors=[executor, "torch"])
     x = torch.randn(2, 8, 32).to(dtype)
     for _ in range(3):  # a delayed recipe finds its scales
@@ -142,6 +158,14 @@ def test_a_model_is_nearly_what_eager_gives_and_so_are_its_gradients(recipe, dty
         error = (mine.double() - truth.double()).norm() / truth.double().norm()
         assert error < 0.12, error
     assert "linear_0" in str(last_traces(run)[-1]) and "linear_gradient_1" in str(last_backward_traces(run)[-1])
+
+
+@pytest.mark.parametrize("recipe", ["DelayedScaling", "Float8CurrentScaling"])
+def test_each_layer_has_scales_of_its_own_and_delayed_ones_are_brought_up_to_date(recipe, calls):
+    model = torch.nn.Sequential(torch.nn.Linear(32, 48), torch.nn.GELU(), torch.nn.Linear(48, 16))
+    run = jit(model, executors=[TransformerEngineExecutor("te_test", recipe, devices=("cpu",)), "torch"])
+    for _ in range(3):
+        run(torch.randn(8, 32)).sum().backward()
     names = [call.name for call in calls.calls]
     assert names.count("_functional_forward") == 6 and names.count("create") == 4
     assert ("_amax_and_scale_update" in names) is (recipe == "DelayedScaling")
