@@ -182,6 +182,21 @@ def test_a_false_block_in_a_readme_fails(tmp_path, blocks):
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout
 
 
+def test_a_block_that_needs_a_module_is_a_test_of_its_own_and_skipped_without_it(tmp_path):
+    readme = tmp_path / "README.md"
+    block = "```python\nx = 1\n```\n\n```python needs={}\nassert 'x' not in globals(), 'it stands alone'\n{}\n```\n"
+    env = os.environ | {"PYTHONPATH": str(ROOT / "tools" / "pytest_plugins")}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_readme", "-p", "no:cacheprovider", str(readme)]
+    for module, line, told in [
+        ("no_such_module", "boom()", "1 passed, 1 skipped"),
+        ("json", "pass", "2 passed"),
+        ("json", "boom()", "1 failed, 1 passed"),
+    ]:
+        readme.write_text(block.format(module, line))
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert told in done.stdout, done.stdout
+
+
 def test_blocks_without_a_fence_run_too_and_leave_no_files(tmp_path):
     readme = tmp_path / "README.md"
     env = os.environ | {"PYTHONPATH": str(ROOT / "tools" / "pytest_plugins")}

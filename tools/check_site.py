@@ -64,7 +64,7 @@ def broken(site: Path) -> Iterator[str]:
 def unformatted(site: Path) -> Iterator[str]:
     """Yield the pages that show the marks of Markdown."""
     for file in sorted(site.rglob("*.html")):
-        if re.search(r"<code>python notest\n", file.read_text(encoding="utf-8")):
+        if re.search(r"<code>python (notest|needs=\S+)\n", file.read_text(encoding="utf-8")):
             yield f"{file.relative_to(site)}: a block of code is not shown as one"
 
 

@@ -105,7 +105,7 @@ def drawing(match: re.Match[str]) -> str:
 
 def on_page_markdown(markdown: str, page: Page, **kwargs: object) -> str:
     """Leave out of the fences of code what is meant for the tests; put in drawings, and what releases bring."""
-    shown = re.sub(r"^( *)```python notest", r"\1```python", markdown, flags=re.M)
+    shown = re.sub(r"^( *)```python (notest|needs=\S+)", r"\1```python", markdown, flags=re.M)
     shown = re.sub(r"^!\[[^\]]*\]\([./]*pictures/([\w-]+\.svg)\)$", drawing, shown, flags=re.M)
     return shown + releases() if page.file.src_uri == "releases.md" else shown
 

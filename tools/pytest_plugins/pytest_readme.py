@@ -2,12 +2,14 @@
 
 The blocks of a file are one test and share one namespace, from top to bottom, as a reader would type them. A block with
 ``>>>`` prompts is a doctest; any other is executed. An indented block without a fence is Python if it can be read so. A
-block fenced as ``python notest`` is not run; say why beside it. Files that a block writes are gone afterwards.
+block fenced as ``python notest`` is not run; say why beside it. One fenced as ``python needs=peft`` is a test of its
+own, which is skipped where that module is not installed. Files that a block writes are gone afterwards.
 """
 
 import ast
 import contextlib
 import doctest
+import importlib.util
 import linecache
 import re
 import tempfile
@@ -20,6 +22,7 @@ import pytest
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=indent)``` *$", re.M | re.S)
 INDENTED = re.compile(r"(?:(?<=\n\n)|\A)(?P<code>(?: {4}.*\n|\n(?= {4}))+)")
+NEEDS = re.compile(r"\bneeds=([\w.]+)")
 ITEM = re.compile(r" *(?:[-*]|\d+\.) ")
 FLAGS = doctest.ELLIPSIS
 
@@ -34,9 +37,15 @@ class MarkdownFile(pytest.File):
     """A Markdown file with Python blocks."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        found = list(blocks(self.path.read_text(encoding="utf-8")))
+        text = self.path.read_text(encoding="utf-8")
+        found = list(blocks(text))
         if found:
             yield MarkdownBlocks.from_parent(self, name="python blocks", blocks=found)
+        for line, code, module in blocks_with_needs(text):
+            made = MarkdownBlocks.from_parent(self, name=f"block with {module}, line {line}", blocks=[(line, code)])
+            absent = importlib.util.find_spec(module) is None
+            made.add_marker(pytest.mark.skipif(absent, reason=f"needs {module}"))
+            yield made
 
 
 class MarkdownBlocks(pytest.Item):
@@ -78,7 +87,12 @@ def blocks(text: str) -> Iterator[tuple[int, str]]:
     found = []
     for match in FENCE.finditer(text):
         words = match["info"].replace("{", " ").replace("}", " ").split()
-        if words and words[0] in ("python", "py", "pycon") and "notest" not in words:
+        if (
+            words
+            and words[0] in ("python", "py", "pycon")
+            and "notest" not in words
+            and not NEEDS.search(match["info"])
+        ):
             found.append((match.start("code"), textwrap.dedent(match["code"])))
     unfenced = FENCE.sub(lambda fenced: re.sub(r"[^\n]", "#", fenced[0]), text)
     for match in INDENTED.finditer(unfenced):
@@ -87,6 +101,13 @@ def blocks(text: str) -> Iterator[tuple[int, str]]:
             found.append((match.start("code"), code))
     for start, code in sorted(found):
         yield text.count("\n", 0, start) + 1, code
+
+
+def blocks_with_needs(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield line, code and module of every block of Python that needs a module which may be absent."""
+    for match in FENCE.finditer(text):
+        if needs := NEEDS.search(match["info"]):
+            yield text.count("\n", 0, match.start("code")) + 1, textwrap.dedent(match["code"]), needs[1]
 
 
 def in_a_list(before: str) -> bool:

@@ -31,6 +31,15 @@ def test_it_tells_of_forward_and_backward_with_users_lines_executors_and_costs()
     assert found.facts.misses == 1 and found.facts.saved
 
 
+def test_what_stages_have_in_common_is_printed_once_and_as_each_trace_prints_it():
+    compiled = jit(lambda x: (x * 2).sin().cos() + 1, executors=["torch"])
+    compiled(torch.ones(3))
+    stages = report(compiled, measure=False).facts.parts[0].stages
+    assert stages[0].lines[0] is stages[1].lines[0]
+    for trace, stage in zip(last_traces(compiled), stages, strict=True):
+        assert [line.text for line in stage.lines] == [line.strip() for line in str(trace).splitlines()[1:-1]]
+
+
 def test_json_holds_the_same_facts():
     found = report(model(), torch.randn(3, 4), measure=False)
     read = json.loads(found.json())

@@ -160,27 +160,43 @@ def _without_box(traces: list[Trace]) -> list[Trace]:
 
 def _part(name: str, traces: list[Trace], measure: bool) -> Part:
     found, reason = costs(traces[-1], measure=measure)
-    return Part(name, tuple(map(stage_of, traces)), memory(traces[-1]), tuple(found), reason)
+    printed = Printed()
+    stages = tuple([stage_of(trace, printed) for trace in traces])
+    return Part(name, stages, memory(traces[-1]), tuple(found), reason)
 
 
-def stage_of(trace: Trace) -> Stage:
+class Printed:
+    """Lines by their calls, which most stages of a program have in common, and the user's lines by their places."""
+
+    def __init__(self) -> None:
+        self._lines: dict[int, tuple[BoundSymbol, Line]] = {}
+        self._sources: dict[Any, tuple[str, str]] = {}
+
+    def line(self, bound: BoundSymbol, context: Context) -> Line:
+        """Return the line of a call."""
+        known = self._lines.get(id(bound))
+        if known is None:
+            executor = getattr(bound.symbol.executor, "name", "")
+            text = f"\n{INDENT}".join(print_bound(bound, context))
+            known = bound, Line(text, *self._source(bound.location), executor, bound.symbol.id)
+            self._lines[id(bound)] = known  # with the call, so that no other one gets its id
+        return known[1]
+
+    def _source(self, place: Any) -> tuple[str, str]:
+        if place is None:
+            return "", ""
+        found = self._sources.get(place)
+        if found is None:
+            found = self._sources[place] = str(place), linecache.getline(place.filename, place.line).strip()
+        return found
+
+
+def stage_of(trace: Trace, printed: Printed) -> Stage:
     """Return a trace as text, call by call."""
     context = Context(trace.names())
     parameters = ", ".join(f'{p.name}: "{p.type_string}"' for p in trace.inputs)
-    lines = tuple(_line(bound, context) for bound in trace.bound_symbols)
+    lines = tuple([printed.line(bound, context) for bound in trace.bound_symbols])
     made_by, seconds = (trace.provenance.made_by, trace.provenance.seconds) if trace.provenance else ("", 0.0)
     return Stage(
         made_by, seconds * 1e3, f"def {trace.name}({parameters}):", lines, f"return {literal(trace.output, context)}"
-    )
-
-
-def _line(bound: BoundSymbol, context: Context) -> Line:
-    place = bound.location
-    executor = getattr(bound.symbol.executor, "name", "")
-    return Line(
-        f"\n{INDENT}".join(print_bound(bound, context)),
-        "" if place is None else str(place),
-        "" if place is None else linecache.getline(place.filename, place.line).strip(),
-        executor,
-        bound.symbol.id,
     )
