@@ -1,6 +1,6 @@
 """Random regions as kernels of Triton: against eager PyTorch, and compiled for GPUs that are not here.
 
-python tools/triton_regions.py                     300 regions by Triton's interpreter; of 20, kernels are compiled
+python tools/triton_regions.py                     300 regions by Triton's interpreter; their kernels are compiled, too
 python tools/triton_regions.py --count 20 --compiled 0 --first 700
 
 Regions compute in float32; what they read and write is float32 or bfloat16, of sizes 0, 1, odd and long, transposed,
@@ -167,7 +167,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--first", type=int, default=0, help="the seed of the first region")
-    parser.add_argument("--compiled", type=int, default=20, help="regions whose kernels are compiled, too")
+    parser.add_argument("--compiled", type=int, default=300, help="regions whose kernels are compiled, too")
     parser.add_argument(COMPILE, type=Path, help=argparse.SUPPRESS)
     words = parser.parse_args()
     if words.compile is not None:

@@ -38,6 +38,13 @@ TYPES = {
     dtypes.int64: "i64", dtypes.float16: "fp16", dtypes.bfloat16: "bf16", dtypes.float32: "fp32",
     dtypes.float64: "fp64",
 }  # fmt: skip
+HEAD = """# What each kernel needs
+
+Written by `python -m thunder_executors_triton.offline --out packages/thunder-executors-triton/RESOURCES.md`, which
+compiles every kernel with Triton {version} for GPUs of three architectures, on a machine without one. Registers and
+bytes of local memory (stack and spilled registers, at most {most}) are those of a thread; bytes of shared memory
+those of a program.
+"""
 DIVISIBLE = [["tt.divisibility", 16]]  # what the launcher finds of addresses and of most sizes
 
 
@@ -184,7 +191,7 @@ def main() -> int:
     parser.add_argument("--most", type=int, help="kernels to compile; all if not given")
     words = parser.parse_args()
     lines, over = table(most=words.most)
-    text = "\n".join([f"Compiled by Triton {triton.__version__}; bytes of local memory per thread.", "", *lines, ""])
+    text = "\n".join([HEAD.format(version=triton.__version__, most=MOST_SPILLED), *lines, ""])
     if words.out:
         words.out.write_text(text, encoding="utf-8")
     else:
