@@ -417,3 +417,20 @@ def test_conversions_to_the_dtype_at_hand_lay_out_anew_what_is_asked_for(require
     for convert in (torch.Tensor.float, torch.Tensor.cpu, torch.Tensor.double):
         same_as_eager(lambda x, convert=convert: convert(x, memory_format=torch.channels_last) * 2, x)
         same_as_eager(lambda x, convert=convert: convert(x) * 2, x)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("dtypes", [(torch.float64, torch.float32), (torch.float32, torch.float64)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cross_entropy_of_logits_is_of_the_dtype_of_its_targets(weighted, dtypes, reduction):
+    def loss(a, target, weight):
+        return nn.functional.binary_cross_entropy_with_logits(
+            a, target, weight=weight if weighted else None, pos_weight=weight if weighted else None, reduction=reduction
+        )
+
+    a, target = torch.randn(3, 4, dtype=dtypes[0], requires_grad=True), torch.rand(3, 4, dtype=dtypes[1])
+    weight = torch.rand(4, dtype=dtypes[1])
+    ours, eagers = (run(a, target, weight) for run in (jit(loss, fallback="error"), loss))
+    torch.testing.assert_close(ours, eagers)
+    gradients = [torch.autograd.grad(result.sum(), a)[0] for result in (ours, eagers)]
+    torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-6)

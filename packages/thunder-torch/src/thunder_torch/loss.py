@@ -132,7 +132,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Any = None,
 ) -> TensorProxy:
-    """Cross entropy of logits of two classes and probabilities."""
+    """Cross entropy of logits of two classes and probabilities; the dtype of the latter is that of the result."""
     log_of_one = log_sigmoid_of(a)
     if pos_weight is None:
         loss = (1 - target) * a - log_of_one
@@ -140,6 +140,7 @@ def binary_cross_entropy_with_logits(
         loss = (1 - target) * a - (1 + (pos_weight - 1) * target) * log_of_one
     if weight is not None:
         loss = loss * weight
+    loss = narrow_to(loss, target.dtype)
     return reduced(loss, reduction_of(size_average, reduce, reduction))
 
 
