@@ -373,3 +373,17 @@ def test_strides_that_rest_on_no_unknown_size_are_known():
     compiled = jit(program)
     for x in (torch.arange(-2.0, 3.0), -torch.ones(3), torch.ones(1)):
         assert compiled(x) == program(x)
+
+
+def test_what_a_mask_selects_is_replaced_by_values_of_its_own_in_training_too():
+    def program(x, mask, values):
+        y = torch.zeros_like(x)
+        y[mask] = values * 2
+        return y * x
+
+    mask = torch.tensor([True, False, True, True, False])
+    given = torch.randn(5, requires_grad=True), mask, torch.randn(3, requires_grad=True)
+    ours, eagers = (run(*given) for run in (jit(program, fallback="error"), program))
+    torch.testing.assert_close(ours, eagers)
+    gradients = [torch.autograd.grad(result.sum(), (given[0], given[2])) for result in (ours, eagers)]
+    torch.testing.assert_close(*gradients)

@@ -48,9 +48,14 @@ def setitem(a: TensorProxy, key: Any, value: Any) -> Any:
     mask = isinstance(key, TensorProxy) and key.dtype.is_bool
     if isinstance(value, Tensor) or (_by_torch(key) and not mask):
         return NotImplemented
-    if isinstance(value, TensorProxy) and value.dtype is not a.dtype:
+    if isinstance(value, TensorProxy) and (value.dtype is not a.dtype or (mask and _one_by_one(a, key, value))):
         return NotImplemented
     return lang.setitem(a, key, value)
+
+
+def _one_by_one(a: TensorProxy, mask: TensorProxy, value: TensorProxy) -> bool:
+    """Whether a value has something of its own for each place that a mask selects; how many these are, a run tells."""
+    return value.ndim > a.ndim - mask.ndim and value.shape[0] != 1
 
 
 @torchsymbol(torch.index_select, Tensor.index_select)
