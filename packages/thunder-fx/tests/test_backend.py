@@ -8,7 +8,8 @@ from torch import nn
 from torch._higher_order_ops.map import map as mapped
 from torch.testing import assert_close
 
-from thunder_fx import NodeError, ThunderCompiler, thunderfx
+from thunder_fx import NodeError, ThunderCompiler, compiled, thunderfx
+from thunder_ir import ThunderError
 
 
 @pytest.fixture(autouse=True)
@@ -183,3 +184,18 @@ def test_checkpointed_parts_are_parts_of_the_program():
 def test_options_that_there_are_not_are_refused():
     with pytest.raises(Exception, match=r"backend 'thunder' takes the options executors, fallback"):
         torch.compile(lambda x: x + 1, backend="thunder", options={"speed": 11})(torch.ones(2))
+
+
+def test_a_graph_whose_program_has_no_derivative_is_left_to_pytorch_or_named(monkeypatch):
+    def refuses(*args):
+        raise ThunderError("there is no derivative of mystery")
+
+    monkeypatch.setattr(compiled, "made_ready", refuses)
+    x = torch.randn(3, requires_grad=True)
+    backend = ThunderCompiler()
+    found = torch.compile(lambda x: x.sin() * 2, backend=backend)(x)
+    assert_close(torch.autograd.grad(found.sum(), x)[0], x.cos() * 2)
+    assert backend.report() == "graph 1: PyTorch runs there is no derivative of mystery"
+    torch._dynamo.reset()
+    with pytest.raises(ThunderError, match="no derivative of mystery"):
+        torch.compile(lambda x: x.sin() * 2, backend=ThunderCompiler(fallback="error"))(x)

@@ -102,6 +102,11 @@ class Specialised:
             if not self.splits or node is None or node.graph is not self.module.graph:
                 raise
             return self._split(node, str(error))
+        except ThunderError as error:  # a program that has no derivative, say
+            if not self.splits:
+                raise
+            self._parts.append(Part(_calls(self.module), None, str(error)))
+            return self.module
         if opened is not None:
             self.fixed, self._open = problem, OpenInputs()
             self._made.clear()
