@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from torch._dynamo.convert_frame import compile_lock
 from torch.testing import assert_close
 
 import thunder_torch as ltorch
@@ -17,7 +18,7 @@ from thunder_executors import (
     to_callable,
     transform_for_execution,
 )
-from thunder_executors_inductor import InductorExecutor, availability, inductor, torchcompile, torchcompile_cat
+from thunder_executors_inductor import InductorExecutor, availability, entry, inductor, torchcompile, torchcompile_cat
 from thunder_executors_inductor.executor import torchcompile_xentropy
 from thunder_ir import IntegerProxy, Tensor, record, trace_of
 
@@ -106,6 +107,35 @@ def test_products_belong_to_regions_where_the_whole_is_wanted():
     assert region.symbol.executor is torchcompile
     x, w = torch.randn(6, 4), torch.randn(4, 4)
     assert_close(trace.python_callable()(x, w), torch.nn.functional.gelu(x @ w + 1) * 2)
+
+
+def test_attention_keeps_the_derivative_that_its_kernel_has():
+    q = torch.randn(2, 3, 5, 4, requires_grad=True)
+
+    def program(q):
+        return ltorch.call(torch.nn.functional.scaled_dot_product_attention, (q, q, q), {}) * 2 + 1
+
+    executors = resolve_executors([torchcompile, "torch"])
+    split = forward_and_backward(
+        record(program, [ltorch.proxy_of(q, "q")], language=ltorch.torch_language),
+        rule_of=lambda bound: grad_rule(bound, executors),
+    )
+    called = [b.symbol.id for b in split.backward.bound_symbols]
+    assert any(["flash_attention_for_cpu_backward" in name for name in called]), called
+
+
+def test_one_thread_at_a_time_compiles_as_inductor_needs_it(monkeypatch):
+    compile_fx_inner, held = entry.compile_fx_inner, []
+
+    def watched(*args, **kwargs):
+        held.append(compile_lock._is_owned())
+        return compile_fx_inner(*args, **kwargs)
+
+    monkeypatch.setattr(entry, "compile_fx_inner", watched)
+    run = to_callable(traced(lambda x: (x * 5).exp() + x, Tensor((3, 4))), PRIORITY)
+    x = torch.randn(3, 4)
+    assert_close(run(x), (x * 5).exp() + x)
+    assert held == [True]
 
 
 def test_only_regions_that_join_are_taken_under_the_name_for_them():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from torch._dynamo.convert_frame import compile_lock
 from torch._guards import TracingContext, tracing
 from torch._inductor import config
 from torch._inductor.compile_fx import compile_fx_inner
@@ -16,8 +17,8 @@ from thunder_fx.guards import fits_of
 from thunder_ir import Trace
 
 Compiled = Callable[[list[Any]], Sequence[Any]]
-ALWAYS = {"fallback_random": True, "keep_output_stride": True}
-"""Random numbers are those of eager, and results are laid out as eager's."""
+ALWAYS = {"fallback_random": True, "keep_output_stride": True, "size_asserts": False}
+"""Random numbers are those of eager, results are laid out as eager's, and inputs as who calls knows."""
 
 
 def compile_trace(trace: Trace, settings: Mapping[str, Any]) -> tuple[Compiled, Callable[..., bool]]:
@@ -32,7 +33,7 @@ def compile_trace(trace: Trace, settings: Mapping[str, Any]) -> tuple[Compiled, 
         integers among the inputs, in order.
     """
     mode = new_fake_mode()
-    with config.patch({**ALWAYS, **settings}):
+    with compile_lock, config.patch({**ALWAYS, **settings}):  # Inductor compiles in one thread at a time
         module = to_fx(trace, decompositions=select_decomp_table(), fake_mode=mode)
         inputs = [node.meta["val"] for node in module.graph.find_nodes(op="placeholder")]
         output = module.graph.output_node()

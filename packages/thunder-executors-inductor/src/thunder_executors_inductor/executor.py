@@ -12,7 +12,7 @@ from thunder_executors_inductor.availability import missing
 from thunder_executors_inductor.eligible import computes, eligible
 from thunder_executors_inductor.kernels import Kernels
 from thunder_executors_inductor.modes import MODES
-from thunder_ir import BoundSymbol
+from thunder_ir import BoundSymbol, OpTags
 
 
 class InductorExecutor(FusionExecutor):
@@ -49,7 +49,13 @@ class InductorExecutor(FusionExecutor):
         if mode not in MODES:
             raise ValueError(f"Inductor has no mode {mode!r}: it has {', '.join(MODES)}")
         super().__init__(
-            name, version=torch.__version__, missing=missing, install="apt install g++", default=False, priority=5
+            name,
+            version=torch.__version__,
+            missing=missing,
+            install="apt install g++",
+            default=False,
+            priority=5,
+            checks=False,  # at each call, what Inductor returns: it is made of the same graph
         )
         self.whole = whole
         self.mode = mode
@@ -80,6 +86,10 @@ class InductorExecutor(FusionExecutor):
         """Return that a region takes this call, or why not."""
         answer = eligible(bound, self.whole)
         return self._taken if answer else answer if isinstance(answer, Declined) else Declined("it declines")
+
+    def differentiates(self, bound: BoundSymbol) -> bool:
+        """Whether a call's derivative is left to regions: not that of attention and its like, which have kernels."""
+        return not bound.has_tag(OpTags.MATMUL)
 
     def fuse(self, region: Region, name: str) -> BoundSymbol | None:
         """Return the call of a region's kernel; ``None`` where fusing saves nothing, or the region is not wanted."""

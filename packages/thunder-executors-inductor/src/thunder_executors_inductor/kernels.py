@@ -51,6 +51,10 @@ class Kernel:
         Returns:
             its outputs, in order.
         """
+        if not self._sizes:  # the usual case, in as little time as there can be
+            strides: Strides = tuple([t.stride() for t in inputs])
+            if made := self._made.get(strides):
+                return made[0][0](list(inputs))
         tensors = [inputs[i] for i in self._tensors]
         if self._any_open:  # whose strides depend on sizes
             tensors = [t.contiguous() if is_open else t for t, is_open in zip(tensors, self._open, strict=True)]
