@@ -20,6 +20,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from thunder_frontend import export
 
 SIZES = ((2, 9), (3, 5), (4, 17))
+PLAIN = {"aot_inductor.compile_wrapper_opt_level": "O0"}  # optimising what only calls kernels takes minutes
 ALONE = """
 import sys
 class Refused:
@@ -99,7 +100,10 @@ def main() -> int:
         print(f"exported in {time.perf_counter() - start:.1f} s")
         kinds = ["exported"]
         if options.package:
-            torch._inductor.aoti_compile_and_package(program, package_path=str(folder / "model_package.pt2"))
+            start = time.perf_counter()
+            path = str(folder / "model_package.pt2")
+            torch._inductor.aoti_compile_and_package(program, package_path=path, inductor_configs=PLAIN)
+            print(f"package built in {time.perf_counter() - start:.1f} s")
             kinds.append("package")
         if options.onnx:
             torch.onnx.export(program, dynamo=True).save(folder / "model.onnx")  # type: ignore[union-attr]
