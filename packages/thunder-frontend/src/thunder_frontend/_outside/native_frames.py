@@ -19,15 +19,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_frontend._outside.class_facts import is_mutable
-from thunder_frontend._outside.native import hashable
+from thunder_frontend._outside.native import Answer, hashable
 from thunder_frontend._outside.native_callables import is_made_of_others
 from thunder_frontend._outside.queries import (
-    is_asked_again,
+    answer_of,
     is_question,
-    is_unwatchable,
     reads_stream,
     refuse,
-    varies,
 )
 from thunder_guards.journal import MISSING, contents_of
 from thunder_guards.kinds import CODE, CONTAINERS, DICTS, NOTHING_INSIDE, is_value, items_of, pairs_of
@@ -121,13 +119,15 @@ class NativeFrames:
         if not hashable(fn) or (fn, id(owner)) in self._called:
             return []
         self._called[fn, id(owner)] = owner
-        if is_unwatchable(fn, owner) or reads_stream(name, owner) and self._world.source_of(owner) is not None:
+        answer = answer_of(fn, owner, MANY)
+        if answer is Answer.REFUSED or reads_stream(name, owner) and self._world.source_of(owner) is not None:
             refuse(name)
-        if varies(fn, owner, MANY):
+        if answer is Answer.VARIES:
             return [name]
         self._world.states.called(fn, owner, (), {})
         asks_state = self._world.states.answers(fn, owner)
-        if asks_state or isinstance(owner, contextvars.ContextVar) or is_asked_again(fn, MANY) or is_question(fn, name):
+        asked = asks_state or answer is Answer.ASKED_AGAIN or is_question(fn, name)
+        if asked or isinstance(owner, contextvars.ContextVar):
             return self._follow(self._answer_of(fn, owner, name, asks_state), names)
         return []
 
@@ -189,8 +189,9 @@ class NativeFrames:
                 self._world.answers.result_of(value, (), value())
             elif is_made_of_others(value):
                 varying += self._world.native_callables.found([(None, "", value)], ())
-            elif isinstance(value, FUNCTIONS) and varies(value, getattr(value, "__self__", None), MANY):
-                varying.append(value.__name__)
+            elif isinstance(value, FUNCTIONS):
+                answer = answer_of(value, getattr(value, "__self__", None), MANY)
+                varying += [value.__name__] if answer is Answer.VARIES else []
         return varying
 
     def _within(self, container: object, names: CodeNames) -> list[Any]:

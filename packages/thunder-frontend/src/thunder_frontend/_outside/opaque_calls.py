@@ -26,16 +26,14 @@ from thunder_frontend._outside.builtin_reads import (
 )
 from thunder_frontend._outside.class_facts import SPECIAL_METHODS, class_of, type_of
 from thunder_frontend._outside.finalisers import refuse_callback
-from thunder_frontend._outside.native import hashable, native_of
+from thunder_frontend._outside.native import Answer, hashable, native_of
 from thunder_frontend._outside.queries import (
+    answer_of,
     as_positional,
     asks_process,
-    is_asked_again,
     is_query,
-    is_unwatchable,
     reads_stream,
     refuse,
-    varies,
 )
 from thunder_frontend._outside.world import World
 from thunder_guards.journal import MISSING
@@ -142,15 +140,13 @@ class OpaqueCalls:
         self, fn: Callable[..., Any], name: str, owner: object, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
         """Take in what a call asks for that somebody else may change."""
-        world = self._world
-        if hashable(fn) and is_unwatchable(fn, owner):
-            refuse(name)
-        if reads_stream(name, owner) and world.source_of(owner) is not None:
+        world, answer = self._world, answer_of(fn, owner, args)
+        if answer is Answer.REFUSED or reads_stream(name, owner) and world.source_of(owner) is not None:
             refuse(name)
         world.states.called(fn, owner, args, kwargs)
-        if varies(fn, owner, args):
+        if answer is Answer.VARIES:
             self.varies(name)
-        if is_asked_again(fn, args):
+        if answer is Answer.ASKED_AGAIN:
             world.answers.asked(fn, args, kwargs)
 
     def varies(self, name: str) -> None:

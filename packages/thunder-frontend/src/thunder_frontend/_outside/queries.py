@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend._outside.native import Answer, Native, file, file_named, native_of
+from thunder_frontend._outside.native import UNLISTED, Answer, Native, file, file_named, hashable, native_of
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.kinds import SCALARS
 
@@ -112,26 +112,24 @@ def is_generator(value: object) -> bool:
     return isinstance(value, random.Random) or (type(value).__module__ or "").startswith("numpy.random")
 
 
-def is_unwatchable(fn: object, owner: object) -> bool:
-    """Whether a call reads or writes what lies outside of what a program can watch or repeat.
+def answer_of(fn: object, owner: object, args: Sequence[Any]) -> Answer:
+    """Return what the answer of a call depends on, besides its arguments.
 
     Args:
         fn: what is called.
         owner: what it is a method of, or its first argument.
+        args: its arguments.
     """
-    if type(owner) is functools._lru_cache_wrapper and getattr(fn, "__name__", "") == "cache_info":
-        return True
-    answer = native_of(fn).answer
-    if answer is Answer.REFUSED or isinstance(owner, contextvars.Context):
-        return True
-    of_system = isinstance(fn, types.BuiltinFunctionType) and fn.__module__ == OF_THE_SYSTEM
-    return of_system and answer is Answer.UNKNOWN
-
-
-def is_asked_again(fn: Callable[..., Any], args: Sequence[Any] = ()) -> bool:
-    """Whether a call asks for what somebody else may change, and does nothing."""
+    if not hashable(fn):
+        return Answer.UNKNOWN
     native = native_of(fn)
-    return native.answer is Answer.ASKED_AGAIN and len(args) >= native.fewest
+    if native.answer is Answer.REFUSED or isinstance(owner, contextvars.Context):
+        return Answer.REFUSED
+    if type(owner) is functools._lru_cache_wrapper and getattr(fn, "__name__", "") == "cache_info":
+        return Answer.REFUSED
+    if native is UNLISTED and isinstance(fn, types.BuiltinFunctionType) and fn.__module__ == OF_THE_SYSTEM:
+        return Answer.REFUSED
+    return Answer.VARIES if is_generator(owner) or len(args) < native.fewest else native.answer
 
 
 def asks_process(fn: object, bound: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -161,19 +159,13 @@ def reads_stream(name: str, owner: object) -> bool:
     return name in OF_STREAMS and (isinstance(owner, _io._IOBase) or type(owner).__module__ == "mmap")
 
 
-def varies(fn: Callable[..., Any], owner: Any, args: Sequence[Any]) -> bool:
-    """Whether the answer of a call is another one each time."""
-    native = native_of(fn)
-    return native.answer is Answer.VARIES or is_generator(owner) or len(args) < native.fewest
-
-
 def is_query(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> bool:
     """Whether a call asks for state that may change from call to call, and does nothing else."""
-    if is_asked_again(fn, args):
+    owner, name = getattr(fn, "__self__", None), getattr(fn, "__name__", "")
+    if answer_of(fn, owner, args) is Answer.ASKED_AGAIN:
         return True
     if kwargs:
         return False
-    owner, name = getattr(fn, "__self__", None), getattr(fn, "__name__", "")
     if isinstance(fn, weakref.ref) or isinstance(owner, weakref.ref) and name == "__call__":
         return True
     if isinstance(owner, contextvars.ContextVar):
@@ -245,6 +237,6 @@ def refuse(name: str) -> None:
 
 
 __all__ = [
-    "as_positional", "asks_process", "decimal_context", "failing", "is_asked_again", "is_generator", "is_query",
-    "is_question", "is_unwatchable", "reads_stream", "refuse", "varies", "warning_filters",
+    "answer_of", "as_positional", "asks_process", "decimal_context", "failing", "is_generator", "is_query",
+    "is_question", "reads_stream", "refuse", "warning_filters",
 ]  # fmt: skip
