@@ -56,7 +56,8 @@ class AttributeReads:
             self.class_of_module(obj)
         if type(obj) is types.ModuleType or isinstance(obj, types.ModuleType) and is_of_library(name_in(vars(obj))):
             if name not in obj.__dict__:
-                return self._world.read(source, "attribute", name, value)
+                of_class = type(obj) is types.ModuleType and hasattr(types.ModuleType, name)  # which nobody can change
+                return value if of_class else self._world.read(source, "attribute", name, value)
             return self._world.read(source, "attribute", name, value, (obj.__dict__, name))
         self._world.classes.finds_attributes(type(obj))
         own = getattr(obj, "__dict__", None)
@@ -180,6 +181,8 @@ class AttributeReads:
         raw = self._world.classes.lookup(cls, name)
         if type(raw) not in GIVEN_AS_THEY_ARE:
             self.missing_on_tensor(tensor, name)
+        if tensor._shadow is not None and isinstance(raw, property):
+            return value
         if cls is torch.Tensor or raw is self._world.classes.lookup(torch.Tensor, name):
             return value
         return raw.__get__(tensor, cls) if hasattr(type(raw), "__get__") else raw
