@@ -49,6 +49,18 @@ def test_a_bucket_is_closed_when_it_is_large_enough():
     assert sent == ["float32[8]", "float32[4]"]
 
 
+def test_a_bucket_holds_a_quarter_of_all_that_is_sent():
+    def program(tensors):
+        return [mean(t, DATA, ("", i)) for i, t in enumerate(tensors)]
+
+    trace = bucket_collectives(trace_of(program, [Tensor((1024, 128))] * 12))
+    verify(trace)
+    sent = [b.args[0].numel * 4 // 1024 for b in trace.bound_symbols if b.symbol is dist.all_reduce]
+    assert sent == [1536, 1536, 1536, 1536]  # of six megabytes
+    few = bucket_collectives(trace_of(program, [Tensor((1024, 16))] * 12))
+    assert len([b for b in few.bound_symbols if b.symbol is dist.all_reduce]) == 1  # of less than one
+
+
 def test_what_has_another_dtype_or_no_bucket_is_sent_by_itself():
     def program(x, y, z):
         return mean(x, DATA, ("", 0)), mean(y, DATA, ("", 1)), mean(z, DATA, None)

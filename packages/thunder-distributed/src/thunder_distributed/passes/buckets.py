@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from thunder_autograd import ACCUMULATES
 from thunder_distributed import prims
-from thunder_distributed.axes import Axis
+from thunder_distributed.axes import MEGABYTE, Axis
 from thunder_distributed.passes.schedule import Rank, as_run_by, can_move, does, readers_of, reordered
 from thunder_distributed.prim import OWNED, Does
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording
 from thunder_ir.passes import trace_pass
+
+PARTS = 4
+"""Of how many buckets each is at most that part of all that is sent, if that is a megabyte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +77,8 @@ def bucket_collectives(trace: Trace) -> Trace:
     """Make collectives of one bucket together: what they send is packed, and what comes is unpacked.
 
     Buckets with a name are those of what has that name, whatever they take. Others are closed when they are as large
-    as the axis says. A reduction begins when the last of its tensors is there, a gathering where the first is needed.
+    as the axis says, or hold a quarter of all that is sent: nothing is computed beside the last one. A reduction begins
+    when the last of its tensors is there, a gathering where the first is needed.
     Tensors lie in a bucket in the order of their places, whatever the order in which they came.
     """
     groups = [group for group in _groups(trace) if len(group) > 1]
@@ -152,12 +157,15 @@ def _groups(trace: Trace) -> list[list[Member]]:
     """Return which collectives are made together, each group in the order of the program."""
     groups: list[list[Member]] = []
     open_: dict[Any, list[Member]] = {}
-    for member in _members(trace):
-        if not member.axis.bucket_bytes:
-            continue
+    members = [member for member in _members(trace) if member.axis.bucket_bytes]
+    whole: Counter[Any] = Counter()
+    for member in members:
+        whole[member.key] += member.bytes
+    for member in members:
         group = open_.setdefault(member.key, [])
         group.append(member)
-        if not member.bucket[0] and sum([m.bytes for m in group]) >= member.axis.bucket_bytes:
+        limit = min(member.axis.bucket_bytes, max(whole[member.key] // PARTS, MEGABYTE))
+        if not member.bucket[0] and sum([m.bytes for m in group]) >= limit:
             groups.append(open_.pop(member.key))
     return [*groups, *open_.values()]
 
