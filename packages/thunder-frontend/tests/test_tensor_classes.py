@@ -1,12 +1,14 @@
 """Subclasses of ``torch.Tensor`` as inputs: they work as eager's, or are refused by name."""
 
+import functools
+
 import pytest
 import torch
 from against_eager import same_as_eager
 from torch import nn
 from torch.testing import assert_close
 
-from thunder_frontend import AcquisitionError, cache_misses, jit
+from thunder_frontend import AcquisitionError, cache_misses, interpreted_in_place_of, jit
 
 
 class Named(torch.Tensor):
@@ -136,3 +138,32 @@ def test_parameters_that_become_one_are_seen(layers):
     result = compiled(x)
     assert_close(result, module(x))
     assert cache_misses(compiled) == 2
+
+
+def test_objects_whose_special_methods_are_partial_objects_may_be_compared_inside_of_tuples():
+    def equal(*objects, name):
+        return type(objects[-1]) is Placed and name == "__hash__"
+
+    class Placed:
+        __eq__ = functools.partial(equal, name="__hash__")  # which modules have, too
+        __hash__ = None
+
+    first, second = Placed(), Placed()
+
+    def program(x):
+        return x + int((first,) == (second,))
+
+    same_as_eager(program, torch.ones(2))
+
+
+def test_another_function_is_interpreted_in_place_of_one_of_a_library_once():
+    def given(x):
+        raise NotImplementedError
+
+    def written_out(x):
+        return x * 2 if x.ndim == 1 else x
+
+    interpreted_in_place_of(given)(written_out)
+    with pytest.raises(ValueError, match="given is replaced already, by <function"):
+        interpreted_in_place_of(given)(written_out)
+    assert jit(lambda x: given(x), fallback="error")(torch.ones(2)).tolist() == [2.0, 2.0]

@@ -1,6 +1,9 @@
 """Parallelism for compiled programs: collectives with their rules, and passes that place them."""
 
-from thunder_distributed import prims
+from thunder_distributed import (
+    dtensors,  # noqa: F401  (which programs hold from then on)
+    prims,
+)
 from thunder_distributed._version import __version__
 from thunder_distributed.axes import Axis, AxisError, axis_of
 from thunder_distributed.checkpoint import (

@@ -24,6 +24,7 @@ from thunder_frontend._introspection import (
     print_last_interpreter_log,
 )
 from thunder_frontend._jit import compiled_function, jit, trace
+from thunder_frontend._lookasides.in_place import interpreted_in_place_of
 from thunder_frontend._module import ThunderModule
 from thunder_frontend._outside.left_open import mark_dynamic, mark_static
 from thunder_frontend._report import FallbackWarning, SplitOff
@@ -41,12 +42,12 @@ from thunder_guards.errors import (
 from thunder_guards.program import Program
 
 __all__ = [
-    "AcquisitionError", "CACHE_OPTIONS", "CompiledFunction", "DataDependentError", "DebugOptions",
-    "DifferenceError", "Explanation", "FALLBACK_OPTIONS", "FallbackWarning", "Program", "SHARP_EDGES_OPTIONS",
-    "SharpEdgeError", "SharpEdgeWarning", "SplitOff", "ThunderModule", "Transform", "UnknownTensorError",
-    "__version__", "cache_hits", "cache_misses", "cache_option", "compile_data", "compile_stats",
-    "compiled_function", "explain", "explain_misses", "export", "get_auto_registered_torch_op_names", "grad", "jit",
-    "last_backward_traces", "last_compile_options", "last_epilogue_traces", "last_interpreted_instructions",
-    "last_interpreter_log", "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "mark_static",
+    "AcquisitionError", "CACHE_OPTIONS", "CompiledFunction", "DataDependentError", "DebugOptions", "DifferenceError",
+    "Explanation", "FALLBACK_OPTIONS", "FallbackWarning", "Program", "SHARP_EDGES_OPTIONS", "SharpEdgeError",
+    "SharpEdgeWarning", "SplitOff", "ThunderModule", "Transform", "UnknownTensorError", "__version__", "cache_hits",
+    "cache_misses", "cache_option", "compile_data", "compile_stats", "compiled_function", "explain", "explain_misses",
+    "export", "get_auto_registered_torch_op_names", "grad", "interpreted_in_place_of", "jit", "last_backward_traces",
+    "last_compile_options", "last_epilogue_traces", "last_interpreted_instructions", "last_interpreter_log",
+    "last_prologue_traces", "last_traces", "list_transforms", "mark_dynamic", "mark_static",
     "print_last_interpreter_log", "trace", "value_and_grad",
 ]  # fmt: skip

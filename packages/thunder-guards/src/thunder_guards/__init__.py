@@ -32,6 +32,7 @@ from thunder_guards._guards import (
     Step,
     TensorGuard,
     TensorMetadata,
+    ToldGuard,
     TypeGuard,
     ValueGuard,
     environment,
@@ -51,6 +52,6 @@ __all__ = [
     "Guard", "HeldPartGuard", "IdentityGuard", "Input", "Journal", "KeysGuard", "LacksGuard", "LengthGuard", "MISSED",
     "MembershipGuard", "Outside", "PlaceInStorageGuard", "Program", "SameAsBeforeGuard", "SameObjectGuard",
     "SameTensorGuard", "SetGuard", "SharedStorageGuard", "SnapshotGuard", "Source", "Specialisation", "Step",
-    "TensorGuard", "TensorMetadata", "TypeGuard", "ValueGuard", "__version__", "around", "environment", "held",
-    "metadata_of", "missed", "nth_key", "ordered", "result_views", "same_value", "specialise",
+    "TensorGuard", "TensorMetadata", "ToldGuard", "TypeGuard", "ValueGuard", "__version__", "around", "environment",
+    "held", "metadata_of", "missed", "nth_key", "ordered", "result_views", "same_value", "specialise",
 ]  # fmt: skip

@@ -6,9 +6,10 @@ from thunder_tracing._functions import TracedFunction, trace_function, trace_fun
 from thunder_tracing._programs import trace_program
 from thunder_tracing._version import __version__
 from thunder_tracing.external_state import ExternalState
+from thunder_tracing.tensors.shadows import FOLLOWS, follow
 from thunder_tracing.tracer import Tracer
 
 __all__ = [
-    "ExternalState", "OpenNumbers", "TracedFunction", "TracedInput", "TracedOutput", "TracedWrite", "Tracer",
-    "ViewStep", "__version__", "trace_function", "trace_function_open", "trace_program",
+    "ExternalState", "FOLLOWS", "OpenNumbers", "TracedFunction", "TracedInput", "TracedOutput", "TracedWrite", "Tracer",
+    "ViewStep", "__version__", "follow", "trace_function", "trace_function_open", "trace_program",
 ]  # fmt: skip

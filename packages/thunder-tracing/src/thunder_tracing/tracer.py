@@ -38,6 +38,7 @@ from thunder_tracing.tensors.leaves import Leaves, leaf_for_nobody
 from thunder_tracing.tensors.levels import Levels
 from thunder_tracing.tensors.open_numbers import NumbersMet
 from thunder_tracing.tensors.overwrites import record_overwritten
+from thunder_tracing.tensors.shadows import Shadows
 from thunder_tracing.tensors.shared_memory import SharedMemory
 from thunder_tracing.tensors.storage import own_storage
 from thunder_tracing.tensors.tensor_classes import asks_for_functions, check_tensor
@@ -89,6 +90,7 @@ class Tracer(WriteCalls):
         self.shared = SharedMemory(self, written)
         self._unseen: Input | None = None
         self.leaves = Leaves(self)
+        self.shadows = Shadows(external.require)
         self.arrays = Arrays(self)
         self.spent: set[str] = set()
         self.later: list[Effect] = []
@@ -146,6 +148,7 @@ class Tracer(WriteCalls):
         if dims:
             self.numbers += opened(proxy, dims, self.builder.names.fresh, source)
             self.external.require(ContiguousGuard(source), str(source), "contiguous")
+        self.shadows.meet(proxy, tensor, source)
         traced = self.new_traced(proxy, type(tensor))
         own_storage(traced, tensor)
         traced._input = Input(proxy, source, slot, metadata_of(tensor, dims), tensor)

@@ -23,6 +23,7 @@ from thunder_frontend._lookasides.control_flow import OPERATORS, WHILE_LOOP, cho
 from thunder_frontend._lookasides.distributed_calls import COLLECTIVES
 from thunder_frontend._lookasides.draws import Draws
 from thunder_frontend._lookasides.identities import identities
+from thunder_frontend._lookasides.in_place import IN_PLACE
 from thunder_frontend._lookasides.module_lookasides import ModuleLookasides
 from thunder_frontend._lookasides.old_constructors import of_old_constructors
 from thunder_frontend._lookasides.open_numbers import OpenNumbers
@@ -84,6 +85,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
         **_of_control_flow(acquisition),
         **_of_executors(acquisition),
         **COLLECTIVES,
+        **IN_PLACE,
     }
     return [
         table,

@@ -22,6 +22,7 @@ INTERPRETED_TORCH = (
     "torch.nn.attention", "torch.autograd.function", "torch.distributions", "torch.random", "torch.fx.graph_module",
     "torch.ao.nn", "torch.ao.pruning", "torch.ao.quantization", "torch.nn.parallel.data_parallel", "torch.testing",
     "torch.quasirandom", "torch.masked", "torch.signal",
+    "torch.distributed.tensor._api", "torch.distributed.tensor.parallel",
     *INTERPRETED_TRANSFORMS, *INTERPRETED_OPERATORS,
 )  # fmt: skip
 """Modules of PyTorch whose functions are interpreted, those below them included."""

@@ -15,6 +15,7 @@ from thunder_ir import OpTags, Symbol, TensorProxy, flat_proxies, map_values, su
 from thunder_lang import core
 from thunder_lang.numpy import numpy
 from thunder_torch.convert import from_torch_device, from_torch_dtype
+from thunder_tracing import FOLLOWS
 
 if TYPE_CHECKING:
     from thunder_frontend._acquiring import Acquiring
@@ -70,7 +71,12 @@ def _call_symbol(acquisition: Acquiring, symbol: Symbol, *args: Any, **kwargs: A
         given = acquisition.handed_over(symbol.name, (args, kwargs))
         if symbol.executor is None:
             given = map_values(_in_own_types, given)
-        return _computed(acquisition, given, lambda: acquisition.on_values(symbol, *given))
+        made = _computed(acquisition, given, lambda: acquisition.on_values(symbol, *given))
+        if FOLLOWS in symbol.tags:
+            for tensor in (*args, made):
+                if isinstance(tensor, torch.Tensor):
+                    acquisition.traced(tensor)._memory.lent = True
+        return made
 
 
 def _call_function(acquisition: Acquiring, function: types.FunctionType, *args: Any, **kwargs: Any) -> Any:

@@ -28,6 +28,7 @@ from thunder_guards._guards.tensors import (
     SameTensorGuard,
     TensorGuard,
     TensorMetadata,
+    ToldGuard,
     checker,
     distinct,
     metadata_of,
@@ -47,6 +48,7 @@ __all__ = [
     "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard",
     "HeldPartGuard", "IdentityGuard", "KeysGuard", "LacksGuard", "LengthGuard", "MembershipGuard",
     "PlaceInStorageGuard", "SameAsBeforeGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard",
-    "SharedStorageGuard", "SnapshotGuard", "Step", "TensorGuard", "TensorMetadata", "TypeGuard", "ValueGuard",
-    "checker", "distinct", "environment", "gathered", "metadata_of", "nth_key", "python_checker", "same_value",
+    "SharedStorageGuard", "SnapshotGuard", "Step", "TensorGuard", "TensorMetadata", "ToldGuard", "TypeGuard",
+    "ValueGuard", "checker", "distinct", "environment", "gathered", "metadata_of", "nth_key", "python_checker",
+    "same_value",
 ]  # fmt: skip

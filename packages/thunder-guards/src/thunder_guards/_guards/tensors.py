@@ -148,6 +148,30 @@ class SameTensorGuard(PairGuard):
         return first is second
 
 
+class ToldGuard(Guard):
+    """What a function says of a tensor is what it was.
+
+    Args:
+        source: the tensor.
+        tell: the function.
+        value: what it said.
+    """
+
+    __slots__ = ("tell", "value")
+
+    def __init__(self, source: Source, tell: Callable[[Any], Any], value: object) -> None:
+        super().__init__(source)
+        self.tell, self.value = tell, value
+
+    def condition(self, context: Context) -> str:
+        told = f"{context.object(self.tell, self.tell.__name__)}({self.source.expression(context)})"
+        return f"{told} == {context.object(self.value, 'told')}"
+
+    def problem(self, value: Any) -> str | None:
+        now = self.tell(value)
+        return None if now == self.value else f"is {now}, compiled for {self.value}"
+
+
 class DistinctTensorsGuard(Guard):
     """Tensors among the arguments are different objects where they were, and do not share memory where that matters.
 

@@ -54,6 +54,7 @@ from thunder_tracing.tensors.leaves import Leaves
 from thunder_tracing.tensors.levels import Levels
 from thunder_tracing.tensors.metadata_calls import SymbolicSize
 from thunder_tracing.tensors.open_numbers import at_hand, with_numbers
+from thunder_tracing.tensors.shadows import Shadows
 from thunder_tracing.tensors.storage import (
     View,
     current_value,
@@ -84,6 +85,7 @@ class TorchCalls:
     arrays: constants.Arrays
     looks = Looks.AT_NOTHING
     known: KnownValues | None = None
+    shadows: Shadows
 
     def __init__(
         self,
@@ -186,6 +188,7 @@ class TorchCalls:
         bound = self.builder.bound_symbols
         count = len(bound)
         output = self.settled(lambda: call(self.under_settings(self.replacement_of(function)), args, kwargs))
+        self.shadows.note(function, args, kwargs, output)
         if self.known is not None and not self.levels.stack:
             self.known.note(function, args, kwargs, output, bound[count:])
             return self.known.written_out(output, self.on_values) if self.looks is Looks.AT_ALL else output
@@ -330,10 +333,16 @@ class TorchCalls:
 
     def new_traced(self, proxy: TensorProxy, stands_for: type = torch.Tensor) -> TracedTensor:
         """Return a traced tensor that belongs to no storage yet."""
-        if not self.opens:
-            return TracedTensor(proxy, stands_for)
-        tensor = self._open_traced(proxy, stands_for)
-        tensor._calls = self
+        shadow = self.shadows.of(proxy)
+        if shadow is not None:
+            stands_for = type(shadow)
+        if self.opens:
+            tensor: TracedTensor = self._open_traced(proxy, stands_for)
+            tensor.__dict__["_calls"] = self
+        else:
+            tensor = TracedTensor(proxy, stands_for)
+        if shadow is not None:
+            tensor._shadow = shadow
         return tensor
 
     def wrapped(self, output: object, args: tuple[Any, ...]) -> Any:
@@ -380,8 +389,8 @@ class TorchCalls:
 def _way_out(tensor: torch.Tensor) -> str:
     if type(tensor).__name__ == "DTensor":  # by name, as importing it takes long
         return (
-            "hooks of parallelize_module make such tensors while the model runs: use thunder_distributed.parallelize "
-            "in place of parallelize_module, or distribute tensors before the call"
+            "import thunder_distributed, which lets programs hold what DTensor.from_local() makes, as the hooks of "
+            "parallelize_module do, or distribute tensors before the call"
         )
     return "pass it as an argument, or keep it in an attribute, a closure, a global or a container of these"
 

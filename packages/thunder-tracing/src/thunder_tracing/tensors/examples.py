@@ -18,6 +18,7 @@ from thunder_torch.places import at_first_place
 from thunder_torch.specs import map_tensors, tensors_of
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_torch.views import view_argument
+from thunder_tracing.tensors.shadows import is_followed
 
 
 def outside_inference_mode(method: Any) -> Any:
@@ -88,7 +89,8 @@ class Examples:
             if i.proxy.name not in self._made:
                 with torch._C.DisableTorchFunction():
                     # another object, because what fake tensors know of one goes stale when its metadata change
-                    self._made[i.proxy.name] = fake_mode().from_tensor(i.example.detach())
+                    fake = _in_other_memory if is_followed(i.example) else fake_mode().from_tensor
+                    self._made[i.proxy.name] = fake(i.example.detach())
 
     def _compute(self, name: str) -> None:
         todo = [name]

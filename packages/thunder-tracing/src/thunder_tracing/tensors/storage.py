@@ -39,6 +39,7 @@ class Storage:
         outside: whether the caller can see it, because its root came from outside of the program.
         inference: whether it was allocated in inference mode, which keeps the tensors in it out of autograd for good.
         views: the views of it that were made, in order.
+        lent: whether tensors of other storages may share it, so that nobody may write to it.
     """
 
     root: TracedTensor
@@ -46,6 +47,7 @@ class Storage:
     outside: bool = False
     inference: bool = False
     views: list[TracedTensor] = field(default_factory=list)
+    lent: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

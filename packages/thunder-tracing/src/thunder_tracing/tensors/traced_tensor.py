@@ -47,10 +47,12 @@ class TracedTensor(torch.Tensor):
     _hooked: bool = False
     _variable: bool = False
     _retains: bool = False
+    _shadow: torch.Tensor | None = None
 
     OWN = frozenset(
         "_proxy _first _memory _seen _made _versions _has_node _viewed_as _stands_for _strides_known _input _argument "
-        "_given _is_param _calls _gradient _leaf _recorded _became _past _shown _hooked _variable _retains".split()
+        "_given _is_param _calls _gradient _leaf _recorded _became _past _shown _hooked _variable _retains "
+        "_shadow".split()
     )
     """Names of the attributes that belong to Thunder."""
 
@@ -70,6 +72,11 @@ class TracedTensor(torch.Tensor):
         if issubclass(stands_for, torch.nn.Parameter):
             made._is_param = True
         return made
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """The class that ``isinstance`` finds, beside that which it has."""
+        return type(self) if self._shadow is None else type(self._shadow)
 
     @property
     def source(self) -> Any:
@@ -97,6 +104,8 @@ class TracedTensor(torch.Tensor):
         for owner in cls.__mro__[: cls.__mro__.index(torch.Tensor)]:
             if name in owner.__dict__:
                 raw = owner.__dict__[name]
+                if self._shadow is not None and isinstance(raw, property):
+                    return raw.__get__(self._shadow, cls)
                 return raw.__get__(self, cls) if hasattr(raw, "__get__") else raw
         raise AttributeError(f"'{cls.__name__}' object has no attribute '{name}'")
 

@@ -306,6 +306,11 @@ class WriteCalls(TorchCalls):
     def check_writable(self, target: TracedTensor, in_part: bool = False) -> None:
         """Refuse what autograd refuses: writes to leaves, and to views that it takes for leaves as nothing read them
         since their base got a history; not to new views of these (``in_part``)."""
+        if target._memory.lent:
+            raise AcquisitionError(
+                "a write to a tensor that may share memory with a part of another one, as what from_local(), "
+                "to_local() and redistribute() return does; write to a clone(), or use the out-of-place operation"
+            )
         if is_out_of_reach(target):
             raise RuntimeError(
                 "Inplace update to inference tensor outside InferenceMode is not allowed; write to a clone()"
