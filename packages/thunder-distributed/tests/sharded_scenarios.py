@@ -10,7 +10,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 
 import thunder_frontend
-from thunder_distributed import FSDPBucketingStrategy, FSDPType, ddp, fsdp, join, unshard_params
+from thunder_distributed import FSDPBucketingStrategy, FSDPType, axis_of, ddp, fsdp, join, unshard_params
 
 STRATEGIES = tuple(itertools.product(FSDPType, FSDPBucketingStrategy))
 
@@ -271,3 +271,26 @@ def scenario_processes_may_have_fewer_batches_than_others(rank, size):
         assert "a process has no batch at all" in str(error), error
     else:
         raise AssertionError("a process without batches was taken")
+
+
+def scenario_no_more_is_sent_than_has_to_be(rank, size):
+    def sent(parallel):
+        torch.manual_seed(1)
+        model = nn.Sequential(*[nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8)) for _ in range(3)])
+        whole = sum(p.numel() * p.element_size() for p in model.parameters())
+        axis = axis_of()
+        ours = parallel(model, axis)
+        optimizer = torch.optim.AdamW(ours.parameters())
+        for _ in range(2):
+            before = axis.ledger.sent
+            ours(torch.randn(4, 8)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return (axis.ledger.sent - before) / ((size - 1) / size * whole)
+
+    assert sent(lambda m, axis: ddp(m, process_group=axis)) == 2
+    for bucketing in FSDPBucketingStrategy:
+        options = {"bucketing_strategy": bucketing}
+        assert sent(lambda m, a, o=options: fsdp(m, device_mesh=a, sharding_strategy=FSDPType.ZERO2, **o)) == 2
+        again = sent(lambda m, a, o=options: fsdp(m, device_mesh=a, sharding_strategy=FSDPType.ZERO3, **o))
+        assert again == 2 + 5 / 6 * 768 / 840  # no bias again, nor the first matrix: nobody asks for x's gradient
