@@ -102,10 +102,58 @@ def scenario_what_is_no_expert_may_be_sharded(rank, size):
     trains_as_one(rank, size, lambda m: fsdp(parallelize(m, None, PLAN), sharding_strategy=FSDPType.ZERO3), steps=2)
 
 
+class Limited(nn.Module):
+    """Experts that take the first rows only, each, as many as they have room for; of the others come zeros."""
+
+    def __init__(self, experts, capacity):
+        super().__init__()
+        self.experts, self.capacity = experts, capacity
+
+    def forward(self, x, counts):
+        y, start = torch.zeros_like(x), 0
+        for i, count in enumerate(counts.tolist()):
+            rows = slice(start, start + min(count, self.capacity))
+            y[rows] = F.silu(x[rows] @ self.experts.up[i]) @ self.experts.down[i]
+            start += count
+        return y
+
+
+def scenario_experts_have_room_for_so_many_rows(rank, size):
+    torch.manual_seed(1)
+    model = nn.ModuleDict({"experts": Experts()})
+    for capacity, counts in ((2, [5, 0, 3, 1]), (3, [0, 0, 9, 0]), (20, [4, 3, 1, 1]), (1, [0, 0, 0, 0])):
+        expected = Limited(copy.deepcopy(model["experts"]), capacity)
+        ours = ddp(parallelize(Called(copy.deepcopy(model)), None, {"of.experts": ExpertParallel(capacity)}))
+        for process in range(size):  # each has other rows
+            x = torch.randn(sum(counts) + 2, 8, generator=torch.Generator().manual_seed(process)).requires_grad_()
+            mine = torch.tensor(counts if process == 0 else counts[::-1])
+            y = expected(x, mine)
+            y.square().sum().backward()
+            if process == rank:
+                given, y_here, dx = x.detach().clone().requires_grad_(), y, x.grad
+                y_ours = ours(given, mine)
+        y_ours.square().sum().backward()
+        torch.testing.assert_close(y_ours, y_here)
+        torch.testing.assert_close(given.grad, dx)
+        for name, p in ours.of["experts"].named_parameters():
+            whole = dict(expected.experts.named_parameters())[name].grad / size
+            torch.testing.assert_close(p.grad, whole.chunk(size)[rank])
+
+
+class Called(nn.Module):
+    def __init__(self, of):
+        super().__init__()
+        self.of = of
+
+    def forward(self, x, counts):
+        return self.of["experts"](x, counts)
+
+
 def scenario_what_cannot_be_is_refused(rank, size):
     for plan, module, message in (
         ({"0": ExpertParallel()}, nn.Sequential(nn.Sequential(nn.Linear(2, 2))), "takes a module whose own parameters"),
         ({"0": ExpertParallel()}, nn.Sequential(nn.Linear(4, 3)), "share experts whose number they divide"),
+        ({"0": ExpertParallel(0)}, nn.Sequential(nn.Linear(4, 4)), "an expert takes a row at least"),
     ):
         try:
             parallelize(module, None, plan)

@@ -12,7 +12,7 @@ from thunder_distributed.modules import PARTS
 from thunder_distributed.parameters import Part, part_of
 from thunder_distributed.rows import exchanged, exchanged_rows
 from thunder_distributed.sequences import LAYOUT, run_by
-from thunder_distributed.styles import Layout
+from thunder_distributed.styles import ExpertParallel, Layout
 
 
 def run_by_experts(name: str, module: torch.nn.Module, layout: Layout) -> None:
@@ -33,6 +33,10 @@ def run_by_experts(name: str, module: torch.nn.Module, layout: Layout) -> None:
             f"the plan runs {name}, a {type(module).__name__}, by experts; ExpertParallel takes a module whose own "
             "parameters have an entry for each expert along their first dimension, once"
         )
+    style = layout.style
+    assert isinstance(style, ExpertParallel)
+    if style.capacity is not None and style.capacity < 1:
+        raise ValueError(f"{name} by experts of capacity {style.capacity}: an expert takes a row at least")
     counts = {p.shape[0] if p.ndim else 0 for p in own.values()}
     count = counts.pop()
     if counts or not count or count % layout.axis.size:
@@ -53,10 +57,24 @@ def run_by_experts(name: str, module: torch.nn.Module, layout: Layout) -> None:
 def _on_rows(forward: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(forward)
     def on_rows(self: Any, x: torch.Tensor, counts: torch.Tensor) -> Any:
+        capacity = self._thunder_layout.style.capacity
+        if capacity is None:
+            return on_all_rows(self, x, counts, x.shape[0])
+        place = torch.arange(x.shape[0], device=x.device)
+        ends = counts.cumsum(0)
+        expert = torch.searchsorted(ends, place, right=True)
+        first = torch.cat([ends - counts, ends[-1:]])[expert]
+        left = (place - first >= capacity) | (expert >= counts.shape[0])
+        order = left.to(torch.int32).argsort(stable=True)  # what is sent comes first, in the order that it has
+        room = min(x.shape[0], capacity * (counts.shape[0] // self._thunder_layout.axis.size))
+        y = on_all_rows(self, x[order], counts.clamp(max=capacity), room)
+        return y[order.argsort()].masked_fill(left.unsqueeze(-1), 0.0)
+
+    def on_all_rows(self: Any, x: torch.Tensor, counts: torch.Tensor, most: int) -> Any:
         axis = self._thunder_layout.axis
         coming = exchanged(counts, axis).view(axis.size, -1)  # from each process for each expert that is here
         sends, receives = counts.view(axis.size, -1).sum(1), coming.sum(1)
-        rows = exchanged_rows(x, sends, receives, axis, axis.size * x.shape[0])
+        rows = exchanged_rows(x, sends, receives, axis, axis.size * most)
         # rows are from one process after the other, and experts want theirs together; empty rows come last
         blocks = torch.searchsorted(
             coming.flatten().cumsum(0), torch.arange(rows.shape[0], device=x.device), right=True

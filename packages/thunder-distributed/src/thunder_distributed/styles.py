@@ -61,7 +61,13 @@ class ExpertParallel:
     ``experts(x, counts)``, and returns as many. Its parameters have an entry for each expert along their first
     dimension. In a process it gets the rows of all processes for the experts that are there, their counts, and empty
     rows behind them. Batches differ between the processes: apply ``ddp`` or ``fsdp`` over the same ones after it.
+
+    Args:
+        capacity: how many rows each process sends to one expert at most; the first ones, and zeros come back of the
+            others. So buffers are no larger than that takes. All rows are sent if not given.
     """
+
+    capacity: int | None = None
 
 
 Style: TypeAlias = Colwise | Rowwise | SequenceParallel | WholeSequence | ExpertParallel
