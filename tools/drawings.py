@@ -53,7 +53,7 @@ def overview() -> tuple[int, list[str]]:
     return 436, [
         box(60, 8, 320, ["your function or nn.Module"], "strong"),
         arrow((220, 40), (220, 74)),
-        text(232, 62, "interpreted once, whole", "quiet"),
+        text(232, 62, "captured once, as a whole", "quiet"),
         box(
             20,
             76,
@@ -64,19 +64,19 @@ def overview() -> tuple[int, list[str]]:
         ),
         text(20, 144, "a program that you can print, read and run", "quiet"),
         arrow((220, 152), (220, 184)),
-        box(60, 186, 320, ["differentiated · vectorised · sharded", "recomputed · quantised · by yours"]),
+        box(60, 186, 320, ["differentiated · vectorised · sharded", "recomputed · quantised · your own transforms"]),
         arrow((220, 236), (220, 268)),
-        text(232, 256, "the first that takes a call runs it", "quiet"),
+        text(232, 256, "each call goes to the first that accepts it", "quiet"),
         *[box(20 + 102 * i, 270, 94, [name]) for i, name in enumerate(("torch", "kernels", "native", "yours"))],
         *[arrow((67 + 102 * i, 302), (67 + 102 * i, 334)) for i in range(4)],
         box(
             20,
             336,
             400,
-            ["prologue: does the program hold for this call?", "computation", "epilogue: what else the call changes"],
+            ["prologue: is the program valid for this call?", "computation", "epilogue: side effects"],
             "strong",
         ),
-        text(20, 424, "one specialisation; the next calls run this and nothing else", "quiet"),
+        text(20, 424, "later calls run only this", "quiet"),
     ]
 
 
@@ -93,9 +93,9 @@ def life_of_a_call() -> tuple[int, list[str]]:
     parts = [
         box(20, 8, 400, ["compiled(x)"], "strong", "code"),
         arrow((100, 40), (100, 66)),
-        box(20, 68, 160, ["dispatch: which", "program may hold?"]),
+        box(20, 68, 160, ["dispatch: which", "program may fit?"]),
         arrow((100, 118), (100, 144)),
-        box(20, 146, 160, ["guards: does it?"]),
+        box(20, 146, 160, ["guards: does it fit?"]),
         arrow((100, 178), (100, 474)),
         text(108, 204, "yes", "quiet"),
         arrow((180, 162), (212, 162), (212, 92), (230, 92)),
@@ -115,7 +115,7 @@ def life_of_a_call() -> tuple[int, list[str]]:
         box(20, 530, 160, ["epilogue"], "strong"),
         arrow((100, 562), (100, 582)),
         box(20, 584, 160, ["result"]),
-        text(196, 514, "kept: the next call hits", "quiet"),
+        text(196, 514, "kept for the next call", "quiet"),
     ]
     return 624, parts
 
@@ -146,8 +146,8 @@ def guards() -> tuple[int, list[str]]:
         text(20, 206, "what it does not read is not checked", "quiet"),
         arrow((328, 170), (328, 224)),
         box(20, 226, 412, ["globals of model['LIMIT'] is 3, compiled for 2"], "warm"),
-        text(20, 282, "a check that fails says what changed, and a program", "quiet"),
-        text(20, 300, "for the new case stands beside the first one", "quiet"),
+        text(20, 282, "a failed check says what changed; a program", "quiet"),
+        text(20, 300, "for the new case is added to the first one", "quiet"),
     ]
     return 312, parts
 
@@ -167,10 +167,10 @@ def mutation() -> tuple[int, list[str]]:
         arrow((220, 100), (220, 132)),
         text(232, 120, "views and writes as values", "quiet"),
         box(20, 134, 400, ["t0 = x[0]", "t1 = t0 + 1", "t2 = x with t1 in row 0", "t3 = t2 * 2"], "strong", "code"),
-        text(20, 238, "every pass may rely on it: values do not change", "quiet"),
+        text(20, 238, "so in every pass, values never change", "quiet"),
         arrow((220, 248), (220, 274)),
         box(20, 276, 400, ["epilogue: t2 is written to x", "result: t3"], "strong"),
-        text(20, 346, "computed right into x where nobody reads the old x any more", "quiet"),
+        text(20, 346, "computed directly into x if the old x is not read later", "quiet"),
     ]
 
 
@@ -203,7 +203,7 @@ def cut() -> tuple[int, list[str]]:
             ],
             "warm",
         ),
-        text(20, 386, "x and w are inputs: they are there anyway", "quiet"),
+        text(20, 386, "x and w are inputs, so they exist anyway", "quiet"),
     ]
 
 

@@ -150,7 +150,7 @@ def page(rows: Sequence[Row], asked: int) -> str:
     ratios = [row.ours / row.aot for row in rows if row.aot]
     return "\n".join(
         [
-            "# Models of transformers by torch.compile",
+            "# Transformers through torch.compile",
             "",
             "Written by `python tools/dynamo_sweep.py promised more wider --rows rows.jsonl --out docs/dynamo.md`:",
             'tiny models with random weights, compiled by `torch.compile(model, backend="thunder")`. A model is right',

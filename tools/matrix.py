@@ -32,12 +32,13 @@ HOME = ROOT / ".hatch" / "matrix"
 PAGE = ROOT / "docs" / "support.md"
 NAME = re.compile(r"^[A-Za-z0-9._-]+")
 EDITABLE = "editables>=0.5"  # what the build backend needs to install a folder as it is
-INTRODUCTION = """# Versions that the tests ran on
+INTRODUCTION = """# Supported versions
 
-What `python3 tools/dev.py matrix --torch VERSION` found, one column for each set of versions and day: the tests of each
-package, its docstrings and its README among them, and `integration`, the tests across packages and the code of these
-pages. Every number counts tests that passed; what failed or was skipped stands beside it, and what has no number was
-not run. Of a newer PyTorch than the newest that was tested, one warning when Thunder is imported names the range.
+Test results of `python3 tools/dev.py matrix --torch VERSION`, with one column for each combination of versions and
+day. A row is one package, with its docstrings and its README; `integration` stands for the tests across packages and
+the code on these pages. Each number counts passed tests. Failed and skipped tests are listed beside it, and an empty
+cell was not run. If your PyTorch is newer than the newest one tested, `import thunder` warns once and names the
+tested range.
 
 """
 PROBE = """

@@ -26,7 +26,7 @@ LIST = "_internals_needed.py"
 LINE = 120  # characters; what fits into one is written so, as the formatter does
 LOADED = "import sys, thunder, thunder_executors_llvm; print(*[m for m in sys.modules if m.startswith('thunder')])"
 """Says which modules are imported with Thunder; what another lacks fails where it is imported, on use."""
-INTRODUCTION = """# What is used of PyTorch that is not public
+INTRODUCTION = """# Private PyTorch APIs in use
 
 Names with a leading underscore that the packages use, listed from the sources by
 `python tools/private_names.py --write`. `integration-tests/test_private_names.py` watches each of them: a version of

@@ -223,7 +223,7 @@ def row_of(name: str, way: str, optimizer: str, dropout: float, verbose: bool = 
 def table(rows: list[Row], command: str) -> str:
     """Return the rows as a page."""
     lines = [
-        "# Training",
+        "# Training compared with eager",
         "",
         f"What `{command}` found on PyTorch {torch.__version__.partition('+')[0]}: small models with random weights,",
         f"trained for {STEPS} steps eagerly and compiled, side by side. Compiled is either the *model*, or the whole",

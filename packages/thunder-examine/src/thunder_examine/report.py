@@ -12,7 +12,7 @@ import jinja2
 from rich.console import Console
 from rich.table import Table
 
-from thunder_examine.facts import Facts, Part, facts_of
+from thunder_examine.facts import Facts, Line, Part, facts_of
 from thunder_frontend import CompiledFunction, ThunderModule, jit
 
 
@@ -120,20 +120,23 @@ def compact(facts: Facts) -> dict[str, Any]:
     """
     texts: dict[str, int] = {}
     lines: dict[tuple[int, ...], int] = {}
+    numbers_by_line: dict[int, int] = {}
 
     def text(value: str) -> int:
         return texts.setdefault(value, len(texts))
+
+    def number(line: Line) -> int:
+        known = numbers_by_line.get(id(line))  # stages share lines, which the facts keep alive
+        if known is None:
+            key = (text(line.text), text(line.place), text(line.source), text(line.executor))
+            known = numbers_by_line[id(line)] = lines.setdefault(key, len(lines))
+        return known
 
     parts = []
     for part in facts.parts:
         stages = []
         for stage in part.stages:
-            numbers = [
-                lines.setdefault(
-                    (text(s.text), text(s.place), text(s.source), text(s.executor)), len(lines)
-                )
-                for s in stage.lines
-            ]  # fmt: skip
+            numbers = [number(line) for line in stage.lines]
             stages.append([stage.made_by, round(stage.milliseconds, 3), stage.head, numbers, stage.output])
         costs = [[None if c.seconds is None else round(c.seconds * 1e6, 2), c.bytes, c.operations] for c in part.costs]
         parts.append(

@@ -91,8 +91,8 @@ from thunder_ir.dtypes import (
 )
 from thunder_transforms import Plugin, Recipe, compile
 
+# What stands in packages that may be absent, with the module that has it.
 LATE = {"distributed": "distributed", "dynamo": "dynamo", "examine": "examine", "report": "examine"}
-"""What stands in packages that may be absent, with the module that has it."""
 
 
 def __getattr__(name: str) -> Any:
