@@ -9,7 +9,7 @@ from typing import Any
 from thunder_examine.costs import Cost, costs
 from thunder_examine.memory import Memory, memory
 from thunder_frontend import CompiledFunction, compile_stats, compiled_function
-from thunder_ir import BoundSymbol, Trace
+from thunder_ir import BoundSymbol, Trace, collector_paused
 from thunder_ir.codegen import INDENT, print_bound
 from thunder_ir.literals import Context, literal
 
@@ -104,6 +104,7 @@ class Facts:
         return asdict(self)
 
 
+@collector_paused()
 def facts_of(fn: Any, *, measure: bool = True) -> Facts:
     """Gather the facts of a compiled function.
 

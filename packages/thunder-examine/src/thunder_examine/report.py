@@ -14,6 +14,7 @@ from rich.table import Table
 
 from thunder_examine.facts import Facts, Line, Part, facts_of
 from thunder_frontend import CompiledFunction, ThunderModule, jit
+from thunder_ir import collector_paused
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ def report(
     return found
 
 
+@collector_paused()
 def compact(facts: Facts) -> dict[str, Any]:
     """Return the facts with each text and each line written once, and numbers in their places.
 
