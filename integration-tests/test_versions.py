@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from thunder_interpreter._registry import SUPPORTED
 from thunder_torch._supported import NEWEST, OLDEST, range_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,6 +40,11 @@ def pythons():
     dev = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(dev)
     return dev.OLDEST, dev.NEWEST
+
+
+def test_the_interpreter_knows_the_same_versions_of_python():
+    (major, oldest), (_, newest) = pythons()
+    assert SUPPORTED == tuple([(major, minor) for minor in range(oldest, newest + 1)])
 
 
 def text(*path):

@@ -22,10 +22,23 @@ import torch
 
 from thunder_frontend import AcquisitionError, DataDependentError, SharpEdgeError, SharpEdgeWarning, cache_misses, jit
 from thunder_guards.own_code import PACKAGES
+from thunder_interpreter import UnsupportedPython
 
 
 class Holder:
     pass
+
+
+@pytest.mark.parametrize("fallback", ["split", "error"])
+def test_a_free_threaded_python_is_refused_in_one_sentence(monkeypatch, fallback):
+    monkeypatch.setattr("thunder_interpreter._interpretation.FREE_THREADED", True)
+    compiled = jit(lambda x: x + 1, fallback=fallback)
+    with pytest.raises(
+        UnsupportedPython, match=r"^this Python .* is a free-threaded build, .*: use the ordinary build"
+    ):
+        compiled(torch.ones(2))
+    monkeypatch.undo()
+    assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
 
 
 def test_eight_threads_call_one_function():

@@ -118,10 +118,11 @@ class Interpretation:
         opaque: Callable[[Any], bool] | None = None,
         log: bool = False,
     ) -> None:
+        version = "{}.{}".format(*RUNNING)
         if RUNNING not in SUPPORTED:
-            raise UnsupportedPython(f"Python {RUNNING[0]}.{RUNNING[1]} is not among {SUPPORTED}")
+            known = " to ".join(["{}.{}".format(*end) for end in (SUPPORTED[0], SUPPORTED[-1])])
+            raise UnsupportedPython(f"the interpreter knows the bytecode of Python {known}, and this is {version}")
         if FREE_THREADED:
-            version = f"{RUNNING[0]}.{RUNNING[1]}"
             raise UnsupportedPython(
                 f"this Python {version} is a free-threaded build, and the interpreter relies on the global lock: "
                 f"use the ordinary build, python{version} and not python{version}t"
