@@ -264,6 +264,17 @@ def test_frames_of_what_led_to_an_error_have_lines_too():
     assert [frame.f_lineno for frame, _ in frames_of(error)] == [line for _, line in frames_of(error)]
 
 
+def test_the_trace_function_of_a_frame_is_set_and_removed():
+    def program():
+        frame = sys._getframe()
+        frame.f_trace = print
+        before = frame.f_trace
+        del frame.f_trace
+        return before, frame.f_trace
+
+    assert interpret(program)() == program() == (print, None)
+
+
 def test_debuggers_and_printers_of_tracebacks_find_their_way():
     error = caught(interpret(late), 3)
     debugger = pdb.Pdb(

@@ -148,6 +148,10 @@ class Frame:
     def f_trace(self, value: object) -> None:
         self.trace = value
 
+    @f_trace.deleter
+    def f_trace(self) -> None:
+        self.trace = None
+
     held_by_caller: Any = None  # the generator, which a call of next() may be the last to hold, while it runs
 
     extra_locals: Mapping[str, Any] = MappingProxyType({})  # set through ``f_locals``, and no variables
