@@ -29,6 +29,11 @@ def test_private_names_are_found_in_imports_and_attributes():
     assert sorted(names_in(ast.parse(program))) == ["torch._C._x", "torch._a.b"]
 
 
+def test_private_names_are_found_under_the_names_that_they_are_imported_as():
+    program = "import torch.a._b as c\nfrom torch.d import e, f as g\nc.h(1)\ne._i.j\ng.k()\nother._l\n"
+    assert sorted(names_in(ast.parse(program))) == ["torch.a._b", "torch.a._b.h", "torch.d.e._i.j"]
+
+
 def test_a_name_that_is_not_there_is_missed():
     assert exists("torch._C._get_tracing_state") and not exists("torch._C._no_such_name")
 

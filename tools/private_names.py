@@ -85,20 +85,29 @@ class AtImport(ast.NodeTransformer):
 
 
 def names_in(tree: ast.AST) -> Iterator[str]:
-    """Yield dotted names of PyTorch with a part that begins with one underscore."""
+    """Yield dotted names of PyTorch with a part that begins with one underscore, under whatever name it is imported."""
     inner: set[int] = set()
+    known = imported(tree)
+    yield from filter(is_private, [name for name in known.values() if "." in name])
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "torch":
-            for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                if is_private(name):
-                    yield name
-        elif isinstance(node, ast.Attribute) and id(node) not in inner:
+        if isinstance(node, ast.Attribute) and id(node) not in inner:
             if isinstance(node.value, ast.Attribute):
                 inner.add(id(node.value))
-            name = dotted(node)
+            first, _, rest = dotted(node).partition(".")
+            name = f"{known.get(first, first)}.{rest}"
             if name.startswith("torch.") and is_private(name):
                 yield shortest(name)
+
+
+def imported(tree: ast.AST) -> dict[str, str]:
+    """Return what a program imports from PyTorch, by the name that it has there."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update({a.asname: a.name for a in node.names if a.asname and a.name.split(".")[0] == "torch"})
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "torch":
+            found.update({a.asname or a.name: f"{node.module}.{a.name}" for a in node.names})
+    return found
 
 
 def dotted(node: ast.expr) -> str:

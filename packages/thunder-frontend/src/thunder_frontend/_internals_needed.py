@@ -5,6 +5,7 @@ from thunder_torch.internals import fill
 MISSING = fill(
     (
         "torch._C._dynamo.eval_frame",
+        "torch._C._dynamo.eval_frame._FrameAction.SKIP",
         "torch._C._functorch",
         "torch._C._get_default_device",
         "torch._C._has_torch_function",
@@ -42,6 +43,8 @@ MISSING = fill(
         "torch.nn.Module._call_impl",
         "torch.nn.Module._wrapped_call_impl",
         "torch.nn._reduction",
+        "torch.nn.modules.lazy.LazyModuleMixin._infer_parameters",
+        "torch.nn.modules.transformer._detect_is_causal_mask",
         "torch.optim.optimizer._get_value",
         "torch.profiler._KinetoProfile.start",
         "torch.utils._device.DeviceContext",

@@ -31,6 +31,7 @@ MISSING = fill(
         "torch._subclasses.fake_tensor.UnsupportedFakeTensorException",
         "torch._subclasses.fake_tensor.UnsupportedOperatorException",
         "torch.autograd.grad_mode._unsafe_preserve_version_counter",
+        "torch.nn.functional._threshold",
         "torch.utils._device.DeviceContext",
         "torch.utils._python_dispatch.TorchDispatchMode",
     )
