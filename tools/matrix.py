@@ -6,6 +6,7 @@ python3 tools/dev.py matrix --torch 2.15 thunder-torch             one package
 python3 tools/dev.py matrix --torch 2.13 --numpy 1.26              ... with another NumPy
 python3 tools/dev.py matrix --torch 2.13 --transformers 4.55 integration     ... with another transformers
 python3 tools/dev.py matrix --torch 2.9 --failed                   only files in which a test failed the last time
+python3 tools/dev.py matrix --torch 2.9 --rest                     only files that a run that was cut off did not reach
 python3 tools/dev.py matrix --torch 2.9 --discard                  ... and remove the environment afterwards
 python3 tools/dev.py matrix --environment DIR                      in an environment that is there already
 
@@ -26,6 +27,8 @@ import tomllib
 from collections import Counter
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+
+from run_tests import plan, relative
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".hatch" / "matrix"
@@ -150,7 +153,7 @@ def versions(environment: Path) -> Versions:
 
 def run(environment: Path, words: list[str]) -> Counts:
     """Run the tests of packages or files, of all if none is named, and return how many passed, failed and so on."""
-    reports = HOME / f"{environment.name}-reports"
+    reports = reports_of(environment)
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir(parents=True)
     subprocess.run(
@@ -164,13 +167,36 @@ def run(environment: Path, words: list[str]) -> Counts:
         },
         check=False,
     )
-    found: Counts = json.loads((reports / "files.json").read_text(encoding="utf-8"))
+    return counts_in(reports / "files.json")
+
+
+def reports_of(environment: Path) -> Path:
+    """Where the last run in an environment put its reports."""
+    return HOME / f"{environment.name}-reports"
+
+
+def counts_in(file: Path) -> Counts:
+    """Return what a run wrote, which is nothing if there was none."""
+    found: Counts = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return found
 
 
 def failed(before: Counts) -> list[str]:
     """Return the files in which a test failed."""
     return [file for files in before.values() for file, counts in files.items() if counts.get("failed")]
+
+
+def unreached(before: Counts, packages: list[str]) -> list[str]:
+    """Return the files of packages, of all if none is named, of which it is not known what they came to."""
+    paths = {path: share.package for share in plan(packages) for path in share.paths}
+    files = {f: paths[path] for path in paths for f in files_in(path)}
+    return [file for file, package in files.items() if file not in before.get(package, {})]
+
+
+def files_in(path: str) -> list[str]:
+    """Return the files that a path of a run stands for."""
+    inside = [p for p in ROOT.joinpath(path).rglob("*") if p.suffix in (".py", ".md")]
+    return sorted(map(relative, inside)) if ROOT.joinpath(path).is_dir() else [path]
 
 
 def add(before: Counts, now: Counts) -> Counts:
@@ -182,22 +208,36 @@ def add(before: Counts, now: Counts) -> Counts:
     return {package: {**kept[package], **files} for package, files in now.items()}
 
 
-def run_and_keep(environment: Path, packages: list[str], again: bool) -> Counts:
-    """Run the tests, and keep what each file came to beside the environment, for a run of what failed.
+def joined(before: Counts, now: Counts) -> Counts:
+    """Return what all files came to, of those in both what they came to now."""
+    return {**before, **{package: {**before.get(package, {}), **files} for package, files in now.items()}}
+
+
+def run_and_keep(environment: Path, packages: list[str], which: str | None) -> Counts:
+    """Run the tests, and keep what each file came to beside the environment, for a run of some of them.
 
     Args:
         environment: where.
         packages: which; all, if none is named.
-        again: only the files of them in which a test failed the last time.
+        which: ``"failed"``: only the files of them in which a test failed the last time; ``"rest"``: only those that no
+            run reached, one that was cut off among them.
     """
     file = HOME / f"{environment.name}.json"
-    before: Counts = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    if not again:
+    before = joined(
+        counts_in(file), counts_in(reports_of(environment) / "files.json")
+    )  # of a run that was cut off, too
+    asked = {package: files for package, files in before.items() if not packages or package in packages}
+    kept = before if which is not None else {p: files for p, files in before.items() if p not in asked}
+    file.write_text(json.dumps(kept), encoding="utf-8")
+    if which is None:
         found = run(environment, packages)
+    elif which == "failed":
+        words = failed(asked)
+        found = add(asked, run(environment, words)) if words else {}
     else:
-        words = failed({package: files for package, files in before.items() if not packages or package in packages})
-        found = add(before, run(environment, words)) if words else {}
-    file.write_text(json.dumps({**before, **found}), encoding="utf-8")
+        words = unreached(asked, packages)
+        found = joined(asked, run(environment, words)) if words else asked
+    file.write_text(json.dumps({**kept, **found}), encoding="utf-8")
     return found
 
 
@@ -253,7 +293,9 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--numpy", help="a version of NumPy, such as 1.26")
     parser.add_argument("--transformers", help="a version of transformers, such as 4.55")
-    parser.add_argument("--failed", action="store_true", help="only files in which a test failed the last time")
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument("--failed", dest="which", action="store_const", const="failed", help="only files with failures")
+    some.add_argument("--rest", dest="which", action="store_const", const="rest", help="only files not run before")
     parser.add_argument("--discard", action="store_true", help="remove the environment afterwards")
     parser.add_argument("--environment", type=Path, help="use this one, whatever it holds")
     options = parser.parse_args()
@@ -264,7 +306,7 @@ def main() -> int:
     environment = (
         options.environment or make(Wanted(options.torch, options.python, options.numpy, options.transformers))
     ).absolute()
-    found = run_and_keep(environment, options.packages, options.failed)
+    found = run_and_keep(environment, options.packages, options.which)
     now = versions(environment)
     cells = {package: cell(files) for package, files in found.items()}
     before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""

@@ -44,6 +44,7 @@ class Share:
     number: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     files: dict[str, list] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)  # of the files
     seconds: float = 0.0
     heard: float = 0.0
     process: subprocess.Popen | None = None
@@ -157,6 +158,9 @@ class Run:
         counts, seconds = share.files[file]
         found = ", ".join(f"{counts[c]} {c}" for c in COLUMNS if counts[c])
         self.say(f"{file}  {found}  {seconds:.1f} s")
+        with self.printing:  # at once: what ended is known, too, of a run that is cut off
+            share.ended.add(file)
+            put(REPORTS / "files.json", json.dumps(ended_of(self)))
 
     def say(self, text: str) -> None:
         with self.printing:
@@ -238,6 +242,14 @@ def files_of(run: Run) -> dict[str, dict[str, Counter[str]]]:
     return found
 
 
+def ended_of(run: Run) -> dict[str, dict[str, Counter[str]]]:
+    """List per package what each file came to that has come to its end."""
+    found: dict[str, dict[str, Counter[str]]] = {}
+    for share in run.shares:
+        found.setdefault(share.package, {}).update({name: share.files[name][0] for name in share.ended})
+    return found
+
+
 def summary(run: Run) -> str:
     """Say how it went, package by package."""
     packages = counts_of(run)
@@ -261,9 +273,14 @@ def remember(run: Run) -> None:
         for name, (_, seconds) in share.files.items():
             times[name] = round(seconds, 2)
     TIMES.parent.mkdir(parents=True, exist_ok=True)
-    partial = TIMES.with_suffix(f".{os.getpid()}")
-    partial.write_text(json.dumps(times, indent=0, sort_keys=True))
-    partial.replace(TIMES)  # in one step, as another run may be reading
+    put(TIMES, json.dumps(times, indent=0, sort_keys=True))
+
+
+def put(file: Path, text: str) -> None:
+    """Write a file in one step, as another run may be reading it."""
+    partial = file.with_suffix(f".{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(file)
 
 
 def everything(words: list[str]) -> int:
@@ -285,7 +302,7 @@ def everything(words: list[str]) -> int:
         remember(run)
     text = summary(run)
     (REPORTS / "summary.txt").write_text(text + "\n", encoding="utf-8")
-    (REPORTS / "files.json").write_text(json.dumps(files_of(run)), encoding="utf-8")
+    put(REPORTS / "files.json", json.dumps(files_of(run)))
     print("\n" + text)
     failed = any(share.counts["failed"] for share in run.shares)
     passed = any(share.counts["passed"] for share in run.shares)
