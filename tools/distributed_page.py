@@ -1,6 +1,6 @@
 """Write docs/distributed.md: the tutorial in tools/distributed_page.md, with measurements on this machine put in.
 
-    python tools/distributed_page.py [--steps N] [--parts measured,hosts,configurations,faults,validated,timelines]
+    python tools/distributed_page.py [--steps N] [--parts measured,configurations,faults,validated,timelines]
 
 About twenty minutes on two cores; parts that are not named stay as they are on the page. Losses and times come from one
 launch in which the ways of training take turns; memory from one launch for each of them.
@@ -65,12 +65,6 @@ def measured(steps: int) -> str:
     return "\n".join(lines)
 
 
-def hosts(steps: int) -> str:
-    """Return the table of steps with a slow link between the processes."""
-    command = [sys.executable, "-m", "thunder_benchmarks.two_hosts", "--rate", "200mbit", "--steps", str(steps)]
-    return subprocess.run(command, check=True, timeout=1200, capture_output=True, text=True).stdout.rstrip("\n")
-
-
 def configurations(steps: int) -> str:
     """Return the table of ways of training that are compared with one process."""
     with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +94,7 @@ def validated(steps: int) -> str:
 
 
 PARTS = {
-    "measured": measured, "hosts": hosts, "configurations": configurations, "faults": faults, "validated": validated,
+    "measured": measured, "configurations": configurations, "faults": faults, "validated": validated,
     "timelines": timelines,
 }  # fmt: skip
 
