@@ -251,7 +251,7 @@ def test_an_error_names_the_operation_and_the_users_line_and_shows_the_users_fra
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        (lambda x: x * round(x.sum().item()), "known only when the program runs"),
+        (lambda x: x * float(str(x.sum().item())), "known only when the program runs"),
         (lambda x: [x for _ in range(int(x.sum()))], "known only when the program runs"),
         (lambda x: x.resize_(5), "make a new tensor"),
         (lambda x: x + torch.rand(3, generator=torch.Generator()), "make it outside"),
@@ -362,7 +362,7 @@ def catches_all(x):
 
 def catches_by_name(x):
     try:
-        return x * int(x.sum().item())
+        return x * float(str(x.sum().item()))
     except (RuntimeError, ValueError) as error:
         raise KeyError("of its own") from error
 

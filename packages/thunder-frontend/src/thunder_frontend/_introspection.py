@@ -241,10 +241,10 @@ def last_interpreted_instructions(fn: object) -> list[Instruction]:
     Example:
         >>> import torch
         >>> from thunder_frontend import jit, last_interpreted_instructions
-        >>> compiled = jit(lambda a: a * 2, log=True)
+        >>> compiled = jit(torch.nn.Tanh(), log=True)
         >>> _ = compiled(torch.ones(2))
-        >>> [i.opname for i in last_interpreted_instructions(compiled) if i.opname == "BINARY_OP"]
-        ['BINARY_OP']
+        >>> "RETURN_VALUE" in {i.opname for i in last_interpreted_instructions(compiled)}
+        True
     """
     return last_interpreter_log(fn).instructions
 
