@@ -39,7 +39,7 @@ def set_execution_callback_file(path: str | PathLike[str] | None) -> None:
         >>> from thunder_ir import IntegerProxy, record, set_execution_callback_file
         >>> path = Path(tempfile.mkdtemp()) / "program.py"
         >>> set_execution_callback_file(path)
-        >>> identity = record(lambda a: a, [IntegerProxy("a")]).python_callable()
+        >>> identity = record(lambda a: a, [IntegerProxy(7, "a")]).python_callable()
         >>> set_execution_callback_file(None)
         >>> print(path.read_text().strip())
         def program(a: "int"):
