@@ -34,7 +34,7 @@ PROGRAMS = {
                 pass
 
             found = annotated.__annotations__
-            return before, [*found], found["b"], callable(annotated.__annotate__)
+            return before, [*found], found["b"], annotated.__annotate__.__qualname__
         """,
     "annotations of classes": """
         import annotationlib

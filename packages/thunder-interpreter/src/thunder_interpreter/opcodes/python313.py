@@ -184,6 +184,13 @@ def make_function(frame: Frame, stack: list[Any], _: object) -> None:
     stack.append(FunctionType(code, frame.globals, None, None, closure))
 
 
+def _annotated(x: int) -> None: ...
+
+
+ANNOTATE: Any = getattr(_annotated, "__annotate__", None)  # since Python 3.14
+NAMES_ANNOTATE = getattr(ANNOTATE, "__qualname__", "__annotate__") != "__annotate__"
+"""Whether the function that evaluates annotations is named for the one that has them, as in later patches of 3.14."""
+
 ATTRIBUTES = {1: "__defaults__", 2: "__kwdefaults__", 4: "__annotations__", 8: "__closure__", 16: "__annotate__"}
 
 
@@ -199,6 +206,8 @@ def set_function_attribute(frame: Frame, stack: list[Any], flag: int) -> None:
         annotate(function, value)
     else:
         setattr(function, ATTRIBUTES[flag], value)
+    if flag == 16 and NAMES_ANNOTATE:
+        value.__qualname__ = f"{function.__qualname__}.__annotate__"
     stack.append(function)
 
 
