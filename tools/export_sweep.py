@@ -31,6 +31,7 @@ sys.meta_path.insert(0, Refused())
 import torch
 kind, folder = sys.argv[1:]
 if kind == 'package':
+    import torch._inductor.codecache  # PyTorch 2.10 needs it to load a package, and does not import it
     run = torch._inductor.aoti_load_package(f'{folder}/model_package.pt2')
 elif kind == 'onnx':
     import onnxruntime

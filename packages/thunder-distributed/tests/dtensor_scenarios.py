@@ -27,6 +27,27 @@ def layers():
     return nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 4))
 
 
+def cut_rows(model, mesh, of_norms):
+    """Cut the parameters of a model into rows, but for those of layer norms, which lie as is said."""
+
+    def cut(name, module, mesh):
+        placement = of_norms if isinstance(module, nn.LayerNorm) else Shard(0)
+        for key, parameter in list(module._parameters.items()):
+            module._parameters[key] = nn.Parameter(distribute_tensor(parameter.detach(), mesh, [placement]))
+
+    return distribute_module(model, mesh, cut)
+
+
+def trains(model, x):
+    """Whether PyTorch itself differentiates a model: 2.10 does not where parameters of layer norms are cut."""
+    try:
+        model(x).full_tensor().sum().backward()
+    except RuntimeError as error:
+        assert "same shape as normalized_shape" in str(error), error
+        return False
+    return True
+
+
 def same(ours, expected):
     assert type(ours) is DTensor and ours.placements == expected.placements, (ours.placements, expected.placements)
     torch.testing.assert_close(ours.full_tensor(), expected.full_tensor())
@@ -50,13 +71,9 @@ def scenario_inputs_of_any_placement(rank, size):
 def scenario_parameters_train_as_in_eager(rank, size):
     mesh = init_device_mesh("cpu", (size,))
 
-    def cut(name, module, mesh):
-        for key, parameter in list(module._parameters.items()):
-            module._parameters[key] = nn.Parameter(distribute_tensor(parameter.detach(), mesh, [Shard(0)]))
-
-    ours, theirs = layers(), layers()
-    for model in (ours, theirs):
-        distribute_module(model, mesh, cut)
+    probe = distribute_tensor(torch.ones(6, 4), mesh, [Shard(0)])
+    of_norms = Shard(0) if trains(cut_rows(layers(), mesh, Shard(0)), probe) else Replicate()
+    ours, theirs = [cut_rows(layers(), mesh, of_norms) for _ in range(2)]
     compiled = jit(ours, fallback="error")
     optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (ours, theirs)]
     for _ in range(4):
