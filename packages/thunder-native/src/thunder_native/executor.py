@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from typing import Any
 
 from thunder_executors import Declined, FusionExecutor, Region, calls_of, join_runs
@@ -9,10 +10,10 @@ from thunder_ir import BoundSymbol, IntegerProxy, OpTags, TensorProxy, Trace
 from thunder_ir.passes import trace_pass
 from thunder_native._version import __version__
 from thunder_native.program import program_of
-from thunder_native.registry import why_not, write
+from thunder_native.registry import Written, written
 from thunder_native.runner import Runner
 from thunder_native.runtime import missing, runtime
-from thunder_native.table import CannotExpress, Table
+from thunder_native.table import CannotExpress
 
 
 class NativeExecutor(FusionExecutor):
@@ -36,23 +37,15 @@ class NativeExecutor(FusionExecutor):
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
         return Declined("it takes calls when all others are done")
 
-    def expresses(self, bound: BoundSymbol) -> bool | Declined:
-        """Whether a call of a finished program can be made in native code."""
-        reason = why_not(bound)
-        if reason is not None:
-            return Declined(reason)
-        table = Table(runtime())
-        for proxy in bound.inputs:
-            table.take(proxy)
-        try:
-            write(table, bound)
-        except CannotExpress as error:
-            return Declined(str(error))
-        return True
+    def joined(self, region: Region, name: str, known: Mapping[int, Written]) -> BoundSymbol:
+        """Return the call that runs a region.
 
-    def joined(self, region: Region, name: str) -> BoundSymbol:
-        """Return the call that runs a region."""
-        return self.fused(region, name, Runner(region, name, program_of(region, runtime())))
+        Args:
+            region: its calls.
+            name: of it.
+            known: how they are written, by their identity.
+        """
+        return self.fused(region, name, Runner(region, name, program_of(region, runtime(), known)))
 
 
 ARITHMETIC = frozenset([f"_operator.{name}" for name in ("add", "sub", "mul", "neg")])
@@ -67,13 +60,19 @@ def join_calls(trace: Trace, executor: NativeExecutor) -> Trace:
         executor: whose rows are asked.
     """
     calls = numbers_first(calls_of(trace))
-    taken = {id(b) for b, again in zip(calls, may_be_made_again(calls), strict=True) if again and executor.expresses(b)}
-    calls = writes_last(calls, taken)
+    known = {}
+    for bound, again in zip(calls, may_be_made_again(calls), strict=True):
+        if again:
+            try:
+                known[id(bound)] = written(bound, runtime())
+            except CannotExpress:
+                continue  # Python makes this call
+    calls = writes_last(calls, known)
 
     def join(region: Region, number: int) -> BoundSymbol:
-        return executor.joined(region, f"native_{number}")
+        return executor.joined(region, f"native_{number}", known)
 
-    return join_runs(trace, calls, [id(b) in taken for b in calls], executor.smallest_region, join)
+    return join_runs(trace, calls, [id(b) in known for b in calls], executor.smallest_region, join)
 
 
 def may_be_made_again(calls: list[BoundSymbol]) -> list[bool]:
@@ -89,7 +88,7 @@ def may_be_made_again(calls: list[BoundSymbol]) -> list[bool]:
     return found
 
 
-def writes_last(calls: list[BoundSymbol], taken: set[int]) -> list[BoundSymbol]:
+def writes_last(calls: list[BoundSymbol], taken: Container[int]) -> list[BoundSymbol]:
     """Return calls with those last that only change an input which nobody reads later, and that are not taken."""
     read = {p.name for b in calls for p in b.inputs}
 

@@ -56,7 +56,7 @@ def outer(table: Table, bound: BoundSymbol) -> None:
     made: TensorProxy | Slot = a
     between: list[Slot] = []
     for count, step in enumerate(steps):
-        into = table.make(bound.output) if count + 1 == len(steps) else None
+        into = bound.output.name if count + 1 == len(steps) else None
         name, overload, *rest = _operator(step)
         made = call(table, name, overload, made, step.dimension, *rest, into=into)
         between += [made] * (into is None)
@@ -94,10 +94,10 @@ def inner(table: Table, bound: BoundSymbol) -> None:
             raise CannotExpress("it has a new dimension, or an index that is not there")
     if not parts:
         raise CannotExpress("it takes all of it")
-    read, dimensions = table.read(a), a.ndim
+    read, dimensions = a.name, a.ndim
     for count, (step, start, length) in enumerate(parts):
         drop = not isinstance(step.key, slice)
-        made = table.make(bound.output) if count + 1 == len(parts) else table.new()
+        made = bound.output.name if count + 1 == len(parts) else table.new().name
         part(table, read, dimensions, step.dimension, start, length, drop=drop, made=made)
         if count:
             table.release(Slot(read))

@@ -8,7 +8,7 @@ import torch
 
 from thunder_ir import BoundSymbol, TensorProxy, dtypes
 from thunder_native.schema import dispatch, dtype_word
-from thunder_native.table import CannotExpress, Table
+from thunder_native.table import CannotExpress, Table, Words
 
 MOST = 4096
 """How many elements a sum may have: one is added after the other."""
@@ -44,10 +44,10 @@ def integer_sum(table: Table, bound: BoundSymbol) -> None:
             raise CannotExpress(f"{b!r} is no number of 64 bits")
         number, b = b, a
     strides = [prod(shape[d + 1 :]) for d in range(len(shape))]
-    sizes_at, strides_at = (table.words(values) + 8 for values in (shape, strides))
-    words = [table.read(a), table.read(b), len(tensors) - 1, number]
-    out, dtype = table.make(bound.output), dtype_word(torch.int64)
-    table.step("integer_sum", *words, out, dtype, len(shape), prod(shape), sizes_at, strides_at, a.ndim, b.ndim)
+    words = [a.name, b.name, len(tensors) - 1, number]
+    out, dtype = bound.output.name, dtype_word(torch.int64)
+    lies = Words(tuple(shape)), Words(tuple(strides))
+    table.step("integer_sum", *words, out, dtype, len(shape), prod(shape), *lies, a.ndim, b.ndim)
 
 
 def checked_indices(table: Table, bound: BoundSymbol) -> None:
@@ -55,7 +55,7 @@ def checked_indices(table: Table, bound: BoundSymbol) -> None:
     indices, _, size = bound.args
     if indices.dtype is not dtypes.int64 or indices.ndim > 1 or size.__class__ is not int:
         raise CannotExpress("its indices are no row of int64, or its size is open")
-    table.step("within", table.read(indices), indices.ndim, size)
+    table.step("within", indices.name, indices.ndim, size)
 
 
 def index_copy(table: Table, bound: BoundSymbol) -> None:

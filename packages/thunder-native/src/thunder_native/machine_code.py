@@ -1,7 +1,7 @@
 """The native code, as LLVM's text: one loop over a program's table of steps, and what steps are made of.
 
-A step is the address of a function and that of its words (``i64``). The function gets the program's slots, each a
-handle of a tensor or null, and the words; it returns 0, or another number where PyTorch reported an error.
+A step is the address of a function, the number of its words (``i64``), and them. The function gets the program's slots,
+each a handle of a tensor or null, and the words; it returns 0, or another number where PyTorch reported an error.
 """
 
 from thunder_native.machine_dispatch import DISPATCHED
@@ -204,16 +204,16 @@ run:
 
 step:
   %n = phi i64 [ 0, %run ], [ %n_next, %stepped ]
+  %at = phi ptr [ %code, %run ], [ %at_next, %stepped ]
   %going = icmp ult i64 %n, %steps
   br i1 %going, label %do, label %done
 
 do:
-  %pair = mul i64 %n, 2
-  %pair_next = add i64 %pair, 1
-  %function_address = call i64 @word(ptr %code, i64 %pair)
-  %words_address = call i64 @word(ptr %code, i64 %pair_next)
+  %function_address = call i64 @word(ptr %at, i64 0)
+  %length = call i64 @word(ptr %at, i64 1)
+  %words = getelementptr i64, ptr %at, i64 2
+  %at_next = getelementptr i64, ptr %words, i64 %length
   %function = inttoptr i64 %function_address to ptr
-  %words = inttoptr i64 %words_address to ptr
   %error = call i32 %function(ptr %slots, ptr %words)
   %worked = icmp eq i32 %error, 0
   br i1 %worked, label %stepped, label %failed

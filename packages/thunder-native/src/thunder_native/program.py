@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from thunder_executors import Region
 from thunder_ir import IntegerProxy, TensorProxy
-from thunder_native.registry import makes_new, write
+from thunder_native.registry import Written, makes_new, written
 from thunder_native.runtime import Runtime
-from thunder_native.table import CannotExpress, Table
+from thunder_native.table import CannotExpress, Word, Words
+
+NOTHING: Mapping[int, Written] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,71 @@ class Program:
     tensors: int
 
 
-def program_of(region: Region, runtime: Runtime) -> Program:
+@dataclass(slots=True)
+class Code:
+    """Steps in memory: function, number of words and words of each.
+
+    Args:
+        slots: of values, by name: those of integers are negative, in front of those of tensors.
+        count: how many slots of tensors there are.
+        steps: how many there are.
+        words: of all of them.
+        pointers: where words are, the address of which a word shall be, and that word's place.
+        memory: what words point to.
+    """
+
+    slots: dict[str, int]
+    count: int = 0
+    steps: int = 0
+    words: list[int] = field(default_factory=list)
+    pointers: list[tuple[int, Words]] = field(default_factory=list)
+    memory: list[object] = field(default_factory=list)
+
+    def slot(self, name: str) -> int:
+        """Return the slot of a value, a new one if it has none."""
+        found = self.slots.get(name)
+        if found is None:
+            found = self.slots[name] = self.count
+            self.count += 1
+        return found
+
+    def step(self, function: int, words: Sequence[Word]) -> None:
+        """Append a step."""
+        self.steps += 1
+        self.words += (function, len(words))
+        self.append(words)
+
+    def append(self, words: Sequence[Word]) -> None:
+        """Append words, with slots for names; addresses are filled in by :meth:`array`."""
+        for word in words:
+            if word.__class__ is int:
+                self.words.append(word)
+            elif word.__class__ is str:
+                self.words.append(self.slot(word))
+            else:
+                self.pointers.append((len(self.words), word))
+                self.words.append(0)
+
+    def array(self) -> array[int]:
+        """Return all of it; what words point to stands behind the steps."""
+        places = []
+        for place, pointed in self.pointers:  # it grows where those point to others
+            places.append((place, len(self.words)))
+            self.append(pointed.values)
+        made = array("q", self.words)
+        base, size = made.buffer_info()[0], made.itemsize
+        for place, target in places:
+            made[place] = base + size * target
+        return made
+
+
+def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = NOTHING) -> Program:
     """Return a region in native code.
+
+    Args:
+        region: its calls.
+        runtime: what runs it.
+        known: how calls are written, by their identity, if that is known.
 
     Raises:
         CannotExpress: a call, an input or an output is none that it can deal with.
@@ -45,24 +111,30 @@ def program_of(region: Region, runtime: Runtime) -> Program:
     for proxy in region.outputs:
         if not isinstance(proxy, TensorProxy):
             raise CannotExpress(f"{proxy.name} is no tensor")
-    table = Table(runtime, inner_values(region))
-    for proxy in region.inputs:
-        table.take(proxy)
-    dead = _dead_after(region)
-    for bound, names in zip(region.bound_symbols, dead, strict=True):
-        write(table, bound)
+    code = Code({p.name: i for i, p in enumerate(region.inputs[: sum(kinds)])})
+    code.slots |= {p.name: -1 - i for i, p in enumerate(numbers)}
+    code.count = sum(kinds)
+    inner = inner_values(region)
+    release = runtime.addresses["release"]
+    for bound, names in zip(region.bound_symbols, _dead_after(region), strict=True):
+        found = known.get(id(bound))
+        if found is None or (not makes_new(bound) and all([p.name in inner for p in bound.outputs])):
+            found = written(bound, runtime, inner=all([p.name in inner for p in bound.outputs]))
+        code.memory += found.memory
+        for function, words in found.steps:
+            code.step(function, words)
         if names:
-            table.step("release", len(names), *[table.slots[n] for n in names])
+            code.step(release, (len(names), *names))
     layout = runtime.layout
-    code = array("q", [word for function, words in table.steps for word in (function, words.buffer_info()[0])])
-    outputs = array("q", [table.read(p) for p in region.outputs])
+    outputs = array("q", [code.slot(p.name) for p in region.outputs])
+    made = code.array()
     head = array("q", [
-        sum(kinds), table.count, len(table.steps), code.buffer_info()[0],
+        sum(kinds), code.count, code.steps, made.buffer_info()[0],
         len(outputs), outputs.buffer_info()[0], id(torch.Tensor), id(torch.nn.Parameter),
         layout.keys, layout.plain, layout.plain, layout.tensor, len(numbers), id(int),
     ])  # fmt: skip
-    memory = (head, code, outputs, tuple(table.steps), tuple(table.memory))
-    return Program(runtime.callable_of(head.buffer_info()[0], memory), len(table.steps), sum(kinds))
+    memory = (head, made, outputs, code.memory)
+    return Program(runtime.callable_of(head.buffer_info()[0], memory), code.steps, sum(kinds))
 
 
 def inner_values(region: Region) -> frozenset[str]:

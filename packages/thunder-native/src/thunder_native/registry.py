@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch._ops import OpOverload
 
 from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy, devices
+from thunder_native.runtime import Runtime
 from thunder_native.schema import dispatch
-from thunder_native.table import CannotExpress, Table
+from thunder_native.table import CannotExpress, Table, Word
 
 Lowering = Callable[[Table, BoundSymbol], None]
 
@@ -61,6 +63,7 @@ def dispatched(name: str, *overloads: str) -> Lowering:
             try:
                 return dispatch(table, bound, name, overload)
             except CannotExpress as error:
+                table.steps.clear()
                 reasons.append(str(error))
         raise CannotExpress("; ".join(reasons))
 
@@ -94,31 +97,42 @@ def makes_new(bound: BoundSymbol) -> bool:
     return all([r.alias_info is None for r in operator._schema.returns])
 
 
-def why_not(bound: BoundSymbol) -> str | None:
-    """Return why a call is surely none for native code, or ``None``; its row has the last word."""
-    if row_of(bound) is None:
-        return f"{bound.symbol.path or bound.symbol.id} has no row"
-    for proxy in bound.outputs:
-        if not isinstance(proxy, TensorProxy):
-            return f"{proxy.name} is no tensor"
-    for proxy in (*bound.inputs, *bound.outputs):
-        if isinstance(proxy, IntegerProxy):
-            continue
-        if not isinstance(proxy, TensorProxy):
-            return f"{proxy.name} is no tensor and no integer"
-        if proxy.device.type is not devices.cpu.type:
-            return f"{proxy.name} lives on {proxy.device}"
-    return None
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A call in native code.
+
+    Args:
+        steps: function and words of each, in order.
+        memory: what the words point to.
+    """
+
+    steps: list[tuple[int, tuple[Word, ...]]]
+    memory: list[object]
 
 
-def write(table: Table, bound: BoundSymbol) -> None:
-    """Append the steps of a call.
+def written(bound: BoundSymbol, runtime: Runtime, *, inner: bool = False) -> Written:
+    """Return the steps of a call.
+
+    Args:
+        bound: the call.
+        runtime: what runs them.
+        inner: whether nobody outside can see the memory of the call's results.
 
     Raises:
         CannotExpress: native code cannot make it.
     """
-    reason = why_not(bound)
     row = row_of(bound)
-    if reason is not None or row is None:
-        raise CannotExpress(str(reason))
+    if row is None:
+        raise CannotExpress(f"{bound.symbol.path or bound.symbol.id} has no row")
+    for proxy in bound.outputs:
+        if not isinstance(proxy, TensorProxy):
+            raise CannotExpress(f"{proxy.name} is no tensor")
+    for proxy in (*bound.inputs, *bound.outputs):
+        if isinstance(proxy, TensorProxy):
+            if proxy.device is not devices.cpu and proxy.device.type is not devices.cpu.type:
+                raise CannotExpress(f"{proxy.name} lives on {proxy.device}")
+        elif not isinstance(proxy, IntegerProxy):
+            raise CannotExpress(f"{proxy.name} is no tensor and no integer")
+    table = Table(runtime, inner)
     row(table, bound)
+    return Written(table.steps, table.memory)

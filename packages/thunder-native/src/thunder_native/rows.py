@@ -11,7 +11,7 @@ from thunder_ir import BoundSymbol, TensorProxy, dtypes
 from thunder_native import indexing, integers, views
 from thunder_native.registry import Lowering, dispatched, lowering
 from thunder_native.schema import call, dispatch, dtype_word
-from thunder_native.table import CannotExpress, Slot, Table, bits, imported
+from thunder_native.table import CannotExpress, Table, bits, imported
 from thunder_native.views import inner_or
 from thunder_torch.convert import to_torch_dtype
 
@@ -62,11 +62,11 @@ def _sum(table: Table, bound: BoundSymbol, tensors: str, sign: float) -> None:
     if not isinstance(a, TensorProxy):
         raise CannotExpress("a number stands on the left")
     if isinstance(b, TensorProxy):
-        table.step("binary_alpha", imported(tensors), table.read(a), table.read(b), table.make(bound.output), bits(1.0))
+        table.step("binary_alpha", imported(tensors), a.name, b.name, bound.output.name, bits(1.0))
     else:
         number = sign * _number(b)
         function = imported("aoti_torch_cpu_add_Scalar")
-        table.step("scalar_alpha", function, table.read(a), table.make(bound.output), bits(number), bits(1.0))
+        table.step("scalar_alpha", function, a.name, bound.output.name, bits(number), bits(1.0))
 
 
 @lowering("torch.add")
@@ -89,7 +89,7 @@ def mul(table: Table, bound: BoundSymbol) -> None:
     a, b = _operands(bound)
     if isinstance(a, TensorProxy) and isinstance(b, TensorProxy):
         function = imported("aoti_torch_cpu_mul_Tensor")
-        table.step("binary", function, table.read(a), table.read(b), table.make(bound.output))
+        table.step("binary", function, a.name, b.name, bound.output.name)
         return
     _scalar(table, bound, "aoti_torch_cpu_mul_Scalar")
 
@@ -105,7 +105,7 @@ def _scalar(table: Table, bound: BoundSymbol, function: str) -> None:
     _floating(a, b)
     if not isinstance(a, TensorProxy):
         raise CannotExpress("a number stands on the left")
-    table.step("scalar", imported(function), table.read(a), table.make(bound.output), bits(_number(b)))
+    table.step("scalar", imported(function), a.name, bound.output.name, bits(_number(b)))
 
 
 @lowering("torch.div", "torch.true_divide")
@@ -120,7 +120,7 @@ def div(table: Table, bound: BoundSymbol) -> None:
         raise CannotExpress("neither operand has dimensions")
     number = table.number(_number(b if tensor is a else a))
     left, right = (a, number) if tensor is a else (number, b)
-    call(table, "aten::div", "Tensor", left, right, into=table.make(bound.output))
+    call(table, "aten::div", "Tensor", left, right, into=bound.output.name)
     table.release(number)
 
 
@@ -133,12 +133,12 @@ def linear(table: Table, bound: BoundSymbol) -> None:
         return dispatch(table, bound, "aten::linear", "")
     dtype = dtype_word(to_torch_dtype(a.dtype))
     if bias is not None:
-        words = [table.read(a), table.read(weight), table.read(bias)]
-        table.step("affine", *words, table.make(bound.output), dtype, 1)
+        words = [a.name, weight.name, bias.name]
+        table.step("affine", *words, bound.output.name, dtype, 1)
         return
-    turned = Slot(table.new())
-    table.step("permuted", table.read(weight), turned.index, 2, 1, 0)
-    table.step("product", table.read(a), turned.index, table.make(bound.output), dtype)
+    turned = table.new()
+    table.step("permuted", weight.name, turned.name, 2, 1, 0)
+    table.step("product", a.name, turned.name, bound.output.name, dtype)
     table.release(turned)
 
 
@@ -149,7 +149,7 @@ def addmm(table: Table, bound: BoundSymbol) -> None:
         raise CannotExpress("it scales what it adds")
     bias, a, b = bound.args
     dtype = dtype_word(to_torch_dtype(a.dtype))
-    table.step("affine", table.read(a), table.read(b), table.read(bias), table.make(bound.output), dtype, 0)
+    table.step("affine", a.name, b.name, bias.name, bound.output.name, dtype, 0)
 
 
 @lowering("torch.matmul")
@@ -159,7 +159,7 @@ def matmul(table: Table, bound: BoundSymbol) -> None:
     if a.ndim != 2 or b.ndim != 2:
         return dispatch(table, bound, "aten::matmul", "")
     dtype = dtype_word(to_torch_dtype(a.dtype))
-    table.step("product", table.read(a), table.read(b), table.make(bound.output), dtype)
+    table.step("product", a.name, b.name, bound.output.name, dtype)
 
 
 for _name in ("view", "reshape"):
@@ -193,8 +193,8 @@ def cat(table: Table, bound: BoundSymbol) -> None:
     tensors, dimension = values.pop("tensors"), values.pop("dim", 0)
     if values or dimension.__class__ is not int or not all([isinstance(t, TensorProxy) for t in tensors]):
         raise CannotExpress("it joins other than tensors along a dimension")
-    read = [table.read(t) for t in tensors]
-    table.step("joined", table.make(bound.output), dimension, len(read), *read)
+    read = [t.name for t in tensors]
+    table.step("joined", bound.output.name, dimension, len(read), *read)
 
 
 @lowering("torch.ops.aten.threshold_backward.default")
@@ -206,7 +206,7 @@ def threshold_backward(table: Table, bound: BoundSymbol) -> None:
         raise CannotExpress("an operand has no dimensions")
     bound_at, zero = table.number(_number(threshold)), table.number(0.0)
     mask = call(table, "aten::le", "Tensor", a, bound_at)
-    call(table, "aten::where", "self", mask, zero, dy, into=table.make(bound.output))
+    call(table, "aten::where", "self", mask, zero, dy, into=bound.output.name)
     table.release(bound_at, zero, mask)
 
 
@@ -221,7 +221,7 @@ def arange(table: Table, bound: BoundSymbol) -> None:
     if bound.inputs:
         raise CannotExpress("its bounds are the program's")
     made = table.constant(torch.arange(*bound.args, **bound.kwargs))
-    call(table, "aten::clone", "", made, into=table.make(bound.output))
+    call(table, "aten::clone", "", made, into=bound.output.name)
     table.release(made)
 
 

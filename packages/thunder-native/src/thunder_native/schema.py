@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from thunder_executors_llvm.library import torch_library
 from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy
 from thunder_native.machine_dispatch import STACK
-from thunder_native.table import CannotExpress, Slot, Table, bits
+from thunder_native.table import CannotExpress, Slot, Table, Word, Words, bits, listed
 
 (
     WORD, TENSOR, OPTIONAL_TENSOR, OPTIONAL_WORD, LIST, OPTIONAL_LIST, TENSORS, TEXT,
@@ -20,10 +21,54 @@ from thunder_native.table import CannotExpress, Slot, Table, bits
 """Kinds of arguments, as :mod:`thunder_native.machine_dispatch` tells them apart."""
 
 
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What an operator takes.
+
+    Args:
+        name, kind: as its schema has them, the kind without ``Optional``.
+        optional: whether it may be none.
+        required: whether there is no default.
+        default: what it is if not given.
+    """
+
+    name: str
+    kind: str
+    optional: bool
+    required: bool
+    default: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator as its schema says.
+
+    Args:
+        name, overload: of it.
+        arguments: in order.
+        results: how many; ``None`` if it returns a list.
+    """
+
+    name: str
+    overload: str
+    arguments: tuple[Argument, ...]
+    results: int | None
+
+
 @cache
-def schema_of(name: str, overload: str) -> Any:
-    """Return the schema of an operator."""
-    return torch._C._get_schema(name, overload)
+def operator_of(name: str, overload: str) -> Operator:
+    """Return the operator of a name."""
+    schema = torch._C._get_schema(name, overload)
+    arguments = []
+    for argument in schema.arguments:
+        kind, required = str(argument.real_type), not argument.has_default_value()
+        optional = kind.startswith("Optional[")
+        kind = kind[len("Optional[") : -1] if optional else kind
+        arguments.append(
+            Argument(argument.name, kind, optional, required, None if required else argument.default_value)
+        )
+    is_list = [str(r.real_type) for r in schema.returns] == ["List[Tensor]"]
+    return Operator(name, overload, tuple(arguments), None if is_list else len(schema.returns))
 
 
 @cache
@@ -46,20 +91,16 @@ def dispatch(table: Table, bound: BoundSymbol, name: str, overload: str) -> None
     Raises:
         CannotExpress: an argument is of a kind that has no encoding.
     """
-    schema = schema_of(name, overload)
-    given = _given(bound.args, bound.kwargs, schema)
+    operator = operator_of(name, overload)
     outputs = bound.output if isinstance(bound.output, (tuple, list)) else (bound.output,)
-    listed = [str(r.real_type) for r in schema.returns] == ["List[Tensor]"]
-    if not all([isinstance(o, TensorProxy) for o in outputs]) or not (listed or len(outputs) == len(schema.returns)):
+    if not all([isinstance(o, TensorProxy) for o in outputs]) or operator.results not in (None, len(outputs)):
         raise CannotExpress(f"{name} returns what is no tensor")
-    if max(len(given), len(outputs)) > STACK:
+    if max(len(operator.arguments), len(outputs)) > STACK:
         raise CannotExpress(f"{name} takes or returns more than {STACK} values")
-    pairs = _pairs(table, schema, given)
-    made = [table.make(o) for o in outputs]
-    _step(table, name, overload, pairs, made, listed)
+    _step(table, operator, _given(operator, bound.args, bound.kwargs), [o.name for o in outputs])
 
 
-def call(table: Table, name: str, overload: str, *given: Any, into: int | None = None) -> Slot:
+def call(table: Table, name: str, overload: str, *given: Any, into: str | None = None) -> Slot:
     """Append the step that calls an operator that returns one tensor; return where that is.
 
     Args:
@@ -71,77 +112,71 @@ def call(table: Table, name: str, overload: str, *given: Any, into: int | None =
     Raises:
         CannotExpress: an argument is of a kind that has no encoding.
     """
-    schema = schema_of(name, overload)
-    pairs = _pairs(table, schema, _given(given, {}, schema))
-    made = Slot(table.new() if into is None else into)
-    _step(table, name, overload, pairs, [made.index], listed=False)
+    operator = operator_of(name, overload)
+    made = table.new() if into is None else Slot(into)
+    _step(table, operator, _given(operator, given, {}), [made.name])
     return made
 
 
-def _pairs(table: Table, schema: Any, given: list[Any]) -> list[int]:
-    pairs: list[int] = []
-    for argument, value in zip(schema.arguments, given, strict=True):
-        pairs += _encode(table, str(argument.real_type), value, argument.name)
-    return pairs
+def _step(table: Table, operator: Operator, given: list[Any], made: list[str]) -> None:
+    pairs: list[Word] = []
+    for argument, value in zip(operator.arguments, given, strict=True):
+        pairs += _encode(table, argument, value)
+    name, overload = table.text(operator.name), table.text(operator.overload)
+    counts = len(given), len(made), int(operator.results is None)
+    table.step("dispatched", name, overload, table.runtime.version, *counts, *pairs, *made)
 
 
-def _step(table: Table, name: str, overload: str, pairs: list[int], made: list[int], listed: bool) -> None:
-    table.step(
-        "dispatched", table.text(name), table.text(overload), table.runtime.version, len(pairs) // 2, len(made),
-        int(listed), *pairs, *made,
-    )  # fmt: skip
-
-
-def _given(args: Sequence[Any], kwargs: Mapping[str, Any], schema: Any) -> list[Any]:
-    arguments = schema.arguments
+def _given(operator: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    arguments = operator.arguments
     if len(args) > len(arguments):
-        raise CannotExpress(f"{schema.name} takes fewer arguments")
-    rest = dict(kwargs)
+        raise CannotExpress(f"{operator.name} takes fewer arguments")
     values = list(args)
+    named = 0
     for argument in arguments[len(values) :]:
-        if argument.name in rest:
-            values.append(rest.pop(argument.name))
-        elif argument.has_default_value():
-            values.append(argument.default_value)
+        if argument.name in kwargs:
+            values.append(kwargs[argument.name])
+            named += 1
+        elif argument.required:
+            raise CannotExpress(f"{operator.name} wants {argument.name}")
         else:
-            raise CannotExpress(f"{schema.name} wants {argument.name}")
-    if rest:
-        raise CannotExpress(f"{schema.name} takes no {', '.join(rest)}")
+            values.append(argument.default)
+    if named < len(kwargs):
+        raise CannotExpress(f"{operator.name} takes no {', '.join(kwargs)}")
     return values
 
 
-def _encode(table: Table, kind: str, value: Any, name: str) -> tuple[int, int]:
+def _encode(table: Table, argument: Argument, value: Any) -> tuple[int, Word]:
     """Return the two words of one argument."""
-    optional = kind.startswith("Optional[")
-    inner = kind[len("Optional[") : -1] if optional else kind
+    inner, optional = argument.kind, argument.optional
     if value is None and optional:
         return WORD, 0
     if inner == "Tensor" and isinstance(value, (TensorProxy, Slot)):
-        return (OPTIONAL_TENSOR if optional else TENSOR), table.read(value)
+        return (OPTIONAL_TENSOR if optional else TENSOR), value.name
     if inner in ("int", "SymInt") and isinstance(value, IntegerProxy):
-        return (OPTIONAL_NUMBER if optional else NUMBER), table.read(value)
+        return (OPTIONAL_NUMBER if optional else NUMBER), value.name
     if inner == "List[Tensor]" and isinstance(value, (tuple, list)):
         if all([isinstance(v, TensorProxy) for v in value]):
-            return TENSORS, table.words([table.read(v) for v in value])
+            return TENSORS, listed([v.name for v in value])
     if inner in ("List[int]", "List[bool]"):
         wanted = int if inner == "List[int]" else bool
         items = [value] if value.__class__ is int else value
         if isinstance(items, (tuple, list)) and all([v.__class__ is wanted for v in items]):
-            return (OPTIONAL_LIST if optional else LIST), table.words([int(v) for v in items])
+            return (OPTIONAL_LIST if optional else LIST), listed([int(v) for v in items])
         if isinstance(items, (tuple, list)) and all([isinstance(v, (int, IntegerProxy)) for v in items]):
-            return (OPTIONAL_MIXED if optional else MIXED), _mixed(table, items)
-    if kind == "str" and isinstance(value, str):
-        return TEXT, table.words([len(value.encode()), table.text(value)])
+            return (OPTIONAL_MIXED if optional else MIXED), _mixed(items)
+    if inner == "str" and not optional and isinstance(value, str):
+        return TEXT, listed([len(value.encode()), table.text(value)])
     word = _word(inner, value)
     if word is None:
-        raise CannotExpress(f"{name}={value!r} is no {kind} that has an encoding")
+        raise CannotExpress(f"{argument.name}={value!r} is no {inner} that has an encoding")
     return (OPTIONAL_WORD if optional else WORD), word
 
 
-def _mixed(table: Table, items: Sequence[int | IntegerProxy]) -> int:
-    """Return the address of how many integers there are; for each, whether it is the program's, and it or its slot."""
-    pairs = [(1, table.read(v)) if isinstance(v, IntegerProxy) else (0, int(v)) for v in items]
-    return table.words([word for pair in pairs for word in pair], len(items))
+def _mixed(items: Sequence[int | IntegerProxy]) -> Words:
+    """Return how many integers there are; for each, whether it is the program's, and it or its slot."""
+    pairs = [(1, v.name) if isinstance(v, IntegerProxy) else (0, int(v)) for v in items]
+    return Words((len(items), *[word for pair in pairs for word in pair]))
 
 
 def _word(kind: str, value: Any) -> int | None:

@@ -1,15 +1,14 @@
-"""Tables of steps: what native code walks."""
+"""Steps of a call, as native code walks them, but for where values are: names stand for that."""
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from array import array
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import torch
 
-from thunder_ir import IntegerProxy, Proxy
 from thunder_native.runtime import Runtime, torch_address
 
 
@@ -19,65 +18,66 @@ class CannotExpress(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where a tensor is that has no name in the program.
+    """Where a tensor is that has no name in the program, and that does not outlive its call.
 
     Args:
-        index: of the slot.
+        name: of the slot, a number: no value of a program has such a name.
     """
 
-    index: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Words that a step is given the address of.
+
+    Args:
+        values: numbers, and names of values for the slots that they will be in.
+    """
+
+    values: tuple[int | str, ...]
+
+
+Word = int | str | Words
+"""What a step is given: a number, the slot of the value of that name, or the address of words."""
+
+TEXTS = 4096
+"""How many texts are shared between tables."""
+
+
+@lru_cache(TEXTS)
+def _text(value: str) -> ctypes.Array[ctypes.c_char]:
+    return ctypes.create_string_buffer(value.encode())
 
 
 @dataclass(slots=True)
 class Table:
-    """A program in the making.
+    """The steps of one call in the making.
 
     Args:
         runtime: whose addresses it holds.
-        inner: names of values whose memory nobody outside can see.
-        slots: the slot of each value, by name: those of integers are negative, in front of those of tensors.
+        inner: whether nobody outside can see the memory of the call's results.
         steps: function and words of each, in order.
         memory: what the words point to.
-        count: how many slots of tensors there are.
-        numbers: how many of integers.
     """
 
     runtime: Runtime
-    inner: frozenset[str] = frozenset()
-    slots: dict[str, int] = field(default_factory=dict)
-    steps: list[tuple[int, array[int]]] = field(default_factory=list)
+    inner: bool = False
+    steps: list[tuple[int, tuple[Word, ...]]] = field(default_factory=list)
     memory: list[object] = field(default_factory=list)
-    count: int = 0
-    numbers: int = 0
+    _slots: int = 0
 
-    def new(self) -> int:
-        """Return a slot that nothing is in yet."""
-        self.count += 1
-        return self.count - 1
-
-    def take(self, proxy: Proxy) -> None:
-        """Give a slot to an input of the program."""
-        if isinstance(proxy, IntegerProxy):
-            self.numbers += 1
-            self.slots[proxy.name] = -self.numbers
-        else:
-            self.make(proxy)
-
-    def make(self, proxy: Proxy) -> int:
-        """Return the slot for a value that is computed now."""
-        found = self.slots[proxy.name] = self.new()
-        return found
-
-    def read(self, value: Proxy | Slot) -> int:
-        """Return the slot of a value."""
-        return value.index if isinstance(value, Slot) else self.slots[value.name]
+    def new(self) -> Slot:
+        """Return a slot that nothing is in yet; what the call puts there it has to release."""
+        self._slots += 1
+        return Slot(str(self._slots))
 
     def constant(self, value: torch.Tensor) -> Slot:
         """Return the slot of a tensor that nobody outside may see or write to."""
         self.memory.append(value)
         slot = self.new()
-        self.step("constant", id(value) + self.runtime.layout.tensor, slot)
-        return Slot(slot)
+        self.step("constant", id(value) + self.runtime.layout.tensor, slot.name)
+        return slot
 
     def number(self, value: float) -> Slot:
         """Return the slot of a tensor without dimensions that holds a number."""
@@ -85,29 +85,27 @@ class Table:
 
     def release(self, *slots: Slot) -> None:
         """Append the step that forgets tensors."""
-        self.step("release", len(slots), *[slot.index for slot in slots])
+        self.step("release", len(slots), *[slot.name for slot in slots])
 
-    def step(self, function: str, *words: int) -> None:
+    def step(self, function: str, *words: Word) -> None:
         """Append a step.
 
         Args:
             function: its kind, an export of :mod:`thunder_native.machine_code`.
             words: slots, bits of numbers, addresses.
         """
-        self.steps.append((self.runtime.addresses[function], array("q", words)))
+        self.steps.append((self.runtime.addresses[function], words))
 
     def text(self, value: str) -> int:
         """Return the address of a text."""
-        return self.keep(ctypes.create_string_buffer(value.encode()))
-
-    def words(self, values: list[int], count: int | None = None) -> int:
-        """Return the address of a number with words behind it: of how many there are, or another one."""
-        return self.keep((ctypes.c_int64 * (len(values) + 1))(len(values) if count is None else count, *values))
-
-    def keep(self, memory: ctypes.Array[ctypes.c_char] | ctypes.Array[ctypes.c_int64]) -> int:
-        """Return the address of memory, which stays as long as this does."""
+        memory = _text(value)
         self.memory.append(memory)
         return ctypes.addressof(memory)
+
+
+def listed(values: list[int | str] | list[int] | list[str]) -> Words:
+    """Return words with their number in front."""
+    return Words((len(values), *values))
 
 
 def imported(name: str) -> int:

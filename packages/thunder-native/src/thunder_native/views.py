@@ -8,27 +8,26 @@ from typing import Any
 
 from thunder_ir import BoundSymbol, TensorProxy
 from thunder_native.schema import dispatch
-from thunder_native.table import CannotExpress, Table
+from thunder_native.table import CannotExpress, Table, Words
 
 Row = Callable[[Table, BoundSymbol], None]
 
 
-def is_inner(table: Table, bound: BoundSymbol) -> bool:
-    """Whether nobody can tell how the results of a call are made: their sizes are known, and no one else sees them."""
+def has_known_sizes(bound: BoundSymbol) -> bool:
+    """Whether the sizes of all tensors of a call are numbers."""
     shapes = [p.shape for p in (*bound.inputs, *bound.outputs) if isinstance(p, TensorProxy)]
-    known = all([d.__class__ is int for shape in shapes for d in shape])
-    return known and all([p.name in table.inner for p in bound.outputs])
+    return all([d.__class__ is int for shape in shapes for d in shape])
 
 
 def inner_or(row: Row, otherwise: Row) -> Row:
     """Return the row that is ``row`` where nobody can tell, and ``otherwise`` where somebody can, or it declines."""
 
     def write(table: Table, bound: BoundSymbol) -> None:
-        if is_inner(table, bound):
+        if table.inner and has_known_sizes(bound):
             try:
                 return row(table, bound)
             except CannotExpress:
-                pass  # the dispatcher can do more
+                table.steps.clear()  # the dispatcher can do more
         otherwise(table, bound)
 
     return write
@@ -41,7 +40,7 @@ def _integers(values: Sequence[Any]) -> list[int]:
 
 
 def part(
-    table: Table, read: int, dimensions: int, which: int, start: int, length: int, *, drop: bool, made: int
+    table: Table, read: str, dimensions: int, which: int, start: int, length: int, *, drop: bool, made: str
 ) -> None:
     """Append the step of a part along a dimension."""
     table.step("part", read, made, dimensions, which, start, length, int(drop))
@@ -56,7 +55,7 @@ def pieces(table: Table, bound: BoundSymbol) -> None:
     start = 0
     for piece in bound.output:
         length = piece.shape[which]
-        part(table, table.read(a), a.ndim, which, start, length, drop=False, made=table.make(piece))
+        part(table, a.name, a.ndim, which, start, length, drop=False, made=piece.name)
         start += length
     if start != a.shape[which]:
         raise CannotExpress("the pieces are not all of it")
@@ -81,7 +80,7 @@ def transposed(table: Table, bound: BoundSymbol) -> None:
 def _reorder(table: Table, a: TensorProxy, order: list[int], output: TensorProxy) -> None:
     if sorted(order) != list(range(a.ndim)) or not a.ndim:
         raise CannotExpress("it is no order of dimensions")
-    table.step("permuted", table.read(a), table.make(output), a.ndim, *order)
+    table.step("permuted", a.name, output.name, a.ndim, *order)
 
 
 def shaped(operator: str) -> Row:
@@ -94,10 +93,8 @@ def shaped(operator: str) -> Row:
             raise CannotExpress("it is empty, or has another number of elements")
         dispatch(table, bound.replace(args=(a, tuple(shape))), operator, "")
         _, words = table.steps.pop()
-        table.memory.append(words)
-        strides = [prod(shape[d + 1 :]) for d in range(len(shape))]
-        sizes_at, strides_at = (table.words(values) + 8 for values in (shape, strides))
-        slot = table.read(bound.output)
-        table.step("shaped", table.read(a), slot, len(shape), elements, sizes_at, strides_at, words.buffer_info()[0])
+        strides = tuple([prod(shape[d + 1 :]) for d in range(len(shape))])
+        lies = Words(tuple(shape)), Words(strides)
+        table.step("shaped", a.name, bound.output.name, len(shape), elements, *lies, Words(words))
 
     return write
