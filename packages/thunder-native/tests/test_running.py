@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from thunder_executors import to_callable, transform_for_execution
 from thunder_frontend import cache_misses, jit, last_traces
 from thunder_ir import IntegerProxy, Tensor, trace_of
+from thunder_ir.passes import verifying
 from thunder_native import runtime
 from thunder_native.program import inner_values
 from thunder_native.runtime import missing
@@ -63,6 +64,14 @@ def test_calls_in_a_row_become_one(inputs):
     assert [b.symbol.name for b in trace.bound_symbols] == ["native_0", "del"]
     results = trace.python_callable()(*inputs)
     assert all(same(a, b) for a, b in zip(results, in_torch(*inputs), strict=True))
+
+
+def test_the_verifier_accepts_regions_of_calls_that_only_pytorch_knows():
+    with verifying():
+        compiled = jit(lambda x: torch.softmax(torch.tanh(x), 1).exp() + 1, executors=["native"])
+        x = torch.randn(3, 4)
+        assert same(compiled(x), torch.softmax(torch.tanh(x), 1).exp() + 1)
+    assert last_traces(compiled)[-1].bound_symbols[0].symbol.name == "native_0"
 
 
 def test_it_takes_no_part_unasked():

@@ -110,7 +110,8 @@ class FusionExecutor(Executor):
 
     def fused(self, region: Region, name: str, function: Callable[..., Any]) -> BoundSymbol:
         """Return the call of ``function``, which takes the region's inputs and returns the tuple of its outputs."""
-        symbol = Symbol(name, self.name, decomposition=_replay(region), implementation=function, executor=self)
+        replay = _replay(region) if all([_says_more(b.symbol) for b in region.bound_symbols]) else None
+        symbol = Symbol(name, self.name, decomposition=replay, implementation=function, executor=self)
         first = [OpTags.BEFORE_WRITES] if any([OpTags.BEFORE_WRITES in b.tags for b in region.bound_symbols]) else []
         location = region.bound_symbols[0].location
         return BoundSymbol(symbol, region.inputs, {}, region.outputs, location, frozenset(first))
@@ -132,6 +133,11 @@ def cost_in_regions(executors: Sequence[Executor]) -> Callable[[BoundSymbol], fl
 def who_gains(trace: Trace, executors: Sequence[Executor]) -> list[Executor]:
     """Return the executors without the fusion executors that a program gains nothing by."""
     return [e for e in executors if not isinstance(e, FusionExecutor) or e.gains(trace)]
+
+
+def _says_more(symbol: Symbol) -> bool:
+    """Whether a symbol says more than what runs it."""
+    return symbol.meta is not None or symbol.decomposition is not None
 
 
 def _replay(region: Region) -> Callable[..., Any]:
