@@ -108,6 +108,12 @@ class Disk:
                 continue
 
 
+def default_disk() -> Disk | None:
+    """Return what keeps object code where :func:`default_folder` says."""
+    folder = default_folder()
+    return None if folder is None else Disk(folder)
+
+
 def key_of(*parts: str) -> str:
     """Return the key of code that is made of these texts."""
     digest = hashlib.sha256()

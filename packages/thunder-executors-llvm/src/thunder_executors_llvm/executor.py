@@ -9,7 +9,7 @@ from typing import Any
 from thunder_executors import Declined, Executor, FusionExecutor, Region, to_callable
 from thunder_executors_llvm import binding, support
 from thunder_executors_llvm._version import __version__
-from thunder_executors_llvm.disk import Disk, default_folder
+from thunder_executors_llvm.disk import default_disk
 from thunder_executors_llvm.dropout import open_dropouts
 from thunder_executors_llvm.kernels import Kernels
 from thunder_executors_llvm.layouts import keeps_rows
@@ -167,7 +167,6 @@ def _inputs(bounds: tuple[BoundSymbol, ...]) -> tuple[Proxy, ...]:
     return tuple({p.name: p for b in bounds for p in b.inputs if p.name not in made}.values())
 
 
-_FOLDER = default_folder()
-_KERNELS = Kernels(Disk(_FOLDER) if _FOLDER is not None else None)
+_KERNELS = Kernels(default_disk())
 _CAREFUL = LlvmExecutor(_KERNELS, PAYING, default=False, priority=10)
 executor = LlvmExecutor(_KERNELS, careful=_CAREFUL, priority=10)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from thunder_executors_llvm.binding import Loaded, compile_object, load_object, versions
+from thunder_executors_llvm.binding import Loaded, Machine, compile_object, load_object, versions
 from thunder_executors_llvm.disk import Disk, key_of
 from thunder_executors_llvm.render import NAME, Rendered, render
 from thunder_executors_llvm.target import Target
@@ -37,11 +38,25 @@ class Kernels:
         return found.addresses[NAME]
 
     def _load(self, rendered: Rendered, target: Target) -> Loaded:
-        machine = target.machine
-        key = key_of(rendered.text, versions(), machine.triple, machine.cpu, machine.features)
-        image = self.disk.read(key) if self.disk is not None else None
-        if image is None:
-            image = compile_object(rendered.text, machine)
-            if self.disk is not None:
-                self.disk.write(key, image)
-        return load_object(image, [NAME], rendered.imports)
+        return in_memory(rendered.text, [NAME], rendered.imports, target.machine, self.disk)
+
+
+def in_memory(
+    text: str, exports: Sequence[str], imports: Mapping[str, int], machine: Machine, disk: Disk | None
+) -> Loaded:
+    """Bring a module into memory, from disk or compiled now.
+
+    Args:
+        text: of the module.
+        exports: its functions that are wanted.
+        imports: addresses of those that it calls.
+        machine: what it runs on.
+        disk: where its code may be, and is kept.
+    """
+    key = key_of(text, versions(), machine.triple, machine.cpu, machine.features)
+    image = disk.read(key) if disk is not None else None
+    if image is None:
+        image = compile_object(text, machine)
+        if disk is not None:
+            disk.write(key, image)
+    return load_object(image, exports, imports)

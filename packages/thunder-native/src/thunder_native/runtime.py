@@ -1,4 +1,4 @@
-"""The native code in memory: compiled once per process, when a program first wants it."""
+"""The native code in memory: brought there once per process, when a program first wants it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 import torch
 
 from thunder_executors_llvm import binding, library
+from thunder_executors_llvm.disk import default_disk
+from thunder_executors_llvm.kernels import in_memory
 from thunder_native import machine_code
 from thunder_native.layout import Layout, layout
 
@@ -90,7 +92,7 @@ def missing() -> str | None:
 
 @cache
 def runtime() -> Runtime:
-    """Return the native code, compiled if this is the first time.
+    """Return the native code: from disk, or compiled if this is the first time.
 
     Raises:
         RuntimeError: it cannot run here; the message says why.
@@ -99,10 +101,9 @@ def runtime() -> Runtime:
     found = layout()
     if reason is not None or isinstance(found, str):
         raise RuntimeError(f"native code cannot run here: {reason}")
-    image = binding.compile_object(machine_code.module(), binding.host())
     imports = {name: address for name in machine_code.IMPORTS if (address := torch_address(name)) is not None}
     imports |= {name: python_address(name) for name in machine_code.PYTHON}
-    loaded = binding.load_object(image, machine_code.EXPORTS, imports)
+    loaded = in_memory(machine_code.module(), machine_code.EXPORTS, imports, binding.host(), default_disk())
     addresses = dict(loaded.addresses)
     method = _Method(b"native", addresses["enter"], _FASTCALL, None)
     return Runtime(addresses, found, _version(), method, loaded)
