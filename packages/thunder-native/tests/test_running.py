@@ -9,6 +9,8 @@ import threading
 import pytest
 import torch
 from regions import Recorder, same
+from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from thunder_executors import to_callable, transform_for_execution
@@ -17,6 +19,7 @@ from thunder_ir import IntegerProxy, Tensor, trace_of
 from thunder_ir.passes import verifying
 from thunder_native import runtime
 from thunder_native.program import inner_values
+from thunder_native.runner import FAILURES
 from thunder_native.runtime import missing
 from thunder_torch import symbol_of, torch_language
 
@@ -183,6 +186,38 @@ def test_modes_see_every_call(inputs, runner):
     assert torch.ops.aten.tanh.default in seen
     with torch.autocast("cpu"):
         assert runner(*inputs)[0].dtype is in_torch(*inputs)[1].dtype
+
+
+def test_modes_of_functions_see_every_call(inputs, runner):
+    seen = []
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        runner(*inputs)
+    assert torch.tanh in seen
+
+
+def test_tangents_are_those_of_eager(inputs, runner):
+    x, w, b = inputs
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.randn(4, 4))
+        found, expected = runner(dual, w, b)[1], in_torch(dual, w, b)[0]
+        assert same(*[forward_ad.unpack_dual(t).tangent for t in (found, expected)])
+
+
+def test_a_region_that_often_fails_is_left_to_python(inputs):
+    runner = runner_of(transform_for_execution(traced(), ["native"]))
+    x, w, b = inputs
+    for _ in range(FAILURES):
+        assert runner.enter(x, w, b).__class__ is list
+        with pytest.raises(RuntimeError):
+            runner(x, torch.randn(4, 5), b)
+    assert runner.enter(x, w, b) == -1
+    assert all(map(torch.equal, runner(x, w, b), in_torch(x, w, b)[::-1]))
 
 
 def test_inference_mode_makes_inference_tensors(inputs, runner):

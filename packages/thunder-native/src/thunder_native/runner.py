@@ -7,10 +7,14 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from thunder_executors import Region, free_after_last_use
 from thunder_ir import Trace
 from thunder_native.program import Program
+
+FAILURES = 3
+"""After so many failing calls a region is Python's: PyTorch notes its own stack for each, which takes milliseconds."""
 
 
 class Runner:
@@ -31,6 +35,7 @@ class Runner:
         self.program = program
         self.enter = program.enter
         self.tensors = program.tensors
+        self.failures = 0
         self.__name__ = name
 
     @cached_property
@@ -48,11 +53,22 @@ class Runner:
         """Return the outputs."""
         if (
             torch._C._len_torch_dispatch_stack()
+            or torch._C._len_torch_function_stack()
+            or forward_ad._current_level >= 0
             or torch.is_autocast_enabled("cpu")
             or (torch.is_grad_enabled() and any([t.requires_grad for t in inputs[: self.tensors]]))
         ):
             return tuple(self.python(*inputs))
         made = self.enter(*inputs)
         if made.__class__ is int:
+            if made >= 0:
+                self.failures += 1
+                if self.failures == FAILURES:
+                    self.enter = refused
             return tuple(self.python(*inputs))
         return tuple(torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs(made))
+
+
+def refused(*inputs: Any) -> int:
+    """Return what says that native code did not run."""
+    return -1
