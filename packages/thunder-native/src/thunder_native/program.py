@@ -72,9 +72,9 @@ class Code:
     def append(self, words: Sequence[Word]) -> None:
         """Append words, with slots for names; addresses are filled in by :meth:`array`."""
         for word in words:
-            if word.__class__ is int:
+            if isinstance(word, int):
                 self.words.append(word)
-            elif word.__class__ is str:
+            elif isinstance(word, str):
                 self.words.append(self.slot(word))
             else:
                 self.pointers.append((len(self.words), word))

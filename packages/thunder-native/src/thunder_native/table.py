@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeAlias
 
 import torch
 
@@ -35,10 +37,10 @@ class Words:
         values: numbers, and names of values for the slots that they will be in.
     """
 
-    values: tuple[int | str, ...]
+    values: tuple[Word, ...]
 
 
-Word = int | str | Words
+Word: TypeAlias = "int | str | Words"
 """What a step is given: a number, the slot of the value of that name, or the address of words."""
 
 TEXTS = 4096
@@ -103,7 +105,7 @@ class Table:
         return ctypes.addressof(memory)
 
 
-def listed(values: list[int | str] | list[int] | list[str]) -> Words:
+def listed(values: Sequence[Word]) -> Words:
     """Return words with their number in front."""
     return Words((len(values), *values))
 
