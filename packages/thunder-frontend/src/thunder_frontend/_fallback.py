@@ -15,9 +15,9 @@ from thunder_ir import DuplicateRuleError, OutsideTraceError, ThunderError, Trac
 
 ASKED_FOR = (
     SharpEdgeError, DifferenceError, VerificationError, ExecutorError, UnavailableError, UnclaimedError,
-    DuplicateRuleError, OutsideTraceError, TraceFormatError, HandedOverError,
+    DuplicateRuleError, OutsideTraceError, TraceFormatError, HandedOverError, UnsupportedPython,
 )  # fmt: skip
-"""Errors that tell of what was asked for when compiling, and not of the program."""
+"""Errors that tell of what was asked for when compiling, or of the Python that runs, and not of the program."""
 
 KINDS = 8
 """For how many kinds of calls it is found out on its own that there is no program; then it is taken for granted."""
@@ -41,7 +41,7 @@ class Fallback:
         """Whether a call for which there was this error runs in Python."""
         if self._mode == "error" or isinstance(error, ASKED_FOR):
             return False
-        unsupported = isinstance(error, (ThunderError, UnsupportedOpcode, UnsupportedPython))
+        unsupported = isinstance(error, (ThunderError, UnsupportedOpcode))
         return unsupported or is_of_our_code(error)
 
     def knows(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
