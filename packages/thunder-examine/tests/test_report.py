@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from thunder_examine import Facts, Memory, Report, costs, memory, report
+from thunder_examine import Facts, Memory, Report, costs, get_alloc_memory, memory, report
 from thunder_examine.facts import Line, Part, Stage
 from thunder_frontend import jit, last_traces
 
@@ -67,6 +67,26 @@ def test_memory_counts_what_is_alive():
     compiled(torch.ones(1000))
     trace = last_traces(compiled)[-1]
     assert memory(trace).peak == 8000  # one tensor and the next, not three
+
+
+def test_views_take_no_memory_and_keep_what_they_view():
+    def fn(a, b):
+        c = a.unsqueeze(0).expand(3, 4) + b.reshape(4)
+        return c.t() * 2, torch.split(c, 2)[0]
+
+    compiled = jit(fn, executors=["torch"])
+    result = compiled(torch.ones(4), torch.ones(2, 2))
+    trace = last_traces(compiled)[-1]
+    peak, changes = get_alloc_memory(trace)
+    assert peak == memory(trace).peak == 96  # the sum, which a result views, and its double
+    assert sum(changes.values()) == sum(r.untyped_storage().nbytes() for r in result)
+    assert [size for name, size in changes.items() if name.startswith("argument")] == [16, 16]
+
+
+def test_a_write_in_place_takes_no_memory():
+    compiled = jit(lambda x: x.add_(1).sin(), executors=["torch"])
+    compiled(torch.ones(1000))
+    assert get_alloc_memory(last_traces(compiled)[-1])[0] <= 12_000
 
 
 def test_programs_whose_inputs_cannot_be_made_up_say_so():
