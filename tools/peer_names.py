@@ -37,7 +37,6 @@ RENAMED = {
     "thunder.core.transform_common.dce": "`thunder_ir.passes.dead_code_elimination`",
     "thunder.core.transform_common.cse": "`thunder_ir.passes.common_subexpressions`",
     "thunder.dev_utils.check_trace.check_trace": "`thunder_ir.verify`",
-    "thunder.examine.memory_calculation.get_alloc_memory": "`thunder.examine.get_alloc_memory`",
     "thunder.examine.make_trace_dot": "`thunder.report`",
     "thunder.executors.get_torch_executor": "`thunder.pytorch_executor`",
     "thunder.executors.passes": "the passes of `thunder_executors`",

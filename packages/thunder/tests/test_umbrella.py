@@ -37,6 +37,8 @@ def test_the_first_program_runs_and_shows_its_traces():
         ("thunder.dev_utils.debug_transform", ["DebugTransform", "debug_execution_trace"]),
         ("thunder.dev_utils.nvtx_profile_transform", ["NvtxProfileTransform"]),
         ("thunder.dev_utils.profile_transform", ["ProfileTransform"]),
+        ("thunder.examine", ["examine", "get_fusions", "get_fusion_symbols"]),
+        ("thunder.examine.memory_calculation", ["get_alloc_memory"]),
         ("thunder.executors", ["get_default_executors"]),
         ("thunder.plugins", ["DDP", "FSDP", "FP8", "QuantizeInt4", "ReduceOverhead", "names_to_plugins"]),
         ("thunder.recipes", ["BaseRecipe", "HFTransformers", "get_recipe_class", "register_recipe"]),
@@ -57,6 +59,7 @@ def test_reports_come_with_the_package_that_makes_them():
     found = thunder.report(lambda x: x * 2, torch.ones(2), measure=False)
     assert found.facts.misses == 1
     assert thunder.examine.examine(lambda x: x * 2, torch.ones(2)).problem is None
+    assert thunder.examine(lambda x: x * 2, torch.ones(2)).operations[0].name == "ltorch.mul"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = thunder.nothing
 
