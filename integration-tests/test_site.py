@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import thunder
+from thunder_benchmarks import reports
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -111,3 +112,18 @@ def test_a_report_looks_right(chromium, tmp_path, view):
     page = tmp_path / "report.html"
     thunder.report(model, torch.randn(3, 4), path=page, measure=False)
     assert chromium.look(page.as_uri(), view).wrong(view) == []
+
+
+SEARCH = """(() => {
+  const field = document.getElementById("search");
+  field.value = "scaled_dot_product";
+  field.dispatchEvent(new Event("input"));
+  return [document.getElementById("hits").textContent, document.querySelectorAll(".row.hit").length];
+})()"""
+
+
+def test_a_report_on_a_model_is_searched(chromium, tmp_path):
+    page = tmp_path / "report.html"
+    reports.reported("nanogpt", {"layers": 2, "width": 32, "heads": 2, "length": 16}, page)
+    seen = chromium.look(page.as_uri(), browser.View(1300), script=SEARCH)
+    assert seen.console == [] and seen.value[0].endswith(" lines") and seen.value[1] > 0

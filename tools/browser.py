@@ -67,12 +67,14 @@ VIEWS = [View(width, dark=dark) for width in (1300, 390) for dark in (False, Tru
 class Seen:
     """What a page is like.
 
-    ``console`` has errors and warnings, ``clipped`` the texts that are cut off, ``background`` the colour behind.
+    ``console`` has errors and warnings, ``clipped`` the texts that are cut off, ``background`` the colour behind, and
+    ``value`` what the script returned.
     """
 
     console: list[str]
     clipped: list[str]
     background: str
+    value: Any = None
 
     @property
     def is_dark(self) -> bool:
@@ -124,24 +126,25 @@ class Browser:
         os.close(self._out)
         self._folder.cleanup()
 
-    def look(self, url: str, view: View, picture: Path | None = None) -> Seen:
+    def look(self, url: str, view: View, picture: Path | None = None, script: str = "null") -> Seen:
         """Open a page and tell what it is like.
 
         Args:
             url: of the page.
             view: how it is looked at.
             picture: where a picture of what is seen first is written.
+            script: an expression that is then evaluated in the page.
         """
         context = self._ask("Target.createBrowserContext")["browserContextId"]  # nothing is kept from page to page
         target = self._ask("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         try:
-            return self._look(url, view, picture)
+            return self._look(url, view, picture, script)
         finally:
             self._session = None
             self._ask("Target.disposeBrowserContext", browserContextId=context)
 
-    def _look(self, url: str, view: View, picture: Path | None) -> Seen:
+    def _look(self, url: str, view: View, picture: Path | None, script: str) -> Seen:
         for domain in ("Page", "Runtime", "Log"):
             self._ask(f"{domain}.enable")
         self._ask(
@@ -161,7 +164,8 @@ class Browser:
         )
         if picture is not None:
             picture.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot")["data"]))
-        return Seen(list(filter(None, map(complaint, self._events))), clipped, background)
+        value = self.evaluate(script)
+        return Seen(list(filter(None, map(complaint, self._events))), clipped, background, value)
 
     def evaluate(self, script: str) -> Any:
         """Return the value of an expression in the page; of a promise, what it comes to."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import thunder
-from thunder_benchmarks import branches, calls, first_calls, imports, inductor, passes
+from thunder_benchmarks import branches, calls, first_calls, imports, inductor, passes, reports
 
 
 def test_the_measured_program_has_the_size_asked_for_and_no_dead_part():
@@ -74,3 +74,10 @@ def test_a_model_with_a_branch_on_its_data_is_measured_beside_eager(monkeypatch,
     assert found["first"] > found["step"] > 0
     model, x = branches.Checked(2), torch.full((2, branches.WIDTH), float("inf"))
     assert torch.equal(thunder.jit(model, fullgraph=True)(x), model(x)) and model(x).isfinite().all()
+
+
+def test_the_report_of_a_model_is_measured_and_written(tmp_path, capsys):
+    page = tmp_path / "report.html"
+    found = reports.main(["--set", "layers=2", "--page", str(page)])
+    assert found.operations > 100 and found.seconds > 0 and found.size == page.stat().st_size
+    assert f"{found.operations:,}" in capsys.readouterr().out
