@@ -1,5 +1,7 @@
 """The worked extension of the documentation, without PyTorch: an operator, its take-over of a prim, its derivative."""
 
+import threading
+
 import numpy as np
 import pytest
 from numpy_executor import executor as numpy_executor
@@ -8,10 +10,13 @@ import thunder_prims as prims
 from thunder_autograd import forward_and_backward, get_grad, put_grads, rule_of_grad
 from thunder_executors import (
     ExecutorError,
+    Finish,
     OperatorExecutor,
+    execution_traces,
     grad_rule,
     provide_language_of_operators,
     replacements,
+    runnable,
     to_callable,
     transform_for_execution,
 )
@@ -140,14 +145,62 @@ def test_an_implementation_needs_an_operator_or_a_transform(mine):
         mine.register_implementation(prims.mul)
 
 
-def test_a_finishing_pass_sees_calls_in_order_and_values_freed(mine):
+def multiplies_twice():
+    return trace_of(lambda x: prims.mul(prims.mul(x, x), x), Tensor((3,), "float64"))
+
+
+def without_calls(trace):
+    return trace.replace(bound_symbols=(), output=trace.inputs[0])
+
+
+def test_a_program_is_finished_when_it_was_called_often_enough(mine):
     seen = []
 
     def look(trace):
         seen.append([b.symbol.name for b in trace.bound_symbols])
-        return trace
+        return without_calls(trace) if len(seen) == 2 else None
 
-    mine.finishing.append(look)
-    trace = trace_of(lambda x: prims.mul(prims.mul(x, x), x), Tensor((3,), "float64"))
-    to_callable(trace, [mine, numpy_executor])
-    assert seen == [["multiply", "multiply", "del"]]
+    mine.finishing.append(Finish(look, after=2))
+    stages = execution_traces(multiplies_twice(), [mine, numpy_executor])
+    run, before = runnable(stages, [mine, numpy_executor]), len(stages)
+    x = np.full(3, 2.0)
+    assert [run(x)[0] for _ in range(5)] == [8, 8, 8, 2, 2]  # it was asked at the third call, and again at the fourth
+    assert seen == [["multiply", "multiply", "del"]] * 2
+    assert len(stages) == before + 1 and not stages[-1].bound_symbols
+
+
+def test_small_programs_are_not_finished(mine):
+    mine.finishing.append(Finish(without_calls, fewest=4))
+    assert to_callable(multiplies_twice(), [mine, numpy_executor])(np.full(3, 2.0))[0] == 8
+
+
+def test_a_program_whose_finish_fails_stays_as_it_is(mine):
+    def fail(trace):
+        raise KeyboardInterrupt
+
+    mine.finishing.append(Finish(fail, after=1))
+    run, x = to_callable(multiplies_twice(), [mine, numpy_executor]), np.full(3, 2.0)
+    assert run(x)[0] == 8
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            run(x)
+
+
+def test_one_thread_finishes_a_program_while_others_run_its_text(mine):
+    entered, go_on = threading.Event(), threading.Event()
+
+    def wait(trace):
+        entered.set()
+        assert go_on.wait(60)
+        return without_calls(trace)
+
+    mine.finishing.append(Finish(wait, after=1))
+    run, x, found = to_callable(multiplies_twice(), [mine, numpy_executor]), np.full(3, 2.0), []
+    run(x)
+    thread = threading.Thread(target=lambda: found.append(run(x)[0]))
+    thread.start()
+    assert entered.wait(60)
+    assert run(x)[0] == 8
+    go_on.set()
+    thread.join()
+    assert found == [2] and run(x)[0] == 2

@@ -13,11 +13,21 @@ from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from thunder_executors import to_callable, transform_for_execution
-from thunder_frontend import cache_misses, jit, last_traces
+import thunder_frontend
+from thunder_executors import (
+    execution_traces,
+    get_default_executors,
+    remove_default_executor,
+    runnable,
+    set_default_executors,
+    to_callable,
+    transform_for_execution,
+)
+from thunder_frontend import cache_misses, jit, last_backward_traces, last_traces
 from thunder_ir import IntegerProxy, Tensor, trace_of
 from thunder_ir.passes import verifying
 from thunder_native import runtime
+from thunder_native.executor import HOT, executor, join_calls
 from thunder_native.program import inner_values
 from thunder_native.runner import FAILURES
 from thunder_native.runtime import missing
@@ -52,6 +62,10 @@ def runner_of(trace):
     return bound.symbol.implementation
 
 
+def in_native_code(trace):
+    return join_calls(transform_for_execution(trace, ["native"]), executor)
+
+
 @pytest.fixture
 def inputs():
     return torch.randn(4, 4), torch.randn(4, 4), torch.randn(4)
@@ -59,11 +73,11 @@ def inputs():
 
 @pytest.fixture
 def runner():
-    return runner_of(transform_for_execution(traced(), ["native"]))
+    return runner_of(in_native_code(traced()))
 
 
 def test_calls_in_a_row_become_one(inputs):
-    trace = transform_for_execution(traced(), ["native"])
+    trace = in_native_code(traced())
     assert [b.symbol.name for b in trace.bound_symbols] == ["native_0", "del"]
     results = trace.python_callable()(*inputs)
     assert all(same(a, b) for a, b in zip(results, in_torch(*inputs), strict=True))
@@ -77,13 +91,147 @@ def test_the_verifier_accepts_regions_of_calls_that_only_pytorch_knows():
     assert last_traces(compiled)[-1].bound_symbols[0].symbol.name == "native_0"
 
 
-def test_it_takes_no_part_unasked():
-    assert not [b for b in transform_for_execution(traced()).bound_symbols if b.symbol.module == "native"]
+def many(x, w):
+    y = x
+    for _ in range(8):
+        y = torch.tanh(y) @ w + x
+    return y
+
+
+def native_of(compiled):
+    """Return the regions of the last program that a compiled function made."""
+    return [b.symbol.implementation for b in last_traces(compiled)[-1].bound_symbols if b.symbol.module == "native"]
+
+
+def test_unasked_it_takes_many_calls_of_small_tensors_when_they_are_made_often():
+    compiled, (x, w) = jit(many), (torch.randn(4, 4), torch.randn(4, 4))
+    results = [compiled(x, w) for _ in range(HOT)]
+    assert not native_of(compiled)
+    stages = len(last_traces(compiled))
+    results += [compiled(x, w), compiled(x, w)]
+    (runner,) = native_of(compiled)
+    assert runner.enter(x, w).__class__ is list
+    assert all(same(result, many(x, w)) for result in results)
+    assert len(last_traces(compiled)) == stages + 1
+    names = [b.symbol.name for b in last_traces(compiled)[-2].bound_symbols if b.symbol.name != "del"]
+    assert names == ["tanh", "matmul", "add"] * 8
+
+
+def test_unasked_it_leaves_few_calls_and_large_tensors_to_python():
+    few, large = jit(lambda x: torch.tanh(torch.sin(x) + x)), jit(many)
+    for _ in range(HOT + 1):
+        few(torch.randn(4))
+        large(torch.randn(300, 300), torch.randn(300, 300))
+    assert not native_of(few) and not native_of(large)
+
+
+def test_unasked_it_reads_large_inputs():
+    compiled = jit(lambda x, w, v: many(x @ w, v))
+    inputs = torch.randn(2, 4000), torch.randn(4000, 4), torch.randn(4, 4)
+    for _ in range(HOT + 1):
+        compiled(*inputs)
+    (runner,) = native_of(compiled)
+    assert len(runner.region.bound_symbols) == 25
+
+
+def test_unasked_gradients_are_those_of_eager_before_and_after_it_is_made():
+    compiled, (x, w) = jit(many), (torch.randn(4, 4), torch.randn(4, 4))
+    for _ in range(HOT + 2):
+        inputs = [[t.clone().requires_grad_() for t in (x, w)] for _ in range(2)]
+        for f, given in zip((compiled, jit(many, executors=["torch"])), inputs, strict=True):
+            f(*given).sum().backward()
+        assert all(same(a.grad, b.grad) for a, b in zip(*inputs, strict=True))
+    assert native_of(compiled)
+    assert [b for b in last_backward_traces(compiled)[-1].bound_symbols if b.symbol.module == "native"]
+
+
+class Noting(thunder_frontend.Transform):
+    """Notes what it is given of programs that are ready to run."""
+
+    def __init__(self):
+        self.seen = []
+
+    def transform_trace_post_optimization(self, trace, **kwargs):
+        self.seen.append([b.symbol.module for b in trace.bound_symbols])
+        return trace
+
+
+@pytest.mark.parametrize("executors", [None, ["native"]])
+def test_transforms_see_each_call(executors):
+    noting = Noting()
+    compiled = jit(many, executors=executors, transforms=[noting])
+    for _ in range(HOT + 1):
+        compiled(torch.randn(4, 4), torch.randn(4, 4))
+    (seen,) = noting.seen
+    assert "native" not in seen and len(seen) > 24
+    assert native_of(compiled)
+
+
+def test_it_is_off_where_it_is_no_default_executor():
+    default = get_default_executors()
+    remove_default_executor("native")
+    try:
+        compiled = jit(many)
+        for _ in range(HOT + 1):
+            compiled(torch.randn(4, 4), torch.randn(4, 4))
+    finally:
+        set_default_executors(default)
+    assert not native_of(compiled)
+
+
+def test_python_goes_on_where_native_code_cannot_be_made(monkeypatch):
+    compiled, (x, w) = jit(many), (torch.randn(4, 4), torch.randn(4, 4))
+
+    def broken():
+        raise RuntimeError("native code cannot run here: no LLVM")
+
+    monkeypatch.setattr(sys.modules["thunder_native.executor"], "runtime", broken)
+    for _ in range(HOT):
+        compiled(x, w)
+    with pytest.warns(UserWarning, match="Python makes the calls of programs: native code cannot run here: no LLVM"):
+        compiled(x, w)
+    assert same(compiled(x, w), many(x, w))
+
+
+class Pass(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("watching", [Pass, torch.profiler.profile, lambda: torch.autocast("cpu")])
+def test_it_is_made_when_nobody_watches(inputs, watching):
+    stages = execution_traces(traced(), ["native"])
+    run, before = runnable(stages, ["native"]), len(stages)
+    with watching():
+        run(*inputs)
+    assert len(stages) == before
+    results = run(*inputs)
+    assert stages[before].bound_symbols[0].symbol.name == "native_0"
+    assert all(same(*pair) for pair in zip(results, in_torch(*inputs), strict=True))
+
+
+def test_constants_made_in_inference_mode_serve_outside(inputs):
+    run = to_callable(
+        trace_of(lambda x: tanh(mul(mul(mul(x, 3), 0.5), 2.5)), Tensor((4, 4)), language=torch_language), ["native"]
+    )
+    x = inputs[0]
+    with torch.inference_mode():
+        run(x)
+    y = x.clone().requires_grad_()
+    (found,) = torch.autograd.grad(run(y).sum(), y)
+    (expected,) = torch.autograd.grad(torch.tanh(y * 3 * 0.5 * 2.5).sum(), y)
+    assert same(found, expected)
+
+
+def test_a_profiler_sees_every_call(inputs, runner):
+    with torch.profiler.profile() as seen:
+        runner(*inputs)
+    assert {"aten::addmm", "aten::tanh", "aten::add", "aten::mul"} <= {event.key for event in seen.key_averages()}
 
 
 def test_few_calls_stay_in_python():
     trace = trace_of(lambda x: tanh(tanh(x)), Tensor((4,)), language=torch_language)
-    assert "native" not in str(transform_for_execution(trace, ["native"]))
+    assert "native" not in str(in_native_code(trace))
 
 
 def test_an_error_is_pytorchs_own(inputs, runner):
@@ -210,7 +358,7 @@ def test_tangents_are_those_of_eager(inputs, runner):
 
 
 def test_a_region_that_often_fails_is_left_to_python(inputs):
-    runner = runner_of(transform_for_execution(traced(), ["native"]))
+    runner = runner_of(in_native_code(traced()))
     x, w, b = inputs
     for _ in range(FAILURES):
         assert runner.enter(x, w, b).__class__ is list
@@ -222,8 +370,14 @@ def test_a_region_that_often_fails_is_left_to_python(inputs):
 
 def test_inference_mode_makes_inference_tensors(inputs, runner):
     with torch.inference_mode():
-        results = runner(*inputs)
-    assert all(t.is_inference() for t in results)
+        for given in (inputs, [t.clone() for t in inputs]):
+            assert runner.enter(*given).__class__ is list
+            results, expected = runner(*given), in_torch(*given)[::-1]
+            assert all(t.is_inference() for t in results)
+            assert all(map(torch.equal, results, expected))
+    inner = [t.clone() for t in given]
+    assert runner.enter(*inner).__class__ is list
+    assert not any(t.is_inference() for t in runner(*inner))
 
 
 def test_an_input_that_is_returned_is_the_same_object():

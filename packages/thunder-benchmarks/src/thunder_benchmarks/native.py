@@ -137,8 +137,9 @@ def main() -> None:
     torch.set_num_threads(1)
     compilers: dict[str, Callable[[Any], Any]] = {
         "eager": lambda target: target,
-        "Python text": thunder.jit,
+        "Python text": lambda target: thunder.jit(target, executors=["torch"]),
         "native": lambda target: thunder.jit(target, executors=["native"]),
+        "default": thunder.jit,
     }
     if arguments.inductor:
         compilers["torch.compile"] = torch.compile

@@ -5,11 +5,12 @@ from thunder_executors.ad_hoc import TemporaryExecutor, single_op_executor
 from thunder_executors.claim import Refusal, claim
 from thunder_executors.errors import ExecutorError, UnavailableError, UnclaimedError
 from thunder_executors.executor import Executor, OperatorExecutor
+from thunder_executors.finish import runnable
 from thunder_executors.free import free_after_last_use
 from thunder_executors.fuse import fuse
 from thunder_executors.fusion import FusionExecutor, Region, cost_in_regions, partition, who_gains
 from thunder_executors.gradients import grad_rule, provide_gradient_adapter
-from thunder_executors.implementation import Arguments, Declined, Implementation, arguments
+from thunder_executors.implementation import Arguments, Declined, Finish, Implementation, arguments
 from thunder_executors.into import compute_into_inputs
 from thunder_executors.library import Library
 from thunder_executors.operators import provide_language_of_operators
@@ -39,13 +40,14 @@ from thunder_executors.taking import takes_dtypes, takes_tensors
 from thunder_executors.transform import execution_traces, to_callable, transform_for_execution
 
 __all__ = [
-    "Arguments", "Declined", "Executor", "ExecutorError", "FusionExecutor", "Implementation", "Library",
+    "Arguments", "Declined", "Executor", "ExecutorError", "Finish", "FusionExecutor", "Implementation", "Library",
     "OperatorExecutor", "Refusal", "Region", "Registry", "TemporaryExecutor", "UnavailableError", "UnclaimedError",
     "__version__", "add_always_executor", "add_default_executor", "add_executor_lists", "arguments", "calls_of",
     "claim", "compute_into_inputs", "configure_executors", "cost_in_regions", "deregister_executor",
     "execution_traces", "find_path", "free_after_last_use", "fuse", "get_all_executors", "get_always_executors",
     "get_default_executors", "get_executor", "grad_rule", "join_runs", "order_for_memory", "partition", "peak_bytes",
     "provide_gradient_adapter", "provide_language_of_operators", "register_executor", "remove_always_executor",
-    "remove_default_executor", "replacements", "resolve_executors", "set_always_executors", "set_default_executors",
-    "single_op_executor", "takes_dtypes", "takes_tensors", "to_callable", "transform_for_execution", "who_gains",
+    "remove_default_executor", "replacements", "resolve_executors", "runnable", "set_always_executors",
+    "set_default_executors", "single_op_executor", "takes_dtypes", "takes_tensors", "to_callable",
+    "transform_for_execution", "who_gains",
 ]  # fmt: skip

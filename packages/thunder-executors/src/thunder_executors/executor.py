@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from thunder_executors.checked import checked_meta
-from thunder_executors.implementation import Arguments, Declined, Implementation, of_arguments
+from thunder_executors.implementation import Arguments, Declined, Finish, Implementation, of_arguments
 from thunder_executors.operators import as_written, decomposition_of
 from thunder_executors.paths import find_path
 from thunder_ir import BoundSymbol, DuplicateRuleError, Language, Symbol, TensorProxy, Trace
@@ -18,8 +18,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Executor:
     """Someone who runs operations. See :class:`OperatorExecutor` and :class:`FusionExecutor`.
 
-    ``passes`` are its own improvements of programs, made after all calls are claimed; ``finishing`` are those made when
-    calls are in their final order and values freed. ``options`` are names of what a user may ask it for.
+    ``passes`` are its own improvements of programs, made after all calls are claimed; ``finishing`` is
+    what it makes of programs that are ready to run, after all other passes, the user's included; see
+    :func:`runnable`. ``options`` are names of what a user may ask it for.
 
     Args:
         name: under which it is asked for.
@@ -61,7 +62,7 @@ class Executor:
         self._operators: dict[Hashable, Symbol] = {}
         self.opmap: dict[str, Symbol] = {}
         self.passes: list[Callable[[Trace], Trace]] = []
-        self.finishing: list[Callable[[Trace], Trace]] = []
+        self.finishing: list[Finish] = []
         self.replacements: dict[Callable[..., Any], Symbol] = {}
 
     def missing(self) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from thunder_executors.errors import ExecutorError
-from thunder_ir import BoundSymbol, Symbol, UnknownNumberError
+from thunder_ir import BoundSymbol, Symbol, Trace, UnknownNumberError
 
 if TYPE_CHECKING:
     from thunder_executors.executor import Executor
@@ -40,6 +40,22 @@ class Arguments:
 def arguments(*args: Any, **kwargs: Any) -> Arguments:
     """Return the arguments with which an implementation shall be called."""
     return Arguments(args, kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """What an executor makes of programs that are ready to run.
+
+    Args:
+        improve: takes such a program, and returns another one, or ``None`` where it has to be asked again at another
+            call.
+        after: how often the program has to be called before.
+        fewest: number of calls in a program below which it is not asked.
+    """
+
+    improve: Callable[[Trace], Trace | None]
+    after: int = 0
+    fewest: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,7 @@ from typing import Any
 
 from thunder_executors.claim import claim
 from thunder_executors.executor import Executor
+from thunder_executors.finish import runnable
 from thunder_executors.free import free_after_last_use
 from thunder_executors.fuse import fuse
 from thunder_executors.order import order_for_memory
@@ -50,7 +51,7 @@ def execution_traces(
         stages.append(fuse(stages[-1], chosen))
     stages.append(order_for_memory(stages[-1]))
     stages.append(free_after_last_use(stages[-1]))
-    stages += _improved(stages[-1], [*([writing] if writing else []), *[p for e in chosen for p in e.finishing]])
+    stages += _improved(stages[-1], [writing] if writing else [])
     return stages
 
 
@@ -82,4 +83,4 @@ def to_callable(trace: Trace, executors: Sequence[Executor | str] | None = None)
         >>> to_callable(trace_of(lambda x: mul(x, x), Tensor(())), [executor])(3.0)
         9.0
     """
-    return transform_for_execution(trace, executors).python_callable()
+    return runnable(execution_traces(trace, executors), executors)

@@ -161,8 +161,8 @@ class CompiledFunction(CompileData):
         return self._miss(args, kwargs, path=path)
 
     def programs(self) -> list[Trace]:
-        """Return the programs that calls run, of all specialisations."""
-        return [c.traces[-1] for c in self.compiled]
+        """Return the programs that calls may run, of all specialisations: the last one, or what that was made of."""
+        return [trace for c in self.compiled for trace in c.traces[-2:]]
 
     def same_input(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the one specialisation without checking anything: what ``cache="same input"`` means."""

@@ -40,6 +40,9 @@ def jit(
         fn: a function, method, callable object or ``nn.Module``. Without it, a decorator is returned.
         langctx: ``None`` or ``"torch"``: programs speak the torch language.
         executors: executors or their names in order of priority; ``"+name"`` puts one before the defaults.
+            What is not named does not take part, with PyTorch's own operators last: without it, the defaults, of
+            which ``thunder-native`` makes rows of at least 16 calls on small CPU tensors native code at the third
+            call of a program.
         sharp_edges: ``"allow"``, ``"warn"`` or ``"error"``: what to do about effects that happen while a program is
             acquired and not on later calls, such as ``print``. Without it they are allowed, but a value that would be
             another one on each call, such as the time or a random number of Python's or NumPy's, is refused.

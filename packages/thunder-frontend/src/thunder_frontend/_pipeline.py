@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from thunder_autograd import Split, gradients, written_out
-from thunder_executors import execution_traces, grad_rule, resolve_executors, who_gains
+from thunder_executors import execution_traces, grad_rule, resolve_executors, runnable, who_gains
 from thunder_frontend._draws import DrawnFrom
 from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend._outcomes import Look
@@ -129,7 +129,7 @@ def _undifferentiated(
         traces += execution_traces(trace, options.executors, writing)
         _after_optimisation(traces, options)
     with timer("code generation"):
-        run = traces[-1].python_callable()
+        run = runnable(traces, options.executors)
     leaves = [i for i in program.inputs if i.metadata.requires_grad or i.becomes_leaf]
     return without_gradients(run) if program.environment.environment.grad_enabled and leaves else run
 
@@ -229,6 +229,8 @@ def _differentiated(
     is_paused = isinstance(program.result, Built) and program.result.build is Paused
     made = differentiated(
         trace,
+        traces,
+        backward_traces,
         options.executors,
         rules=rules,
         higher_rule_of=lambda bound: rule_for_higher_derivatives(rules, bound),
@@ -238,9 +240,7 @@ def _differentiated(
         memory_budget=options.extra.get("memory_budget"),
         check=lambda split: check_saved(program.unseen, split),
         improve=lambda stages: _after_optimisation(stages, options),
-        tell=lambda error, backward: tell_the_user(error, (backward,)),
+        tell=tell_the_user,
         phase=timer,
     )
-    traces += made.traces
-    backward_traces += made.backward_traces
     return made.run, made.split

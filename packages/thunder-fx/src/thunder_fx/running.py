@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from thunder_executors import execution_traces
+from thunder_executors import execution_traces, runnable
 from thunder_guards import Program, ordered, result_views
 from thunder_guards.program import new_values, written_inputs
 from thunder_ir import BoundSymbol, TensorProxy, Trace
@@ -44,15 +44,19 @@ def made_ready(program: Program, executors: Sequence[Any] | None = None) -> Read
     tracks = program.environment.environment.grad_enabled
     if not any([isinstance(p, TensorProxy) and p.requires_grad for p in trace.outputs]):
         stages = execution_traces(trace, executors)
-        run = stages[-1].python_callable()
+        run = runnable(stages, executors)
         tracked = tracks and any([isinstance(p, TensorProxy) and p.requires_grad for p in trace.inputs])
         return Ready(_untracked(run) if tracked else run, stages)
 
     def higher_rule_of(bound: BoundSymbol) -> Any:
         return rule_for_higher_derivatives(rules, bound)
 
+    traces: list[Trace] = []
+    backward_traces: list[Trace] = []
     made = differentiated(
         trace,
+        traces,
+        backward_traces,
         executors,
         rules=rules,
         higher_rule_of=higher_rule_of,
@@ -61,7 +65,7 @@ def made_ready(program: Program, executors: Sequence[Any] | None = None) -> Read
         check=lambda split: check_saved(unseen, split),
     )
     # or the program switches gradients on for a part of it
-    return Ready(made.run if tracks else recorded(made.run), made.traces, made.backward_traces)
+    return Ready(made.run if tracks else recorded(made.run), traces, backward_traces)
 
 
 def computation_of(program: Program) -> Trace:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Container, Mapping
 from typing import Any
 
-from thunder_executors import Declined, FusionExecutor, Region, calls_of, join_runs
+import torch
+
+from thunder_executors import Executor, Finish, FusionExecutor, Region, calls_of, join_runs
 from thunder_ir import BoundSymbol, IntegerProxy, OpTags, TensorProxy, Trace
 from thunder_ir.passes import trace_pass
 from thunder_native._version import __version__
 from thunder_native.program import program_of
 from thunder_native.registry import Written, written
-from thunder_native.runner import Runner
+from thunder_native.runner import Runner, watched
 from thunder_native.runtime import missing, runtime
 from thunder_native.table import CannotExpress
 
@@ -24,18 +28,48 @@ class NativeExecutor(FusionExecutor):
 
     Args:
         smallest_region: number of calls in a row below which Python makes them.
+        largest: elements that tensors may have which a call computes, or reads of other calls; ``None``: any number.
+        calls_before: how often Python runs a program before native code is made for it.
+        careful: who takes part where the user names nobody; this executor, if not given.
         (others): see :class:`thunder_executors.Executor`.
     """
 
-    def __init__(self, *, smallest_region: int = 4, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        smallest_region: int = 4,
+        largest: int | None = None,
+        calls_before: int = 0,
+        careful: NativeExecutor | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(
             "native", version=__version__, missing=missing, install="pip install thunder-native",
             smallest_region=smallest_region, checks=False, **options,
         )  # fmt: skip
-        self.finishing.append(lambda trace: join_calls(trace, self))
+        self.largest = largest
+        self.careful = careful
+        self.finishing.append(Finish(lambda trace: in_native_code(trace, self), calls_before, smallest_region))
 
-    def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
-        return Declined("it takes calls when all others are done")
+    def unasked(self) -> Executor:
+        return self.careful or self
+
+    def gains(self, trace: Trace) -> bool:
+        """It is not asked about calls: it takes them when all others are done."""
+        return False
+
+    def takes(self, bound: BoundSymbol, inputs: Container[str]) -> bool:
+        """Whether a call may pay.
+
+        Args:
+            bound: a call of a finished program.
+            inputs: names of the program's inputs, whose size does not matter.
+        """
+        largest = self.largest
+        if largest is None:
+            return True
+        read = [p for p in bound.inputs if p.name not in inputs]
+        return all([is_small(p, largest) for p in (*bound.outputs, *read) if isinstance(p, TensorProxy)])
 
     def joined(self, region: Region, name: str, known: Mapping[int, Written]) -> BoundSymbol:
         """Return the call that runs a region.
@@ -48,7 +82,29 @@ class NativeExecutor(FusionExecutor):
         return self.fused(region, name, Runner(region, name, program_of(region, runtime(), known)))
 
 
+def is_small(tensor: TensorProxy, largest: int) -> bool:
+    """Whether a tensor has at most so many elements; where sizes are open, as far as the first call tells."""
+    sizes = [size if isinstance(size, int) else size.value for size in tensor.shape]
+    return None not in sizes and math.prod(sizes) <= largest
+
+
 ARITHMETIC = frozenset([f"_operator.{name}" for name in ("add", "sub", "mul", "neg")])
+
+
+def in_native_code(trace: Trace, executor: NativeExecutor) -> Trace | None:
+    """Return a program whose calls native code makes where it can; ``None`` while somebody watches every call.
+
+    Where native code cannot be made, which shows only when LLVM is loaded, the program stays as it is, with a warning.
+    """
+    if watched():
+        return None
+    try:
+        runtime()
+    except RuntimeError as error:
+        warnings.warn(f"Python makes the calls of programs: {error}", stacklevel=2)
+        return trace
+    with torch.inference_mode(False):  # or constants would be tensors that only this mode can use
+        return join_calls(trace, executor)
 
 
 @trace_pass
@@ -60,11 +116,12 @@ def join_calls(trace: Trace, executor: NativeExecutor) -> Trace:
         executor: whose rows are asked.
     """
     calls = numbers_first(calls_of(trace))
+    inputs = frozenset([p.name for p in trace.inputs])
     known = {}
     for bound, again in zip(calls, may_be_made_again(calls), strict=True):
-        if again:
+        if again and executor.takes(bound, inputs):
             try:
-                known[id(bound)] = written(bound, runtime())
+                known[id(bound)] = written(bound)
             except CannotExpress:
                 continue  # Python makes this call
     calls = writes_last(calls, known)
@@ -121,4 +178,14 @@ def is_arithmetic(bound: BoundSymbol) -> bool:
     )
 
 
-executor = NativeExecutor(default=False)
+FEWEST = 16
+"""Calls in a row that pay, whatever they are: entering native code costs what it saves with twelve at most."""
+
+SMALL = 65_536
+"""Elements of tensors beyond which Python between kernels does not matter, and memory held too long may."""
+
+HOT = 2
+"""Calls of a program after which it is likely to be called often."""
+
+_CAREFUL = NativeExecutor(smallest_region=FEWEST, largest=SMALL, calls_before=HOT, default=False)
+executor = NativeExecutor(careful=_CAREFUL)

@@ -25,11 +25,13 @@ class Layout:
         tensor: of the pointer to PyTorch's tensor in Python's object.
         keys: of the dispatch keys in PyTorch's tensor.
         plain: these keys.
+        inference: these keys of tensors that were made in inference mode.
     """
 
     tensor: int
     keys: int
     plain: int
+    inference: int
 
 
 def _words(address: int, count: int) -> list[int]:
@@ -65,4 +67,18 @@ def layout() -> Layout | str:
     keys = _offset([t._cdata for t in tensors], [_keys(t) for t in tensors], TENSOR_WORDS)
     if keys is None:
         return "this PyTorch keeps the dispatch keys of a tensor at an unknown place"
-    return Layout(tensor, keys, _keys(plain))
+    with torch.inference_mode():
+        inference = _keys(torch.zeros(3))
+    return Layout(tensor, keys, _keys(plain), inference)
+
+
+def offset_of_tensors() -> int:
+    """Return where Python's object points to PyTorch's tensor.
+
+    Raises:
+        RuntimeError: that cannot be told.
+    """
+    found = layout()
+    if isinstance(found, str):
+        raise RuntimeError(found)
+    return found.tensor

@@ -115,23 +115,22 @@ def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = 
     code.slots |= {p.name: -1 - i for i, p in enumerate(numbers)}
     code.count = sum(kinds)
     inner = inner_values(region)
-    release = runtime.addresses["release"]
     for bound, names in zip(region.bound_symbols, _dead_after(region), strict=True):
         found = known.get(id(bound))
         if found is None or (not makes_new(bound) and all([p.name in inner for p in bound.outputs])):
-            found = written(bound, runtime, inner=all([p.name in inner for p in bound.outputs]))
+            found = written(bound, inner=all([p.name in inner for p in bound.outputs]))
         code.memory += found.memory
         for function, words in found.steps:
-            code.step(function, words)
+            code.step(runtime.addresses[function], words)
         if names:
-            code.step(release, (len(names), *names))
+            code.step(runtime.addresses["release"], (len(names), *names))
     layout = runtime.layout
     outputs = array("q", [code.slot(p.name) for p in region.outputs])
     made = code.array()
     head = array("q", [
         sum(kinds), code.count, code.steps, made.buffer_info()[0],
         len(outputs), outputs.buffer_info()[0], id(torch.Tensor), id(torch.nn.Parameter),
-        layout.keys, layout.plain, layout.plain, layout.tensor, len(numbers), id(int),
+        layout.keys, layout.plain, layout.inference, layout.tensor, len(numbers), id(int),
     ])  # fmt: skip
     memory = (head, made, outputs, code.memory)
     return Program(runtime.callable_of(head.buffer_info()[0], memory), code.steps, sum(kinds))

@@ -9,7 +9,6 @@ import torch
 from torch._ops import OpOverload
 
 from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy, devices
-from thunder_native.runtime import Runtime
 from thunder_native.schema import dispatch
 from thunder_native.table import CannotExpress, Table, Word
 
@@ -106,16 +105,15 @@ class Written:
         memory: what the words point to.
     """
 
-    steps: list[tuple[int, tuple[Word, ...]]]
+    steps: list[tuple[str, tuple[Word, ...]]]
     memory: list[object]
 
 
-def written(bound: BoundSymbol, runtime: Runtime, *, inner: bool = False) -> Written:
+def written(bound: BoundSymbol, *, inner: bool = False) -> Written:
     """Return the steps of a call.
 
     Args:
         bound: the call.
-        runtime: what runs them.
         inner: whether nobody outside can see the memory of the call's results.
 
     Raises:
@@ -133,6 +131,6 @@ def written(bound: BoundSymbol, runtime: Runtime, *, inner: bool = False) -> Wri
                 raise CannotExpress(f"{proxy.name} lives on {proxy.device}")
         elif not isinstance(proxy, IntegerProxy):
             raise CannotExpress(f"{proxy.name} is no tensor and no integer")
-    table = Table(runtime, inner)
+    table = Table(inner)
     row(table, bound)
     return Written(table.steps, table.memory)

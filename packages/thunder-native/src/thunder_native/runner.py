@@ -20,9 +20,9 @@ FAILURES = 3
 class Runner:
     """Runs a region.
 
-    Python runs it where PyTorch's dispatcher would do more than to call kernels, for tensors that are more than memory
-    of the CPU, and once more where a call failed, for the exception and the user's line: no call of a region writes to
-    what it reads, so that changes nothing.
+    Python runs it where PyTorch's dispatcher would do more than to call kernels, or is watched, for tensors that are
+    more than memory of the CPU, and once more where a call failed, for the exception and the user's line: no call of a
+    region writes to what it reads, so that changes nothing.
 
     Args:
         region: its calls.
@@ -51,13 +51,7 @@ class Runner:
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Return the outputs."""
-        if (
-            torch._C._len_torch_dispatch_stack()
-            or torch._C._len_torch_function_stack()
-            or forward_ad._current_level >= 0
-            or torch.is_autocast_enabled("cpu")
-            or (torch.is_grad_enabled() and any([t.requires_grad for t in inputs[: self.tensors]]))
-        ):
+        if watched() or (torch.is_grad_enabled() and any([t.requires_grad for t in inputs[: self.tensors]])):
             return tuple(self.python(*inputs))
         made = self.enter(*inputs)
         if made.__class__ is int:
@@ -67,6 +61,18 @@ class Runner:
                     self.enter = refused
             return tuple(self.python(*inputs))
         return tuple(torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs(made))
+
+
+def watched() -> bool:
+    """Whether somebody has to see each call of PyTorch: a mode of dispatch or of functions, derivatives in forward
+    mode, autocast, or a profiler."""
+    return bool(
+        torch._C._len_torch_dispatch_stack()
+        or torch._C._len_torch_function_stack()
+        or forward_ad._current_level >= 0
+        or torch.is_autocast_enabled("cpu")
+        or torch._C._autograd._profiler_enabled()
+    )
 
 
 def refused(*inputs: Any) -> int:

@@ -35,12 +35,10 @@ class Runtime:
     Args:
         addresses: of the exports of :mod:`thunder_native.machine_code`.
         layout: of tensors in this process.
-        version: of PyTorch, as its dispatcher wants to be told.
     """
 
     addresses: dict[str, int]
     layout: Layout
-    version: int
     _method: _Method = field(repr=False)
     _loaded: binding.Loaded = field(repr=False)
 
@@ -78,8 +76,8 @@ def torch_address(name: str) -> int | None:
 
 @cache
 def missing() -> str | None:
-    """Why native code cannot run here, or ``None``."""
-    if (reason := binding.load_error()) is not None:
+    """Why native code cannot run here, or ``None``; LLVM is not loaded for this."""
+    if (reason := binding.missing()) is not None:
         return reason
     absent = [name for name in machine_code.IMPORTS if torch_address(name) is None]
     if absent:
@@ -97,7 +95,7 @@ def runtime() -> Runtime:
     Raises:
         RuntimeError: it cannot run here; the message says why.
     """
-    reason = missing()
+    reason = missing() or binding.load_error()
     found = layout()
     if reason is not None or isinstance(found, str):
         raise RuntimeError(f"native code cannot run here: {reason}")
@@ -106,10 +104,4 @@ def runtime() -> Runtime:
     loaded = in_memory(machine_code.module(), machine_code.EXPORTS, imports, binding.host(), default_disk())
     addresses = dict(loaded.addresses)
     method = _Method(b"native", addresses["enter"], _FASTCALL, None)
-    return Runtime(addresses, found, _version(), method, loaded)
-
-
-def _version() -> int:
-    """PyTorch's version in its own encoding: a byte each for major, minor and patch, from the highest down."""
-    major, minor, *_ = torch.__version__.split(".")
-    return (int(major) << 56) | (int(minor) << 48)
+    return Runtime(addresses, found, method, loaded)

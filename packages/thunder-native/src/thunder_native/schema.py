@@ -80,6 +80,13 @@ def dtype_word(dtype: torch.dtype) -> int:
     return int(function())
 
 
+@cache
+def version() -> int:
+    """PyTorch's version in its own encoding: a byte each for major, minor and patch, from the highest down."""
+    major, minor, *_ = torch.__version__.split(".")
+    return (int(major) << 56) | (int(minor) << 48)
+
+
 def dispatch(table: Table, bound: BoundSymbol, name: str, overload: str) -> None:
     """Append the step that makes a call.
 
@@ -124,7 +131,7 @@ def _step(table: Table, operator: Operator, given: list[Any], made: list[str]) -
         pairs += _encode(table, argument, value)
     name, overload = table.text(operator.name), table.text(operator.overload)
     counts = len(given), len(made), int(operator.results is None)
-    table.step("dispatched", name, overload, table.runtime.version, *counts, *pairs, *made)
+    table.step("dispatched", name, overload, version(), *counts, *pairs, *made)
 
 
 def _given(operator: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:

@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 import torch
 
-from thunder_native.runtime import Runtime, torch_address
+from thunder_native.layout import offset_of_tensors
+from thunder_native.runtime import torch_address
 
 
 class CannotExpress(Exception):
@@ -57,15 +58,13 @@ class Table:
     """The steps of one call in the making.
 
     Args:
-        runtime: whose addresses it holds.
         inner: whether nobody outside can see the memory of the call's results.
         steps: function and words of each, in order.
         memory: what the words point to.
     """
 
-    runtime: Runtime
     inner: bool = False
-    steps: list[tuple[int, tuple[Word, ...]]] = field(default_factory=list)
+    steps: list[tuple[str, tuple[Word, ...]]] = field(default_factory=list)
     memory: list[object] = field(default_factory=list)
     _slots: int = 0
 
@@ -78,7 +77,7 @@ class Table:
         """Return the slot of a tensor that nobody outside may see or write to."""
         self.memory.append(value)
         slot = self.new()
-        self.step("constant", id(value) + self.runtime.layout.tensor, slot.name)
+        self.step("constant", id(value) + offset_of_tensors(), slot.name)
         return slot
 
     def number(self, value: float) -> Slot:
@@ -96,7 +95,7 @@ class Table:
             function: its kind, an export of :mod:`thunder_native.machine_code`.
             words: slots, bits of numbers, addresses.
         """
-        self.steps.append((self.runtime.addresses[function], words))
+        self.steps.append((function, words))
 
     def text(self, value: str) -> int:
         """Return the address of a text."""

@@ -32,6 +32,7 @@ from thunder_torch.staged_backward import StagedBackward
 _APPLY = torch._C._FunctionBase.__dict__["apply"]
 
 Compile = Callable[[Trace], Trace]
+Runnable = Callable[[Trace], Callable[..., Any]]
 
 
 def connect_autograd(
@@ -41,6 +42,7 @@ def connect_autograd(
     *,
     boxed: bool = False,
     compile: Compile | None = None,
+    runnable: Runnable = Trace.python_callable,
     differentiate: Callable[..., Split] = forward_and_backward,
     rule_of: Callable[[BoundSymbol], Any] | None = None,
     overwritten: Mapping[str, str] = MappingProxyType({}),
@@ -58,6 +60,7 @@ def connect_autograd(
         compile: makes programs ready to run that are needed seldom: the backward program for when only some outputs
             were used or only some gradients are asked for, and second derivatives. They are made at the first
             occasion. Without it, zeros stand for missing cotangents, and ``create_graph=True`` is refused.
+        runnable: makes of what ``compile`` returns what is called.
         differentiate: called with a program and ``wanted=``, the names of inputs; splits what ``create_graph=True``
             differentiates again.
         rule_of: the derivatives that the program says some of its calls have, for second ones to start from.
@@ -69,7 +72,7 @@ def connect_autograd(
     Returns:
         The function. It must not be called while a functorch transform is active: PyTorch refuses that.
     """
-    node = _Node(forward, backward, split, boxed, compile, differentiate, rule_of, overwritten, views)
+    node = _Node(forward, backward, split, boxed, compile, runnable, differentiate, rule_of, overwritten, views)
     function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
     apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
     if node.is_linked:
@@ -154,6 +157,7 @@ class _Node:
         split: Split,
         boxed: bool,
         compile: Compile | None,
+        runnable: Runnable,
         differentiate: Callable[..., Split],
         rule_of: Callable[[BoundSymbol], Any] | None,
         overwritten: Mapping[str, str],
@@ -161,7 +165,8 @@ class _Node:
     ) -> None:
         self.run_forward = forward
         self.run_backward = backward if boxed else lambda values: backward(*values)
-        self.split, self.compile, self.differentiate, self.rule_of = split, compile, differentiate, rule_of
+        self.split, self.compile, self.runnable = split, compile, runnable
+        self.differentiate, self.rule_of = differentiate, rule_of
         self.leaves = flatten(split.forward.output[0])[0]
         takes = iter(split.differentiable)
         flags = [isinstance(leaf, Proxy) and next(takes) for leaf in self.leaves]
@@ -186,7 +191,7 @@ class _Node:
         self.links = Links.of(split, self.positions, views)
         self.alone = lone_places(split.forward, self.leaves, list(views))
         self.is_linked = compile is not None and any(self.links.levels)
-        self.staged = StagedBackward(split, self.links, self.positions, compile) if compile and self.is_linked else None
+        self.staged = StagedBackward(split, self.links, self.positions, self.made_ready) if self.is_linked else None
 
     def forward(self) -> Any:
         """Make the static method that runs the forward program."""
@@ -314,11 +319,16 @@ class _Node:
                 return variant, [c for c in cotangents if c is not None]
         return self.run_backward, self.with_zeros(context, cotangents)
 
+    def made_ready(self, program: Trace) -> Callable[..., Any]:
+        """Return what runs a program that is needed seldom."""
+        assert self.compile is not None
+        return self.runnable(self.compile(program))
+
     def compiled_backward(self, program: Trace, split: Split) -> Callable[[list[Any]], Any]:
         """Make a backward program of a split ready to run."""
         assert self.compile is not None
         apart = gradients_apart(tidy(program), len(split.saved))
-        return in_a_box(self.compile(apart)).python_callable()
+        return self.runnable(in_a_box(self.compile(apart)))
 
     def with_zeros(self, context: Any, cotangents: Sequence[Any]) -> list[Any]:
         """Put zeros where there is no cotangent."""
@@ -337,13 +347,13 @@ class _Node:
 
     def connected(self, split: Split) -> Callable[..., Any]:
         """Return what runs the program of gradients, which have gradients in turn."""
-        assert self.compile is not None
         return connect_autograd(
-            self.compile(split.forward).python_callable(),
+            self.made_ready(split.forward),
             self.compiled_backward(split.backward, split),
             split,
             boxed=True,
             compile=self.compile,
+            runnable=self.runnable,
             differentiate=self.differentiate,
             rule_of=self.rule_of,
             name="CompiledGradient",

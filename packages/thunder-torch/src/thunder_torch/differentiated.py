@@ -16,6 +16,7 @@ from thunder_executors import (
     execution_traces,
     grad_rule,
     resolve_executors,
+    runnable,
     transform_for_execution,
     who_gains,
 )
@@ -59,18 +60,16 @@ class Differentiated:
     Args:
         run: takes the inputs, returns the outputs.
         split: the forward and backward program before executors, with what is saved and why.
-        traces: stages of the forward program, first to last.
-        backward_traces: stages of the backward program.
     """
 
     run: Callable[..., Any]
     split: Split
-    traces: list[Trace]
-    backward_traces: list[Trace]
 
 
 def differentiated(
     trace: Trace,
+    traces: list[Trace],
+    backward_traces: list[Trace],
     executors: Sequence[Any] | None = None,
     *,
     rules: Mapping[Symbol, Any] = MappingProxyType({}),
@@ -81,13 +80,15 @@ def differentiated(
     memory_budget: Any = None,
     check: Callable[[Split], None] = _nothing,
     improve: Improve = _nothing,
-    tell: Callable[[Exception, Trace], None] | None = None,
+    tell: Callable[[Exception, Sequence[Trace]], None] | None = None,
     phase: Callable[[str], AbstractContextManager[None]] = _no_phase,
 ) -> Differentiated:
     """Make a computation ready to run such that its results have gradients.
 
     Args:
         trace: the computation; its proxies say what requires grad, its output is a tuple.
+        traces, backward_traces: the stages of the forward program and of the backward program are added to them, first
+            to last; the last ones when executors finish the programs, as :func:`thunder_executors.runnable` tells.
         executors: in order of priority; ``None`` for the defaults.
         rules: derivatives that the computation brings along.
         higher_rule_of: the derivatives of calls for second ones to start from.
@@ -96,7 +97,7 @@ def differentiated(
         partition, memory_budget: as :func:`thunder_autograd.forward_and_backward` takes them.
         check: refuses what is saved, by raising.
         improve: adds stages to those of the forward program, and of the backward program.
-        tell: called with what the backward program raises, and that program, before it goes on to the caller.
+        tell: called with what the backward program raises, and its stages, before it goes on to the caller.
         phase: within which the work of a named phase is done.
     """
     asked = who_gains(trace, resolve_executors(executors))
@@ -125,9 +126,9 @@ def differentiated(
         if kept:  # the backward program, which runs after the writes, may read them
             split = differentiate(keep_written_inputs(kept, trace))
         split = replace(split, forward=with_distinct_outputs(split.forward, views))
-        traces = [split.forward]
+        traces.append(split.forward)
         tidied = tidy(split.backward, apart=True)
-        backward_traces = [split.backward, gradients_apart(tidied, len(split.saved))]
+        backward_traces += [split.backward, gradients_apart(tidied, len(split.saved))]
     with phase("executors"):
         traces += execution_traces(split.forward, executors)
         improve(traces)
@@ -135,29 +136,32 @@ def differentiated(
         improve(backward_traces)
     with phase("code generation"):
         backward_traces.append(in_a_box(backward_traces[-1]))
+        run_backward = runnable(backward_traces, executors)
         run = connect_autograd(
-            traces[-1].python_callable(),
-            backward_traces[-1].python_callable() if tell is None else _telling(backward_traces[-1], tell),
+            runnable(traces, executors),
+            run_backward if tell is None else _telling(run_backward, backward_traces, tell),
             split,
             boxed=True,
             compile=lambda made: transform_for_execution(tidy(made), executors),
+            runnable=lambda made: runnable([made], executors),
             differentiate=differentiate,
             rule_of=higher_rule_of,
             overwritten={**dict.fromkeys(written.inputs, ""), **written.values},
             views=views,
         )
-    return Differentiated(run, split, traces, backward_traces)
+    return Differentiated(run, split)
 
 
-def _telling(backward: Trace, tell: Callable[[Exception, Trace], None]) -> Callable[[list[Any]], Any]:
+def _telling(
+    run: Callable[[list[Any]], Any], stages: Sequence[Trace], tell: Callable[[Exception, Sequence[Trace]], None]
+) -> Callable[[list[Any]], Any]:
     """Return what runs a backward program, and tells what that raises."""
-    run = backward.python_callable()
 
     def run_and_tell(values: list[Any]) -> Any:
         try:
             return run(values)
         except Exception as error:
-            tell(error, backward)
+            tell(error, stages[-2:])  # the last one, or what that was made of
             raise
 
     return run_and_tell

@@ -22,11 +22,13 @@ class StagedBackward:
         split: whose backward program.
         links: between the results.
         positions: the places of the results that have cotangents.
-        compile: makes a program ready to run.
+        made_ready: returns what runs a program.
     """
 
-    def __init__(self, split: Split, links: Links, positions: Sequence[int], compile: Callable[[Trace], Trace]) -> None:
-        self.split, self.links, self.positions, self.compile = split, links, positions, compile
+    def __init__(
+        self, split: Split, links: Links, positions: Sequence[int], made_ready: Callable[[Trace], Callable[..., Any]]
+    ) -> None:
+        self.split, self.links, self.positions, self.made_ready = split, links, positions, made_ready
         self.stages: dict[tuple[int, ...], Stages] = {}
         self.programs: dict[Any, Any] = {}
 
@@ -81,7 +83,7 @@ class StagedBackward:
                 return None
             is_last = len(current.missing) == stages.last
             program = gradients_apart(tidy(stage.program), len(self.split.saved)) if is_last else stage.program
-            known = self.programs[key] = stage, self.compile(program).python_callable()
+            known = self.programs[key] = stage, self.made_ready(program)
         return known
 
     def _cut(self, asked: tuple[int, ...]) -> Stages:
