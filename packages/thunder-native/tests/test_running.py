@@ -26,7 +26,7 @@ from thunder_executors import (
 from thunder_frontend import cache_misses, jit, last_backward_traces, last_traces
 from thunder_ir import IntegerProxy, Tensor, trace_of
 from thunder_ir.passes import verifying
-from thunder_native import runtime
+from thunder_native import NativeExecutor, runtime
 from thunder_native.executor import HOT, executor, join_calls
 from thunder_native.program import inner_values
 from thunder_native.runner import FAILURES
@@ -538,3 +538,12 @@ def test_what_was_read_before_it_is_written_keeps_python_in_between():
     assert all(same(*pair) for pair in zip(*results, strict=True)) and same(*caches)
     names = [b.symbol.name for b in last_traces(compiled)[-1].bound_symbols if b.symbol.name != "del"]
     assert names[-3:] == ["native_0", "index_copy", "native_1"]
+
+
+def test_an_out_that_is_none_is_no_write():
+    compiled, x = (
+        jit(lambda x, dim: torch.tensordot(x, x, dim), executors=[NativeExecutor(smallest_region=1)]),
+        torch.rand(5, 5),
+    )
+    for dim in (0, 1, 2, 0):
+        assert same(compiled(x, dim), torch.tensordot(x, x, dim))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from thunder_executors import Executor, Finish, FusionExecutor, Region, calls_of, join_runs
-from thunder_ir import BoundSymbol, IntegerProxy, OpTags, TensorProxy, Trace
+from thunder_ir import BoundSymbol, IntegerProxy, OpTags, TensorProxy, Trace, flat_proxies
 from thunder_ir.passes import trace_pass
 from thunder_native._version import __version__
 from thunder_native.program import program_of
@@ -132,30 +132,35 @@ def join_calls(trace: Trace, executor: NativeExecutor) -> Trace:
     return join_runs(trace, calls, [id(b) in known for b in calls], executor.smallest_region, join)
 
 
-def may_be_made_again(calls: list[BoundSymbol]) -> list[bool]:
-    """For each call, whether a region with it can run twice: it writes to nothing that was read before it.
+def targets_of(bound: BoundSymbol) -> list[str]:
+    """Return the names of what a call writes to; what writes in another way than by ``out=`` has no row."""
+    return [p.name for p in flat_proxies(bound.kwargs.get("out"))]
 
-    What else writes to what it reads has no row.
-    """
+
+def may_be_made_again(calls: list[BoundSymbol]) -> list[bool]:
+    """For each call, whether a region with it can run twice: it writes to nothing that was read before it."""
     read: set[str] = set()
     found = []
     for bound in calls:
-        found.append("out" not in bound.kwargs or bound.kwargs["out"].name not in read)
+        found.append(not bound.kwargs or read.isdisjoint(targets_of(bound)))
         read.update([p.name for p in bound.inputs])
     return found
 
 
 def writes_last(calls: list[BoundSymbol], taken: Container[int]) -> list[BoundSymbol]:
     """Return calls with those last that only change an input which nobody reads later, and that are not taken."""
-    read = {p.name for b in calls for p in b.inputs}
+    last = {p.name: i for i, b in enumerate(calls) for p in b.inputs}
 
-    def waits(bound: BoundSymbol) -> bool:
-        tensors = {p.name for p in bound.inputs if isinstance(p, TensorProxy)}
-        changes = "out" in bound.kwargs and tensors == {bound.kwargs["out"].name}
-        unread = read.isdisjoint([p.name for p in bound.outputs]) and OpTags.BEFORE_WRITES not in bound.tags
-        return changes and unread and id(bound) not in taken
+    def waits(place: int, bound: BoundSymbol) -> bool:
+        targets = targets_of(bound) if bound.kwargs else []
+        if not targets or id(bound) in taken or OpTags.BEFORE_WRITES in bound.tags:
+            return False
+        changes = {p.name for p in bound.inputs if isinstance(p, TensorProxy)} == set(targets)
+        return changes and all([last.get(name, -1) <= place for name in (*targets, *[p.name for p in bound.outputs])])
 
-    return [*[b for b in calls if not waits(b)], *[b for b in calls if waits(b)]]
+    waiting = [b for i, b in enumerate(calls) if waits(i, b)]
+    left = {id(b) for b in waiting}
+    return [*[b for b in calls if id(b) not in left], *waiting]
 
 
 def numbers_first(calls: list[BoundSymbol]) -> list[BoundSymbol]:
