@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from thunder_interpreter import Callbacks, _observing, interpret
+from thunder_interpreter import Callbacks, _observing, interpret, unobserved
 
 
 class Priority:
@@ -64,6 +64,35 @@ def test_what_functions_that_c_code_runs_call_in_c_is_reported():
 
     assert interpret(program, callbacks=Watch())() == program()
     assert seen == [("named", "upper"), ("named", "len")]
+    assert sys.getprofile() is None
+
+
+def test_what_a_tracer_does_itself_is_not_reported_and_what_follows_is():
+    seen = []
+
+    class Watch(Callbacks):
+        def native_frame(self, frame, call):
+            seen.append(frame.f_code.co_name)
+
+        def native_call(self, frame, fn):
+            seen.append(fn.__name__)
+
+        def is_opaque(self, fn):
+            return fn is work
+
+    def work(value):
+        return smaller(Priority(1), Priority(2)) and len(str(value))
+
+    class Ours:
+        def __lt__(self, other):
+            return unobserved(work, other) > 0 and abs(-1) == 1
+
+    def program():
+        return sorted([Ours(), Ours()])
+
+    assert len(interpret(program, callbacks=Watch())()) == 2
+    assert set(seen) == {"__lt__", "abs"}
+    assert sys.gettrace() is None
     assert sys.getprofile() is None
 
 

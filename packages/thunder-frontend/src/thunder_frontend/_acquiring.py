@@ -24,7 +24,7 @@ from thunder_frontend._settings import Settings
 from thunder_frontend._tracebacks import users_stacklevel
 from thunder_guards.errors import AcquisitionError, DataDependentError, SharpEdgeError, SharpEdgeWarning
 from thunder_guards.sources import Source
-from thunder_interpreter import DECLINED, Left
+from thunder_interpreter import DECLINED, Left, unobserved
 from thunder_ir import Symbol, is_unknown
 from thunder_torch import view_argument
 from thunder_tracing.tensors.known_values import Looks
@@ -62,6 +62,9 @@ class Acquiring(Tracer):
 
     def __call__(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what a torch function does."""
+        return unobserved(self._done, function, args, kwargs)
+
+    def _done(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.outcomes is None:
             return self._called(function, args, kwargs)
         with self.outcomes.silent():

@@ -4,6 +4,7 @@ from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted
 from thunder_interpreter._code import CodeNames, does_nothing, names_of, paths_named
 from thunder_interpreter._interpretation import Interpretation, Location, interpret, resume, resume_raising
 from thunder_interpreter._log import Log
+from thunder_interpreter._observing import unobserved
 from thunder_interpreter._pristine import replaced_builtins
 from thunder_interpreter._raising import truth_that_raises
 from thunder_interpreter._registry import UnsupportedOpcode, UnsupportedPython, opcode
@@ -32,4 +33,5 @@ __all__ = [
     "resume",
     "resume_raising",
     "truth_that_raises",
+    "unobserved",
 ]

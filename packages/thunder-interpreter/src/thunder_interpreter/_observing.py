@@ -12,6 +12,7 @@ import operator
 import sys
 from _lsprof import Profiler
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -211,41 +212,77 @@ def class_runs_python(machine: Machine, cls: type) -> bool | None:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Hears from CPython which Python functions a call of C code enters, and what in C these call.
+
+    Args:
+        machine: whose tracer is told.
+        call: the call: the function and its arguments.
+        errors: what the tracer raised when it was told.
+    """
+
+    machine: Machine
+    call: tuple[Any, Sequence[Any], Mapping[str, Any]]
+    errors: list[Exception] = field(default_factory=list)
+
+    def entered(self, frame: object, event: str, _: object) -> None:
+        """Tell of a frame; CPython's trace function."""
+        if event == "call" and not own(frame):
+            try:
+                self.machine.native_frame(frame, self.call)
+            except Exception as error:
+                self.errors.append(error)
+
+    def calls(self, frame: object, event: str, function: object) -> None:
+        """Tell of a call of C code; CPython's profile function."""
+        if event == "c_call" and not own(frame):
+            try:
+                self.machine.native_call(frame, function)
+            except Exception as error:
+                self.errors.append(error)
+
+
 def observed(machine: Machine, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """``fn(*args, **kwargs)``, while CPython tells which Python functions are entered, and what in C these call.
 
     Raises:
         Exception: what the tracer raised when it was told, once the call is over.
     """
-    errors: list[Exception] = []
-
-    def entered(frame: object, event: str, _: object) -> None:
-        if event == "call" and not own(frame):
-            try:
-                machine.native_frame(frame, (fn, args, kwargs))
-            except Exception as error:
-                errors.append(error)
-
-    def calls(frame: object, event: str, function: object) -> None:
-        if event == "c_call" and not own(frame):
-            try:
-                machine.native_call(frame, function)
-            except Exception as error:
-                errors.append(error)
-
+    observer = Observer(machine, (fn, args, kwargs))
     before, profile = sys.gettrace(), sys.getprofile()
     outer, machine.observing = machine.observing, True
-    sys.settrace(entered)
+    sys.settrace(observer.entered)
     if machine.native_call is not None:
-        sys.setprofile(calls)
+        sys.setprofile(observer.calls)
     try:
         return fn(*args, **kwargs)
     finally:
         set_profile(profile)
         sys.settrace(before)
         machine.observing = outer
-        if errors:
-            raise errors[0]
+        if observer.errors:
+            raise observer.errors[0]
+
+
+def unobserved(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)``, of which nothing is reported: work of a tracer's own, to which C code handed over.
+
+    Example:
+        >>> from thunder_interpreter import unobserved
+        >>> unobserved(max, 1, 2)
+        2
+    """
+    trace, profile = sys.gettrace(), sys.getprofile()
+    if type(getattr(trace, "__self__", None)) is not Observer:
+        return fn(*args, **kwargs)
+    sys.settrace(None)
+    sys.setprofile(None)
+    try:
+        return fn(*args, **kwargs)
+    finally:
+        sys.settrace(trace)
+        set_profile(profile)
 
 
 def pause(machine: Machine) -> tuple[Any, Any]:
