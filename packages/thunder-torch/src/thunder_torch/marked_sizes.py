@@ -5,6 +5,7 @@ So it goes for operations whose kernels take plain sizes only, where a symbol wo
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -38,16 +39,17 @@ def told_by_marks(tell: Tell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         found = polynomial_of(size) if isinstance(size, IntegerProxy) else {}
         if [*found.values()] == [1] and len(product := next(iter(found))) == 1:
             proxies.setdefault(product[0], size)
-    primes = _primes([d for d in sizes if d.__class__ is int and d])
-    marks = [{atom: next(primes) for atom in proxies} for _ in range(2)]
+    others = [d for d in sizes if d.__class__ is int and d]
+    few = list(itertools.islice(primes(others), len(proxies) + 1))  # kernels may take time by them
+    marks = [dict(zip(proxies, numbers, strict=False)) for numbers in (few, few[1:])]
     try:
         first, second = [tell(_marked(args, m), _marked(kwargs, m)) for m in marks]
-        return _Merged(proxies, *marks).merged(first, second)
+        return Merged(proxies, *marks).merged(first, second)
     except (_Differ, KeyError):
         return None
 
 
-def _primes(others: list[int]) -> Iterator[int]:
+def primes(others: list[int]) -> Iterator[int]:
     """Yield primes that divide none of the other sizes."""
     number = LEAST
     while True:
@@ -73,15 +75,15 @@ def _marked(values: Any, marks: dict[Atom, int]) -> Any:
     return with_numbers(size, map_tensors(tensor, values))
 
 
-class _Merged:
+class Merged:
     """Makes one specification of those for two sets of marks.
 
     Args:
-        proxies: what stands for the open sizes.
+        proxies: what stands for the open sizes; or sizes.
         first, second: their marks.
     """
 
-    def __init__(self, proxies: dict[Atom, IntegerProxy], first: dict[Atom, int], second: dict[Atom, int]) -> None:
+    def __init__(self, proxies: dict[Any, Any], first: dict[Any, int], second: dict[Any, int]) -> None:
         self._marks = [(proxy, first[atom], second[atom]) for atom, proxy in proxies.items()]
 
     def merged(self, a: Any, b: Any) -> Any:
@@ -130,4 +132,4 @@ def _differ() -> Any:
     raise _Differ
 
 
-__all__ = ["told_by_marks"]
+__all__ = ["LEAST", "Merged", "primes", "told_by_marks"]

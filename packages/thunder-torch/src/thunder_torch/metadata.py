@@ -23,6 +23,7 @@ from thunder_torch.memo import Memo, Renamed, arguments_key
 from thunder_torch.names import name_of, path_of
 from thunder_torch.only_views import fake_views, is_only_view
 from thunder_torch.places import as_from_the_first, at_first_place
+from thunder_torch.sequences import told_by_fewer_steps, with_few_steps
 from thunder_torch.specs import (
     NUMBERS,
     PLAIN,
@@ -42,6 +43,7 @@ from thunder_torch.trials import (
     succeeds,
     tried,
 )
+from thunder_torch.uncast import without_autocast
 from thunder_torch.unknown_sizes import STAND_INS, fresh_number, has_unknown_sizes
 
 _MEMO = Memo()
@@ -135,6 +137,7 @@ def _connected(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[frozenset[int], tuple[bool, ...]]:
     inputs: list[torch.Tensor] = []
+    args = with_few_steps(function, args)
 
     def fake(fakes: Any, value: Any) -> torch.Tensor:
         inputs.append(fakes.tensor(value))
@@ -144,7 +147,7 @@ def _connected(
         inputs.append(real_of(value, 1) if isinstance(value, TensorProxy) else value.detach().clone())
         return inputs[-1]
 
-    with _without_autocast(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
+    with _plainly(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
         for kind in (_Known, _unknown_sizes, partial(_unknown_sizes, least=2)):
             fakes = kind(name_of(function))
             try:
@@ -220,6 +223,10 @@ def _run(
     found = None if quickly is None else quickly(args, kwargs)
     if found is not None:
         return found
+    if not kwargs:
+        found = told_by_fewer_steps(lambda args: spec_of(function, args, {}), function, args)
+        if found is not None:
+            return found
     try:
         return _faked(function, args, kwargs, known, _Known())
     except (DynamicOutputShapeException, DataDependentOutputException) as error:
@@ -242,7 +249,7 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     """
     mistold = has_trait(function, Trait.MISTOLD)
     if has_trait(function, Trait.SIZES_ARE_PRODUCTS):
-        return told_by_marks(partial(_tried if mistold else _plainly_faked, function), args, kwargs)
+        return told_by_marks(partial(spec_of, function), args, kwargs)
     if mistold:
         return None
     fakes = importlib.import_module("thunder_torch.open_sizes").OpenSizes()  # here: loads PyTorch's compilers
@@ -259,11 +266,6 @@ def _tried(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     """Return the specification of a result that is told by trials alone."""
     refusal = data_dependent(function, RuntimeError("no two trials agree"))
     return sizes_by_trial(function, args, kwargs, refusal, _strides_known(args, kwargs))
-
-
-def _plainly_faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the specification of a result for plain sizes."""
-    return _faked(function, args, kwargs, _strides_known(args, kwargs), _Known())
 
 
 def _has_open_integers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -303,7 +305,7 @@ def _faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         inputs.append(fakes.tensor(value))
         return inputs[-1]
 
-    with _without_autocast():
+    with _plainly():
         fake_args, fake_kwargs = map_tensors(fake, args), map_tensors(fake, kwargs)
         versions = _versions(inputs)
         with fakes.mode, unlogged(), _watching(function):
@@ -416,22 +418,17 @@ def _is_estimated(args: Any, kwargs: Any) -> bool:
 
 
 @contextmanager
-def _without_autocast() -> Iterator[None]:
-    """Switch autocast off: what it casts is recorded before a call. The call itself may switch it on again."""
-    kinds = [k for k in ("cpu", "cuda") if torch.is_autocast_enabled(k)]
-    for kind in kinds:
-        torch.set_autocast_enabled(kind, False)
-    try:
-        if (
-            torch.is_inference_mode_enabled()
-        ):  # in which PyTorch does not take operations apart for tensors without data
+def _plainly() -> Iterator[None]:
+    """Switch off autocast, whose casts are recorded before a call, and inference mode.
+
+    In inference mode PyTorch does not take operations apart for tensors without data.
+    """
+    with without_autocast():
+        if torch.is_inference_mode_enabled():
             with torch.inference_mode(False), torch.no_grad():
                 yield
         else:
             yield
-    finally:
-        for kind in kinds:
-            torch.set_autocast_enabled(kind, True)
 
 
 class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
