@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thunder_ir import (
+    BoundSymbol,
     Builder,
     DeviceError,
     DTypeError,
@@ -26,6 +27,8 @@ from thunder_ir import (
     RuleTable,
     Symbol,
     Tensor,
+    TensorProxy,
+    Trace,
     device,
     dtypes,
     flat_proxies,
@@ -107,6 +110,13 @@ def test_names_are_identifiers_and_never_given_twice(wanted):
     taken = [names.take(w) for w in wanted] + [names.fresh("t") for _ in wanted]
     assert len(set(taken)) == len(taken)
     assert all(name.isidentifier() and name.isascii() for name in taken)
+
+
+def test_names_of_open_sizes_are_taken_where_a_part_of_a_program_does_not_define_them():
+    rows, more = number_proxy(3, "i0"), number_proxy(6, "i1")
+    x, y = TensorProxy((rows, 2), name="x"), TensorProxy((more,), name="y")
+    part = Trace("part", (x,), (BoundSymbol(toys.exp, (x,), {}, y),), y)
+    assert part.names().fresh("i") == "i2"
 
 
 def test_a_language_finds_methods_of_its_base_and_computes_attributes():

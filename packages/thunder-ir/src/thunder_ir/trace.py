@@ -74,11 +74,13 @@ class Trace:
         return replace(self, **changes)
 
     def names(self) -> Names:
-        """Return an allocator that knows every name in the trace."""
-        taken = {p.name for p in self.inputs}
-        for bound in self.bound_symbols:
-            for p in bound.outputs:
-                taken.add(p.name)
+        """Return an allocator that knows every name in the trace, those of open sizes that it does not define, too."""
+        taken: set[str] = set()
+        for p in (*self.inputs, *[p for bound in self.bound_symbols for p in bound.outputs]):
+            taken.add(p.name)
+            for size in getattr(p, "shape", ()):
+                if size.__class__ is not int:
+                    taken.add(size.name)
         return Names(taken)
 
     def source(self, decompositions: bool = False, locations: bool = False) -> Source:
