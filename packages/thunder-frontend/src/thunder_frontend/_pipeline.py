@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -20,7 +19,7 @@ from thunder_frontend._suspensions import Paused
 from thunder_frontend._tracebacks import tell_the_user
 from thunder_frontend._transforms import Transform
 from thunder_frontend.options import Options
-from thunder_guards import AUTOCAST_DEVICES, Specialisation, around, ordered, result_views, specialise
+from thunder_guards import Specialisation, around, ordered, result_views, specialise
 from thunder_guards.program import Program, new_values, written_inputs
 from thunder_guards.templates import Built, is_plain
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording, substitute
@@ -29,6 +28,7 @@ from thunder_prims import tidy
 from thunder_torch import symbol_of
 from thunder_torch.differentiated import Writes, differentiated
 from thunder_torch.randomness import Generators
+from thunder_torch.uncast import uncast
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.one_way import Check, OtherWay
 from thunder_tracing.tensors.overwrites import RULES_AGAIN
@@ -91,11 +91,8 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         run = _undifferentiated(program, trace, options, timer, traces, returns_result)
     if _may_begin_anew(computation):
         run = rewinding(run, Generators.of(computation), DrawnFrom(computation))
-    autocast = [
-        kind for kind, (on, _) in zip(AUTOCAST_DEVICES, program.environment.environment.autocast, strict=True) if on
-    ]
-    if autocast:
-        run = without_autocast(run, autocast)
+    if any([on for on, _ in program.environment.environment.autocast]):
+        run = uncast(run)
     if builder.constraints:
         computation = program.computation
         program = replace(
@@ -161,18 +158,6 @@ def _after_optimisation(traces: list[Trace], options: Options) -> None:
         trace = transform.transform_trace_post_optimization(traces[-1], compile_data=options)
         if trace is not traces[-1]:
             traces.append(trace)
-
-
-def without_autocast(run: Callable[..., Any], kinds: Sequence[str]) -> Callable[..., Any]:
-    """Return ``run`` such that autocast casts nothing in it: the casts are part of the program."""
-
-    def uncast(*inputs: Any) -> Any:
-        with ExitStack() as stack:
-            for kind in kinds:
-                stack.enter_context(torch.autocast(kind, enabled=False))
-            return run(*inputs)
-
-    return uncast
 
 
 def _may_begin_anew(trace: Trace) -> bool:

@@ -26,6 +26,7 @@ from thunder_torch.randomness import Generators
 from thunder_torch.result_hooks import skip_nothing
 from thunder_torch.second_derivatives import SecondDerivatives
 from thunder_torch.staged_backward import StagedBackward
+from thunder_torch.uncast import uncast
 
 # ``Function.apply`` asks in Python whether functorch is active and whether ``setup_context`` is defined before it calls
 # this method, in the time of a small operation. A compiled function is entered only where neither is the case.
@@ -259,7 +260,7 @@ class _Node:
             release(context)
             return program(values)
 
-        return staticmethod(backward)
+        return staticmethod(uncast(backward))
 
     def sent(self, context: Any, current: Pass, places: Sequence[int]) -> list[Any]:
         """Return what comes to results in some places from those that are computed of them."""
