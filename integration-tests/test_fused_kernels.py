@@ -56,6 +56,47 @@ def test_cross_entropy(shape, reduction, weighted, dtype):
     check(loss, torch.randn(shape, dtype=dtype) * 5, target, dtype=dtype)
 
 
+def test_autocast_around_backward_casts_nothing_that_kernels_read():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(16, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Linear(16, 4)
+    )
+    compiled = thunder.jit(model, executors=["llvm"])
+    x = torch.randn(32, 16, requires_grad=True)
+    expected = torch.autograd.grad(model(x).tanh().sum(), [x, *model.parameters()])
+    y = compiled(x).tanh().sum()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = torch.autograd.grad(y, [x, *model.parameters()])
+        assert torch.is_autocast_enabled("cpu")
+    torch.testing.assert_close(found, expected)
+
+
+def test_layer_norm_refuses_the_dtypes_that_eager_refuses():
+    model = torch.nn.LayerNorm(6)
+    x = torch.randn(300, 6, dtype=torch.float64)
+    with pytest.raises(RuntimeError) as theirs:
+        model(x).tanh()
+    with pytest.raises(RuntimeError) as ours:
+        thunder.jit(lambda x: model(x).tanh(), executors=["llvm"])(x)
+    assert str(ours.value).splitlines()[0] == str(theirs.value).splitlines()[0]
+
+
+@pytest.mark.parametrize("cache", ["auto", "symbolic values"])
+def test_open_sizes_that_are_computed_keep_apart_in_kernels(cache):
+    shift = torch.randn(6, requires_grad=True)
+
+    def flattened(x):
+        x = (x + shift).reshape(-1)[: x.numel()].view(-1, 6)
+        return torch.tanh(x) / x.shape[0]
+
+    compiled = thunder.jit(flattened, executors=["llvm"], cache=cache)
+    for rows in (4, 3, 50):
+        x = torch.randn(rows, 6, requires_grad=True)
+        y, z = compiled(x), flattened(x)
+        torch.testing.assert_close(y, z)
+        torch.testing.assert_close(*[torch.autograd.grad(o.square().sum(), [x, shift]) for o in (y, z)])
+
+
 def adam(weight, gradient, first, second):
     """Update three tensors in place."""
     first.lerp_(gradient, 0.1)

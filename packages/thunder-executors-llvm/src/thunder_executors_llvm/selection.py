@@ -39,6 +39,9 @@ def why_not(bound: BoundSymbol, target: Target) -> str | None:
     for tensor in tensors:
         if tensor.device.type is not devices.cpu.type:
             return f"a tensor lives on {tensor.device}"
+    if not bound.symbol.is_prim and OpTags.ELEMENTWISE not in bound.symbol.tags:
+        if len({t.dtype for t in bound.inputs if isinstance(t, TensorProxy) and t.dtype.is_inexact}) > 1:
+            return "PyTorch takes tensors of several dtypes here, or refuses them"
     inputs = tuple({p.name: p for p in bound.inputs}.values())
     try:
         program = lower(Trace("call", inputs, (bound,), bound.outputs))
