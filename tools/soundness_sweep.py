@@ -1,6 +1,7 @@
 """Compare random programs, changes between calls, models and stacks that change, and uses of results, with eager.
 
     python tools/soundness_sweep.py --examples 2000 --seed 1
+    python tools/soundness_sweep.py --fused        the same with kernels of LLVM for tensors of any size
 
 Prints the programs that differ, and how many agreed, were refused, and differed; exits with 1 if any differed.
 """
@@ -16,6 +17,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import thunder_executors_llvm
+from thunder_executors_llvm.paying import EVERYTHING
 
 TESTS = Path(__file__).parent.parent / "packages" / "thunder-frontend" / "tests"
 sys.path.insert(0, str(TESTS))
@@ -148,9 +152,12 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=500, help="how many programs, and as many sequences of changes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=tuple(ATTEMPTS))
+    parser.add_argument("--fused", action="store_true", help="let kernels take part where they are too small to pay")
     parser.add_argument("--show", type=int, default=20, help="how many differences are printed")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    if arguments.fused:
+        thunder_executors_llvm.executor.unasked().selection = EVERYTHING
     counts: Counter[tuple[str, str]] = Counter()
     refusals: Counter[str] = Counter()
     shown, start = 0, time.process_time()
