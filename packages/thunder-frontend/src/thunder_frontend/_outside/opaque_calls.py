@@ -42,9 +42,8 @@ from thunder_guards.sources import held
 from thunder_tracing.tensors.constants import Arrays
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
-METHODS = (
-    types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
-)  # fmt: skip
+DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+METHODS = (types.BuiltinFunctionType, types.MethodWrapperType, *DESCRIPTORS)
 DECIMAL = (decimal.Decimal, decimal.Context)
 
 
@@ -169,7 +168,10 @@ class OpaqueCalls:
                 self._method_passed(value.__self__, value.__name__)  # type: ignore[union-attr]
             elif type(value) in ITERATORS:
                 self._world.containers.rest(value)
-            if not isinstance(value, TracedTensor) and (value is not owner or not is_container(value)):
+            of_its_own = value is owner and is_container(value)
+            if of_its_own and (isinstance(fn, DESCRIPTORS) or self._world.source_of(value) is not None):
+                continue
+            if not isinstance(value, TracedTensor):
                 self._world.unwatched.escapes(value, watched)
 
     def _method_passed(self, owner: object, name: str) -> None:

@@ -63,6 +63,8 @@ class Unwatched:
             if type(value) is list or type(value) is tuple:
                 for item in value:
                     self._world.containers.contents(item)
+                    if type(item) is list or type(item) is tuple or is_buffer(item):
+                        self.escapes(item)
         elif isinstance(value, CONTAINERS):
             self._world.containers.contents(value)
         elif is_buffer(value):
@@ -94,6 +96,8 @@ class Unwatched:
                 for part in itertools.chain(*pairs_of(value)) if isinstance(value, DICTS) else items_of(value):
                     self.looked_into(part, methods, depth - 1)
             return
+        if is_buffer(value):
+            self.escapes(value)
         if "__repr__" in methods and _is_written_by_c(value):
             self._world.answers.result_of(repr, (value,), repr(value))
         if isinstance(value, (torch.Tensor, *VALUES, *CODE)):
