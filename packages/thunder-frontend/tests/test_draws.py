@@ -56,7 +56,76 @@ def test_too_many_outcomes_are_split_off():
     assert cache_misses(compiled) == 3
 
 
-def test_other_generators_and_arrays_stay_refused():
-    for program in (lambda x: x * random.Random(1).random(), lambda x: x + torch.from_numpy(np.random.rand(2))):
+def methods(x):
+    drawn = [random.gauss(0, 1), random.normalvariate(1, 2), random.expovariate(2), random.triangular(0, 1, 0.5)]
+    return x * sum(drawn) + random.choice([0.5, 1.5, 2.5]) + random.randrange(1000) + random.betavariate(1, 2)
+
+
+def test_methods_of_generators_draw_as_a_whole():
+    assert cache_misses(same_as_eager(methods, 8, fallback="error")) == 1
+
+
+def test_what_is_drawn_from_is_guarded():
+    class Options:
+        values = [1.0, 2.0]
+
+    def program(x):
+        return x * random.choice(Options.values)
+
+    compiled = jit(program, fallback="error")
+    assert compiled(torch.ones(1)).item() in (1, 2)
+    Options.values[:] = [5.0, 6.0]
+    assert compiled(torch.ones(1)).item() in (5, 6)
+
+
+def test_a_draw_of_another_type_runs_as_eager():
+    compiled = same_as_eager(lambda x: x * random.choice([1, 1, 1, 2.0]), 20)
+    assert cache_misses(compiled) < 4
+
+
+class Loud(random.Random):
+    drawn = 0
+
+    def random(self):
+        Loud.drawn += 1
+        return super().random()
+
+
+def test_generators_of_ones_own_classes_are_interpreted():
+    loud = Loud(3)
+    compiled = jit(lambda x: x * loud.uniform(1, 2))
+    found = [compiled(torch.ones(1)).item() for _ in range(3)]
+    expected = random.Random(3)
+    assert found == pytest.approx([expected.uniform(1, 2) for _ in range(3)])
+    assert Loud.drawn == 3
+
+
+def test_generators_without_seeds_stay_refused():
+    for program in (lambda x: x * random.Random().random(), lambda x: x * random.SystemRandom().random()):
         with pytest.raises(AcquisitionError):
-            jit(program)(torch.ones(2, dtype=torch.float64))
+            jit(program, fallback="error")(torch.ones(2))
+
+
+def seeded(x):
+    random.seed(3)
+    np.random.seed(4)
+    first = random.random() + np.random.rand()
+    np.random.seed(5)
+    return x * first + np.random.rand() + np.random.sample() + (1 if random.random() < 0.5 else 2)
+
+
+def test_seeds_are_set_by_each_call():
+    assert cache_misses(same_as_eager(seeded, 4, fallback="error")) == 1
+    assert cache_misses(same_as_eager(lambda x: x * random.Random(3).random() + random.random(), 4)) == 1
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+def test_states_are_taken_and_set_in_python():
+    def program(x):
+        own, numpys = random.getstate(), np.random.get_state()
+        y = x * random.random() + np.random.rand()
+        random.setstate(own)
+        np.random.set_state(numpys)
+        return y + random.random() + np.random.rand()
+
+    same_as_eager(program, 4, fallback="split")

@@ -95,8 +95,9 @@ class Acquisition(Acquiring):
                 raised, result = error, (state := state_of(error))
             if watch.signal is not None:  # and the program's handler took it for an error of its own
                 raise watch.signal
-            if watch.refusal is not None:  # and the program's handler took it for an error of its own
-                raise blamed(refused(watch.refusal), watch.frames) from watch.refusal.__cause__
+            refusal = watch.refusal or self.refusal
+            if refusal is not None:  # and the program's handler took it for an error of its own
+                raise blamed(refused(refusal), watch.frames) from refusal.__cause__
             with torch._C.DisableTorchFunction():
                 self.inference_modes.check()
                 settings = self.world.process.left()

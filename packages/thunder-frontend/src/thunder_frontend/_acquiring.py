@@ -28,6 +28,7 @@ from thunder_interpreter import DECLINED, Left, unobserved
 from thunder_ir import Symbol, is_unknown
 from thunder_torch import view_argument
 from thunder_tracing.tensors.known_values import Looks
+from thunder_tracing.tensors.run_arrays import run_arrays_in
 from thunder_tracing.tensors.tensor_classes import asks_for_functions
 from thunder_tracing.tensors.under_settings import UnderSettings
 from thunder_tracing.tracer import Tracer
@@ -181,4 +182,6 @@ class Acquiring(Tracer):
         found = splits.pause(
             function, args, kwargs, self._suspended(), lambda value: self.world.source_of(value) is not None
         )
-        return DECLINED if found is None else Left(found)
+        if found is None or run_arrays_in(found.values):  # whose values the program behind the call would rest on
+            return DECLINED
+        return Left(found)

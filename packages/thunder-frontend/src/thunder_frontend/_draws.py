@@ -1,4 +1,4 @@
-"""Numbers that a program draws from Python's and NumPy's generators: values of each call, drawn in their place."""
+"""What a program draws from Python's and NumPy's generators: values of each call, drawn in their place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thunder_ir import NumberProxy, Trace, Unknown, number_proxy
+import torch
+
+from thunder_ir import NumberProxy, TensorProxy, Trace, Unknown, number_proxy
+from thunder_torch.convert import proxy_of
+from thunder_tracing.one_way import OtherWay
+from thunder_tracing.tensors.run_arrays import EXAMPLES, as_tensor
+
+OF_NUMPY = ("RandomState", "Generator")
+
+
+def kinds() -> tuple[type, ...]:
+    """Return the classes of generators: Python's own, and NumPy's if it is there."""
+    numpys = sys.modules["numpy"].random if "numpy" in sys.modules else None  # which NumPy imports when asked for it
+    return (random.Random, *[getattr(numpys, name) for name in OF_NUMPY if numpys is not None])
 
 
 def generators() -> list[Any]:
@@ -20,26 +33,30 @@ def generators() -> list[Any]:
 
 def state_of(generator: Any) -> Any:
     """Return the state of a generator."""
-    return generator.getstate() if isinstance(generator, random.Random) else generator.get_state()
+    if isinstance(generator, random.Random):
+        return random.Random.getstate(generator)
+    return generator.bit_generator.state if hasattr(generator, "bit_generator") else generator.get_state()
 
 
 def set_state_of(generator: Any, state: Any) -> None:
     """Set a generator to a state that it had."""
     if isinstance(generator, random.Random):
-        generator.setstate(state)
+        random.Random.setstate(generator, state)
+    elif hasattr(generator, "bit_generator"):
+        generator.bit_generator.state = state
     else:
         generator.set_state(state)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draw:
-    """Draws a number when a program runs.
+    """Draws a number, or an array, when a program runs; or sets the seed.
 
     Args:
-        generator: one of :func:`generators`.
+        generator: one of :func:`kinds`.
         function: the function of its class that draws.
         args, kwargs: what that is given.
-        example: what it draws where it is asked now.
+        example: what it may draw; ``None`` if it sets the seed.
     """
 
     generator: Any
@@ -56,10 +73,18 @@ class Draw:
         return f"<draw of {self.function.__qualname__}>"
 
     def __call__(self) -> Any:
-        return self.function(self.generator, *self.args, **self.kwargs)
+        found = self.function(self.generator, *self.args, **self.kwargs)
+        if type(found) is not type(self.example):
+            raise OtherWay  # the program is one for another type
+        return found if found is None or type(found) in (int, float) else as_tensor(found)
 
-    def metadata(self, values: tuple[Any, ...]) -> NumberProxy:
-        """Return what stands for the number."""
+    def metadata(self, values: tuple[Any, ...]) -> NumberProxy | TensorProxy | None:
+        """Return what stands for what it draws."""
+        if self.example is None:
+            return None
+        if type(self.example) not in (int, float):
+            with torch._C.DisableTorchFunction():
+                return proxy_of(as_tensor(self.example), "")
         return number_proxy(self.example, unknown=Unknown(f"what {self.function.__qualname__} draws"))
 
     def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
@@ -67,16 +92,16 @@ class Draw:
         return set(), (False,)
 
 
-def drawing(
+def examples_of(
     generator: object, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Draw | None:
-    """Return what draws as a call does; ``None`` for one that returns no single number."""
+) -> tuple[Any, ...]:
+    """Return what a call may draw; the generator is as it was afterwards."""
     before = state_of(generator)
     try:
-        example = function(generator, *args, **kwargs)
+        with torch._C.DisableTorchFunction():
+            return tuple([function(generator, *args, **kwargs) for _ in range(EXAMPLES)])
     finally:
         set_state_of(generator, before)
-    return Draw(generator, function, args, kwargs, example) if type(example) in (int, float) else None
 
 
 class DrawnFrom:
@@ -100,4 +125,4 @@ class DrawnFrom:
             set_state_of(generator, state)
 
 
-__all__ = ["Draw", "DrawnFrom", "drawing", "generators"]
+__all__ = ["Draw", "DrawnFrom", "examples_of", "generators", "kinds"]

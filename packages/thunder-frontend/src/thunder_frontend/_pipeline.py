@@ -11,7 +11,7 @@ import torch
 
 from thunder_autograd import Split, gradients, written_out
 from thunder_executors import execution_traces, grad_rule, resolve_executors, runnable, who_gains
-from thunder_frontend._draws import DrawnFrom
+from thunder_frontend._draws import Draw, DrawnFrom
 from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend._outcomes import Look
 from thunder_frontend._stats import Timer
@@ -32,6 +32,7 @@ from thunder_torch.uncast import uncast
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.one_way import Check, OtherWay
 from thunder_tracing.tensors.overwrites import RULES_AGAIN
+from thunder_tracing.tensors.run_arrays import OnArrays
 from thunder_tracing.tensors.unseen_writes import check_saved
 
 
@@ -163,7 +164,7 @@ def _after_optimisation(traces: list[Trace], options: Options) -> None:
 def _may_begin_anew(trace: Trace) -> bool:
     """Whether a program may end after it drew random numbers, and the call begin anew."""
     bounds = trace.bound_symbols
-    looks = any([b.args and isinstance(b.args[0], (Check, Look)) for b in bounds])
+    looks = any([b.args and isinstance(b.args[0], (Check, Draw, Look, OnArrays)) for b in bounds])
     return looks and any([b.has_tag(OpTags.RANDOM) for b in bounds])
 
 

@@ -50,7 +50,8 @@ def parts_of(value: object) -> Parts | None:
             f"the program returns a {cls.__name__}, whose code would run outside of it; make a function of that instead"
         )
     if not (hasattr(value, "__dict__") or hasattr(cls, "__slots__")):
-        return None
+        has_state = hasattr(cls, "__setstate__")  # which only code in C knows, such as a generator of NumPy's
+        return (Like(copy.deepcopy, value, f"copy_of_{cls.__name__}"), ()) if has_state else None
     return _state(value, cls)
 
 

@@ -15,6 +15,7 @@ from thunder_ir import Proxy
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.made_objects import parts_of
 from thunder_tracing.tensors.metadata_calls import fixed
+from thunder_tracing.tensors.run_arrays import RunArray, built
 
 
 def template(
@@ -30,6 +31,8 @@ def template(
     """
     if isinstance(value, torch.Tensor):
         return tensor(value)
+    if type(value) is RunArray:
+        return external.templates.setdefault(id(value), (built(value, tensor), value))[0]
     if isinstance(value, (Proxy, SCALARS)) and not isinstance(value, torch.Size):
         return value
     seen = {} if seen is None else seen

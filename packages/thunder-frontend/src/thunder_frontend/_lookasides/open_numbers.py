@@ -16,6 +16,7 @@ from thunder_interpreter import DECLINED
 from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies, is_unknown, value_of
 from thunder_tracing.tensors.foreach import OF_LISTS
 from thunder_tracing.tensors.metadata_calls import SymbolicSize, fixed
+from thunder_tracing.tensors.run_arrays import RunArray
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
 from thunder_tracing.tensors.whole_numbers import ROUNDING, rounded
 
@@ -143,6 +144,8 @@ class OpenNumbers:
             return self._calls(torch.Tensor.item, (tensor,), {})
 
     def _to_float(self, *args: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is RunArray:
+            args = (args[0].item(),)
         number = self._item(args[0]) if self._is_tensors_own(float, "__float__", args) else None
         if number is not None and not isinstance(number, NumberProxy):
             return float(number)
@@ -153,6 +156,8 @@ class OpenNumbers:
         return number / 1 if isinstance(number, (IntegerProxy, BoolProxy)) else number
 
     def _to_int(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and type(args[0]) is RunArray:
+            return self._to_int(args[0].item())
         if self._is_tensors_own(int, "__int__", args) and args[0].numel() == 1:
             with torch._C.DisableTorchFunction():
                 known = self._calls.known_value(args[0])

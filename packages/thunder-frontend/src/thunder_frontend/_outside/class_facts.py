@@ -11,6 +11,7 @@ import torch
 from thunder_guards.own_code import OF_ACQUISITION, package_of
 from thunder_ir import NumberProxy
 from thunder_tracing.tensors.metadata_calls import SymbolicSize
+from thunder_tracing.tensors.run_arrays import RunArray
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 IMMUTABLE_TYPE = 1 << 8
@@ -73,12 +74,14 @@ def is_mutable(cls: type) -> bool:
     return not cls.__flags__ & IMMUTABLE_TYPE and not is_ours(cls)
 
 
-def type_of(value: object, cls: type) -> type:
+def type_of(value: Any, cls: type) -> type:
     """Return what the type of a value is to the program: of what it stands for, where it is a stand-in."""
     if isinstance(value, TracedTensor):
         return value._stands_for
     if cls is SymbolicSize:
         return torch.Size
+    if cls is RunArray:
+        return type(value.example)
     return value.python_type if isinstance(value, NumberProxy) else cls
 
 

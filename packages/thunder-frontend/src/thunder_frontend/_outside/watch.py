@@ -38,7 +38,7 @@ from thunder_tracing.tensors.constants import Arrays
 from thunder_tracing.tensors.metadata_calls import SymbolicSize, fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
-NUMBERS = re.compile(r"\b(Integer|Float|Complex|Bool)Proxy\b")
+NUMBERS = re.compile(r"\b((Integer|Float|Complex|Bool)Proxy|RunArray)\b")
 """How code in C calls a number that is open, where it refuses it."""
 
 EAGER_RAISES_TOO = (ShapeError, DTypeError, DeviceError, DimensionError)

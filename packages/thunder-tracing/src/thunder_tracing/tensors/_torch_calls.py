@@ -21,6 +21,7 @@ from thunder_ir import (
     Proxy,
     Symbol,
     TensorProxy,
+    ThunderError,
     UnknownNumberError,
 )
 from thunder_torch import (
@@ -79,6 +80,7 @@ class TorchCalls:
     later: list[Effect]
     symbolic = False
     opens = False
+    refusal: ThunderError | None = None
     levels: Levels
     layouts: Layouts
     leaves: Leaves

@@ -11,7 +11,7 @@ import torch
 from thunder_guards.program import Effect, Input
 from thunder_guards.sources import Source
 from thunder_guards.symbolic import NumberInput
-from thunder_ir import BoundSymbol, Builder, Symbol, TensorProxy
+from thunder_ir import BoundSymbol, Builder, Symbol, TensorProxy, ThunderError
 from thunder_tracing.external_state import ExternalState
 from thunder_tracing.tensors._metadata_writes import MetadataWrite, Stages
 from thunder_tracing.tensors.storage import Recorder
@@ -120,6 +120,8 @@ class Calls(Recorder, Protocol):
     reached: set[int]
     symbolic: bool
     opens: bool
+    refusal: ThunderError | None
+    """Why there is no program, where those who were told so may not hand it on."""
 
     @property
     def external(self) -> ExternalState:

@@ -18,11 +18,11 @@ from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 from thunder_tracing.tensors._handlers import answers, answers_each
 from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, index_of
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor
 MAKES_TENSORS = frozenset({torch.frombuffer, torch.range})
-OF_ARRAYS = (torch.tensor, torch.as_tensor, torch.asarray)
 
 
 class Constant:
@@ -121,6 +121,8 @@ class Arrays:
 
     def as_index(self, key: object) -> Any:
         """Return an index with tensors in the place of arrays."""
+        if type(key) is RunArray:
+            return index_of(key)
         if is_array(key):
             with torch._C.DisableTorchFunction():
                 return constant(self._calls, torch.tensor(key))
