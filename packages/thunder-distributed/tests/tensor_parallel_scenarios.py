@@ -130,6 +130,37 @@ def scenario_what_cannot_be_cut_is_refused(rank, size):
     assert "up, a Linear already cut" in refused(TypeError, lambda: parallelize(model, None, {"up": Colwise()}))
 
 
+class Tied(nn.Module):
+    """A language model whose head is its embedding."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.up, self.head = nn.Embedding(12, 8), nn.Linear(8, 8), nn.Linear(8, 12, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, tokens):
+        return self.head(F.gelu(self.up(self.tokens(tokens))))
+
+
+def scenario_tied_weights_that_are_cut_stay_tied(rank, size):
+    model = Tied()
+    whole = copy.deepcopy(model)
+    ours = parallelize(model, None, {"tokens": Rowwise(), "head": Colwise(gather_output=True)})
+    assert ours.head.weight is ours.tokens.weight and ours.head.weight.shape == (12 // size, 8)
+    mine, theirs = (torch.optim.SGD(m.parameters(), lr=0.5) for m in (ours, whole))
+    for seed in range(4):
+        tokens = torch.randint(12, (2, 5), generator=torch.Generator().manual_seed(seed))
+        losses = []
+        for m, steps in ((whole, theirs), (ours, mine)):
+            loss = F.cross_entropy(m(tokens).flatten(0, 1), tokens.flatten())
+            loss.backward()
+            steps.step()
+            steps.zero_grad()
+            losses.append(loss.detach())
+        torch.testing.assert_close(losses[1], losses[0], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(get_model_state_dict(ours, full=True), whole.state_dict(), rtol=1e-5, atol=1e-6)
+
+
 class OnSequence(Model):
     """What is between layers is of a part of the sequence, and so are the positions."""
 

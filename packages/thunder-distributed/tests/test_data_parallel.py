@@ -39,6 +39,13 @@ def test_a_model_without_values_is_refused(one_process):
         ddp(model)
 
 
+def test_a_model_of_which_a_part_has_no_values_is_refused(one_process):
+    with torch.device("meta"):
+        empty = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="on the meta device: give it values first"):
+        ddp(nn.Sequential(nn.Linear(2, 2), empty))
+
+
 def test_what_is_not_compiled_is_refused_when_called(one_process):
     model = nn.Linear(2, 2)
     ddp(model)

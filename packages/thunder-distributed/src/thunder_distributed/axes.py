@@ -114,15 +114,21 @@ def axis_of(
 
     Raises:
         AxisError: ``torch.distributed`` is not initialised, or the mesh has several dimensions.
+        TypeError: ``where`` is something else.
     """
     if isinstance(where, Axis):
         return where
+    if where is not None and not isinstance(where, (DeviceMesh, dist.ProcessGroup)):
+        raise TypeError(
+            "processes are given as a DeviceMesh of one dimension, a ProcessGroup, an Axis, or None for all, and not "
+            f"as {where!r}"
+        )
     if not dist.is_available():
         raise AxisError("this build of PyTorch has no torch.distributed")
     if not dist.is_initialized():
         raise AxisError(
             "torch.distributed is not initialised: start the program with torchrun, and call "
-            "torch.distributed.init_process_group() before ddp() or fsdp()"
+            "torch.distributed.init_process_group() before the model is distributed"
         )
     if isinstance(where, DeviceMesh):
         if where.ndim != 1:

@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from thunder_distributed.axes import MEGABYTE, Axis, axis_of
 from thunder_distributed.compiled import compiled_again, original_of
-from thunder_distributed.modules import Parallel, check_plain, install, part_alone
+from thunder_distributed.modules import Parallel, check_devices, check_plain, install, part_alone
 from thunder_distributed.parameters import Home, Part, Replicated
 from thunder_frontend import ThunderModule
 from thunder_torch import from_torch_dtype
@@ -47,7 +47,10 @@ def ddp(
     original = original_of(model, "ddp")
     check_plain(original, "ddp")
     axis = axis_of(process_group, bucket_bytes=round(bucket_size_in_mb * MEGABYTE))
-    _check_devices(original)
+    devices = [parameter.device for parameter in original.parameters()]
+    if torch.device("meta") in devices:
+        raise ValueError("ddp() of a model on the meta device: give it values first, model.to_empty(device='cpu')")
+    check_devices(devices, "ddp")
     alone = _parts_alone(original, axis)
     if broadcast_from is not None:
         broadcast_state(original, axis, broadcast_from, {id(p) for p in alone})
@@ -81,16 +84,6 @@ def _parts_alone(model: torch.nn.Module, axis: Axis) -> dict[torch.nn.Parameter,
             if parameter is not None and part is not None:
                 found[parameter] = part
     return found
-
-
-def _check_devices(model: torch.nn.Module) -> None:
-    devices = {parameter.device for parameter in model.parameters()}
-    if len(devices) > 1:
-        raise ValueError(
-            f"ddp() of a model on {', '.join(sorted(map(str, devices)))}: put all of it on one device, model.to(device)"
-        )
-    if torch.device("meta") in devices:
-        raise ValueError("ddp() of a model on the meta device: give it values first, model.to_empty(device='cpu')")
 
 
 def broadcast_state(model: torch.nn.Module, axis: Axis, source: int, without: Collection[int] = frozenset()) -> None:

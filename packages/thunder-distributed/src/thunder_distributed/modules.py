@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -230,12 +230,24 @@ def check_plain(model: torch.nn.Module, kind: str) -> None:
         )
 
 
+def check_devices(devices: Iterable[torch.device], kind: str) -> None:
+    """Refuse a model on several devices.
+
+    Raises:
+        ValueError: it is.
+    """
+    found = sorted(set(map(str, devices)))
+    if len(found) > 1:
+        raise ValueError(f"{kind}() of a model on {', '.join(found)}: put all of it on one device, model.to(device)")
+
+
 __all__ = [
     "HOWS",
     "PARALLEL",
     "PARTS",
     "CutTwice",
     "Parallel",
+    "check_devices",
     "check_plain",
     "install",
     "no_sync",

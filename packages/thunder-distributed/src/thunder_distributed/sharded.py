@@ -13,7 +13,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from thunder_distributed.axes import Axis, AxisError, axis_of
 from thunder_distributed.compiled import compiled_again, original_of
 from thunder_distributed.data_parallel import broadcast_tensors
-from thunder_distributed.modules import Parallel, check_plain, install, part_alone
+from thunder_distributed.modules import Parallel, check_devices, check_plain, install, part_alone
 from thunder_distributed.parameters import Home, Sharded, part_of
 from thunder_frontend import ThunderModule
 from thunder_torch import from_torch_dtype
@@ -82,7 +82,8 @@ def fsdp(
 
     Raises:
         AxisError: ``torch.distributed`` is not initialised, or the mesh has more than two dimensions.
-        ValueError: the model is trained in parallel already, or the group for gathers has other processes.
+        ValueError: the model is trained in parallel already or has parameters on several devices, or the group for
+            gathers has other processes.
     """
     original = original_of(model, "fsdp")
     check_plain(original, "fsdp")
@@ -94,6 +95,9 @@ def fsdp(
     replicas, axis = axes_of_mesh(device_mesh, round(ahead_in_mb * 1024 * 1024))
     gathers = None if gather_group is None else _for_gathers(gather_group, axis)
     ignored = {id(p) for p in ignored_params}
+    given = torch.empty(0, device=device or "cpu").device  # which names an index, too
+    cut = [p for p in original.parameters() if id(p) not in ignored]
+    check_devices([given if p.is_meta else p.device for p in cut], "fsdp")
     parallel = Parallel("fsdp")
     sharder = _Sharder(axis, replicas, device, broadcast_from, init, shard_dim)
     hows: dict[str, dict[str, Any]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -48,7 +48,8 @@ def parallelize(
         AxisError: ``torch.distributed`` is not initialised, or the mesh has several dimensions.
         KeyError: a name in the plan is that of no module.
         TypeError: a module is of no class that its style takes.
-        ValueError: a size is no multiple of the number of processes.
+        ValueError: a size is no multiple of the number of processes, or modules that share a parameter would have it
+            cut in different ways.
 
     Example, of two layers between which each process has its own half:
         ``parallelize(model, mesh["tensor"], {"blocks.*.network.0": Colwise(), "blocks.*.network.2": Rowwise()})``
@@ -56,13 +57,38 @@ def parallelize(
     original = original_of(model, "parallelize")
     axis = axis_of(device_mesh, "tensor")
     modules = dict(original.named_modules())
+    chosen: list[tuple[str, Style]] = []
     for pattern, style in (plan or {}).items():
         names = [name for name in modules if fnmatchcase(name, pattern)]
         if not names:
             raise KeyError(f"the plan names {pattern!r}, and no module is called so; there are {', '.join(modules)}")
-        for name in names:
-            _cut(name, modules[name], Layout(axis, style))
+        chosen += [(name, style) for name in names]
+    _check_shared(original, dict(cut for name, style in chosen for cut in _cuts(name, modules[name], style)))
+    parts: dict[torch.nn.Parameter, torch.nn.Parameter] = {}
+    for name, style in chosen:
+        _cut(name, modules[name], Layout(axis, style), parts)
     return compiled_again(model, original)
+
+
+def _check_shared(model: torch.nn.Module, cuts: Mapping[str, int]) -> None:
+    """Refuse parameters of several modules of which one has it cut, and another whole or cut in another way."""
+    known: dict[torch.nn.Parameter, str] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        first = known.setdefault(parameter, name)
+        if cuts.get(first) != cuts.get(name):
+            raise ValueError(
+                f"{first} and {name} are one parameter, and the plan cuts them in different ways: cut both along the "
+                "same dimension, as Rowwise() does an embedding and Colwise() a linear layer, or neither"
+            )
+
+
+def _cuts(name: str, module: torch.nn.Module, style: Style) -> Iterator[tuple[str, int]]:
+    """Yield the parameters of a linear layer or an embedding that are cut, and along which dimension."""
+    if isinstance(style, (Colwise, Rowwise)):
+        embeds, by_column = isinstance(module, torch.nn.Embedding), isinstance(style, Colwise)
+        yield f"{name}.weight", int(by_column == embeds)
+        if by_column and not embeds:
+            yield f"{name}.bias", 0
 
 
 def column_parallel(model: torch.nn.Module, target_modules: list[str], process_group: Any = None) -> ThunderModule:
@@ -75,7 +101,9 @@ def row_parallel(model: torch.nn.Module, target_modules: list[str], process_grou
     return parallelize(model, process_group, dict.fromkeys(target_modules, Rowwise(cut_input=True)))
 
 
-def _cut(name: str, module: torch.nn.Module, layout: Layout) -> None:
+def _cut(
+    name: str, module: torch.nn.Module, layout: Layout, made: dict[torch.nn.Parameter, torch.nn.Parameter]
+) -> None:
     if isinstance(layout.style, ExpertParallel):
         run_by_experts(name, module, layout)
         return
@@ -89,12 +117,12 @@ def _cut(name: str, module: torch.nn.Module, layout: Layout) -> None:
     embeds, by_column = kind is torch.nn.Embedding, isinstance(layout.style, Colwise)
     if embeds and (module.max_norm is not None or module.sparse):
         raise TypeError(f"the plan cuts {name}, an Embedding with max_norm or sparse gradients, which must stay whole")
-    dim = int(by_column) if embeds else int(not by_column)
+    dim = int(by_column == embeds)
     pads = embeds and not by_column
     parts = module.__dict__.setdefault(PARTS, {})
-    parts["weight"] = _part(f"{name}.weight", module, "weight", layout.axis, dim, pads)
+    parts["weight"] = _part(f"{name}.weight", module, "weight", layout.axis, dim, pads, made)
     if not embeds and module.bias is not None and by_column:
-        parts["bias"] = _part(f"{name}.bias", module, "bias", layout.axis, 0, False)
+        parts["bias"] = _part(f"{name}.bias", module, "bias", layout.axis, 0, False, made)
     forward = {
         (False, True): _linear_by_column, (False, False): _linear_by_row,
         (True, True): _embedding_by_column, (True, False): _embedding_by_row,
@@ -102,8 +130,19 @@ def _cut(name: str, module: torch.nn.Module, layout: Layout) -> None:
     run_by(module, forward, layout)
 
 
-def _part(name: str, module: torch.nn.Module, key: str, axis: Axis, dim: int, pads: bool) -> Part:
-    """Leave a module this process's part of a parameter, and return how it was cut."""
+def _part(
+    name: str,
+    module: torch.nn.Module,
+    key: str,
+    axis: Axis,
+    dim: int,
+    pads: bool,
+    made: dict[torch.nn.Parameter, torch.nn.Parameter],
+) -> Part:
+    """Leave a module this process's part of a parameter, and return how it was cut.
+
+    Modules that share the parameter share the part, which ``made`` has by the parameter.
+    """
     whole = module._parameters[key]
     assert whole is not None
     size = whole.shape[dim]
@@ -113,7 +152,9 @@ def _part(name: str, module: torch.nn.Module, key: str, axis: Axis, dim: int, pa
             f"{axis.name!r}: choose sizes that are, or leave it out of the plan"
         )
     part = Part(axis, tuple(whole.shape), dim)
-    module._parameters[key] = torch.nn.Parameter(part_of(whole.detach(), part, axis.rank), whole.requires_grad)
+    if whole not in made:
+        made[whole] = torch.nn.Parameter(part_of(whole.detach(), part, axis.rank), whole.requires_grad)
+    module._parameters[key] = made[whole]
     return part
 
 
