@@ -109,7 +109,7 @@ class NvtxProfileTransform(AroundEach):
 
     def __init__(self) -> None:
         if torch.version.cuda is None:
-            raise RuntimeError("NVTX ranges need a PyTorch that was built with CUDA; on Intel's, ITTProfileTransform")
+            raise RuntimeError("NVTX ranges need a PyTorch built with CUDA; use ITTProfileTransform for Intel VTune")
         super().__init__(torch.cuda.nvtx.range)
 
 
