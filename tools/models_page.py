@@ -111,24 +111,22 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
     lines = [
         "# Models",
         "",
-        f"What `{command}`",
-        f"found with transformers {transformers.__version__} on PyTorch {version}: tiny models",
-        "with random weights, run eagerly and through `thunder.jit`. Rows that an earlier run left in the file of rows",
-        "are taken from there.",
+        f"Results of `{command}`",
+        f"with transformers {transformers.__version__} on PyTorch {version}: tiny models with random weights,",
+        "run eagerly and through `thunder.jit`. Results already in the file of rows were not measured again.",
         "",
-        f"{len(rows)} of {asked} types were run, and eager runs {len(compared)} of them as the tool makes them.",
-        f"{len(right)} of these are right; of the {len(trained)} that were trained, too,",
-        f"{sum(r.trains for r in trained)} are. {len(split)} of those that are right run partly in Python",
+        f"{len(rows)} of {asked} model types were tried; {len(compared)} of them run in eager in the tool's",
+        f"configuration. Of these, {len(right)} are right. {len(trained)} were also trained,",
+        f"{sum(r.trains for r in trained)} of them right. {len(split)} of the right ones run partly in Python",
         f"({100 * len(split) / max(len(right), 1):.1f} %); all others are one program.",
         "",
-        "The forward is right if values, dtypes, strides and structure of the output are eager's and two calls take",
-        f"one program (float32: within {FORWARD[torch.float32]:g} of the largest value; *same bits* where nothing",
-        "differs at all). *And Python at n*: so many places are in no program, so that the calls around them run in",
-        "Python, and what these call is compiled. Training is right if all gradients are eager's (within",
-        f"{GRADIENT[torch.float32]:g} of the largest gradient) and {STEPS} steps of AdamW give eager's losses and",
-        f"parameters (within {TRAINED[torch.float32]:g}).",
+        "The forward pass is right if values, dtypes, strides and structure of the output match eager and two calls",
+        f"use one program (float32: within {FORWARD[torch.float32]:g} of the largest value; *same bits* means no",
+        "difference at all). *And Python at n* means that n calls run in Python between compiled programs. Training is",
+        f"right if all gradients (within {GRADIENT[torch.float32]:g} of the largest gradient) and the losses and",
+        f"parameters of {STEPS} steps of AdamW (within {TRAINED[torch.float32]:g}) match eager.",
         "",
-        "## Not as in eager",
+        "## Different from eager",
         "",
         *table(
             ["type", "model", "variant", "forward", "training"],
@@ -141,11 +139,11 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
         "",
         "## Partly in Python",
         "",
-        "Right all the same; where and why each leaves its programs.",
+        "These are right; the table says where and why each runs in Python.",
         "",
         *table(["type", "where and why"], [(r.model_type, cell(each, 300)) for r in split for each in r.split]),
         "",
-        "## As in eager",
+        "## Same as eager",
         "",
     ]
     eager: list[Sequence[object]] = []
@@ -156,7 +154,7 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
     header = ["type", "model", "variant", "operations", "first call, CPU s", "forward", "training"]
     lines += table(header, eager)
     failed = [r for r in rows if not r.by_eager]
-    lines += ["", "## Not compared", "", "What eager does not run as the tool makes it.", ""]
+    lines += ["", "## Not compared", "", "These do not run in eager in the tool's configuration.", ""]
     parts = [r.model_type for r in failed if NO_MODEL in r.forward]
     if parts:
         lines += [f"- Parts of other models, of which {NO_MODEL} alone: {', '.join(parts)}.", ""]

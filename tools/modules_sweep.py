@@ -136,11 +136,11 @@ def table(rows: list[Row], command: str) -> str:
     lines = [
         "# Modules",
         "",
-        f"What `{command}` found on PyTorch {torch.__version__.partition('+')[0]}: the modules of `torch.nn`, as",
-        "PyTorch's own tests construct and call them, in evaluation and in training, with and without gradients, each",
-        f"twice. {right} of {cases} cases are right: outputs, strides, state and gradients are eager's, by one",
-        f"program (float32: within {FORWARD[torch.float32]:g} of the largest value, gradients within "
-        f"{GRADIENT[torch.float32]:g}).",
+        f"Results of `{command}` on PyTorch {torch.__version__.partition('+')[0]}: the modules of `torch.nn`,",
+        "constructed and called as in PyTorch's own tests, in evaluation and training mode, with and without",
+        f"gradients, twice each. {right} of {cases} cases are right: outputs, strides, state and gradients match eager",
+        f"and both calls use one program (float32: within {FORWARD[torch.float32]:g} of the largest value, gradients "
+        f"within {GRADIENT[torch.float32]:g}).",
         "",
         *sweeps.table(
             ["module", "right", "otherwise"],

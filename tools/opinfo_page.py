@@ -12,17 +12,16 @@ from thunder_testing.sweeps import cell, table
 
 OUTCOMES = ("right", "wrong", "raised", "refused")
 INTRODUCTION = """
-*Composed* functions decompose into prims, which transforms and executors know one by one; *opaque* ones are called as
-they are, differentiated by PyTorch's autograd and batched by `torch.vmap`. *Refused* are those that no program can
-hold, with an error that says so: sparse tensors, and metadata that depend on values in a way that PyTorch does not
-tell before it runs.
+*Composed* functions decompose into prims, which transforms and executors handle individually. *Opaque* functions are
+called as a whole, differentiated by PyTorch's autograd and batched by `torch.vmap`. *Refused* functions cannot be
+part of a program and raise an error: they use sparse tensors, or the metadata of their results depend on values in a
+way that PyTorch's fake tensors do not describe.
 
-*vjp* is the gradient (the function is differentiable in reverse mode), compared with PyTorch's autograd; *jvp* the
-tangent, compared with PyTorch's forward mode, and with central differences in double precision where that differs;
-*vmap* a batch of a sample and its half, compared with the call for each of the two. They are run for the first dtype
-that the operation takes. A dash: not compared, because PyTorch has no such derivative, there is nothing to
-differentiate, the samples cannot be batched, sizes depend on values, or numbers are drawn at random. The counts are of
-samples that came out right, of those that were compared.
+*vjp* is the reverse-mode gradient, compared with PyTorch's autograd. *jvp* is the tangent, compared with PyTorch's
+forward mode, and with central differences in double precision if they disagree. *vmap* runs a batch of a sample and
+its half, compared with two separate calls. They run for the first dtype that the operation supports. A dash means not
+compared: PyTorch has no such derivative, there is nothing to differentiate, samples cannot be batched, sizes depend
+on values, or the operation draws random numbers. Counts are right samples of compared samples.
 """
 
 
@@ -38,9 +37,9 @@ def page(reports: list[Any], command: str, dtypes: list[str], transforms: list[s
     lines = [
         "# Operators",
         "",
-        f"What `{command}`",
-        f"found on PyTorch {version}: every operation of PyTorch's own database, compared with",
-        "eager execution in value, dtype, shape and strides.",
+        f"Results of `{command}`",
+        f"on PyTorch {version}: every operation in PyTorch's OpInfo database, compared with",
+        "eager in value, dtype, shape and strides.",
         *INTRODUCTION.splitlines(),
         "",
         "## Totals",

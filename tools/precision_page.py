@@ -9,11 +9,11 @@ import torch
 from thunder_testing.sweeps import table
 
 INTRODUCTION = """
-How precise each composite is against double precision, beside eager PyTorch, on the CPU. *Decomposed* is what its
-decomposition into prims computes, *compiled* what `thunder.jit` does, in value and gradient. An error is the norm of
-the difference from the truth over the norm of the truth, in epsilons of the dtype; the number in the table is that of
-Thunder over that of eager, each with 0.2 epsilons added (half of the last digit), as the geometric mean over draws of
-the numbers at three scales. For each operation the worst of its samples counts; up to 1.5 is as precise as eager.
+The error of each composite operation relative to the error of eager PyTorch on the CPU, both against double
+precision. *Decomposed* is the decomposition into prims, *compiled* is the result of `thunder.jit`, each for values
+and gradients. An error is the norm of the difference divided by the norm of the reference, in epsilons of the dtype.
+Each number in the table is Thunder's error divided by eager's, with 0.2 epsilons added to both, as the geometric mean
+over random inputs at three scales, for the worst sample of the operation. Up to 1.5 counts as equally precise.
 """
 
 
@@ -38,7 +38,7 @@ def page(found: list[Any], failures: list[Any], limit: float) -> str:
         "# Precision",
         *INTRODUCTION.splitlines(),
         "",
-        f"What `python tools/precision.py --table docs/precision.md` found on PyTorch {version}: "
+        f"Results of `python tools/precision.py --table docs/precision.md` on PyTorch {version}: "
         f"{len(worst)} operations, {len(found)} measurements; {above} operations above {limit}, "
         f"{len({f.operation for f in failures})} that raised.",
         "",

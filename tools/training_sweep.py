@@ -225,10 +225,10 @@ def table(rows: list[Row], command: str) -> str:
     lines = [
         "# Training compared with eager",
         "",
-        f"What `{command}` found on PyTorch {torch.__version__.partition('+')[0]}: small models with random weights,",
-        f"trained for {STEPS} steps eagerly and compiled, side by side. Compiled is either the *model*, or the whole",
+        f"Results of `{command}` on PyTorch {torch.__version__.partition('+')[0]}: small models with random weights,",
+        f"trained for {STEPS} steps, eager and compiled. Either the *model* is compiled, or the whole",
         "*step*: `zero_grad`, forward, loss, `backward()` and optimizer in one program. Right means that gradients,",
-        "losses and, after the last step, parameters are eager's (float32: within "
+        "losses and the final parameters match eager (float32: within "
         f"{TRAINED[torch.float32]:g} of the largest value).",
         f"{sum(r.outcome == 'right' for r in rows)} of {len(rows)} are right.",
         "",
