@@ -134,3 +134,27 @@ def test_three_programs_serve_all_lengths(name, order):
             pair = [gradients(result, model) for result in (found, expected)]
             torch.testing.assert_close(*pair, rtol=1e-2, atol=2e-4)  # sums of squares of many logits, in float32
     assert programs <= 3
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM, nn.RNN])
+def test_states_that_are_given_change_with_the_batch(kind):
+    model = kind(4, 5, 2)
+    compiled = thunder.jit(model, fallback="error")
+    for batch, length in ((2, 6), (3, 6), (4, 7), (5, 9)):
+        x, state = torch.randn(length, batch, 4, requires_grad=True), torch.randn(2, batch, 5)
+        states = (state, state.sin()) if kind is nn.LSTM else state
+        for found, expected in zip(compiled(x, states), model(x, states), strict=True):
+            torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(*[torch.autograd.grad(f(x, states)[0].sum(), x) for f in (compiled, model)])
+    assert thunder.cache_misses(compiled) <= 3
+
+
+@pytest.mark.parametrize("more", [{}, {"add_bias_kv": True, "add_zero_attn": True}])
+def test_attention_serves_all_lengths_and_batches(more):
+    model = nn.MultiheadAttention(8, 2, batch_first=True, **more)
+    compiled = thunder.jit(model, fallback="error")
+    for batch, length, other in ((2, 6, 5), (3, 6, 5), (4, 7, 6), (5, 9, 9), (6, 4, 11)):
+        query, key = torch.randn(batch, length, 8), torch.randn(batch, other, 8)
+        for found, expected in zip(compiled(query, key, key), model(query, key, key), strict=True):
+            torch.testing.assert_close(found, expected, check_stride=True)
+    assert thunder.cache_misses(compiled) <= 3

@@ -17,7 +17,7 @@ from thunder_torch.rounding import narrow_to, wide
 from thunder_torch.symbol import torchsymbol
 from thunder_torch.traits import Trait, state
 
-state("_native_multi_head_attention", "multi_head_attention_forward", traits=(Trait.DRAWS,))
+state("_native_multi_head_attention", "multi_head_attention_forward", traits=(Trait.DRAWS, Trait.SIZES_ARE_PRODUCTS))
 
 
 def _mask_of(query: TensorProxy, key: TensorProxy) -> TensorProxy:

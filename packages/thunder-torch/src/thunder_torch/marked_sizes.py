@@ -29,6 +29,9 @@ class _Differ(Exception):
 def told_by_marks(tell: Tell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the specification of a result whose sizes are products of open ones; ``None`` if they are not.
 
+    Sizes may have to be equal, such as those of batches of several arguments: where marks that are all different are
+    refused, those that are equal now get one mark, and that they are becomes a constraint of the program.
+
     Args:
         tell: returns the specification for plain sizes.
         args, kwargs: of the call, with at least one open size.
@@ -40,12 +43,25 @@ def told_by_marks(tell: Tell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if [*found.values()] == [1] and len(product := next(iter(found))) == 1:
             proxies.setdefault(product[0], size)
     others = [d for d in sizes if d.__class__ is int and d]
-    few = list(itertools.islice(primes(others), len(proxies) + 1))  # kernels may take time by them
-    marks = [dict(zip(proxies, numbers, strict=False)) for numbers in (few, few[1:])]
+    equal = {proxy.value: proxy for proxy in reversed(proxies.values())}
+    for groups in (proxies, {atom: equal[proxy.value] for atom, proxy in proxies.items()}):
+        found = _told(tell, args, kwargs, groups, others)
+        if found is not None and all(
+            [proxy is groups[atom] or proxy == groups[atom] for atom, proxy in proxies.items()]
+        ):
+            return found
+    return None
+
+
+def _told(tell: Tell, args: Any, kwargs: Any, groups: dict[Atom, IntegerProxy], others: list[int]) -> Any:
+    """Return what is told where open sizes of one group are equal; ``None`` if that is refused, or no product."""
+    numbers = {id(proxy): number for number, proxy in enumerate({id(p): p for p in groups.values()}.values())}
+    few = list(itertools.islice(primes(others), len(numbers) + 1))  # kernels may take time by them
+    marks = [{atom: few[numbers[id(proxy)] + more] for atom, proxy in groups.items()} for more in (0, 1)]
     try:
         first, second = [tell(_marked(args, m), _marked(kwargs, m)) for m in marks]
-        return Merged(proxies, *marks).merged(first, second)
-    except (_Differ, KeyError):
+        return Merged(groups, *marks).merged(first, second)
+    except Exception:  # what is to be said of a failure is known better where the sizes are fixed
         return None
 
 

@@ -249,7 +249,9 @@ def _run_with_open(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     """
     mistold = has_trait(function, Trait.MISTOLD)
     if has_trait(function, Trait.SIZES_ARE_PRODUCTS):
-        return told_by_marks(partial(spec_of, function), args, kwargs)
+        found = told_by_marks(partial(spec_of, function), args, kwargs)
+        if found is not None:
+            return found
     if mistold:
         return None
     fakes = importlib.import_module("thunder_torch.open_sizes").OpenSizes()  # here: loads PyTorch's compilers
