@@ -5,6 +5,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -282,3 +283,47 @@ def test_what_a_part_computed_for_nobody_may_be_written_to():
         run(leaf * 2).sum().backward()
         gradients.append(leaf.grad)
     torch.testing.assert_close(*gradients)
+
+
+class Matcher(torch.nn.Module):
+    @torch.no_grad()
+    def forward(self, x):
+        return torch.from_numpy(np.argsort(x.sum(1).numpy()))
+
+
+def test_a_frame_of_a_module_that_each_call_makes_is_not_lost_for_ever():
+    def loss(model, x):
+        h = model(x)
+        if h.sum() > -100:  # of the ways to acquire it, one gets past this
+            h = h.sin()
+        return (h[Matcher()(h)] * torch.arange(4.0)[:, None]).sum()
+
+    model, x = torch.nn.Linear(3, 2), torch.randn(4, 3)
+    compiled = jit(loss, fallback="split")
+    for _ in range(2):
+        torch.testing.assert_close(compiled(model, x), loss(model, x))
+    assert "Matcher" in compiled.split_off()[0].what
+
+
+def scaled(module, x):
+    return x * module.scale
+
+
+class MadeLoss(torch.nn.Module):
+    scale = 2.0
+
+    def forward(self, h):
+        return scaled(self, h[Matcher()(h)]).sum() + scaled(self, h).mean()
+
+
+def makes_its_loss(x):
+    return MadeLoss()(x.sin())
+
+
+@pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
+def test_modules_that_each_call_makes_have_no_programs_of_their_own():
+    compiled, x, counts = jit(makes_its_loss, fallback="split"), torch.randn(4, 3), []
+    for _ in range(6):
+        torch.testing.assert_close(compiled(x), makes_its_loss(x))
+        counts.append(sum(len(p.compiled) for p in compiled_function(compiled).parts()))
+    assert counts[2:] == [counts[2]] * 4

@@ -72,7 +72,7 @@ class Acquisition(Acquiring):
             log=self.settings.log,
         )
         self._suspended = run.suspended
-        watch.waiting = lambda: waiting(run.frames())
+        watch.waiting = lambda: waiting(run.frames(), self.world.source_of)
         self._bridge = run.bridge
         self.builder.oracle = self.outcomes
         self.builder.locate = lambda: run.location(of_library)
@@ -90,14 +90,14 @@ class Acquisition(Acquiring):
             try:
                 result = run(*traced_args, **traced_kwargs)
             except ThunderError as error:
-                raise watch.signal or blamed(refused(error), watch.frames) from error.__cause__
+                raise watch.signal or self._blamed(refused(error), watch.frames) from error.__cause__
             except Exception as error:  # the program's own: what it wrote before stays written
                 raised, result = error, (state := state_of(error))
             if watch.signal is not None:  # and the program's handler took it for an error of its own
                 raise watch.signal
             refusal = watch.refusal or self.refusal
             if refusal is not None:  # and the program's handler took it for an error of its own
-                raise blamed(refused(refusal), watch.frames) from refusal.__cause__
+                raise self._blamed(refused(refusal), watch.frames) from refusal.__cause__
             with torch._C.DisableTorchFunction():
                 self.inference_modes.check()
                 settings = self.world.process.left()
@@ -112,6 +112,12 @@ class Acquisition(Acquiring):
             if raised is not None and not (program.effects or any(state) or _runs(program)):  # nothing comes before
                 raise raised
             return replace(program, raises=raised)
+
+    def _blamed(self, error: Exception, frames: tuple[Any, ...]) -> Exception:
+        """Return a refusal with the frames that it went through, innermost first, and how far the program came."""
+        if isinstance(error, AcquisitionError):
+            error.frames, error.recorded = frames, len(self.builder.bound_symbols)
+        return error
 
     def _let_go(self) -> None:
         """Keep nothing of the outside world alive any more."""
@@ -146,17 +152,10 @@ def _runs(program: Program) -> bool:
     return bool(dead_code_elimination(program.computation).bound_symbols)
 
 
-def blamed(error: Exception, frames: tuple[Any, ...]) -> Exception:
-    """Return a refusal with the frames that it went through, innermost first."""
-    if isinstance(error, AcquisitionError):
-        error.frames = frames
-    return error
-
-
-def waiting(frames: Sequence[Any]) -> tuple[tuple[CodeType, str, Any], ...]:
+def waiting(frames: Sequence[Any], source_of: Callable[[object], Any]) -> tuple[tuple[CodeType, str, Any], ...]:
     """Return the code of frames, the package that it is of, and the module whose method it is, if it is one's.
 
-    In place of the one that calls a module is what that runs.
+    In place of the one that calls a module is what that runs. A module that the program makes is another one each time.
     """
     found = []
     for frame in frames:
@@ -167,7 +166,7 @@ def waiting(frames: Sequence[Any]) -> tuple[tuple[CodeType, str, Any], ...]:
         if code is call_module.__code__ and isinstance(forward, FunctionType):
             code, scope = forward.__code__, forward.__globals__
         if (package := package_of(name_in(scope))) not in PACKAGES:
-            found.append((code, package, owner))
+            found.append((code, package, None if owner is None or source_of(owner) is None else owner))
     return tuple(found)
 
 

@@ -74,7 +74,8 @@ def _in_other_ways(found: Program | Exception, first: Acquisition, call: Call, s
                 return other
             seen = other  # type: ignore[assignment]
             continue
-        farther = isinstance(found, DataDependentError) and isinstance(other, DataDependentError)
+        both = isinstance(found, DataDependentError) and isinstance(other, DataDependentError)
+        farther = both and other.recorded >= found.recorded  # type: ignore[union-attr]  # what is in the way of all
         if not tells and (placeholder or farther or not isinstance(other, ThunderError)):
             found, placeholder = other, False
     return found if seen is None else seen

@@ -90,7 +90,10 @@ class Splits:
         self._root = function
         self._modules: dict[int, Callable[..., Any]] = {}
         self._functions: dict[Any, Callable[..., Any]] = {}
-        self._met: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._met: weakref.WeakKeyDictionary[torch.nn.Module, int] = weakref.WeakKeyDictionary()
+        """In which run modules were met first."""
+        self._runs = 0
+        self._now = threading.local()
         self.lost = Lost()
         self._alone: dict[frozenset[types.CodeType], int] = {}
         """How often frames ran of which nothing that they called was compiled."""
@@ -170,6 +173,17 @@ class Splits:
         codes = frozenset(_codes(entry))
         if self._alone.get(codes, 0) >= ALONE:
             return function(*args, **kwargs)
+        depth = getattr(self._now, "depth", 0)
+        self._runs += not depth
+        self._now.depth = depth + 1
+        try:
+            return self._run(function, entry, codes, args, kwargs)
+        finally:
+            self._now.depth = depth
+
+    def _run(
+        self, function: Any, entry: Any, codes: frozenset[types.CodeType], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         replaced = []
 
         def replacement(called: object) -> Callable[..., Any] | None:
@@ -222,12 +236,10 @@ class Splits:
         return made
 
     def _stays(self, module: torch.nn.Module) -> bool:
-        """Whether a module is one that later calls will meet again, too: a part of the root, or met before."""
+        """Whether later calls will meet a module again, too: a part of the root, or one met in an earlier run."""
         if isinstance(self._root, torch.nn.Module) and any(m is module for m in self._root.modules()):
             return True
-        met = module in self._met
-        self._met.add(module)
-        return met
+        return self._met.setdefault(module, self._runs) < self._runs
 
     def _call_function(self, function: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.lost.holds(function.__code__, next(iter(args), None)):
@@ -239,6 +251,9 @@ class Splits:
                 return function(*args, **kwargs)
             if not _is_found_by_name(function):
                 return self.run(function, args, kwargs)
+        if any([isinstance(value, torch.nn.Module) and not self._stays(value) for value in (*args, *kwargs.values())]):
+            return function(*args, **kwargs)  # no later call is given these
+        if made is None:
             made = self._functions[function] = self._make(function)
         return made(*args, **kwargs)
 

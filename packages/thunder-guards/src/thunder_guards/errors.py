@@ -25,6 +25,8 @@ class AcquisitionError(ThunderError, RuntimeError):
     where: str | None = None
     frames: tuple[tuple[CodeType, str, torch.nn.Module | None], ...] = ()
     """The interpreted frames that it went through, innermost first: code, package, the module whose method it is."""
+    recorded: int = 0
+    """How many calls the program had until then."""
 
     def __str__(self) -> str:
         parts = [super().__str__()]
