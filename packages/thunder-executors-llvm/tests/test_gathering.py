@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import thunder_prims as prims
 from thunder_executors import Region, to_callable
 from thunder_executors_llvm import executor
-from thunder_ir import trace_of
+from thunder_ir import dtypes, trace_of
 from thunder_torch import proxy_of
 
 pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
@@ -113,6 +113,26 @@ def test_writes_of_one_element_to_each_row_are_choices():
     expected = (x.scatter_add(1, i, s), x.scatter(1, i, s), x.scatter(1, i, 3.0))
     for got, wanted in zip(run(program, x, i, s), expected, strict=True):
         assert torch.equal(got.view(torch.int32), wanted.view(torch.int32))
+
+
+@pytest.mark.parametrize("returned", ["with rows", "alone", "both"])
+@pytest.mark.parametrize("size", [1, 16, 70])
+def test_sums_of_what_is_written_to_rows_of_zeros_are_those_of_eager(size, returned):
+    i = torch.randint(0, size, (8, 1))
+    x, s = torch.randn(8, size), torch.tensor([1.5, -0.0, 0.0, torch.inf, -torch.inf, torch.nan, 1e-42, -3.0])[:, None]
+
+    def program(x, i, s):
+        zeros = prims.full(x.shape, 0.0, dtypes.float32, x.device)
+        spread = prims.neg(prims.scatter(zeros, i, prims.neg(s), 1))
+        total = prims.sum(spread, (1,))
+        rows = prims.add(x, prims.broadcast_in_dim(total, x.shape, (0,)))
+        return {"with rows": (rows,), "alone": (total,), "both": (total, rows)}[returned]
+
+    total = s[:, 0] + 0.0
+    expected = {"with rows": (x + s,), "alone": (total,), "both": (total, x + s)}[returned]
+    for got, wanted in zip(run(program, x, i, s), expected, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(got.signbit(), wanted.signbit()) or wanted.isnan().any()
 
 
 def test_nothing_to_look_up_is_what_eager_makes_of_it():

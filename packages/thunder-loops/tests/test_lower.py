@@ -43,6 +43,67 @@ def test_reshaping_splits_an_axis_rather_than_dividing():
     )
 
 
+def test_a_sum_of_one_element_that_is_written_to_zeros_needs_no_loop():
+    def program(x, i, s):
+        zeros = prims.full((2, 5), 0.0, dtypes.float32, x.device)
+        total = prims.sum(prims.scatter(zeros, i, s, 1), (1,))
+        return prims.mul(x, prims.broadcast_in_dim(total, (2, 5), (0,)))
+
+    trace = trace_of(program, Tensor((2, 5)), Tensor((2, 1), "int64"), Tensor((2, 1)))
+    lowered = lower(trace)
+    x, i, s = np.ones((2, 5), "float32"), np.array([[4], [0]]), np.array([[3], [-2]], "float32")
+
+    assert "reduce_sum" not in str(lowered)
+    np.testing.assert_array_equal(run(lowered, x, i, s)[0], np.broadcast_to(s, (2, 5)))
+
+
+@pytest.mark.parametrize("place", [0, 4, 5, -1])
+def test_a_sum_of_what_is_written_to_no_place_of_a_row_is_zero(place):
+    def program(x, i, s):
+        rows = prims.iota(5, start=0, step=1, device=s.device, dtype=dtypes.int64)
+        here = prims.eq(prims.broadcast_in_dim(rows, (2, 5), (1,)), prims.broadcast_in_dim(i, (2, 5), (0, 1)))
+        spread = prims.where(
+            here, prims.broadcast_in_dim(s, (2, 5), (0, 1)), prims.full((2, 5), 0.0, s.dtype, s.device)
+        )
+        return prims.add(x, prims.broadcast_in_dim(prims.sum(spread, (1,)), (2, 5), (0,)))
+
+    lowered = lower(trace_of(program, Tensor((2, 5)), Tensor((2, 1), "int64"), Tensor((2, 1))))
+    assert "reduce_sum" not in str(lowered)
+    x, s = np.ones((2, 5), "float32"), np.array([[3], [-2]], "float32")
+    expected = x + s if 0 <= place < 5 else x
+    np.testing.assert_array_equal(run(lowered, x, np.full((2, 1), place), s)[0], expected)
+
+
+@pytest.mark.parametrize("kind", ["added to", "to others", "two"])
+def test_sums_of_rows_with_more_than_one_element_are_added_up(kind):
+    def program(x, i, s):
+        zeros = prims.full((3, 5), 0.0, dtypes.float32, x.device)
+        if kind == "added to":
+            made = prims.add(prims.scatter(zeros, i, s, 1), x)
+        elif kind == "to others":
+            made = prims.scatter(x, i, s, 1)
+        else:
+            made = prims.add(prims.scatter(zeros, i, s, 1), prims.scatter(zeros, prims.neg(prims.sub(i, 4)), s, 1))
+        return prims.add(x, prims.broadcast_in_dim(prims.sum(made, (1,)), (3, 5), (0,)))
+
+    lowered = lower(trace_of(program, Tensor((3, 5)), Tensor((3, 1), "int64"), Tensor((3, 1))))
+    assert "reduce_sum" in str(lowered)
+    x, i, s = (
+        np.arange(15, dtype="float32").reshape(3, 5),
+        np.array([[4], [0], [1]]),
+        np.array([[3], [-2], [5]], "float32"),
+    )
+    written = np.zeros((3, 5), "float32") if kind != "to others" else x.copy()
+    np.put_along_axis(written, i, s, 1)
+    if kind == "added to":
+        written += x
+    elif kind == "two":
+        other = np.zeros((3, 5), "float32")
+        np.put_along_axis(other, 4 - i, s, 1)
+        written += other
+    np.testing.assert_allclose(run(lowered, x, i, s)[0], x + written.sum(1, keepdims=True))
+
+
 def test_low_precision_is_computed_in_float32_and_rounded_after_each_operation():
     assert_text(
         lower(trace_of(lambda x: prims.exp(prims.mul(x, 0.1)), Tensor((2,), "bfloat16"))),

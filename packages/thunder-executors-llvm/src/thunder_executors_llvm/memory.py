@@ -95,20 +95,20 @@ class Memory:
         moved = index if access.inner == 1 else emit.define(f"mul i64 {index}, {place.inner}")
         return emit.define(f"add i64 {base}, {moved}")
 
-    def position(self, position: int, index: str, values: Mapping[str, Value]) -> Value:
-        """Write where an access is: one number, or one in each lane."""
+    def position(self, position: int, index: str, values: Mapping[str, Value], dtype: DType = dtypes.int64) -> Value:
+        """Write where an access is, counted in a dtype of integers: one number, or one in each lane."""
         place, access, emit = self.places[position], self.access(position), self.emit
-        found = Value(self._first(position, index, values), dtypes.int64)
+        found = convert(emit, Value(self._first(position, index, values), dtypes.int64), dtype)
         if access.inner and index:
-            every = Value(f"<{', '.join([f'i64 {i}' for i in range(emit.lanes)])}>", dtypes.int64, emit.lanes)
+            every = Value(f"<{', '.join([f'{SCALARS[dtype]} {i}' for i in range(emit.lanes)])}>", dtype, emit.lanes)
             if access.inner == 2:
-                every = emit.binary("mul", every, Value(place.inner, dtypes.int64))
+                every = emit.binary("mul", every, convert(emit, Value(place.inner, dtypes.int64), dtype))
             found = emit.binary("add", found, every)
         for name, count in zip(access.terms, place.terms, strict=True):
             if values[name].lanes == 1:
                 continue
-            term = emit.binary("mul", convert(emit, values[name], dtypes.int64), Value(count, dtypes.int64))
-            found = emit.binary("add", found, term)
+            factor = convert(emit, Value(count, dtypes.int64), dtype)
+            found = emit.binary("add", found, emit.binary("mul", convert(emit, values[name], dtype), factor))
         return found
 
     def load(self, position: int, statement: Load, index: str, mask: str, values: Mapping[str, Value]) -> Value:

@@ -287,7 +287,7 @@ class _Kernel:
         if isinstance(statement, Load):
             return self.memory.load(position, statement, index, mask, self.values)
         if isinstance(statement, Position):
-            return convert(emit, self.memory.position(position, index, self.values), statement.dtype)
+            return self.memory.position(position, index, self.values, statement.dtype)
         if isinstance(statement, Constant):
             return emit.constant(statement.value, statement.dtype)
         assert isinstance(statement, Compute), "stores and reductions are written elsewhere"

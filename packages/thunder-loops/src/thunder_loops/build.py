@@ -48,6 +48,7 @@ class Builder:
         cell: the place in what is left of the shape where reductions are over; ``None`` where there are none.
         whole: the place in all of it.
         reduced: the axes that reductions are over.
+        picks: whether a sum of which only one element can be other than 0 is written as that element.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Builder:
         cell: Place | None = None,
         whole: Place = (),
         reduced: tuple[str, ...] = (),
+        picks: bool = False,
     ) -> None:
         self.axes = axes
         self.buffers = buffers
@@ -67,6 +69,7 @@ class Builder:
         self.cell = cell
         self.whole = whole
         self.reduced = reduced
+        self.picks = picks
         self.extents: Extents = {a.name: a.size for a in axes if isinstance(a.size, int)}
         self.statements: list[Statement] = []
         self.wanted_splits: dict[str, int] = {}

@@ -99,10 +99,20 @@ def scatter(build: Builder, wanted: Wanted) -> Elements:
     for number in range(indices.shape[dim]):
         row = tuple([Index(constant=number) if d == dim else i for d, i in enumerate(wanted.place)])
         at = yield from index_at(build, indices, row)
-        here = build.compute("eq", build.position(wanted.place[dim]), at, dtype=dtypes.bool8)
+        here = _is_at(build, wanted.place[dim], at, a.shape[dim])
         put = (yield source, row) if isinstance(source, TensorProxy) else build.constant(source, dtype)
         if wanted.bound.symbol is prims.scatter_add:
             wide = computed_in(dtype)
             put = build.to(build.compute("add", build.to(value, wide), build.to(put, wide)), dtype)
         value = build.compute("where", here, put, value)
     return value
+
+
+def _is_at(build: Builder, place: Index, at: str, size: int) -> str:
+    """Write whether an index leads to a place, compared in the narrowest dtype that has all places."""
+    if size < 2**31:
+        zero, end, nowhere = (build.constant(n, dtypes.int64) for n in (0, size, -1))
+        low, high = (build.compute(o, at, n, dtype=dtypes.bool8) for o, n in (("ge", zero), ("lt", end)))
+        within = build.compute("bitwise_and", low, high)
+        at = build.to(build.compute("where", within, at, nowhere), dtypes.int32)
+    return build.compute("eq", build.position(place, build.dtype(at)), at, dtype=dtypes.bool8)

@@ -14,6 +14,7 @@ from thunder_loops.index import Index, splits
 from thunder_loops.nest import Buffer, Nest, Size
 from thunder_loops.reduction import REDUCING, reduced_dims
 from thunder_loops.rules import CannotLower, Place
+from thunder_loops.schedule import used
 from thunder_loops.shape import known, reshaped
 from thunder_loops.space import Space, cut, size_of, space_of
 
@@ -184,6 +185,7 @@ class Grouping:
                 continue
             group.members = [p for p in group.members if p.name in group.stores]
             nest = self.nest(number)
+            nest = Nest(nest.axes, used(nest.statements))
             made.append(nest)
             for load in nest.loads:
                 result = names.get(load.buffer)
@@ -239,6 +241,12 @@ class Grouping:
         Raises:
             Elsewhere: a value is not of its space, or needs the result of a reduction at another place.
         """
+        found = self._written(number, picks=True)
+        if self.groups[number].dims and not found[0].reduced and _repeats(found[0]):
+            return self._written(number, picks=False)
+        return found
+
+    def _written(self, number: int, picks: bool) -> tuple[Nest, frozenset[str]]:
         group = self.groups[number]
         buffers = {**self.inputs, **{n: self.results[n] for n, g in self.group_of.items() if g < number}}
         cuts: dict[int, tuple[int, ...]] = {}
@@ -246,7 +254,7 @@ class Grouping:
             space = space_of(group.shape, cuts)
             reduced = tuple([axis for d in group.dims for axis in space.of_dims[d]])
             build = Builder(
-                space.axes, buffers, self.producers, self.accumulate, group.cell(space), space.place, reduced
+                space.axes, buffers, self.producers, self.accumulate, group.cell(space), space.place, reduced, picks
             )
             for proxy in group.members:
                 place = group.place(proxy, space, build)
@@ -259,6 +267,12 @@ class Grouping:
                 return Nest(space.axes, tuple(build.statements)), build.computed
             dim, sizes = cut(space, *next(iter(build.wanted_splits.items())))
             cuts[dim] = sizes
+
+
+def _repeats(nest: Nest) -> bool:
+    """Whether a nest without reductions writes to a place more than once: not along all of its axes."""
+    axes = {a.name for a in nest.axes if a.size != 1}
+    return any([not axes <= {name for i in store.index for name in i.names} for store in nest.stores])
 
 
 def _as_many(shape: Sequence[Size], other: Sequence[Size]) -> bool:

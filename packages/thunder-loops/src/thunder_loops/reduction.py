@@ -9,6 +9,7 @@ import thunder_prims as prims
 from thunder_ir import dtypes
 from thunder_loops.build import Builder, computed_in
 from thunder_loops.elementwise import operand_dtype
+from thunder_loops.picking import picked
 from thunder_loops.rules import CannotLower, Elements, Wanted, lowering
 from thunder_loops.shape import known
 
@@ -33,7 +34,10 @@ def total(build: Builder, wanted: Wanted) -> Elements:
     dtype = operand_dtype(a)
     place, axes = build.reduced_place(wanted)
     value = build.to((yield a, place), build.accumulate.get(dtype, dtype))
-    return build.to(build.reduce(wanted.bound.symbol.name, value, axes), dtype)
+    found = (
+        picked(build, value, axes[0]) if build.picks and wanted.bound.symbol is prims.sum and len(axes) == 1 else None
+    )
+    return build.to(found or build.reduce(wanted.bound.symbol.name, value, axes), dtype)
 
 
 @lowering(prims.amax, prims.amin)

@@ -7,7 +7,7 @@ every number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from thunder_loops.index import Index
@@ -138,11 +138,11 @@ def divide(
             first.append(moved)
             if not isinstance(statement, Store):
                 inside.add(statement.name)
-    kept = _used(first)
-    return Nest(first_axes, kept), Nest((Axis(outer, chunks), *cells), _used(second)), buffers
+    kept = used(first)
+    return Nest(first_axes, kept), Nest((Axis(outer, chunks), *cells), used(second)), buffers
 
 
-def _used(statements: list[Statement]) -> tuple[Statement, ...]:
+def used(statements: Sequence[Statement]) -> tuple[Statement, ...]:
     """Return the statements that something written depends on."""
     names: set[str] = set()
     kept: list[Statement] = []
