@@ -19,6 +19,7 @@ def test_the_tables(monkeypatch, capsys):
     monkeypatch.setattr(native, "cases", lambda: [steps])
     monkeypatch.setattr(native.throughput, "__defaults__", (0.01,))
     monkeypatch.setattr(native.medians, "__defaults__", (1, 0.001))
+    monkeypatch.setattr(native.gains, "__defaults__", (1,))
     monkeypatch.setattr(sys, "argv", ["native"])
     native.main()
     assert "an LSTM" in capsys.readouterr().out
@@ -36,3 +37,31 @@ def test_native_programs_compute_what_eager_does():
     torch.testing.assert_close([p.grad for p in unrolled.parameters()], expected)
     assert "native_0" in str(thunder.last_traces(compiled)[-1])
     assert "native_0" in str(thunder.last_backward_traces(compiled)[-1])
+
+
+def test_the_page_gets_new_tables_in_place_of_old_ones(monkeypatch, tmp_path):
+    case = native.Case("two operations", native.two_operations, (torch.ones(2), torch.ones(2)))
+    monkeypatch.setattr(native, "cases", lambda: [case])
+    monkeypatch.setattr(native.throughput, "__defaults__", (0.01,))
+    monkeypatch.setattr(native.medians, "__defaults__", (1, 0.001))
+    monkeypatch.setattr(native.gains, "__defaults__", (1,))
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{native.MARKS[0]}old\n{native.MARKS[1]}after\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["native", "--page", str(page)])
+    native.main()
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "| two operations |" in text
+
+
+@pytest.mark.parametrize("model", ["gpt2", "llama"])
+def test_a_decoded_token_is_that_of_eager(model):
+    target = getattr(native, model)(native.Sizes(layers=1, width=16, positions=native.LENGTH)).eval()
+    case = native.Decoding(model, target, (torch.tensor([[5]]),))
+    calls = []
+    for compile in native.COMPILERS.values():
+        torch.manual_seed(0)
+        calls.append(case.call(compile(target)))
+    for _ in range(native.LENGTH + 1):
+        expected, *found = [call() for call in calls]
+        assert all(torch.equal(result, expected) for result in found)

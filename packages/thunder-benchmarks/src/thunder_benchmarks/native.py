@@ -2,16 +2,23 @@
 
 python -m thunder_benchmarks.native                  CPU time of a call, medians; and what several threads come to
 python -m thunder_benchmarks.native --inductor       with torch.compile, which takes minutes to compile
+python -m thunder_benchmarks.native --inductor --page packages/thunder-native/README.md
+
+Threads are told beside a digest, which C code computes without Python's lock: what the machine has room for just then.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import itertools
 import statistics
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +27,13 @@ from rich.table import Table
 from torch import nn
 
 import thunder
+from thunder_benchmarks.generation import Sizes, gpt2, llama
 from thunder_benchmarks.gpt import GPT, GPTConfig
+
+try:
+    from transformers import StaticCache
+except ImportError as error:
+    raise ImportError("this needs transformers: pip install 'thunder-benchmarks[transformers]'") from error
 
 Call = Callable[[], Any]
 
@@ -53,6 +66,30 @@ class Case:
         return forward
 
 
+PROMPT, LENGTH = 16, 64
+
+
+@dataclass(frozen=True)
+class Decoding(Case):
+    """A model of transformers that writes a token; ``args`` are that token, its cache is allocated beforehand."""
+
+    def call(self, target: Callable[..., Any]) -> Call:
+        model: Any = self.target
+        cache: Any = StaticCache(config=model.config, max_cache_len=LENGTH)
+        with torch.no_grad():
+            model(torch.randint(2, 256, (1, PROMPT)), past_key_values=cache, use_cache=True)
+        count = itertools.count(1)
+
+        def write() -> Any:
+            if next(count) % (LENGTH - PROMPT) == 0:  # the cache is full: back to where the prompt ends
+                for layer in cache.layers:
+                    layer.cumulative_length.fill_(PROMPT)
+            with torch.no_grad():
+                return target(*self.args, past_key_values=cache, use_cache=True).logits
+
+        return write
+
+
 class Unrolled(nn.Module):
     """An LSTM whose steps are written out in Python."""
 
@@ -76,11 +113,24 @@ def two_operations(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return (a + b) * a
 
 
+def loss(weights: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return the squared error of a network of two layers, for one sample."""
+    first, second = weights
+    return ((torch.tanh(x @ first) @ second - y) ** 2).sum()
+
+
+def per_sample(weights: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+    """Return the gradients of :func:`loss` for each sample apart."""
+    made: list[torch.Tensor] = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(weights, x, y)
+    return made
+
+
 def cases() -> list[Case]:
     """Return what is measured."""
     x = torch.randn(4, 4)
     linears = nn.Sequential(*[nn.Linear(4, 4) for _ in range(200)])
     unrolled, steps = Unrolled(16), torch.randn(64, 1, 16)
+    token, weights = torch.tensor([[5]]), [torch.randn(32, 64), torch.randn(64, 8)]
     gpt = GPT(GPTConfig(512, block=32, layers=12, width=64)).eval()
     return [
         Case("2 operations", two_operations, (x, x)),
@@ -89,6 +139,9 @@ def cases() -> list[Case]:
         Case("LSTM of 64 steps, forward", unrolled, (steps,)),
         Case("LSTM of 64 steps, training", unrolled, (steps,), train=True),
         Case("GPT of 12 layers, 1 token, forward", gpt, (torch.randint(0, 512, (1, 1)),)),
+        Decoding("GPT-2 of 12 layers, 1 token, static cache", gpt2(Sizes(positions=LENGTH)).eval(), (token,)),
+        Decoding("Llama of 12 layers, 1 token, static cache", llama(Sizes(positions=LENGTH)).eval(), (token,)),
+        Case("gradients per sample, 16 samples", per_sample, (weights, torch.randn(16, 32), torch.randn(16, 8))),
     ]
 
 
@@ -110,7 +163,7 @@ def medians(calls: list[Call], rounds: int = 15, seconds: float = 0.05) -> list[
     return [statistics.median(times) for times in found]
 
 
-def throughput(call: Call, threads: int, seconds: float = 1.0) -> float:
+def throughput(call: Call, threads: int, seconds: float = 0.4) -> float:
     """Return how many calls a second that many threads make together."""
     counts = [0] * threads
     end = time.perf_counter() + seconds
@@ -129,29 +182,68 @@ def throughput(call: Call, threads: int, seconds: float = 1.0) -> float:
     return sum(counts) / (time.perf_counter() - start)
 
 
+THREADS = 8
+
+
+def gains(calls: list[Call], rounds: int = 5) -> list[float]:
+    """Return how much more several threads come to than one, for each call; they take turns."""
+    found: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for call, ratios in zip(calls, found, strict=True):
+            ratios.append(throughput(call, THREADS) / throughput(call, 1))
+    return [statistics.median(ratios) for ratios in found]
+
+
+COMPILERS: dict[str, Callable[[Any], Any]] = {
+    "eager": lambda target: target,
+    "Python text": partial(thunder.jit, executors=["torch"]),
+    "native": partial(thunder.jit, executors=["+native"]),
+    "default": thunder.jit,
+}
+WARM = 4
+"""Calls before any is measured: native code is made at the third one."""
+
+MARKS = "<!-- made by python -m thunder_benchmarks.native -->\n", "<!-- end -->\n"
+"""What stands around the tables on a page."""
+
+
 def main() -> None:
-    """Print the tables."""
+    """Print the tables, or write them to a page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inductor", action="store_true", help="measure torch.compile, too")
+    parser.add_argument("--page", type=Path, help="of Markdown, on which the tables stand")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    compilers: dict[str, Callable[[Any], Any]] = {
-        "eager": lambda target: target,
-        "Python text": lambda target: thunder.jit(target, executors=["torch"]),
-        "native": lambda target: thunder.jit(target, executors=["native"]),
-        "default": thunder.jit,
-    }
-    if arguments.inductor:
-        compilers["torch.compile"] = torch.compile
-    costs = Table("CPU time of a call, µs", *compilers, *[f"{name} / eager" for name in list(compilers)[1:]])
-    served = Table("calls a second", *[f"{name}, {count} threads" for name in compilers for count in (1, 8)])
+    compilers = COMPILERS | ({"torch.compile": torch.compile} if arguments.inductor else {})
+    costs = [["CPU time of a call", *[f"{name}, µs" for name in compilers], *[f"{n} / eager" for n in compilers][1:]]]
+    served = [[f"throughput, {THREADS} threads / 1", *compilers, "a digest"]]
+    data = bytes(400_000)
     for case in cases():
+        torch._dynamo.reset()
         calls = [case.call(compile(case.target)) for compile in compilers.values()]
+        for call in calls * WARM:
+            call()
         found = medians(calls)
-        costs.add_row(case.name, *[f"{t:.0f}" for t in found], *[f"{t / found[0]:.2f}" for t in found[1:]])
+        costs.append([case.name, *[f"{t:.0f}" for t in found], *[f"{t / found[0]:.2f}" for t in found[1:]]])
         if not case.train:
-            served.add_row(case.name, *[f"{throughput(call, count):.0f}" for call in calls for count in (1, 8)])
-    Console().print(costs, served)
+            ratios = gains([*calls, lambda: hashlib.sha256(data).digest()])
+            served.append([case.name, *[f"{ratio:.2f}" for ratio in ratios]])
+    if arguments.page is None:
+        for rows in (costs, served):
+            table = Table(*rows[0])
+            for row in rows[1:]:
+                table.add_row(*row)
+            Console().print(table)
+        return
+    before, _, rest = arguments.page.read_text(encoding="utf-8").partition(MARKS[0])
+    text = f"{markdown(costs)}\n{markdown(served)}"
+    arguments.page.write_text(f"{before}{MARKS[0]}{text}{MARKS[1]}{rest.partition(MARKS[1])[2]}", encoding="utf-8")
+
+
+def markdown(rows: list[list[str]]) -> str:
+    """Return rows as a table of Markdown."""
+    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    return "".join([f"| {' | '.join(row)} |\n" for row in lines])
 
 
 if __name__ == "__main__":
