@@ -2,7 +2,7 @@
 
 python -m thunder_benchmarks.native                  CPU time of a call, medians; and what several threads come to
 python -m thunder_benchmarks.native --inductor       with torch.compile, which takes minutes to compile
-python -m thunder_benchmarks.native --inductor --page packages/thunder-native/README.md
+python -m thunder_benchmarks.native --page page.md   writes the tables between the marks of a page
 
 Threads are told beside a digest, which C code computes without Python's lock: what the machine has room for just then.
 """
@@ -145,7 +145,7 @@ def cases() -> list[Case]:
     ]
 
 
-def medians(calls: list[Call], rounds: int = 15, seconds: float = 0.05) -> list[float]:
+def medians(calls: list[Call], rounds: int = 9, seconds: float = 0.05) -> list[float]:
     """Return the CPU time of each call, in microseconds; they take turns, so that drift hits all alike."""
     counts = []
     for call in calls:
@@ -163,7 +163,7 @@ def medians(calls: list[Call], rounds: int = 15, seconds: float = 0.05) -> list[
     return [statistics.median(times) for times in found]
 
 
-def throughput(call: Call, threads: int, seconds: float = 0.4) -> float:
+def throughput(call: Call, threads: int, seconds: float = 0.25) -> float:
     """Return how many calls a second that many threads make together."""
     counts = [0] * threads
     end = time.perf_counter() + seconds
@@ -185,7 +185,7 @@ def throughput(call: Call, threads: int, seconds: float = 0.4) -> float:
 THREADS = 8
 
 
-def gains(calls: list[Call], rounds: int = 5) -> list[float]:
+def gains(calls: list[Call], rounds: int = 3) -> list[float]:
     """Return how much more several threads come to than one, for each call; they take turns."""
     found: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):

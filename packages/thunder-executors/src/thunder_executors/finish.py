@@ -10,7 +10,7 @@ from typing import Any
 from thunder_executors.executor import Executor
 from thunder_executors.implementation import Finish
 from thunder_executors.registry import resolve_executors
-from thunder_ir import Trace
+from thunder_ir import Trace, collector_paused
 
 
 def runnable(stages: list[Trace], executors: Sequence[Executor | str] | None = None) -> Callable[..., Any]:
@@ -78,6 +78,7 @@ class _Unfinished:
             self.text = self.stages[-1].python_callable()
         return self.text(*inputs)
 
+    @collector_paused()
     def finish(self) -> bool:
         """Make what is left of the passes; return whether all are made."""
         while self.finishing:
