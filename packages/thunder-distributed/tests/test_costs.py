@@ -3,6 +3,9 @@
 import json
 
 import pytest
+import torch
+from torch import nn
+from torch.distributed._tools.mem_tracker import MemTracker
 
 import thunder_prims as prims
 from thunder_distributed import Axis
@@ -16,6 +19,7 @@ from thunder_distributed.passes import place_collectives
 from thunder_distributed.timelines import main as timelines_main
 from thunder_distributed.timelines import timelines
 from thunder_distributed.validate import MEDIAN, WORST, main
+from thunder_frontend import jit, last_traces
 from thunder_ir import Tensor, trace_of
 
 AXIS = Axis("shard", 8)
@@ -101,3 +105,31 @@ def test_steps_of_large_models_wait_less_by_the_passes(capsys):
 def test_a_machine_that_is_not_known_is_refused():
     with pytest.raises(KeyError, match="no machine is known as 'abacus'; there are h100, a100, cpu"):
         machine("abacus")
+
+
+class Block(nn.Module):
+    def __init__(self, width=64):
+        super().__init__()
+        self.norm, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (4, -1)).transpose(1, 2) for t in self.qkv(self.norm(x)).chunk(3, -1))
+        x = x + self.out(nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+        return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+
+def test_the_peak_of_a_forward_program_is_that_of_pytorchs_tracker():
+    compiled = jit(Block(), executors=["torch"])
+    x = torch.randn(8, 32, 64)
+    compiled(x).sum().backward()
+    trace = last_traces(compiled)[-1]
+    values = {name.replace(".", "_"): p.detach() for name, p in compiled.named_parameters()}
+    given = [values.get(p.name, x) for p in trace.inputs]
+    tracker, run = MemTracker(), trace.python_callable()
+    tracker.track_external(*given)
+    with torch.no_grad(), tracker:
+        run(*given)
+    peak = max(held["Total"] for held in tracker.get_tracker_snapshot("peak").values())
+    assert simulate(trace, SLOW, RING).peak_bytes == pytest.approx(peak, rel=0.05)

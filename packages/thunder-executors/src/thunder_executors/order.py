@@ -20,22 +20,13 @@ def bytes_of(proxy: Proxy) -> int:
     return count
 
 
-def peak_bytes(trace: Trace) -> int:
-    """Return the most bytes that the program's tensors take at a time, inputs and outputs included.
-
-    An estimate: every tensor counts as memory of its own, as views do not know their size, and calls need none inside.
-    """
-    flow = _Flow(trace)
-    return flow.peak(range(len(flow.reads)))
-
-
 @trace_pass
 def order_for_memory(trace: Trace) -> Trace:
     """Move calls that make more than they free down to their first reader, where that lowers the peak.
 
     Programs with effects, other than on generators of random numbers, are left as they are, and what draws random
     numbers, communicates or waits for a device stays where it was put. The better of the new order and the old one is
-    taken, by :func:`peak_bytes`. Cost: linear.
+    taken, where each tensor counts as memory of its own. Cost: linear.
     """
     bounds = trace.bound_symbols
     if any([has_effect(bound) and not bound.has_tag(OpTags.RANDOM) for bound in bounds]):
