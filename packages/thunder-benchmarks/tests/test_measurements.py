@@ -65,6 +65,7 @@ def test_compilers_take_turns_in_processes_of_their_own():
         assert took.saved == 4 * 8 * 4 and took.difference < 1e-5
     text = inductor.page([ours, other], ours.compiler, 2)
     assert f"| {name} | {ours.first:.2f} | {other.first:.2f} |" in text
+    assert f"inductor {name} --executors torch --rounds 2 --out" in text
 
 
 def test_a_model_with_a_branch_on_its_data_is_measured_beside_eager(monkeypatch, capsys):

@@ -183,11 +183,14 @@ def measured(name: str, compilers: Sequence[str], rounds: int, block: float) -> 
 
 
 def page(found: Sequence[Took], ours: str, rounds: int) -> str:
-    """Return the page."""
+    """Return the page, with the command that writes it."""
     pairs = [(mine, other) for mine, other in zip(found[::2], found[1::2], strict=True)]
     ratios = [mine.step / other.step for mine, other in pairs]
     mean = math.exp(statistics.fmean(map(math.log, ratios)))
-    command = "python -m thunder_benchmarks.inductor --out docs/inductor.md"
+    targets = tuple([mine.target for mine, _ in pairs])
+    chosen = ours.partition(":")[2]
+    words = [*(() if targets == DEFAULT else targets), *(() if chosen == "inductor" else ("--executors", chosen))]
+    command = " ".join(["python -m thunder_benchmarks.inductor", *words, f"--rounds {rounds} --out docs/inductor.md"])
     lines = [
         "# Regions by Inductor beside torch.compile",
         "",
