@@ -4,6 +4,7 @@ import pytest
 import torch
 from against_eager import copied, same_as_eager
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.ao.nn import quantizable
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing._utils import freeze_rng_state
@@ -430,7 +431,11 @@ def test_cross_entropy_of_logits_is_of_the_dtype_of_its_targets(weighted, dtypes
 
     a, target = torch.randn(3, 4, dtype=dtypes[0], requires_grad=True), torch.rand(3, 4, dtype=dtypes[1])
     weight = torch.rand(4, dtype=dtypes[1])
-    ours, eagers = (run(a, target, weight) for run in (jit(loss, fallback="error"), loss))
+    eagers = loss(a, target, weight)
+    with FakeTensorMode() as mode:
+        if loss(*[mode.from_tensor(t) for t in (a, target, weight)]).dtype != eagers.dtype:
+            pytest.skip("this PyTorch's fake tensors have another dtype than its kernel gives")
+    ours = jit(loss, fallback="error")(a, target, weight)
     torch.testing.assert_close(ours, eagers)
     gradients = [torch.autograd.grad(result.sum(), a)[0] for result in (ours, eagers)]
     torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-6)
