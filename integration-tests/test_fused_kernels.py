@@ -97,6 +97,20 @@ def test_open_sizes_that_are_computed_keep_apart_in_kernels(cache):
         torch.testing.assert_close(*[torch.autograd.grad(o.square().sum(), [x, shift]) for o in (y, z)])
 
 
+@pytest.mark.parametrize("function", [F.log_softmax, F.rms_norm, F.layer_norm])
+def test_results_are_contiguous_where_those_of_pytorchs_kernels_are(function):
+    def flat(x):
+        along = -1 if function is F.log_softmax else (x.shape[0],)
+        return function(x.t() * 2, along).view(-1) * 3
+
+    x = torch.randn(60, 40, requires_grad=True)
+    found, expected = thunder.jit(flat, executors=["llvm"], fallback="error")(x), flat(x)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(
+        *[torch.autograd.grad(y.square().mean(), x)[0] for y in (found, expected)], rtol=1e-3, atol=1e-5
+    )
+
+
 def adam(weight, gradient, first, second):
     """Update three tensors in place."""
     first.lerp_(gradient, 0.1)

@@ -16,6 +16,7 @@ from thunder_ir.proxies import Dimension
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.rounding import floating, narrow_to, wide
+from thunder_torch.row_order import in_rows
 from thunder_torch.symbol import torchsymbol
 
 
@@ -274,7 +275,7 @@ def softmax_of(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
 def log_softmax_of(a: TensorProxy, dim: int, dtype: Any = None) -> TensorProxy:
     """Return the logarithm of the softmax along ``dim``."""
     out = a.dtype if dtype is None else from_torch_dtype(dtype)
-    x = floating("log_softmax", a if dtype is None else lang.to(a, out))
+    x = in_rows(floating("log_softmax", a if dtype is None else lang.to(a, out)))
     if x.ndim == 0:
         return narrow_to(x - x, out)
     shifted = _below_zero(x, dim)

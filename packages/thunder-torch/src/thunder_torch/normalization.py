@@ -13,6 +13,7 @@ from thunder_torch.convert import contiguous_strides
 from thunder_torch.inplace import batch_norm_updating, instance_norm_updating
 from thunder_torch.reduction import root
 from thunder_torch.rounding import narrow_to, wide
+from thunder_torch.row_order import in_rows
 from thunder_torch.symbol import torchsymbol
 
 
@@ -54,7 +55,7 @@ def layer_norm(
     a: TensorProxy, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> TensorProxy:
     """Mean zero and variance one over the last dimensions, then scaled and shifted."""
-    x = wide(a)
+    x = wide(in_rows(a))
     dims = _trailing(a, normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,))
     variance, mean = lang.var_mean(x, dims, True, correction=0)
     return narrow_to(_affine((x - mean) * lang.rsqrt(variance + eps), weight, bias), a.dtype)
@@ -65,7 +66,7 @@ def rms_norm(a: TensorProxy, normalized_shape: Any, weight: Any = None, eps: flo
     """Mean square one over the last dimensions, then scaled."""
     if not a.dtype.is_floating:
         return NotImplemented
-    x = wide(a)
+    x = wide(in_rows(a))
     if eps is None:
         eps = torch.finfo(getattr(torch, x.dtype.name)).eps
     shape = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
