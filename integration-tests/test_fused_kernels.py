@@ -111,6 +111,18 @@ def test_results_are_contiguous_where_those_of_pytorchs_kernels_are(function):
     )
 
 
+def test_large_tensors_of_open_sizes_are_in_kernels_by_default():
+    def chain(x):
+        return (torch.tanh(x * 2 + 1) * torch.sigmoid(x) + x).relu()
+
+    compiled = thunder.jit(chain)
+    for rows in (300, 400, 7):
+        x = torch.randn(rows, 512)
+        torch.testing.assert_close(compiled(x), chain(x))
+    assert thunder.cache_misses(compiled) == 2
+    assert any([b.symbol.executor is executor.unasked() for b in thunder.last_traces(compiled)[-1].bound_symbols])
+
+
 def adam(weight, gradient, first, second):
     """Update three tensors in place."""
     first.lerp_(gradient, 0.1)

@@ -9,7 +9,7 @@ from thunder_executors_llvm import arithmetic, division, folding, mathematics, p
 from thunder_executors_llvm.conversion import missing
 from thunder_executors_llvm.rows import ROWS
 from thunder_executors_llvm.target import Target
-from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, is_unknown, value_of
 from thunder_ir.passes import expand
 from thunder_loops import (
     REDUCING,
@@ -104,8 +104,7 @@ def digests(parts: Parts) -> bool:
 
 
 def elements(proxy: Proxy) -> int:
-    """Return how many elements a tensor has; 0 where only a call tells, and for what is none."""
-    if not isinstance(proxy, TensorProxy):
+    """Return how many elements a tensor has, by the sizes at hand; 0 where only the run tells, and for what is none."""
+    if not isinstance(proxy, TensorProxy) or any(map(is_unknown, proxy.shape)):
         return 0
-    sizes = [s for s in proxy.shape if isinstance(s, int)]
-    return math.prod(sizes) if len(sizes) == len(proxy.shape) else 0
+    return math.prod(map(value_of, proxy.shape))
