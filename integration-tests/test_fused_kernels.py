@@ -103,12 +103,15 @@ def test_results_are_contiguous_where_those_of_pytorchs_kernels_are(function):
         along = -1 if function is F.log_softmax else (x.shape[0],)
         return function(x.t() * 2, along).view(-1) * 3
 
-    x = torch.randn(60, 40, requires_grad=True)
-    found, expected = thunder.jit(flat, executors=["llvm"], fallback="error")(x), flat(x)
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(
-        *[torch.autograd.grad(y.square().mean(), x)[0] for y in (found, expected)], rtol=1e-3, atol=1e-5
-    )
+    compiled = thunder.jit(flat, executors=["llvm"], fallback="error")
+    for columns in (40, 30, 20):
+        x = torch.randn(60, columns, requires_grad=True)
+        found, expected = compiled(x), flat(x)
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(
+            *[torch.autograd.grad(y.square().mean(), x)[0] for y in (found, expected)], rtol=1e-3, atol=1e-5
+        )
+    assert thunder.cache_misses(compiled) == 2
 
 
 def test_large_tensors_of_open_sizes_are_in_kernels_by_default():

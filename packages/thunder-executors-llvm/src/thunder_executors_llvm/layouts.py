@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from thunder_ir import OpTags, Trace
+from thunder_ir import BoundSymbol, OpTags, Trace
 from thunder_loops import row_major_strides
+from thunder_prims import stride_order
 
-REORDERS = frozenset({"transpose", "stride_order", "flip"})
+REORDERS = frozenset({"transpose", "flip"})
 """Prims whose results lie in another order than rows; what is computed of them follows."""
 
 
@@ -21,7 +22,14 @@ def keeps_rows(region: Trace) -> bool:
     Args:
         region: in prims.
     """
-    return all([b.symbol.name not in REORDERS or OpTags.ELEMENTWISE in b.symbol.tags for b in region.bound_symbols])
+    return not any([reorders(b) for b in region.bound_symbols])
+
+
+def reorders(bound: BoundSymbol) -> bool:
+    """Whether results of a prim lie in another order than rows where its inputs lie so."""
+    if bound.symbol is stride_order:
+        return tuple(bound.args[1]) != tuple(reversed(range(len(bound.args[1]))))
+    return bound.symbol.name in REORDERS and OpTags.ELEMENTWISE not in bound.symbol.tags
 
 
 def output_strides(

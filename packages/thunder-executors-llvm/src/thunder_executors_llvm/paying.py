@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
+from thunder_executors_llvm.layouts import reorders
 from thunder_executors_llvm.selection import digests, elements
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes
 from thunder_ir.passes import expand
@@ -62,7 +63,7 @@ class Selection:
             return half
         inputs = tuple({p.name: p for p in bound.inputs}.values())
         prims = expand(Trace("call", inputs, (bound,), bound.outputs)).bound_symbols
-        if any([b.symbol.name in MOVING and OpTags.ELEMENTWISE not in b.symbol.tags for b in prims]):
+        if any(map(_moves, prims)):
             return "kernels of PyTorch are as fast for what moves elements"
         computing = [b for b in prims if OpTags.VIEW not in b.symbol.tags]
         if len(computing) > 2 and not self._has_large(bound):
@@ -102,6 +103,13 @@ class Selection:
     def _is_large(self, proxy: Proxy) -> bool:
         on_cpu = isinstance(proxy, TensorProxy) and proxy.device.type is devices.cpu.type
         return on_cpu and elements(proxy) >= self.large
+
+
+def _moves(bound: BoundSymbol) -> bool:
+    """Whether a prim reads memory in another order; what lies in rows as far as is known does not change."""
+    if bound.symbol.name == "stride_order" and bound.args[0].strides is None:
+        return reorders(bound)
+    return bound.symbol.name in MOVING and OpTags.ELEMENTWISE not in bound.symbol.tags
 
 
 def _reduces(bound: BoundSymbol) -> bool:

@@ -11,14 +11,13 @@ def in_rows(a: TensorProxy) -> TensorProxy:
     """Return a tensor laid out row by row, for what is computed of it to be so, too.
 
     Args:
-        a: any tensor; one of which no strides are known comes back as it is.
+        a: any tensor; one that is known to lie so comes back as it is.
     """
-    if a.strides is None:
-        return a
-    shape = tuple(map(value_of, a.shape))
-    found = zip(shape, map(value_of, a.strides), contiguous_strides(shape), strict=True)
-    if all([size == 1 or have == want for size, have, want in found]):
-        return a
+    if a.strides is not None:
+        shape = tuple(map(value_of, a.shape))
+        found = zip(shape, map(value_of, a.strides), contiguous_strides(shape), strict=True)
+        if all([size == 1 or have == want for size, have, want in found]):
+            return a
     rows: TensorProxy = stride_order(a, tuple(reversed(range(a.ndim))))
     return rows
 
