@@ -150,7 +150,7 @@ def stride_order(a: TensorProxy, order: tuple[int, ...]) -> TensorProxy:
             row-major, ``(3, 0, 2, 1)`` is "channels last".
 
     Returns:
-        the shape of ``a``, with strides known.
+        the shape of ``a``, with strides where its sizes are known.
 
     Raises:
         ShapeError: ``order`` is not a permutation of the dimensions.
@@ -158,13 +158,16 @@ def stride_order(a: TensorProxy, order: tuple[int, ...]) -> TensorProxy:
     check_tensor("stride_order", a)
     if sorted(order) != list(range(a.ndim)):
         raise ShapeError(f"stride_order of {a.type_string} needs a permutation of 0..{a.ndim - 1}, got {order}")
+    result = a.like()
+    if any([size.__class__ is not int for size in a.shape]):
+        result.strides = None
+        return result
     strides: list[Any] = [1] * a.ndim
     stride: Any = 1
     for rank in range(a.ndim):
         dim = order.index(rank)
         strides[dim] = stride
         stride = stride * a.shape[dim]
-    result = a.like()
     result.strides = tuple(strides)
     return result
 
