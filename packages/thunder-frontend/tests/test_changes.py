@@ -132,7 +132,6 @@ def test_finalisers_that_do_nothing_are_no_obstacle():
         ("import weakref\nclass O9:\n    k = 2.0\nO9A = O9()\nP9 = weakref.proxy(O9A)", "y = y * P9.k"),
         ("import io\nB10 = io.StringIO()", "y = y * len(B10.getvalue())"),
         ("import time", "y = y * time.localtime().tm_sec"),
-        ("import numpy as np", "y = y * np.random.rand(1)[0]"),
         ("import gc", "y = y * gc.get_freeze_count()"),
         ("import sys", "y = y * sys.getallocatedblocks()"),
         ("import time", "y = y * time.thread_time()"),
@@ -147,7 +146,6 @@ def test_finalisers_that_do_nothing_are_no_obstacle():
         ("import multiprocessing as mp\nE17 = mp.Event()", "y = y * (2 if E17.is_set() else 3)"),
         ("import queue\nQ18 = queue.SimpleQueue()\nQ18.put(2.0)", "y = y * Q18.get()"),
         ("@functools.lru_cache\ndef f19(n):\n    return n", "y = y * (1 + f19.cache_info().hits)"),
-        ("import numpy as np\nG12 = np.random.default_rng()", "y = y * G12.random()"),
     ],
 )
 def test_what_cannot_be_watched_is_refused(setup, body):
