@@ -16,7 +16,7 @@ from thunder_guards.program import Input
 from thunder_guards.symbolic import NumberInput
 from thunder_ir import BoundSymbol, NumberProxy, TensorProxy, Trace
 from thunder_torch.randomness import Generators
-from thunder_tracing.one_way import Check, OtherWay
+from thunder_tracing.one_way import Check
 
 
 class Evaluation:
@@ -70,7 +70,7 @@ class Evaluation:
         read = {p.name: p for b in pieces for p in b.inputs if p.name in self._values and p.name not in made}
         try:
             self._run(Trace("piece", tuple(read.values()), tuple(pieces), tuple(made.values())))
-        except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError, OtherWay) as error:
+        except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError) as error:
             raise DataDependentError(f"Python needs a value that cannot be computed before the run: {error}") from error
 
     def _run(self, piece: Trace) -> None:
