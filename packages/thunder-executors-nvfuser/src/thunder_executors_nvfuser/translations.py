@@ -101,6 +101,12 @@ def clone(write: Writer, a: TensorProxy) -> str:
     return write.call("set", write.operand(a))
 
 
+@translation(prims.stride_order)
+def stride_order(write: Writer, a: TensorProxy, order: tuple[int, ...]) -> str:
+    """The value itself: how a fusion's outputs lie is said for each of them."""
+    return clone(write, a)
+
+
 @translation(prims.broadcast_in_dim)
 def broadcast_in_dim(write: Writer, a: TensorProxy, shape: Any, dims: Sequence[int]) -> str:
     return write.call("broadcast_in_dim", write.operand(a), write.sizes(shape), str(list(dims)))
