@@ -3,7 +3,8 @@
 import pytest
 
 import thunder_prims as prims
-from thunder_ir import FloatProxy, Tensor, trace_of
+from thunder_ir import FloatProxy, IntegerProxy, Tensor, TensorProxy, trace_of
+from thunder_ir.polynomials import Atom
 from thunder_loops import structure_of
 
 
@@ -57,3 +58,29 @@ def test_objects_that_are_more_than_numbers_are_equal_to_nothing():
 
     assert structure_of((known,), known.outputs) is not None
     assert structure_of((other,), other.outputs) is None
+
+
+def of_open_sizes(rows, columns, *, square=False, **options):
+    n, m = size(rows, "n"), size(columns, "m")
+    x = TensorProxy((n, n if square else m), name="x")
+    bound = trace_of(prims.exp, Tensor((2, 3))).bound_symbols[0]
+    return structure_of((bound.replace(args=(x,)),), (), **options)
+
+
+def size(value, name):
+    number = IntegerProxy(value, name)
+    number.polynomial = {(Atom(least=0),): 1}
+    return number
+
+
+def test_open_sizes_are_equal_to_nothing():
+    assert of_open_sizes(3, 4) is None
+
+
+def test_open_sizes_may_count_by_what_they_are_now():
+    found = of_open_sizes(3, 4, sizes_at_hand=True)
+
+    assert found is not None
+    assert found == of_open_sizes(3, 4, sizes_at_hand=True)
+    assert found != of_open_sizes(3, 5, sizes_at_hand=True)
+    assert of_open_sizes(3, 3, sizes_at_hand=True) != of_open_sizes(3, 3, square=True, sizes_at_hand=True)

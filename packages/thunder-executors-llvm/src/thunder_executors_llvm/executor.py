@@ -96,14 +96,14 @@ class LlvmExecutor(FusionExecutor):
         return self.selection.differentiates(bound)
 
     def can_fuse(self, bound: BoundSymbol) -> bool | Declined:
-        return self._answers.get(structure_of((bound,), ()), lambda: self._answer(bound))
+        return self._answers.get(structure_of((bound,), (), sizes_at_hand=True), lambda: self._answer(bound))
 
     def _answer(self, bound: BoundSymbol) -> bool | Declined:
         reason = self.selection.why_not(bound) or why_not(bound, here())
         return True if reason is None else Declined(reason)
 
     def again(self, bound: BoundSymbol) -> float | None:
-        return self._costs.get(structure_of((bound,), ()), lambda: self._cost(bound))
+        return self._costs.get(structure_of((bound,), (), sizes_at_hand=True), lambda: self._cost(bound))
 
     def _cost(self, bound: BoundSymbol) -> float | None:
         if not self.can_fuse(bound):

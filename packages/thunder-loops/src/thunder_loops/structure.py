@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from thunder_ir import BoundSymbol, Device, DType, Proxy, TensorProxy
+from thunder_ir import BoundSymbol, Device, DType, IntegerProxy, Proxy, TensorProxy, is_unknown
 from thunder_ir.keys import key_of
+from thunder_ir.polynomials import Atom, polynomial_of
 
 Structure = tuple[Hashable, ...]
 """Equal for regions that compute the same; keeps the symbols that it names alive."""
 
 
-def structure_of(bounds: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> Structure | None:
+def structure_of(
+    bounds: Sequence[BoundSymbol], outputs: Iterable[Proxy], *, sizes_at_hand: bool = False
+) -> Structure | None:
     """Return what regions that compute the same have in common; ``None`` where that is not known.
 
     Values count by the order in which they occur, and by their metadata. Sizes and numbers that only a call tells, and
@@ -21,6 +24,8 @@ def structure_of(bounds: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> Str
     Args:
         bounds: the calls, in order.
         outputs: the values that are wanted of them.
+        sizes_at_hand: whether open sizes are equal that are of each other, and are now, the same. That is enough for
+            questions such as what a region costs, and not for sharing what was compiled of it.
 
     Example:
         >>> import thunder_prims as prims
@@ -30,7 +35,7 @@ def structure_of(bounds: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> Str
         >>> structure_of(one.bound_symbols, one.outputs) == structure_of(other.bound_symbols, other.outputs)
         True
     """
-    writer = _Writer()
+    writer = _Writer(sizes_at_hand)
     found: list[Hashable] = []
     try:
         for bound in bounds:
@@ -53,10 +58,14 @@ class _UnknownError(Exception):
 class _Writer:
     """Writes arguments as text; proxies are numbered as they occur."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes_at_hand: bool) -> None:
         self.numbers: dict[str, str] = {}
+        self.sizes_at_hand = sizes_at_hand
+        self.atoms: dict[Atom, int] = {}
 
     def text(self, value: Any) -> str:
+        if isinstance(value, IntegerProxy):
+            return self.size(value)
         if isinstance(value, Proxy):
             return self.numbers.get(value.name) or self.first(value)
         if isinstance(value, (tuple, list)):
@@ -73,8 +82,20 @@ class _Writer:
         """Write a value where it occurs first: its number and its metadata."""
         if not isinstance(value, TensorProxy):
             raise _UnknownError
-        sizes = (*value.shape, *(value.strides or ()))
-        if not all([size.__class__ is int for size in sizes]):
-            raise _UnknownError
+        shape: Any = value.shape
+        strides: Any = value.strides
+        if not all([size.__class__ is int for size in (*shape, *(strides or ()))]):
+            shape, strides = ([*map(self.size, sizes or ())] for sizes in (shape, strides))
         number = self.numbers[value.name] = f"%{len(self.numbers)}"
-        return f"{number}:{value.shape}{value.strides}{value.dtype.name}{value.device}{value.requires_grad}"
+        return f"{number}:{shape}{strides}{value.dtype.name}{value.device}{value.requires_grad}"
+
+    def size(self, size: Any) -> str:
+        """Write a size; an open one as a polynomial of the open ones before it, with its value."""
+        if size.__class__ is int:
+            return str(size)
+        if not self.sizes_at_hand or size.value is None or is_unknown(size):
+            raise _UnknownError
+        terms = []
+        for product, count in polynomial_of(size).items():
+            terms.append(f"{count}*{[self.atoms.setdefault(atom, len(self.atoms)) for atom in product]}")
+        return f"{'+'.join(terms)}={size.value}"
