@@ -13,13 +13,17 @@ import pytest
 TEXT = (Path(__file__).parents[1] / "docs" / "distributed.md").read_text(encoding="utf-8")
 TUTORIAL = TEXT.split("## From one process to many nodes")[1].split("\n## ")[0]
 SCRIPT = re.search(r"```python notest\n(.*?)```", TUTORIAL, re.S)[1]
+THREADS = """
+names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+assert not [name for name in names if "gloo" in name], names
+"""
 COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", TUTORIAL, re.S) for line in block.splitlines()]
 
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory):
     file = tmp_path_factory.mktemp("tutorial") / "train.py"
-    file.write_text(SCRIPT, encoding="utf-8")
+    file.write_text(SCRIPT + THREADS, encoding="utf-8")
     return file
 
 
