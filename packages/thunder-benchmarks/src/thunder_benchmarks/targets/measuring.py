@@ -76,7 +76,7 @@ def compiler(name: str) -> Callable[[Any], Any]:
 
 
 def call(job: Job, function: Callable[..., Any], mode: str) -> Callable[[], Any]:
-    """Return one call of what a compiler made of a job's target."""
+    """Return one call of what a compiler made of a job's target; one in training drops its gradients at the end."""
     if mode == "forward":
 
         def forward() -> None:
@@ -85,8 +85,13 @@ def call(job: Job, function: Callable[..., Any], mode: str) -> Callable[[], Any]
 
         return forward
 
+    parameters = function.parameters() if isinstance(function, torch.nn.Module) else ()
+    leaves = [x for x in (*parameters, *job.args) if isinstance(x, torch.Tensor) and x.requires_grad]
+
     def training() -> None:
         torch.autograd.backward(job.loss(function(*job.args, **job.kwargs)))
+        for leaf in leaves:
+            leaf.grad = None
 
     return training
 
