@@ -11,7 +11,7 @@ import importlib.util
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -130,29 +130,18 @@ def assembly_of(text: str, machine: Machine) -> str:
         return str(_target_machine(machine).emit_assembly(module))
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """Functions in memory; they stay as long as this does.
-
-    Args:
-        addresses: of the functions, by name.
-        tracker: what LLVM holds them by.
-    """
-
-    addresses: Mapping[str, int]
-    tracker: Any = field(repr=False)
-
-
 _numbers = itertools.count()
 
 
 @cache
 def _jit() -> Any:
-    return _llvm().create_lljit_compiler(_target_machine(host()))
+    return _llvm().create_lljit_compiler(_target_machine(host()), use_jit_link=True)  # code beside its constants
 
 
-def load_object(image: bytes, exports: Sequence[str], imports: Mapping[str, int]) -> Loaded:
-    """Bring an object file into memory.
+def load_object(image: bytes, exports: Sequence[str], imports: Mapping[str, int]) -> Mapping[str, int]:
+    """Bring an object file into memory, for good: a thread may run its code whoever has forgotten it.
+
+    Returns the addresses of the exports, by name.
 
     Args:
         image: what :func:`compile_object` returned.
@@ -166,4 +155,5 @@ def load_object(image: bytes, exports: Sequence[str], imports: Mapping[str, int]
         for name, address in imports.items():
             builder.import_symbol(name, address)
         tracker = builder.link(_jit(), f"library{next(_numbers)}")
-    return Loaded({name: tracker[name] for name in exports}, tracker)
+        tracker.detach()
+    return {name: tracker[name] for name in exports}

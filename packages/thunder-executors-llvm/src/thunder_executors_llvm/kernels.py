@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from thunder_executors_llvm.binding import Loaded, Machine, compile_object, load_object, versions
+from thunder_executors_llvm.binding import Machine, compile_object, load_object, versions
 from thunder_executors_llvm.disk import Disk, key_of
 from thunder_executors_llvm.render import NAME, Rendered, render
 from thunder_executors_llvm.target import Target
@@ -19,32 +19,32 @@ class Kernels:
 
     Args:
         disk: where object code is kept; ``None``: nowhere.
-        loaded: by plan and target.
+        addresses: where they are, by plan and target.
     """
 
     disk: Disk | None = None
-    loaded: dict[tuple[LoopPlan, Target], Loaded] = field(default_factory=dict)
+    addresses: dict[tuple[LoopPlan, Target], int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def address(self, plan: LoopPlan, target: Target) -> int:
         """Return where the kernel of a plan is, compiled now if it is new."""
         key = (plan, target)
-        found = self.loaded.get(key)
+        found = self.addresses.get(key)
         if found is None:
             with self._lock:
-                found = self.loaded.get(key)
+                found = self.addresses.get(key)
                 if found is None:
-                    found = self.loaded[key] = self._load(render(plan, target), target)
-        return found.addresses[NAME]
+                    found = self.addresses[key] = self._load(render(plan, target), target)
+        return found
 
-    def _load(self, rendered: Rendered, target: Target) -> Loaded:
-        return in_memory(rendered.text, [NAME], rendered.imports, target.machine, self.disk)
+    def _load(self, rendered: Rendered, target: Target) -> int:
+        return in_memory(rendered.text, [NAME], rendered.imports, target.machine, self.disk)[NAME]
 
 
 def in_memory(
     text: str, exports: Sequence[str], imports: Mapping[str, int], machine: Machine, disk: Disk | None
-) -> Loaded:
-    """Bring a module into memory, from disk or compiled now.
+) -> Mapping[str, int]:
+    """Bring a module into memory, from disk or compiled now, and return the addresses of its exports.
 
     Args:
         text: of the module.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 
-from thunder_executors_llvm.binding import Loaded, Machine, compile_object, host, load_object
+from thunder_executors_llvm.binding import Machine, compile_object, host, load_object
 from thunder_executors_llvm.library import address_of
 
 TEXT = """
@@ -67,8 +67,8 @@ def missing() -> str | None:
 
 
 @cache
-def loaded(machine: Machine) -> Loaded:
-    """Return the functions of this module, in memory."""
+def loaded(machine: Machine) -> Mapping[str, int]:
+    """Return the addresses of the functions of this module."""
     imports = {name: address for name in NEEDED if (address := address_of(name)) is not None}
     return load_object(compile_object(TEXT, machine), ["launch"], imports)
 
@@ -81,4 +81,4 @@ Launcher = Callable[[int, int, int, int, int], None]
 def launcher() -> Launcher:
     """Return the function that runs a kernel; other Python threads run meanwhile."""
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
-    return kind(loaded(host()).addresses["launch"])
+    return kind(loaded(host())["launch"])

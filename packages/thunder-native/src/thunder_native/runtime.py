@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -37,10 +37,9 @@ class Runtime:
         layout: of tensors in this process.
     """
 
-    addresses: dict[str, int]
+    addresses: Mapping[str, int]
     layout: Layout
     _method: _Method = field(repr=False)
-    _loaded: binding.Loaded = field(repr=False)
 
     def callable_of(self, head: int, memory: tuple[object, ...]) -> Callable[..., Any]:
         """Return the function of Python that runs a program.
@@ -101,7 +100,6 @@ def runtime() -> Runtime:
         raise RuntimeError(f"native code cannot run here: {reason}")
     imports = {name: address for name in machine_code.IMPORTS if (address := torch_address(name)) is not None}
     imports |= {name: python_address(name) for name in machine_code.PYTHON}
-    loaded = in_memory(machine_code.module(), machine_code.EXPORTS, imports, binding.host(), default_disk())
-    addresses = dict(loaded.addresses)
+    addresses = in_memory(machine_code.module(), machine_code.EXPORTS, imports, binding.host(), default_disk())
     method = _Method(b"native", addresses["enter"], _FASTCALL, None)
-    return Runtime(addresses, found, method, loaded)
+    return Runtime(addresses, found, method)
