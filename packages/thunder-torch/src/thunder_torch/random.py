@@ -27,7 +27,7 @@ state(
     "random_", "randint_like", "randperm", "rrelu_", "rrelu_with_noise", "uniform_",
     traits=(Trait.DRAWS,),
 )  # fmt: skip
-state("gru", "lstm", "rnn_relu", "rnn_tanh", traits=(Trait.DRAWS, Trait.SIZES_ARE_PRODUCTS))
+state("gru", "lstm", "rnn_relu", "rnn_tanh", traits=(Trait.DRAWS, Trait.RECURRENT, Trait.SIZES_ARE_PRODUCTS))
 state("_pack_padded_sequence", traits=(Trait.MISTOLD, Trait.SIZES_ARE_PRODUCTS))
 state("rand", "randn", traits=(Trait.CREATES, Trait.OF_DEFAULT_DTYPE))
 state("randint", "randperm", traits=(Trait.CREATES,))

@@ -6,14 +6,12 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from thunder_ir import TensorProxy
 from thunder_torch.convert import contiguous_strides
 from thunder_torch.marked_sizes import LEAST, Merged, primes
 from thunder_torch.specs import tensors_of
+from thunder_torch.traits import Trait, has_trait
 
-RECURRENT = frozenset({torch.gru, torch.lstm, torch.rnn_relu, torch.rnn_tanh})
 BATCH_FIRST = 8
 """The place of the argument that says where the length is."""
 
@@ -25,7 +23,7 @@ def length_of(function: Callable[..., Any], args: tuple[Any, ...]) -> int | None
         function: any.
         args: all of its arguments; packed sequences have their batch sizes for the second one.
     """
-    if function not in RECURRENT or len(args) <= BATCH_FIRST or not isinstance(args[2], (tuple, list)):
+    if len(args) <= BATCH_FIRST or not isinstance(args[2], (tuple, list)) or not has_trait(function, Trait.RECURRENT):
         return None
     sequence = args[0]
     if not isinstance(sequence, TensorProxy) or len(sequence.shape) != 3:
