@@ -6,7 +6,6 @@ from thunder_guards._codegen.prologue import ordered
 from thunder_guards._codegen.result_views import result_views
 from thunder_guards._codegen.specialise import Specialisation, around, specialise
 from thunder_guards._guards import (
-    AUTOCAST_DEVICES,
     ArgumentsGuard,
     AttributeAbsentGuard,
     ComputedValuesGuard,
@@ -47,7 +46,7 @@ from thunder_guards.sources import Source, held
 from thunder_guards.templates import Built, Outside
 
 __all__ = [
-    "AUTOCAST_DEVICES", "ArgumentsGuard", "AttributeAbsentGuard", "Built", "ComputedValuesGuard", "Dispatcher",
+    "ArgumentsGuard", "AttributeAbsentGuard", "Built", "ComputedValuesGuard", "Dispatcher",
     "DistinctObjectsGuard", "DistinctTensorsGuard", "Effect", "EmptyGuard", "Environment", "EnvironmentGuard",
     "Guard", "HeldPartGuard", "IdentityGuard", "Input", "Journal", "KeysGuard", "LacksGuard", "LengthGuard", "MISSED",
     "MembershipGuard", "Outside", "PlaceInStorageGuard", "Program", "SameAsBeforeGuard", "SameObjectGuard",

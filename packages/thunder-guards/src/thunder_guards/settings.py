@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from thunder_guards import AUTOCAST_DEVICES
+from thunder_torch.uncast import AUTOCAST_DEVICES
 
 GETTERS = ("_get_{}", "get_{}", "_is_{}", "is_{}", "_{}")
 OTHERWISE = re.compile(

@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 
-DEVICES = ("cpu", "cuda")
+AUTOCAST_DEVICES = ("cpu", "cuda")
+"""Types of devices whose autocast programs know of."""
 
 
 def casting() -> list[str]:
     """Return the types of devices for which autocast is on."""
-    return [kind for kind in DEVICES if torch.is_autocast_enabled(kind)]
+    return [kind for kind in AUTOCAST_DEVICES if torch.is_autocast_enabled(kind)]
 
 
 @contextmanager
@@ -54,4 +55,4 @@ def uncast(run: Callable[..., Any]) -> Callable[..., Any]:
     return run_uncast
 
 
-__all__ = ["uncast", "without_autocast"]
+__all__ = ["AUTOCAST_DEVICES", "uncast", "without_autocast"]

@@ -11,9 +11,9 @@ import torch
 
 from thunder_frontend._outside.answers import Answers
 from thunder_frontend._outside.queries import refuse
-from thunder_guards import AUTOCAST_DEVICES
 from thunder_guards.own_code import name_in, package_of
 from thunder_guards.settings import SETTINGS, Setting, settings_as_text, settings_now, text_of
+from thunder_torch.uncast import AUTOCAST_DEVICES
 
 Values = list[tuple[Setting, Any]]
 SETS = re.compile("_?(set|use|enable|disable|allow|detect)_.*|.*flags|detect_anomaly|__set__|__setattr__")

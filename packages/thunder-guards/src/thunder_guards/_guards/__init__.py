@@ -12,7 +12,7 @@ from thunder_guards._guards.containers import (
     SetGuard,
     nth_key,
 )
-from thunder_guards._guards.environment import AUTOCAST_DEVICES, Environment, EnvironmentGuard, environment
+from thunder_guards._guards.environment import Environment, EnvironmentGuard, environment
 from thunder_guards._guards.held import (
     FEW,
     GATHERED,
@@ -44,7 +44,7 @@ from thunder_guards._guards.values import (
 )
 
 __all__ = [
-    "AUTOCAST_DEVICES", "FEW", "GATHERED", "GONE", "ArgumentsGuard", "AttributeAbsentGuard", "ComputedValuesGuard",
+    "FEW", "GATHERED", "GONE", "ArgumentsGuard", "AttributeAbsentGuard", "ComputedValuesGuard",
     "DistinctObjectsGuard", "DistinctTensorsGuard", "EmptyGuard", "Environment", "EnvironmentGuard", "Guard",
     "HeldPartGuard", "IdentityGuard", "KeysGuard", "LacksGuard", "LengthGuard", "MembershipGuard",
     "PlaceInStorageGuard", "SameAsBeforeGuard", "SameObjectGuard", "SameTensorGuard", "SetGuard",

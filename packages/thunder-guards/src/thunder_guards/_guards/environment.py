@@ -9,14 +9,12 @@ from typing import Any
 import torch
 
 from thunder_torch.torch_versions import default_device
+from thunder_torch.uncast import AUTOCAST_DEVICES
 
 try:
     from torch._C._dynamo.guards import GlobalStateGuard
 except ImportError:  # a PyTorch without it: the comparison in Python serves
     GlobalStateGuard = None  # type: ignore[assignment, misc]
-
-
-AUTOCAST_DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True, slots=True)
