@@ -69,14 +69,11 @@ def _in_other_ways(found: Program | Exception, first: Acquisition, call: Call, s
         attempt = Acquisition(replace(first.settings, opens=True, looks=looks, tells=tells, path=path))
         other = _tried(attempt, call)
         asked |= attempt.asked_about_capture
-        if _succeeded(other):
-            if isinstance(other, Program) and not other.path:
+        if isinstance(other, Program) and other.raises is None:
+            if not other.path:
                 return other
-            seen = other  # type: ignore[assignment]
-            continue
-        both = isinstance(found, DataDependentError) and isinstance(other, DataDependentError)
-        farther = both and other.recorded >= found.recorded  # type: ignore[union-attr]  # what is in the way of all
-        if not tells and (placeholder or farther or not isinstance(other, ThunderError)):
+            seen = other
+        elif not tells and (placeholder or _is_farther(other, found) or not isinstance(other, ThunderError)):
             found, placeholder = other, False
     return found if seen is None else seen
 
@@ -138,8 +135,11 @@ def _tried(attempt: Acquisition, call: Call) -> Program | Exception:
         return because_of_builtins(error) or error
 
 
-def _succeeded(found: Program | Exception) -> bool:
-    return isinstance(found, Program) and found.raises is None
+def _is_farther(other: Program | Exception, found: Program | Exception) -> bool:
+    """Whether an attempt failed no earlier than the one before, for data, too: that is what is in the way of all."""
+    if not isinstance(other, DataDependentError) or not isinstance(found, DataDependentError):
+        return False
+    return other.recorded >= found.recorded
 
 
 __all__ = ["acquire"]
