@@ -169,11 +169,7 @@ def test_an_executor_that_a_program_gains_nothing_by_is_not_asked():
 def test_another_of_its_kind_takes_part_where_nobody_is_named():
     careful, registry = fuser(*ELEMENTWISE), Registry("")
 
-    class Willing(Interpreter):
-        def unasked(self):
-            return careful
-
-    willing = Willing("willing")
+    willing = Interpreter("willing", careful=careful)
     registry.register(willing)
     registry.default().append(willing)
 

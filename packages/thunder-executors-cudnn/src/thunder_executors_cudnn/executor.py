@@ -21,11 +21,7 @@ class CudnnExecutor(OperatorExecutor):
 
     def __init__(self) -> None:
         super().__init__("cudnn", version=__version__, missing=missing, install=INSTALL, default=False, priority=20)
-        self._without_draws = WithoutDraws(self)
-
-    def unasked(self) -> WithoutDraws:
-        """Return who takes part where the user names nobody: programs draw PyTorch's numbers then."""
-        return self._without_draws
+        self.careful = WithoutDraws(self)  # so that programs draw PyTorch's numbers where the user names nobody
 
 
 class WithoutDraws(OperatorExecutor):

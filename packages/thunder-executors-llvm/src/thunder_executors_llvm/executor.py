@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from thunder_executors import Declined, Executor, FusionExecutor, Region, to_callable
+from thunder_executors import Declined, FusionExecutor, Region, to_callable
 from thunder_executors_llvm import binding, support
 from thunder_executors_llvm._version import __version__
 from thunder_executors_llvm.disk import default_disk
@@ -57,14 +57,13 @@ class LlvmExecutor(FusionExecutor):
     Args:
         kernels: where compiled ones are kept.
         selection: what is taken; everything that can be in a kernel, if not given.
-        careful: who takes part where the user names nobody; this executor, if not given.
+        (others): see :class:`thunder_executors.Executor`.
     """
 
     def __init__(
         self,
         kernels: Kernels,
         selection: Selection = EVERYTHING,
-        careful: LlvmExecutor | None = None,
         **options: Any,
     ) -> None:
         super().__init__(
@@ -78,15 +77,11 @@ class LlvmExecutor(FusionExecutor):
         )
         self.kernels = kernels
         self.selection = selection
-        self.careful = careful
         self._answers: Memo[bool | Declined] = Memo(REMEMBERED)
         self._costs: Memo[float | None] = Memo(REMEMBERED)
         self._regions: Memo[_Decided | None] = Memo(REMEMBERED)
         self._runners: Memo[Runner | None] = Memo(REMEMBERED)
         open_dropouts(self, selection.why_no_parts)
-
-    def unasked(self) -> Executor:
-        return self.careful or self
 
     def gains(self, trace: Trace) -> bool:
         """Whether a kernel may pay; where nobody asked for this executor, a library that fails to load is no error."""

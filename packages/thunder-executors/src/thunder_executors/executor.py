@@ -32,6 +32,7 @@ class Executor:
         priority: among those discovered, who is asked first; higher before lower.
         checks: whether what its implementations return is compared with what their meta functions promised.
         modules: where the public names of its functions are, for generated code.
+        careful: who takes part where the user names nobody, which takes less; this executor, if not given.
     """
 
     options: tuple[str, ...] = ()
@@ -48,6 +49,7 @@ class Executor:
         priority: int = 0,
         checks: bool = True,
         modules: Iterable[str] = (),
+        careful: Executor | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -57,6 +59,7 @@ class Executor:
         self.priority = priority
         self.checks = checks
         self.modules = tuple(modules)
+        self.careful = careful
         self._missing = missing
         self._implementations: dict[Hashable, list[Implementation]] = {}
         self._operators: dict[Hashable, Symbol] = {}
@@ -71,7 +74,7 @@ class Executor:
 
     def unasked(self) -> Executor:
         """Return who takes part where the user names nobody: this executor, or one of its kind that takes less."""
-        return self
+        return self.careful or self
 
     def configured(self, **options: Any) -> Executor:
         """Return the executor that a user asks for by some of :attr:`options`.

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from thunder_executors import Executor, Finish, FusionExecutor, Region, calls_of, join_runs
+from thunder_executors import Finish, FusionExecutor, Region, calls_of, join_runs
 from thunder_ir import BoundSymbol, IntegerProxy, OpTags, TensorProxy, Trace, flat_proxies
 from thunder_ir.passes import trace_pass
 from thunder_native._version import __version__
@@ -30,7 +30,6 @@ class NativeExecutor(FusionExecutor):
         smallest_region: number of calls in a row below which Python makes them.
         largest: elements that tensors may have which a call computes, or reads of other calls; ``None``: any number.
         calls_before: how often Python runs a program before native code is made for it.
-        careful: who takes part where the user names nobody; this executor, if not given.
         (others): see :class:`thunder_executors.Executor`.
     """
 
@@ -40,7 +39,6 @@ class NativeExecutor(FusionExecutor):
         smallest_region: int = 4,
         largest: int | None = None,
         calls_before: int = 0,
-        careful: NativeExecutor | None = None,
         **options: Any,
     ) -> None:
         super().__init__(
@@ -48,11 +46,7 @@ class NativeExecutor(FusionExecutor):
             smallest_region=smallest_region, checks=False, **options,
         )  # fmt: skip
         self.largest = largest
-        self.careful = careful
         self.finishing.append(Finish(lambda trace: in_native_code(trace, self), calls_before, smallest_region))
-
-    def unasked(self) -> Executor:
-        return self.careful or self
 
     def gains(self, trace: Trace) -> bool:
         """It is not asked about calls: it takes them when all others are done."""
