@@ -8,7 +8,7 @@ import threading
 
 import pytest
 import torch
-from regions import Recorder, same
+from regions import Recorder, many, same
 from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -89,13 +89,6 @@ def test_the_verifier_accepts_regions_of_calls_that_only_pytorch_knows():
         x = torch.randn(3, 4)
         assert same(compiled(x), torch.softmax(torch.tanh(x), 1).exp() + 1)
     assert last_traces(compiled)[-1].bound_symbols[0].symbol.name == "native_0"
-
-
-def many(x, w):
-    y = x
-    for _ in range(8):
-        y = torch.tanh(y) @ w + x
-    return y
 
 
 def native_of(compiled):

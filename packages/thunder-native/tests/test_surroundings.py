@@ -6,7 +6,7 @@ import threading
 
 import pytest
 import torch
-from regions import same
+from regions import many, same
 from torch import nn
 from torch.autograd import forward_ad
 
@@ -15,13 +15,6 @@ from thunder_native.executor import HOT
 from thunder_native.runtime import missing
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"native code cannot run: {missing()}")
-
-
-def many(x, w):
-    y = x
-    for _ in range(8):
-        y = torch.tanh(y) @ w + x
-    return y
 
 
 def is_native(compiled):
