@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from thunder_ir import BoundSymbol, OpTags, Trace
+from thunder_ir import BoundSymbol, Trace
 from thunder_loops import row_major_strides
-from thunder_prims import stride_order
+from thunder_prims import flip, stride_order, transpose
 
-REORDERS = frozenset({"transpose", "flip"})
+REORDERS = frozenset({transpose, flip})
 """Prims whose results lie in another order than rows; what is computed of them follows."""
 
 
@@ -29,7 +29,7 @@ def reorders(bound: BoundSymbol) -> bool:
     """Whether results of a prim lie in another order than rows where its inputs lie so."""
     if bound.symbol is stride_order:
         return tuple(bound.args[1]) != tuple(reversed(range(len(bound.args[1]))))
-    return bound.symbol.name in REORDERS and OpTags.ELEMENTWISE not in bound.symbol.tags
+    return bound.symbol in REORDERS
 
 
 def output_strides(

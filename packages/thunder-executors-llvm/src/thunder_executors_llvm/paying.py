@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import torch
 
-from thunder_executors_llvm.layouts import reorders
+from thunder_executors_llvm.layouts import REORDERS, reorders
 from thunder_executors_llvm.selection import digests, elements
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes
 from thunder_ir.passes import expand
 from thunder_loops import Parts, moves_only
+from thunder_prims import stride_order
 from thunder_torch import symbol_of
 
 LARGE = 65536
@@ -26,9 +27,8 @@ EXACT_OR_WIDE = frozenset({
     dtypes.bool8, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64,
 })  # fmt: skip
 
-MOVING = frozenset({"transpose", "flip", "stride_order"})
+MOVING = REORDERS | {stride_order}
 """Prims that read memory in another order."""
-
 
 AS_FAST = frozenset({symbol_of(torch.nn.functional.layer_norm), symbol_of(torch.layer_norm)})
 """What PyTorch has kernels for, of the derivative too, that are as fast as regions of what they decompose into."""
@@ -107,9 +107,9 @@ class Selection:
 
 def _moves(bound: BoundSymbol) -> bool:
     """Whether a prim reads memory in another order; what lies in rows as far as is known does not change."""
-    if bound.symbol.name == "stride_order" and bound.args[0].strides is None:
+    if bound.symbol is stride_order and bound.args[0].strides is None:
         return reorders(bound)
-    return bound.symbol.name in MOVING and OpTags.ELEMENTWISE not in bound.symbol.tags
+    return bound.symbol in MOVING
 
 
 def _reduces(bound: BoundSymbol) -> bool:
