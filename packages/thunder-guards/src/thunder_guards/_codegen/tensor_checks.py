@@ -91,7 +91,7 @@ class ManyTensors:
 
 
 _SHARED: WeakValueDictionary[Any, ManyTensors] = WeakValueDictionary()
-"""By what they check, for as long as a program uses them."""
+"""By what they check, for as long as a program uses them: compiled functions of one module share them, too."""
 
 
 def _shared(held: Sequence[Input], others: int, state: Environment) -> ManyTensors:
