@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from thunder_ir import Symbol, TensorProxy
+from thunder_ir import OpTags, Symbol, TensorProxy
+from thunder_prims.prim import Prim, Printer, prim
 from thunder_prims.shape import batch_first
 from thunder_vmap import batching_rule
 
-__all__ = ["batch_first", "batches_elementwise"]
+__all__ = ["batch_first", "batches_elementwise", "elementwise_prim"]
+
+
+def elementwise_prim(
+    *tags: OpTags, method: str | tuple[str, ...] = (), printer: Printer | None = None
+) -> Callable[[Callable[..., Any]], Prim]:
+    """Make the decorated meta function an elementwise prim, which has its batching rule.
+
+    Args:
+        tags: traits that passes rely on, besides that it is elementwise.
+        method, printer: see :func:`thunder_prims.prim.prim`.
+
+    Returns:
+        A decorator that returns the symbol; its name is the function's.
+    """
+    make = prim(OpTags.ELEMENTWISE, *tags, method=method, printer=printer)
+
+    def make_batched(meta: Callable[..., Any]) -> Prim:
+        symbol = make(meta)
+        batches_elementwise(symbol)
+        return symbol
+
+    return make_batched
 
 
 def batches_elementwise(*symbols: Symbol) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import DType, DTypeError, OpTags, TensorProxy, dtypes
-from thunder_prims.batching import batches_elementwise
+from thunder_prims.batching import elementwise_prim
 from thunder_prims.checks import ANY, COMPLEX, FLOATING, elementwise, unary
 from thunder_prims.creation import zeros_like
 from thunder_prims.derivatives import linear
-from thunder_prims.prim import prim
 
 __all__ = ["complex", "conj", "imag", "real"]
 
-ELEMENTWISE = OpTags.ELEMENTWISE
 COMPLEX_OF = (dtypes.float16, dtypes.float32, dtypes.float64)
 
 
@@ -21,7 +19,7 @@ def part_dtype(a: TensorProxy) -> DType | None:
     return dtypes.float_of(a.dtype) if isinstance(a, TensorProxy) else None
 
 
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def complex(a: TensorProxy, b: TensorProxy) -> TensorProxy:
     """``a + b*1j``: a complex tensor of its real and imaginary parts.
 
@@ -54,10 +52,7 @@ def complex_jvp(
     return y, complex(zeros_like(a) if da is None else da, zeros_like(b) if db is None else db)
 
 
-batches_elementwise(complex)
-
-
-@prim(ELEMENTWISE, OpTags.VIEW, method="conj")
+@elementwise_prim(OpTags.VIEW, method="conj")
 def conj(a: TensorProxy) -> TensorProxy:
     """Complex conjugate of ``a``; a real ``a`` itself."""
     return unary("conj", ANY, a) if not isinstance(a, TensorProxy) or a.dtype.is_complex else a
@@ -75,10 +70,7 @@ def conj_jvp(a: TensorProxy, da: TensorProxy | None) -> tuple[TensorProxy, Tenso
     return conj(a), None if da is None else conj(da)
 
 
-batches_elementwise(conj)
-
-
-@prim(ELEMENTWISE, OpTags.VIEW)
+@elementwise_prim(OpTags.VIEW)
 def imag(a: TensorProxy) -> TensorProxy:
     """Imaginary part of a complex ``a``, in the dtype of its parts."""
     return unary("imag", COMPLEX, a, part_dtype(a))
@@ -91,10 +83,9 @@ def imag_vjp(a: TensorProxy) -> tuple[TensorProxy, Pullback]:
 
 
 linear(imag)
-batches_elementwise(imag)
 
 
-@prim(ELEMENTWISE, OpTags.VIEW)
+@elementwise_prim(OpTags.VIEW)
 def real(a: TensorProxy) -> TensorProxy:
     """Real part of a complex ``a``, in the dtype of its parts; a real ``a`` itself."""
     return unary("real", ANY, a, part_dtype(a)) if not isinstance(a, TensorProxy) or a.dtype.is_complex else a
@@ -107,7 +98,6 @@ def real_vjp(a: TensorProxy) -> tuple[TensorProxy, Pullback]:
 
 
 linear(real)
-batches_elementwise(real)
 
 
 def widened(real_part: TensorProxy, a: TensorProxy) -> TensorProxy:

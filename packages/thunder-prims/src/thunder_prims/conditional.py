@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from thunder_ir import DTypeError, OpTags, TensorProxy
+from thunder_ir import DTypeError, TensorProxy
 from thunder_ir.proxies import Number
-from thunder_prims.batching import batches_elementwise
+from thunder_prims.batching import elementwise_prim
 from thunder_prims.checks import ANY, INEXACT, ORDERED, check_same, check_tensor, elementwise
 from thunder_prims.derivatives import Map, derivatives
-from thunder_prims.prim import prim
 
 __all__ = ["clamp", "jointly_clamped_maps", "lerp", "where"]
 
-ELEMENTWISE = OpTags.ELEMENTWISE
 Operand = TensorProxy | Number
 Bound = Operand | None
 
 
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def where(pred: TensorProxy, a: Operand, b: Operand) -> TensorProxy:
     """``a`` where ``pred`` holds, elsewhere ``b``.
 
@@ -44,10 +42,7 @@ def where_maps(pred: TensorProxy, a: Any, b: Any, y: TensorProxy) -> tuple[None,
     return None, lambda d: where(pred, d, 0), lambda d: where(pred, 0, d)
 
 
-batches_elementwise(where)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def clamp(a: TensorProxy, low: Bound, high: Bound) -> TensorProxy:
     """``a``, but ``low`` where it is below and ``high`` where it is above; ``high`` wins where ``low`` is above it.
 
@@ -109,10 +104,7 @@ def _both(p: Any, q: Any) -> Any:
     return q if p is None else p if q is None else p & q
 
 
-batches_elementwise(clamp)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def lerp(start: Operand, end: Operand, weight: Operand) -> TensorProxy:
     """``start + weight * (end - start)``."""
     return elementwise("lerp", INEXACT, start, end, weight)
@@ -122,6 +114,3 @@ def lerp(start: Operand, end: Operand, weight: Operand) -> TensorProxy:
 def lerp_maps(start: Any, end: Any, weight: Any, y: TensorProxy) -> tuple[Map, Map, Map]:
     """``d * (1 - weight)``, ``d * weight`` and ``d * (end - start)``."""
     return lambda d: d * (1 - weight), lambda d: d * weight, lambda d: d * (end - start)
-
-
-batches_elementwise(lerp)

@@ -9,7 +9,7 @@ from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import Device, DType, OpTags, ShapeError, TensorProxy, Unknown, number_proxy
 from thunder_ir.dtypes import python_type
 from thunder_ir.proxies import Dimension, NumberProxy
-from thunder_prims.batching import batch_first, batches_elementwise
+from thunder_prims.batching import batch_first, batches_elementwise, elementwise_prim
 from thunder_prims.checks import check_device, check_dtype, check_tensor
 from thunder_prims.complex_numbers import real
 from thunder_prims.derivatives import Map, derivatives, linear
@@ -21,7 +21,7 @@ __all__ = ["bitcast", "clone", "convert_element_type", "device_put", "item", "sh
 CAST = OpTags.CAST
 
 
-@prim(CAST, OpTags.ELEMENTWISE)
+@elementwise_prim(CAST)
 def convert_element_type(a: TensorProxy, dtype: DType) -> TensorProxy:
     """Convert each element to ``dtype``.
 
@@ -53,9 +53,6 @@ def _converted(d: TensorProxy, dtype: DType) -> TensorProxy | None:
     if not dtype.is_inexact:
         return None
     return convert_element_type(d if dtype.is_complex else real(d), dtype)  # type: ignore[no-any-return]
-
-
-batches_elementwise(convert_element_type)
 
 
 @prim(CAST)

@@ -7,7 +7,7 @@ from typing import Any
 
 from thunder_ir import NumberProxy, OpTags, TensorProxy
 from thunder_ir.proxies import Number
-from thunder_prims.batching import batches_elementwise
+from thunder_prims.batching import elementwise_prim
 from thunder_prims.checks import (
     ANY,
     EXACT,
@@ -25,7 +25,6 @@ from thunder_prims.conditional import where
 from thunder_prims.creation import full
 from thunder_prims.derivatives import Map, constant_in_pieces, derivatives
 from thunder_prims.elementwise_unary import log, sigmoid
-from thunder_prims.prim import prim
 
 __all__ = [
     "add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
@@ -33,11 +32,11 @@ __all__ = [
     "mul", "nextafter", "pow", "remainder", "sub", "trunc_divide",
 ]  # fmt: skip
 
-ELEMENTWISE, CONSTANT = OpTags.ELEMENTWISE, OpTags.CONSTANT_FOR_DERIVATIVE
+CONSTANT = OpTags.CONSTANT_FOR_DERIVATIVE
 Operand = TensorProxy | Number
 
 
-@prim(ELEMENTWISE, method="add")
+@elementwise_prim(method="add")
 def add(a: Operand, b: Operand) -> TensorProxy:
     """``a + b``; of ``bool8``, whether one holds."""
     return elementwise("add", ANY, a, b)
@@ -49,10 +48,7 @@ def add_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     return lambda d: d, lambda d: d
 
 
-batches_elementwise(add)
-
-
-@prim(ELEMENTWISE, method="sub")
+@elementwise_prim(method="sub")
 def sub(a: Operand, b: Operand) -> TensorProxy:
     """``a - b``."""
     return elementwise("sub", NUMERIC, a, b)
@@ -64,10 +60,7 @@ def sub_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     return lambda d: d, lambda d: -d
 
 
-batches_elementwise(sub)
-
-
-@prim(ELEMENTWISE, method="mul")
+@elementwise_prim(method="mul")
 def mul(a: Operand, b: Operand) -> TensorProxy:
     """``a * b``; of ``bool8``, whether both hold."""
     return elementwise("mul", ANY, a, b)
@@ -81,10 +74,7 @@ def mul_maps(a: Any, b: Any, y: TensorProxy) -> Map | tuple[Map, Map]:
     return lambda d: d * b, lambda d: d * a
 
 
-batches_elementwise(mul)
-
-
-@prim(ELEMENTWISE, method=("div", "true_divide"))
+@elementwise_prim(method=("div", "true_divide"))
 def div(a: Operand, b: Operand) -> TensorProxy:
     """``a / b``; integers are converted first, or divided by :data:`floor_divide` or :data:`trunc_divide`."""
     return elementwise("div", INEXACT, a, b)
@@ -96,30 +86,25 @@ def div_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     return lambda d: d / b, lambda d: -d * (a / b / b)
 
 
-batches_elementwise(div)
-
-
-@prim(ELEMENTWISE, method="floor_divide")
+@elementwise_prim(method="floor_divide")
 def floor_divide(a: Operand, b: Operand) -> TensorProxy:
     """``a / b`` rounded towards minus infinity, in the dtype of the operands."""
     return elementwise("floor_divide", REAL, a, b)
 
 
 constant_in_pieces(floor_divide)
-batches_elementwise(floor_divide)
 
 
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def trunc_divide(a: Operand, b: Operand) -> TensorProxy:
     """``a / b`` rounded towards 0, in the dtype of the operands."""
     return elementwise("trunc_divide", REAL, a, b)
 
 
 constant_in_pieces(trunc_divide)
-batches_elementwise(trunc_divide)
 
 
-@prim(ELEMENTWISE, method="remainder")
+@elementwise_prim(method="remainder")
 def remainder(a: Operand, b: Operand) -> TensorProxy:
     """``a - b * floor(a / b)``: what is left has the sign of ``b``, as in Python."""
     return elementwise("remainder", REAL, a, b)
@@ -131,10 +116,7 @@ def remainder_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     return lambda d: d, lambda d: -d * floor_divide(a, b)
 
 
-batches_elementwise(remainder)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def fmod(a: Operand, b: Operand) -> TensorProxy:
     """``a - b * trunc(a / b)``: what is left has the sign of ``a``, as in C."""
     return elementwise("fmod", REAL, a, b)
@@ -146,10 +128,7 @@ def fmod_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     return lambda d: d, lambda d: -d * trunc_divide(a, b)
 
 
-batches_elementwise(fmod)
-
-
-@prim(ELEMENTWISE, method="pow")
+@elementwise_prim(method="pow")
 def pow(a: Operand, b: Operand) -> TensorProxy:
     """``a ** b``."""
     return elementwise("pow", NUMERIC, a, b)
@@ -181,10 +160,7 @@ def _spread(number: Any, like: TensorProxy) -> TensorProxy:
     return number if isinstance(number, TensorProxy) else full(like.shape, number, like.dtype, like.device)
 
 
-batches_elementwise(pow)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def maximum(a: Operand, b: Operand) -> TensorProxy:
     """The greater of ``a`` and ``b``; nan if one is nan."""
     return elementwise("maximum", ORDERED, a, b)
@@ -200,10 +176,7 @@ def _share(winner: Any, other: Any, d: TensorProxy) -> Any:
     return where(winner == other, d / 2, where(winner < other, 0, d))
 
 
-batches_elementwise(maximum)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def minimum(a: Operand, b: Operand) -> TensorProxy:
     """The lesser of ``a`` and ``b``; nan if one is nan."""
     return elementwise("minimum", ORDERED, a, b)
@@ -215,10 +188,7 @@ def minimum_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     return lambda d: _share(-a, -b, d), lambda d: _share(-b, -a, d)
 
 
-batches_elementwise(minimum)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def atan2(a: Operand, b: Operand) -> TensorProxy:
     """Angle of the point ``(b, a)`` seen from the origin, in radians from -pi to pi."""
     return elementwise("atan2", FLOATING, a, b)
@@ -236,10 +206,7 @@ def _over_square(d: TensorProxy, a: Any, b: Any) -> TensorProxy:
     return where(origin, 0, d / where(origin, 1, square))  # type: ignore[no-any-return]
 
 
-batches_elementwise(atan2)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def copysign(a: Operand, b: Operand) -> TensorProxy:
     """The magnitude of ``a`` with the sign of ``b``."""
     return elementwise("copysign", FLOATING, a, b)
@@ -251,10 +218,7 @@ def copysign_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, None]:
     return lambda d: where(a == 0, 0, where(signbit(a) ^ signbit(y), -d, d)), None
 
 
-batches_elementwise(copysign)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def nextafter(a: Operand, b: Operand) -> TensorProxy:
     """The next number after ``a`` towards ``b`` that the dtype has."""
     return elementwise("nextafter", FLOATING, a, b)
@@ -266,10 +230,7 @@ def nextafter_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map | None]:
     return lambda d: where(a == b, 0, d), None
 
 
-batches_elementwise(nextafter)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def hypot(a: Operand, b: Operand) -> TensorProxy:
     """``sqrt(a**2 + b**2)`` without overflow on the way."""
     return elementwise("hypot", FLOATING, a, b)
@@ -281,10 +242,7 @@ def hypot_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     return lambda d: d * a / y, lambda d: d * b / y
 
 
-batches_elementwise(hypot)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def logaddexp(a: Operand, b: Operand) -> TensorProxy:
     """``log(exp(a) + exp(b))`` without overflow on the way."""
     return elementwise("logaddexp", FLOATING, a, b)
@@ -301,10 +259,7 @@ def _part(a: Any, b: Any, scale: float) -> TensorProxy:
     return sigmoid(where((a == b) & (gap != gap), 0, gap) * scale)  # type: ignore[no-any-return]
 
 
-batches_elementwise(logaddexp)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def logaddexp2(a: Operand, b: Operand) -> TensorProxy:
     """``log2(2**a + 2**b)`` without overflow on the way."""
     return elementwise("logaddexp2", FLOATING, a, b)
@@ -316,67 +271,43 @@ def logaddexp2_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     return lambda d: d * _part(a, b, math.log(2)), lambda d: d * _part(b, a, math.log(2))
 
 
-batches_elementwise(logaddexp2)
-
-
-@prim(ELEMENTWISE, CONSTANT)
+@elementwise_prim(CONSTANT)
 def gcd(a: Operand, b: Operand) -> TensorProxy:
     """Greatest common divisor of ``a`` and ``b``, not negative."""
     return elementwise("gcd", INTEGER, a, b)
 
 
-batches_elementwise(gcd)
-
-
-@prim(ELEMENTWISE, CONSTANT)
+@elementwise_prim(CONSTANT)
 def lcm(a: Operand, b: Operand) -> TensorProxy:
     """Least common multiple of ``a`` and ``b``, not negative."""
     return elementwise("lcm", INTEGER, a, b)
 
 
-batches_elementwise(lcm)
-
-
-@prim(ELEMENTWISE, CONSTANT, method="bitwise_and")
+@elementwise_prim(CONSTANT, method="bitwise_and")
 def bitwise_and(a: Operand, b: Operand) -> TensorProxy:
     """Bits that are set in ``a`` and in ``b``; of ``bool8``, whether both hold."""
     return elementwise("bitwise_and", EXACT, a, b)
 
 
-batches_elementwise(bitwise_and)
-
-
-@prim(ELEMENTWISE, CONSTANT, method="bitwise_or")
+@elementwise_prim(CONSTANT, method="bitwise_or")
 def bitwise_or(a: Operand, b: Operand) -> TensorProxy:
     """Bits that are set in ``a`` or in ``b``; of ``bool8``, whether one holds."""
     return elementwise("bitwise_or", EXACT, a, b)
 
 
-batches_elementwise(bitwise_or)
-
-
-@prim(ELEMENTWISE, CONSTANT, method="bitwise_xor")
+@elementwise_prim(CONSTANT, method="bitwise_xor")
 def bitwise_xor(a: Operand, b: Operand) -> TensorProxy:
     """Bits that are set in one of ``a`` and ``b`` only; of ``bool8``, whether they differ."""
     return elementwise("bitwise_xor", EXACT, a, b)
 
 
-batches_elementwise(bitwise_xor)
-
-
-@prim(ELEMENTWISE, CONSTANT, method="bitwise_left_shift")
+@elementwise_prim(CONSTANT, method="bitwise_left_shift")
 def bitwise_left_shift(a: Operand, b: Operand) -> TensorProxy:
     """``a * 2**b``, bits beyond the dtype dropped."""
     return elementwise("bitwise_left_shift", INTEGER, a, b)
 
 
-batches_elementwise(bitwise_left_shift)
-
-
-@prim(ELEMENTWISE, CONSTANT, method="bitwise_right_shift")
+@elementwise_prim(CONSTANT, method="bitwise_right_shift")
 def bitwise_right_shift(a: Operand, b: Operand) -> TensorProxy:
     """``floor(a / 2**b)``: a signed dtype keeps its sign."""
     return elementwise("bitwise_right_shift", INTEGER, a, b)
-
-
-batches_elementwise(bitwise_right_shift)

@@ -10,13 +10,12 @@ from typing import Any
 
 from thunder_autograd import ZERO, Pullback, jvp_rule, vjp_rule
 from thunder_ir import OpTags, TensorProxy, dtypes
-from thunder_prims.batching import batches_elementwise
+from thunder_prims.batching import elementwise_prim
 from thunder_prims.checks import EXACT, FLOATING, INEXACT, NUMERIC, REAL, unary
 from thunder_prims.complex_numbers import conj, part_dtype, real, widened
 from thunder_prims.conditional import where
 from thunder_prims.conversion import convert_element_type
 from thunder_prims.derivatives import Map, constant_in_pieces, derivatives
-from thunder_prims.prim import prim
 
 __all__ = [
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "exp",
@@ -24,10 +23,10 @@ __all__ = [
     "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 ]  # fmt: skip
 
-ELEMENTWISE, CONSTANT = OpTags.ELEMENTWISE, OpTags.CONSTANT_FOR_DERIVATIVE
+CONSTANT = OpTags.CONSTANT_FOR_DERIVATIVE
 
 
-@prim(ELEMENTWISE, method="abs")
+@elementwise_prim(method="abs")
 def abs(a: TensorProxy) -> TensorProxy:
     """Absolute value of ``a``; for a complex dtype real, ``sqrt(re**2 + im**2)``."""
     return unary("abs", NUMERIC, a, part_dtype(a))
@@ -45,10 +44,7 @@ def abs_jvp(a: TensorProxy, da: TensorProxy | None) -> tuple[TensorProxy, Tensor
     return abs(a), None if da is None else real(conj(sign(a)) * da)
 
 
-batches_elementwise(abs)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def acos(a: TensorProxy) -> TensorProxy:
     """Inverse cosine of ``a``."""
     return unary("acos", INEXACT, a)
@@ -60,10 +56,7 @@ def acos_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * -rsqrt(1 - a * a)
 
 
-batches_elementwise(acos)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def acosh(a: TensorProxy) -> TensorProxy:
     """Inverse hyperbolic cosine of ``a``."""
     return unary("acosh", INEXACT, a)
@@ -75,10 +68,7 @@ def acosh_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (rsqrt(a - 1) * rsqrt(a + 1) if a.dtype.is_complex else rsqrt(a * a - 1))
 
 
-batches_elementwise(acosh)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def asin(a: TensorProxy) -> TensorProxy:
     """Inverse sine of ``a``."""
     return unary("asin", INEXACT, a)
@@ -90,10 +80,7 @@ def asin_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * rsqrt(1 - a * a)
 
 
-batches_elementwise(asin)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def asinh(a: TensorProxy) -> TensorProxy:
     """Inverse hyperbolic sine of ``a``."""
     return unary("asinh", INEXACT, a)
@@ -105,10 +92,7 @@ def asinh_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * rsqrt(a * a + 1)
 
 
-batches_elementwise(asinh)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def atan(a: TensorProxy) -> TensorProxy:
     """Inverse tangent of ``a``."""
     return unary("atan", INEXACT, a)
@@ -120,10 +104,7 @@ def atan_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d / (1 + a * a)
 
 
-batches_elementwise(atan)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def atanh(a: TensorProxy) -> TensorProxy:
     """Inverse hyperbolic tangent of ``a``."""
     return unary("atanh", INEXACT, a)
@@ -135,29 +116,22 @@ def atanh_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d / (1 - a * a)
 
 
-batches_elementwise(atanh)
-
-
-@prim(ELEMENTWISE, CONSTANT, method="bitwise_not")
+@elementwise_prim(CONSTANT, method="bitwise_not")
 def bitwise_not(a: TensorProxy) -> TensorProxy:
     """All bits of ``a`` inverted; of a ``bool8``, its negation."""
     return unary("bitwise_not", EXACT, a)
 
 
-batches_elementwise(bitwise_not)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def ceil(a: TensorProxy) -> TensorProxy:
     """The least integer not below ``a``, in the dtype of ``a``."""
     return unary("ceil", REAL, a)
 
 
 constant_in_pieces(ceil)
-batches_elementwise(ceil)
 
 
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def cos(a: TensorProxy) -> TensorProxy:
     """Cosine of ``a``."""
     return unary("cos", INEXACT, a)
@@ -169,10 +143,7 @@ def cos_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * -sin(a)
 
 
-batches_elementwise(cos)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def cosh(a: TensorProxy) -> TensorProxy:
     """Hyperbolic cosine of ``a``."""
     return unary("cosh", INEXACT, a)
@@ -184,10 +155,7 @@ def cosh_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * sinh(a)
 
 
-batches_elementwise(cosh)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def exp(a: TensorProxy) -> TensorProxy:
     """``e**a``."""
     return unary("exp", INEXACT, a)
@@ -199,10 +167,7 @@ def exp_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * y
 
 
-batches_elementwise(exp)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def exp2(a: TensorProxy) -> TensorProxy:
     """``2**a``."""
     return unary("exp2", INEXACT, a)
@@ -214,10 +179,7 @@ def exp2_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * y * math.log(2)
 
 
-batches_elementwise(exp2)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def expm1(a: TensorProxy) -> TensorProxy:
     """``e**a - 1``, exact near 0."""
     return unary("expm1", INEXACT, a)
@@ -229,20 +191,16 @@ def expm1_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (y + 1)
 
 
-batches_elementwise(expm1)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def floor(a: TensorProxy) -> TensorProxy:
     """The greatest integer not above ``a``, in the dtype of ``a``."""
     return unary("floor", REAL, a)
 
 
 constant_in_pieces(floor)
-batches_elementwise(floor)
 
 
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def frexp(a: TensorProxy) -> tuple[TensorProxy, TensorProxy]:
     """Take ``a`` apart into mantissa and exponent, ``a == mantissa * 2**exponent``.
 
@@ -271,10 +229,7 @@ def _power_of_two(exponent: TensorProxy, a: TensorProxy) -> TensorProxy:
     return exp2(convert_element_type(exponent, a.dtype))  # type: ignore[no-any-return]
 
 
-batches_elementwise(frexp)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def log(a: TensorProxy) -> TensorProxy:
     """Natural logarithm of ``a``."""
     return unary("log", INEXACT, a)
@@ -286,10 +241,7 @@ def log_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d / a
 
 
-batches_elementwise(log)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def log10(a: TensorProxy) -> TensorProxy:
     """Logarithm of ``a`` to base 10."""
     return unary("log10", INEXACT, a)
@@ -301,10 +253,7 @@ def log10_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d / (a * math.log(10))
 
 
-batches_elementwise(log10)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def log1p(a: TensorProxy) -> TensorProxy:
     """``log(1 + a)``, exact near 0."""
     return unary("log1p", INEXACT, a)
@@ -316,10 +265,7 @@ def log1p_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d / (1 + a)
 
 
-batches_elementwise(log1p)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def log2(a: TensorProxy) -> TensorProxy:
     """Logarithm of ``a`` to base 2."""
     return unary("log2", INEXACT, a)
@@ -331,10 +277,7 @@ def log2_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d / (a * math.log(2))
 
 
-batches_elementwise(log2)
-
-
-@prim(ELEMENTWISE, method="neg")
+@elementwise_prim(method="neg")
 def neg(a: TensorProxy) -> TensorProxy:
     """``-a``."""
     return unary("neg", NUMERIC, a)
@@ -346,10 +289,7 @@ def neg_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: -d
 
 
-batches_elementwise(neg)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def reciprocal(a: TensorProxy) -> TensorProxy:
     """``1 / a``."""
     return unary("reciprocal", INEXACT, a)
@@ -361,20 +301,16 @@ def reciprocal_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: -d * y * y
 
 
-batches_elementwise(reciprocal)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def round(a: TensorProxy) -> TensorProxy:
     """The integer nearest to ``a``, of two the even one, in the dtype of ``a``."""
     return unary("round", REAL, a)
 
 
 constant_in_pieces(round)
-batches_elementwise(round)
 
 
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def rsqrt(a: TensorProxy) -> TensorProxy:
     """``1 / sqrt(a)``."""
     return unary("rsqrt", INEXACT, a)
@@ -386,10 +322,7 @@ def rsqrt_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: -0.5 * d * y * y * y
 
 
-batches_elementwise(rsqrt)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def sigmoid(a: TensorProxy) -> TensorProxy:
     """``1 / (1 + e**-a)``."""
     return unary("sigmoid", INEXACT, a)
@@ -401,10 +334,7 @@ def sigmoid_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * y * (1 - y)
 
 
-batches_elementwise(sigmoid)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def sign(a: TensorProxy) -> TensorProxy:
     """-1, 0 or 1 by the sign of ``a``; for a complex dtype ``a / abs(a)``, and 0 at 0."""
     return unary("sign", NUMERIC, a)
@@ -431,10 +361,7 @@ def _turned(a: TensorProxy, y: TensorProxy, d: TensorProxy) -> TensorProxy:
     return where(zero, 0, across / where(zero, 1, widened(abs(a), a)))  # type: ignore[no-any-return]
 
 
-batches_elementwise(sign)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def sin(a: TensorProxy) -> TensorProxy:
     """Sine of ``a``."""
     return unary("sin", INEXACT, a)
@@ -446,10 +373,7 @@ def sin_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * cos(a)
 
 
-batches_elementwise(sin)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def sinh(a: TensorProxy) -> TensorProxy:
     """Hyperbolic sine of ``a``."""
     return unary("sinh", INEXACT, a)
@@ -461,10 +385,7 @@ def sinh_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * cosh(a)
 
 
-batches_elementwise(sinh)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def sqrt(a: TensorProxy) -> TensorProxy:
     """Square root of ``a``; of a complex ``a`` that in the right half plane."""
     return unary("sqrt", INEXACT, a)
@@ -476,10 +397,7 @@ def sqrt_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d / (2 * y)
 
 
-batches_elementwise(sqrt)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def tan(a: TensorProxy) -> TensorProxy:
     """Tangent of ``a``."""
     return unary("tan", INEXACT, a)
@@ -491,10 +409,7 @@ def tan_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (1 + y * y)
 
 
-batches_elementwise(tan)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def tanh(a: TensorProxy) -> TensorProxy:
     """Hyperbolic tangent of ``a``."""
     return unary("tanh", INEXACT, a)
@@ -506,14 +421,10 @@ def tanh_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (1 - y * y)
 
 
-batches_elementwise(tanh)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def trunc(a: TensorProxy) -> TensorProxy:
     """``a`` without its fraction, rounded towards 0, in the dtype of ``a``."""
     return unary("trunc", REAL, a)
 
 
 constant_in_pieces(trunc)
-batches_elementwise(trunc)

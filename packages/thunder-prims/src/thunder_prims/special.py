@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from thunder_ir import OpTags, ShapeError, TensorProxy
+from thunder_ir import ShapeError, TensorProxy
 from thunder_ir.proxies import Number
-from thunder_prims.batching import batches_elementwise
+from thunder_prims.batching import elementwise_prim
 from thunder_prims.checks import FLOATING, INEXACT, check_integer, elementwise, unary
 from thunder_prims.conditional import where
 from thunder_prims.creation import full
 from thunder_prims.derivatives import Map, NoFormula, derivatives
 from thunder_prims.elementwise_unary import abs, cos, exp, log, sign
-from thunder_prims.prim import prim
 
 __all__ = [
     "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "i0",
@@ -22,7 +21,6 @@ __all__ = [
     "xlogy", "zeta",
 ]  # fmt: skip
 
-ELEMENTWISE = OpTags.ELEMENTWISE
 Operand = TensorProxy | Number
 
 
@@ -32,7 +30,7 @@ def _ratio(y: TensorProxy, a: TensorProxy) -> TensorProxy:
     return where(zero, 0.5, y / where(zero, 1, a))  # type: ignore[no-any-return]
 
 
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def erf(a: TensorProxy) -> TensorProxy:
     """Error function of ``a``."""
     return unary("erf", FLOATING, a)
@@ -44,10 +42,7 @@ def erf_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * exp(-a * a) * (2 / math.sqrt(math.pi))
 
 
-batches_elementwise(erf)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def erfc(a: TensorProxy) -> TensorProxy:
     """``1 - erf(a)``, exact for large ``a``."""
     return unary("erfc", FLOATING, a)
@@ -59,10 +54,7 @@ def erfc_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * exp(-a * a) * (-2 / math.sqrt(math.pi))
 
 
-batches_elementwise(erfc)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def erfcinv(a: TensorProxy) -> TensorProxy:
     """Inverse of :data:`erfc`."""
     return unary("erfcinv", FLOATING, a)
@@ -74,10 +66,7 @@ def erfcinv_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * exp(y * y) * (-math.sqrt(math.pi) / 2)
 
 
-batches_elementwise(erfcinv)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def erfcx(a: TensorProxy) -> TensorProxy:
     """``exp(a**2) * erfc(a)``, exact for large ``a``."""
     return unary("erfcx", FLOATING, a)
@@ -89,10 +78,7 @@ def erfcx_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (2 * a * y - 2 / math.sqrt(math.pi))
 
 
-batches_elementwise(erfcx)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def erfinv(a: TensorProxy) -> TensorProxy:
     """Inverse of :data:`erf`."""
     return unary("erfinv", FLOATING, a)
@@ -104,10 +90,7 @@ def erfinv_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * exp(y * y) * (math.sqrt(math.pi) / 2)
 
 
-batches_elementwise(erfinv)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def ndtri(a: TensorProxy) -> TensorProxy:
     """Inverse of the cumulative distribution function of the standard normal distribution."""
     return unary("ndtri", FLOATING, a)
@@ -119,10 +102,7 @@ def ndtri_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * exp(y * y / 2) * math.sqrt(2 * math.pi)
 
 
-batches_elementwise(ndtri)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def log_ndtr(a: TensorProxy) -> TensorProxy:
     """Logarithm of the cumulative distribution function of the standard normal distribution, exact in its tail."""
     return unary("log_ndtr", FLOATING, a)
@@ -134,10 +114,7 @@ def log_ndtr_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * math.sqrt(2 / math.pi) / erfcx(a * -math.sqrt(0.5))
 
 
-batches_elementwise(log_ndtr)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def lgamma(a: TensorProxy) -> TensorProxy:
     """Logarithm of the absolute value of the gamma function."""
     return unary("lgamma", FLOATING, a)
@@ -149,10 +126,7 @@ def lgamma_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * digamma(a)
 
 
-batches_elementwise(lgamma)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def digamma(a: TensorProxy) -> TensorProxy:
     """Derivative of the logarithm of the gamma function."""
     return unary("digamma", FLOATING, a)
@@ -164,10 +138,7 @@ def digamma_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * polygamma(a, 1)
 
 
-batches_elementwise(digamma)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def i0(a: TensorProxy) -> TensorProxy:
     """Modified Bessel function of the first kind, order 0."""
     return unary("i0", FLOATING, a)
@@ -179,10 +150,7 @@ def i0_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * i1(a)
 
 
-batches_elementwise(i0)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def i0e(a: TensorProxy) -> TensorProxy:
     """``exp(-abs(a)) * i0(a)``."""
     return unary("i0e", FLOATING, a)
@@ -194,10 +162,7 @@ def i0e_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (i1e(a) - sign(a) * y)
 
 
-batches_elementwise(i0e)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def i1(a: TensorProxy) -> TensorProxy:
     """Modified Bessel function of the first kind, order 1."""
     return unary("i1", FLOATING, a)
@@ -209,10 +174,7 @@ def i1_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (i0(a) - _ratio(y, a))
 
 
-batches_elementwise(i1)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def i1e(a: TensorProxy) -> TensorProxy:
     """``exp(-abs(a)) * i1(a)``."""
     return unary("i1e", FLOATING, a)
@@ -224,10 +186,7 @@ def i1e_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (i0e(a) - y * sign(a) - _ratio(y, a))
 
 
-batches_elementwise(i1e)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def bessel_j0(a: TensorProxy) -> TensorProxy:
     """Bessel function of the first kind, order 0."""
     return unary("bessel_j0", FLOATING, a)
@@ -239,10 +198,7 @@ def bessel_j0_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: -d * bessel_j1(a)
 
 
-batches_elementwise(bessel_j0)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def bessel_j1(a: TensorProxy) -> TensorProxy:
     """Bessel function of the first kind, order 1."""
     return unary("bessel_j1", FLOATING, a)
@@ -254,10 +210,7 @@ def bessel_j1_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (bessel_j0(a) - _ratio(y, a))
 
 
-batches_elementwise(bessel_j1)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def bessel_y0(a: TensorProxy) -> TensorProxy:
     """Bessel function of the second kind, order 0."""
     return unary("bessel_y0", FLOATING, a)
@@ -269,10 +222,7 @@ def bessel_y0_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: -d * bessel_y1(a)
 
 
-batches_elementwise(bessel_y0)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def bessel_y1(a: TensorProxy) -> TensorProxy:
     """Bessel function of the second kind, order 1."""
     return unary("bessel_y1", FLOATING, a)
@@ -284,10 +234,7 @@ def bessel_y1_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (bessel_y0(a) - y / a)
 
 
-batches_elementwise(bessel_y1)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def modified_bessel_k0(a: TensorProxy) -> TensorProxy:
     """Modified Bessel function of the second kind, order 0."""
     return unary("modified_bessel_k0", FLOATING, a)
@@ -299,10 +246,7 @@ def modified_bessel_k0_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: -d * modified_bessel_k1(a)
 
 
-batches_elementwise(modified_bessel_k0)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def modified_bessel_k1(a: TensorProxy) -> TensorProxy:
     """Modified Bessel function of the second kind, order 1."""
     return unary("modified_bessel_k1", FLOATING, a)
@@ -314,10 +258,7 @@ def modified_bessel_k1_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: -d * (modified_bessel_k0(a) + y / a)
 
 
-batches_elementwise(modified_bessel_k1)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def scaled_modified_bessel_k0(a: TensorProxy) -> TensorProxy:
     """``exp(a) * modified_bessel_k0(a)``."""
     return unary("scaled_modified_bessel_k0", FLOATING, a)
@@ -329,10 +270,7 @@ def scaled_modified_bessel_k0_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (y - scaled_modified_bessel_k1(a))
 
 
-batches_elementwise(scaled_modified_bessel_k0)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def scaled_modified_bessel_k1(a: TensorProxy) -> TensorProxy:
     """``exp(a) * modified_bessel_k1(a)``."""
     return unary("scaled_modified_bessel_k1", FLOATING, a)
@@ -344,10 +282,7 @@ def scaled_modified_bessel_k1_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * (y - scaled_modified_bessel_k0(a) - y / a)
 
 
-batches_elementwise(scaled_modified_bessel_k1)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def sinc(a: TensorProxy) -> TensorProxy:
     """``sin(pi*a) / (pi*a)``, and 1 at 0."""
     return unary("sinc", INEXACT, a)
@@ -367,10 +302,7 @@ def slope_of_sinc(x: TensorProxy, y: TensorProxy) -> TensorProxy:
     return where(small, -x * series, (cos(x) - y) / where(small, 1, x))  # type: ignore[no-any-return]
 
 
-batches_elementwise(sinc)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def spherical_bessel_j0(a: TensorProxy) -> TensorProxy:
     """Spherical Bessel function of the first kind, order 0: ``sin(a) / a``, and 1 at 0."""
     return unary("spherical_bessel_j0", FLOATING, a)
@@ -382,10 +314,7 @@ def spherical_bessel_j0_map(a: TensorProxy, y: TensorProxy) -> Map:
     return lambda d: d * slope_of_sinc(a, y)
 
 
-batches_elementwise(spherical_bessel_j0)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def polygamma(a: TensorProxy, n: int) -> TensorProxy:
     """The ``n``-th derivative of :data:`digamma`.
 
@@ -408,10 +337,7 @@ def polygamma_maps(a: TensorProxy, n: int, y: TensorProxy) -> tuple[Map, None]:
     return lambda d: d * polygamma(a, n + 1), None
 
 
-batches_elementwise(polygamma)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def zeta(a: Operand, b: Operand) -> TensorProxy:
     """Hurwitz zeta function, the sum of ``(b + k)**-a`` over ``k >= 0``."""
     return elementwise("zeta", FLOATING, a, b)
@@ -423,10 +349,7 @@ def zeta_maps(a: Any, b: Any, y: TensorProxy) -> tuple[NoFormula, Map]:
     return NoFormula("zeta", "first"), lambda d: -d * a * zeta(a + 1, b)
 
 
-batches_elementwise(zeta)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def igamma(a: Operand, b: Operand) -> TensorProxy:
     """Regularised lower incomplete gamma function: that of ``exp(-t) * t**(a-1)`` from 0 to ``b``."""
     return elementwise("igamma", FLOATING, a, b)
@@ -443,10 +366,7 @@ def _gamma_density(a: Any, b: TensorProxy) -> TensorProxy:
     return exp((shape - 1) * log(b) - b - lgamma(shape))  # type: ignore[no-any-return]
 
 
-batches_elementwise(igamma)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def igammac(a: Operand, b: Operand) -> TensorProxy:
     """Regularised upper incomplete gamma function, ``1 - igamma(a, b)``."""
     return elementwise("igammac", FLOATING, a, b)
@@ -458,10 +378,7 @@ def igammac_maps(a: Any, b: Any, y: TensorProxy) -> tuple[NoFormula, Map]:
     return NoFormula("igammac", "first"), lambda d: -d * _gamma_density(a, b)
 
 
-batches_elementwise(igammac)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def xlogy(a: Operand, b: Operand) -> TensorProxy:
     """``a * log(b)``, and 0 where ``a`` is 0 unless ``b`` is nan."""
     return elementwise("xlogy", FLOATING, a, b)
@@ -473,10 +390,7 @@ def xlogy_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     return lambda d: where((a == 0) & (b <= 0), 0, xlogy(d, b)), lambda d: d * a / b
 
 
-batches_elementwise(xlogy)
-
-
-@prim(ELEMENTWISE)
+@elementwise_prim()
 def xlog1py(a: Operand, b: Operand) -> TensorProxy:
     """``a * log(1 + b)``, and 0 where ``a`` is 0 unless ``b`` is nan."""
     return elementwise("xlog1py", FLOATING, a, b)
@@ -486,6 +400,3 @@ def xlog1py(a: Operand, b: Operand) -> TensorProxy:
 def xlog1py_maps(a: Any, b: Any, y: TensorProxy) -> tuple[Map, Map]:
     """``d * log(1 + b)``, 0 where ``a`` is 0 and ``b`` not above -1; and ``d * a / (1 + b)``."""
     return lambda d: where((a == 0) & (b <= -1), 0, xlog1py(d, b)), lambda d: d * a / (1 + b)
-
-
-batches_elementwise(xlog1py)
