@@ -47,7 +47,8 @@ class Step:
         buffers: positions of its buffers among those of the program.
         numbers: what it is told besides.
         address: of these.
-        tasks, elements: how much there is to do.
+        tasks: how many there are to do.
+        threads: that are worth it, at most.
     """
 
     kernel: int
@@ -55,7 +56,7 @@ class Step:
     numbers: array[int]
     address: int
     tasks: int
-    elements: int
+    threads: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +152,8 @@ class Runner:
         launch = launcher()
         available = torch.get_num_threads()
         for step in steps:
-            threads = min(available, step.tasks, 1 + step.elements // GRAIN)
             pointers = array("q", [addresses[b] for b in step.buffers])
-            launch(step.kernel, pointers.buffer_info()[0], step.address, step.tasks, threads)
+            launch(step.kernel, pointers.buffer_info()[0], step.address, step.tasks, min(available, step.threads))
 
     def prepare(self, key: Any, inputs: tuple[Any, ...], places: Mapping[int, int] = _NOWHERE) -> Prepared:
         """Plan, compile what is new, and remember how inputs that lie like these are run."""
@@ -191,7 +191,7 @@ class Runner:
             numbers,
             numbers.buffer_info()[0],
             launch.tasks,
-            launch.elements,
+            min(launch.tasks, 1 + launch.elements // GRAIN),
         )
 
 

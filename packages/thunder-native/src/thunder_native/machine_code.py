@@ -7,6 +7,10 @@ each a handle of a tensor or null, and the words; it returns 0, or another numbe
 from thunder_native.machine_dispatch import DISPATCHED
 from thunder_native.machine_integers import EXPORTS as OF_INTEGERS
 from thunder_native.machine_integers import INTEGERS
+from thunder_native.machine_kernels import EXPORTS as OF_KERNELS
+from thunder_native.machine_kernels import IMPORTS as BY_KERNELS
+from thunder_native.machine_kernels import KERNELS
+from thunder_native.machine_kernels import PYTHON as PYTHON_BY_KERNELS
 from thunder_native.machine_views import EXPORTS as OF_VIEWS
 from thunder_native.machine_views import VIEWS
 
@@ -16,19 +20,20 @@ IMPORTS = (
     "aoti_torch_cpu_addmm_out", "aoti_torch_cpu_mm_out", "aoti_torch_cpu_cat",
     "torch_call_dispatcher", "torch_new_stable_ivalue", "torch_new_list_reserve_size", "torch_list_push_back",
     "torch_list_get_item", "torch_delete_list", "torch_new_string_handle",
-    "aoti_torch_is_contiguous", "aoti_torch_get_numel", "aoti_torch_get_data_ptr",
+    "aoti_torch_is_contiguous", "aoti_torch_get_numel", "aoti_torch_get_data_ptr", *BY_KERNELS,
 )  # fmt: skip
 """What is called of PyTorch's C interface, besides the functions that tables name."""
 
 PYTHON = (
     "PyCapsule_GetPointer", "PyCapsule_New", "PyList_New", "PyList_SetItem", "PyEval_SaveThread",
     "PyEval_RestoreThread", "PyLong_FromLong", "PyLong_AsLongLong", "PyErr_Occurred", "PyErr_Clear",
+    *PYTHON_BY_KERNELS,
 )  # fmt: skip
 """What is called of Python's stable C interface."""
 
 EXPORTS = (
     "enter", "release", "constant", "binary", "binary_alpha", "scalar", "scalar_alpha", "affine", "product",
-    "joined", "dispatched", *OF_VIEWS, *OF_INTEGERS,
+    "joined", "dispatched", *OF_VIEWS, *OF_INTEGERS, *OF_KERNELS,
 )  # fmt: skip
 """The functions of the module: the entry, and the kinds of steps."""
 
@@ -94,10 +99,11 @@ define internal double @number(ptr %words, i64 %index) alwaysinline {
 
 ENTRY = """
 ; What Python calls, by METH_FASTCALL: a list of capsules that own the outputs, or an integer that says why it did not
-; run: -1 where an input is none that the program is for, else the step that failed. Words of the program: inputs that
-; are tensors, slots, steps, address of the steps, outputs, address of the outputs' slots, classes of tensors (2),
-; offset of the dispatch keys, the keys allowed (2), offset of the tensor in Python's object, inputs that are integers,
-; their class. The slot of the first integer is in front of that of the first tensor, the second one's in front of it.
+; run: -1 where an input is none that the program is for, else the step that failed; null where Python was interrupted
+; in a step. Words of the program: inputs that are tensors, slots, steps, address of the steps, outputs, address of the
+; outputs' slots, classes of tensors (2), offset of the dispatch keys, the keys allowed (2), offset of the tensor in
+; Python's object, inputs that are integers, their class. The slot of the first integer is in front of that of the first
+; tensor, the second one's in front of it.
 define ptr @enter(ptr %self, ptr %args, i64 %given) {
 start:
   %program = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
@@ -225,6 +231,12 @@ stepped:
 failed:
   call void @clear(ptr %slots, i64 %count)
   call void @PyEval_RestoreThread(ptr %thread)
+  %interrupted = call ptr @PyErr_Occurred()
+  %raised = icmp ne ptr %interrupted, null
+  br i1 %raised, label %raise, label %tell
+raise:
+  ret ptr null
+tell:
   %failure = call ptr @PyLong_FromLong(i64 %n)
   ret ptr %failure
 
@@ -522,4 +534,4 @@ end:
 
 def module() -> str:
     """Return the text of the module."""
-    return DECLARATIONS + ENTRY + STEPS + DISPATCHED + VIEWS + INTEGERS
+    return DECLARATIONS + ENTRY + STEPS + DISPATCHED + VIEWS + INTEGERS + KERNELS

@@ -12,6 +12,7 @@ import torch
 
 from thunder_executors import Region
 from thunder_ir import IntegerProxy, TensorProxy
+from thunder_native.kernels import Elsewhere
 from thunder_native.registry import Written, makes_new, written
 from thunder_native.runtime import Runtime
 from thunder_native.table import CannotExpress, Word, Words
@@ -25,14 +26,17 @@ class Program:
 
     Args:
         enter: takes the inputs; returns capsules that own the outputs, or an integer if it did not run: -1 if an input
-            is no plain tensor of the CPU, else the step that failed. It holds nothing afterwards, either way.
+            is no plain tensor of the CPU, else the step that failed. It raises where Python is interrupted in a step.
+            It holds nothing afterwards, either way.
         steps: how many steps there are.
         tensors: how many of the inputs are tensors; the others, behind them, are integers.
+        elsewhere: what Python does for its steps.
     """
 
     enter: Callable[..., Any]
     steps: int
     tensors: int
+    elsewhere: tuple[Elsewhere, ...] = ()
 
 
 @dataclass(slots=True)
@@ -133,7 +137,8 @@ def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = 
         layout.keys, layout.plain, layout.inference, layout.tensor, len(numbers), id(int),
     ])  # fmt: skip
     memory = (head, made, outputs, code.memory)
-    return Program(runtime.callable_of(head.buffer_info()[0], memory), code.steps, sum(kinds))
+    elsewhere = tuple([m for m in code.memory if isinstance(m, Elsewhere)])
+    return Program(runtime.callable_of(head.buffer_info()[0], memory), code.steps, sum(kinds), elsewhere)
 
 
 def inner_values(region: Region) -> frozenset[str]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch._ops import OpOverload
 
+from thunder_executors_llvm import runner as llvm
 from thunder_ir import BoundSymbol, IntegerProxy, TensorProxy, devices
+from thunder_native.kernels import fused
 from thunder_native.schema import dispatch
 from thunder_native.table import CannotExpress, Table, Word
 
@@ -72,12 +74,15 @@ def dispatched(name: str, *overloads: str) -> Lowering:
 def row_of(bound: BoundSymbol) -> Lowering | None:
     """Return how a call is written; ``None`` if it has no row.
 
-    Overloads of PyTorch's own operators need none: their schema says it, if they neither write nor draw.
+    Overloads of PyTorch's own operators need none: their schema says it, if they neither write nor draw. Kernels of
+    thunder-executors-llvm are called by their addresses.
     """
     found = ROWS.get(bound.symbol.path)
     if found is not None:
         return found
     operator = bound.symbol.implementation
+    if isinstance(operator, llvm.Runner):
+        return fused
     if not isinstance(operator, OpOverload) or operator.namespace != "aten" or operator._schema.is_mutable:
         return None
     if torch.Tag.nondeterministic_seeded in operator.tags or not operator._schema.returns:
@@ -91,6 +96,8 @@ def makes_new(bound: BoundSymbol) -> bool:
     if "out" in bound.kwargs:
         return False
     operator = bound.symbol.implementation
+    if isinstance(operator, llvm.Runner):
+        return True
     if bound.symbol.path in ROWS or not isinstance(operator, OpOverload):
         return bound.symbol.path in NEW
     return all([r.alias_info is None for r in operator._schema.returns])

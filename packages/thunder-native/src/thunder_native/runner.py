@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -11,10 +12,14 @@ from torch.autograd import forward_ad
 
 from thunder_executors import Region, free_after_last_use
 from thunder_ir import Trace
-from thunder_native.program import Program
+from thunder_native.program import Program, program_of
+from thunder_native.runtime import runtime
 
 FAILURES = 3
 """After so many failing calls a region is Python's: PyTorch notes its own stack for each, which takes milliseconds."""
+
+RENEWALS = 4
+"""How often a region is made again: that takes milliseconds, and layouts that change for ever are not worth it."""
 
 
 class Runner:
@@ -24,6 +29,9 @@ class Runner:
     more than memory of the CPU, and once more where a call failed, for the exception and the user's line: no call of a
     region writes to what it reads, so that changes nothing.
 
+    Fused kernels whose inputs lie in memory as never before are called in Python, from native code; where they lie so
+    again, the program is made once more.
+
     Args:
         region: its calls.
         name: of the region.
@@ -32,11 +40,32 @@ class Runner:
 
     def __init__(self, region: Region, name: str, program: Program) -> None:
         self.region = region
-        self.program = program
-        self.enter = program.enter
         self.tensors = program.tensors
         self.failures = 0
+        self.renewals = 0
+        self.outdated = False
         self.__name__ = name
+        self.use(program)
+
+    def use(self, program: Program) -> None:
+        """Run a program from now on; threads that are in another one finish it."""
+        self.program = program
+        self.enter = program.enter
+        this = weakref.ref(self)
+
+        def notice() -> None:
+            if (found := this()) is not None:
+                found.outdated = found.renewals < RENEWALS
+
+        for call in program.elsewhere:
+            call.notice = notice
+
+    def renew(self) -> None:
+        """Make native code again, of all that is known now."""
+        self.outdated = False
+        self.renewals += 1
+        if self.failures < FAILURES:
+            self.use(program_of(self.region, runtime()))
 
     @cached_property
     def replays(self) -> Trace:
@@ -60,7 +89,10 @@ class Runner:
                 if self.failures == FAILURES:
                     self.enter = refused
             return tuple(self.python(*inputs))
-        return tuple(torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs(made))
+        outputs = tuple(torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs(made))
+        if self.outdated:
+            self.renew()
+        return outputs
 
 
 def watched() -> bool:
