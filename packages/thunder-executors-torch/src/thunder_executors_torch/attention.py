@@ -13,7 +13,7 @@ from thunder_autograd import DRAWS_APART
 from thunder_executors_torch import calls
 from thunder_executors_torch.executor import executor, gradients
 from thunder_ir import BoundSymbol, OpTags, TensorProxy, current_builder, dtypes
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_torch import to_torch_device, to_torch_dtype
 
 FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)

@@ -13,7 +13,7 @@ from thunder_executors_torch import calls
 from thunder_executors_torch.executor import executor
 from thunder_executors_torch.normalization import statistics_dtype, with_channels
 from thunder_ir import OpTags, TensorProxy, dtypes, value_of
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_torch.inplace import batch_norm_updating
 
 Rule = tuple[Any, Any]

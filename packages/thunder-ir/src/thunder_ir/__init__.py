@@ -26,28 +26,24 @@ from thunder_ir.languages import Language
 from thunder_ir.literals import Context, literal, register_literal
 from thunder_ir.locations import Location
 from thunder_ir.names import Names
-from thunder_ir.proxies import (
-    AnyProxy,
+from thunder_ir.number_proxies import (
     BoolProxy,
-    CollectionProxy,
     ComplexProxy,
     FloatProxy,
     IntegerProxy,
     NumberProxy,
-    Proxy,
-    StringProxy,
-    Tensor,
-    TensorProxy,
     are_one_number,
     is_one,
     number_proxy,
     same_shape,
     value_of,
 )
+from thunder_ir.proxies import AnyProxy, CollectionProxy, Proxy, StringProxy
 from thunder_ir.reachability import reached
 from thunder_ir.rules import RuleTable
 from thunder_ir.saving import load_trace, register_codec, save_trace
 from thunder_ir.symbols import BoundSymbol, Namespace, OpTags, Symbol, bind
+from thunder_ir.tensor_proxies import Tensor, TensorProxy
 from thunder_ir.trace import Provenance, Trace, provide_default_language, record, trace_of
 from thunder_ir.trees import flat_proxies, map_values, substitute, tree_map
 from thunder_ir.unknown import Unknown, is_unknown

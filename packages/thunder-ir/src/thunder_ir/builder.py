@@ -146,6 +146,18 @@ def current_builder() -> Builder:
     return builder
 
 
+def active_method(name: str) -> Callable[..., Any]:
+    """Return what the active language means by a method of proxies.
+
+    Raises:
+        OutsideTraceError: no language is active.
+    """
+    language = current_builder().language
+    if language is None:
+        raise OutsideTraceError(f"no language is active that could say what {name!r} means")
+    return language.resolve(name)
+
+
 def find_builder() -> Builder | None:
     """Return the builder that records now, or ``None``."""
     return _CURRENT.get()

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from thunder_ir.keys import key_of
-from thunder_ir.proxies import Proxy, TensorProxy
+from thunder_ir.proxies import Proxy
 from thunder_ir.symbols import BoundSymbol, OpTags
+from thunder_ir.tensor_proxies import TensorProxy
 
 SHORTEST = 16
 """Of how many calls a part must be to be looked for: what it is called with costs as much as a few of them."""

@@ -15,19 +15,10 @@ from thunder_ir.dtypes import DType
 from thunder_ir.errors import DuplicateRuleError, ThunderError, TraceFormatError
 from thunder_ir.locations import Location
 from thunder_ir.names import is_name
-from thunder_ir.proxies import (
-    AnyProxy,
-    BoolProxy,
-    CollectionProxy,
-    ComplexProxy,
-    FloatProxy,
-    IntegerProxy,
-    NumberProxy,
-    Proxy,
-    StringProxy,
-    TensorProxy,
-)
+from thunder_ir.number_proxies import BoolProxy, ComplexProxy, FloatProxy, IntegerProxy, NumberProxy
+from thunder_ir.proxies import AnyProxy, CollectionProxy, Proxy, StringProxy
 from thunder_ir.symbols import BoundSymbol, OpTags, Symbol
+from thunder_ir.tensor_proxies import TensorProxy
 from thunder_ir.trace import Provenance, Trace
 from thunder_ir.unknown import Unknown, bounds_of, is_unknown
 from thunder_ir.verifier import verify

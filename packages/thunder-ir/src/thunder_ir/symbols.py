@@ -12,7 +12,9 @@ from thunder_ir.errors import OutsideTraceError
 from thunder_ir.frozen import quickly_made
 from thunder_ir.languages import Language
 from thunder_ir.names import Names
-from thunder_ir.proxies import NumberProxy, Proxy, TensorProxy
+from thunder_ir.number_proxies import NumberProxy
+from thunder_ir.proxies import Proxy
+from thunder_ir.tensor_proxies import TensorProxy
 from thunder_ir.trees import flat_proxies, substitute
 
 

@@ -11,9 +11,11 @@ from thunder_ir.codegen import Source, print_function, print_once
 from thunder_ir.execution_file import as_edited
 from thunder_ir.languages import Language
 from thunder_ir.names import Names
-from thunder_ir.proxies import NumberProxy, Proxy, TensorProxy
+from thunder_ir.number_proxies import NumberProxy
+from thunder_ir.proxies import Proxy
 from thunder_ir.showing import as_html
 from thunder_ir.symbols import NO_TAGS, BoundSymbol
+from thunder_ir.tensor_proxies import TensorProxy
 from thunder_ir.trees import flat_proxies
 
 

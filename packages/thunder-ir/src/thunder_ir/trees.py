@@ -11,7 +11,8 @@ from typing import Any
 
 import optree
 
-from thunder_ir.proxies import Proxy, TensorProxy
+from thunder_ir.proxies import Proxy
+from thunder_ir.tensor_proxies import TensorProxy
 
 NAMESPACE = "thunder"
 _ORDERED = contextlib.ExitStack()  # never closed: in this namespace, dicts keep their order

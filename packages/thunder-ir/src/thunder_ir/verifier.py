@@ -9,8 +9,10 @@ from thunder_ir.codegen import print_bound
 from thunder_ir.errors import VerificationError
 from thunder_ir.literals import Context
 from thunder_ir.names import Names, is_name
-from thunder_ir.proxies import NumberProxy, Proxy, TensorProxy, value_of
+from thunder_ir.number_proxies import NumberProxy, value_of
+from thunder_ir.proxies import Proxy
 from thunder_ir.symbols import BoundSymbol, OpTags
+from thunder_ir.tensor_proxies import TensorProxy
 from thunder_ir.trace import Trace
 from thunder_ir.trees import flat_proxies
 

@@ -20,7 +20,7 @@ from thunder_ir import (
     same_shape,
     value_of,
 )
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_lang.dims import shape_text
 from thunder_lang.promotion import Promotion, compute_dtype
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import thunder_prims as prims
 from thunder_ir import DimensionError, NumberProxy, ShapeError, TensorProxy, same_shape
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_lang.dims import as_tensor, canonical_dim, canonical_dims, need_tensor, shape_text, spread
 from thunder_lang.language import core
 from thunder_lang.operands import broadcast, broadcast_to

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from thunder_ir import OpTags, TensorProxy, dtypes
-from thunder_ir.proxies import Number
+from thunder_ir.number_proxies import Number
 from thunder_prims.batching import elementwise_prim
 from thunder_prims.checks import ANY, ORDERED, elementwise, unary
 

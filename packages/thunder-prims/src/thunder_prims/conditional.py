@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thunder_ir import DTypeError, TensorProxy
-from thunder_ir.proxies import Number
+from thunder_ir.number_proxies import Number
 from thunder_prims.batching import elementwise_prim
 from thunder_prims.checks import ANY, INEXACT, ORDERED, check_same, check_tensor, elementwise
 from thunder_prims.derivatives import Map, derivatives

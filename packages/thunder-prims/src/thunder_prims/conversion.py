@@ -8,7 +8,7 @@ from typing import Any
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import Device, DType, OpTags, ShapeError, TensorProxy, Unknown, number_proxy
 from thunder_ir.dtypes import python_type
-from thunder_ir.proxies import Dimension, NumberProxy
+from thunder_ir.number_proxies import Dimension, NumberProxy
 from thunder_prims.batching import batch_first, batches_elementwise, elementwise_prim
 from thunder_prims.checks import check_device, check_dtype, check_tensor
 from thunder_prims.complex_numbers import real

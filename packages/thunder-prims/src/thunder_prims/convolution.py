@@ -7,7 +7,7 @@ from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import OpTags, ShapeError, TensorProxy
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_prims.axes import conjugate, moved
 from thunder_prims.checks import NUMERIC, check_accepts
 from thunder_prims.operands import any_requires_grad, check_has_shape, check_operands

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thunder_ir import Device, DType, DTypeError, OpTags, ShapeError, TensorProxy
-from thunder_ir.proxies import Dimension, Number
+from thunder_ir.number_proxies import Dimension, Number
 from thunder_prims.checks import check_device, check_dtype, check_integer, check_number, check_shape, described
 from thunder_prims.prim import prim, strict
 

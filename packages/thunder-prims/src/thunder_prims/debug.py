@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thunder_ir import BoundSymbol, Context, Device, DType, OpTags, TensorProxy
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_prims.checks import check_device, check_dtype, check_shape, check_tensor
 from thunder_prims.prim import prim
 from thunder_vmap import batching_rule

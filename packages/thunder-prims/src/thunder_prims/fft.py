@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from thunder_autograd import Pullback, vjp_rule
 from thunder_ir import ShapeError, Symbol, TensorProxy, dtypes
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_prims.axes import part_along, shifted_dims
 from thunder_prims.checks import COMPLEX, FLOATING, check_accepts, check_dims
 from thunder_prims.derivatives import linear

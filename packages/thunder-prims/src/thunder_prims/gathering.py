@@ -6,7 +6,7 @@ from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import OpTags, ShapeError, Symbol, TensorProxy, same_shape
-from thunder_ir.proxies import Number
+from thunder_ir.number_proxies import Number
 from thunder_prims.axes import filled
 from thunder_prims.checks import check_dim
 from thunder_prims.derivatives import linear

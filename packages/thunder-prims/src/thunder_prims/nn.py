@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import OpTags, ShapeError, TensorProxy, dtypes
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_prims.axes import conjugate, filled, looped, moved, positions, restored, swapped
 from thunder_prims.checks import INEXACT, NUMERIC, check_accepts
 from thunder_prims.comparison import eq

@@ -8,7 +8,7 @@ from typing import Any
 
 from thunder_ir import NumberProxy, OpTags, is_unknown, number_proxy, value_of
 from thunder_ir.dtypes import Kind
-from thunder_ir.proxies import Number
+from thunder_ir.number_proxies import Number
 from thunder_ir.unknown import derived
 from thunder_prims.checks import kind_of_number
 from thunder_prims.prim import prim

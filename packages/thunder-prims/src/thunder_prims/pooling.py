@@ -7,7 +7,7 @@ from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import ShapeError, Symbol, TensorProxy, dtypes
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_prims.checks import NUMERIC, REAL, check_accepts
 from thunder_prims.derivatives import linear
 from thunder_prims.gathering import gather

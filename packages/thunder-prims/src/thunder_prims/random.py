@@ -20,7 +20,7 @@ from thunder_ir import (
     dtypes,
     number_proxy,
 )
-from thunder_ir.proxies import Dimension, Number
+from thunder_ir.number_proxies import Dimension, Number
 from thunder_prims.batching import batch_first, batches_elementwise
 from thunder_prims.checks import FLOATING, check_accepts, check_device, check_integer, check_number, count
 from thunder_prims.creation import created

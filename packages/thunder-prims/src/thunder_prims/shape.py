@@ -7,7 +7,7 @@ from typing import Any
 
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import DimensionError, OpTags, ShapeError, TensorProxy, is_one, same_shape
-from thunder_ir.proxies import Dimension, Number
+from thunder_ir.number_proxies import Dimension, Number
 from thunder_prims.checks import (
     check_dim,
     check_dims,

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from thunder_ir import ShapeError, TensorProxy
-from thunder_ir.proxies import Number
+from thunder_ir.number_proxies import Number
 from thunder_prims.batching import elementwise_prim
 from thunder_prims.checks import FLOATING, INEXACT, check_integer, elementwise, unary
 from thunder_prims.conditional import where

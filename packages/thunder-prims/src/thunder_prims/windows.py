@@ -6,7 +6,7 @@ from typing import Any
 
 from thunder_autograd import Pullback, vjp_rule
 from thunder_ir import OpTags, ShapeError, TensorProxy, dtypes
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_prims.checks import check_dim, check_integer
 from thunder_prims.creation import iota, zeros_like
 from thunder_prims.derivatives import linear

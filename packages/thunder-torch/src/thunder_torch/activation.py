@@ -12,7 +12,7 @@ from torch import Tensor
 import thunder_lang as lang
 from thunder_autograd import Pullback, vjp_rule
 from thunder_ir import OpTags, TensorProxy, current_builder
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_torch.convert import from_torch_dtype
 from thunder_torch.elementwise_unary import POINTWISE
 from thunder_torch.rounding import floating, narrow_to, wide

@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812
 import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import TensorProxy, dtypes
-from thunder_ir.proxies import Dimension
+from thunder_ir.number_proxies import Dimension
 from thunder_torch.activation import log_sigmoid_of, log_softmax_of
 from thunder_torch.rounding import half_of, narrow_to, wide
 from thunder_torch.symbol import torchsymbol

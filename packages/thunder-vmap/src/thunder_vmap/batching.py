@@ -20,9 +20,9 @@ from thunder_ir import (
     recording,
     substitute,
 )
+from thunder_ir.number_proxies import Dimension
 from thunder_ir.passes import trace_pass
 from thunder_ir.passes.pairing import pair_outputs
-from thunder_ir.proxies import Dimension
 from thunder_vmap.rules import BatchingRule, batching_rule
 
 Randomness = Literal["error", "different", "same"]

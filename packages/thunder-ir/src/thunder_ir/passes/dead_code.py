@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 
 from thunder_ir.passes.decorator import trace_pass
 from thunder_ir.passes.traits import may_fail, stays
-from thunder_ir.proxies import Proxy, TensorProxy
+from thunder_ir.proxies import Proxy
 from thunder_ir.symbols import BoundSymbol, OpTags
+from thunder_ir.tensor_proxies import TensorProxy
 from thunder_ir.trace import Trace
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from thunder_ir.number_proxies import NumberProxy
 from thunder_ir.passes.renaming import renamed
-from thunder_ir.proxies import NumberProxy, Proxy, TensorProxy
+from thunder_ir.proxies import Proxy
+from thunder_ir.tensor_proxies import TensorProxy
 from thunder_ir.trace import Trace
 
 
