@@ -13,7 +13,8 @@ import torch
 from thunder_ir import NumberProxy, TensorProxy, Trace, Unknown, number_proxy
 from thunder_torch.convert import proxy_of
 from thunder_tracing.one_way import OtherWay
-from thunder_tracing.tensors.run_arrays import EXAMPLES, as_tensor
+from thunder_tracing.tensors.array_calls import as_tensor
+from thunder_tracing.tensors.recorded_arrays import EXAMPLES
 
 OF_NUMPY = ("RandomState", "Generator")
 

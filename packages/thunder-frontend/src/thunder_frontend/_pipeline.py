@@ -31,8 +31,8 @@ from thunder_torch.randomness import Generators
 from thunder_torch.uncast import uncast
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.one_way import Check, OtherWay
+from thunder_tracing.tensors.array_calls import OnArrays
 from thunder_tracing.tensors.overwrites import RULES_AGAIN
-from thunder_tracing.tensors.run_arrays import OnArrays
 from thunder_tracing.tensors.unseen_writes import check_saved
 
 

@@ -16,8 +16,10 @@ from thunder_guards.kinds import NumPyScalar, is_array, is_value
 from thunder_interpreter import DECLINED
 from thunder_ir import NumberProxy, OpTags, is_unknown, map_values
 from thunder_torch import opaque_call
+from thunder_tracing.tensors.array_calls import on_arrays
 from thunder_tracing.tensors.metadata_calls import fixed
-from thunder_tracing.tensors.run_arrays import on_arrays, recorded, run_arrays_in
+from thunder_tracing.tensors.recorded_arrays import recorded
+from thunder_tracing.tensors.run_arrays import run_arrays_in
 
 if TYPE_CHECKING:
     from thunder_frontend._acquiring import Acquiring

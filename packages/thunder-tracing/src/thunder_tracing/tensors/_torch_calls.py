@@ -44,6 +44,7 @@ from thunder_tracing.tensors import (  # noqa: F401  (which file answers)
     _rewritten_calls,
     _strided_views,
     constants,
+    recorded_arrays,
 )
 from thunder_tracing.tensors._handlers import HANDLERS
 from thunder_tracing.tensors._masks import Places, selected_by_places

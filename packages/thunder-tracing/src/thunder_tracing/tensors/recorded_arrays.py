@@ -1,0 +1,137 @@
+"""How calls with arrays that only the run of the program brings are recorded, by what NumPy makes of examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from thunder_guards.errors import DataDependentError
+from thunder_guards.kinds import NumPyScalar, is_array, is_value
+from thunder_ir import FloatProxy, NumberProxy, is_unknown, map_values
+from thunder_torch import opaque_call
+from thunder_torch.opaque import call_of
+from thunder_tracing.one_way import TAGS
+from thunder_tracing.tensors._handlers import answers
+from thunder_tracing.tensors.array_calls import OnArrays, ReadOnlyError, as_tensor, numpy, on_arrays
+from thunder_tracing.tensors.calls import Calls
+from thunder_tracing.tensors.metadata_calls import fixed
+from thunder_tracing.tensors.run_arrays import RunArray, run_arrays_in
+
+EXAMPLES = 2
+"""How many examples there are of each: where they are not alike, what comes of them is not known."""
+
+
+@answers(on_arrays)
+def _on_arrays(calls: Calls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    args, kwargs = map_values(_settled, (args, kwargs))
+    given = run_arrays_in((args, kwargs))
+    made = tuple([_example(function, args, kwargs, index) for index in range(EXAMPLES)])
+    calls.changes += 1  # a module that does the same may be given others
+    for one in given:
+        if not one.is_scalar and is_array(made[0]) and numpy().may_share_memory(one.example, made[0]):
+            return _view(calls, one.root, made)
+    scalars = [v for v in _flat((args, kwargs)) if isinstance(v, (RunArray, NumberProxy))]
+    call, values = call_of(
+        function, *map_values(lambda v: calls.value(v.tensor) if type(v) is RunArray else v, (args, kwargs))
+    )
+    kinds = tuple([type(v) is RunArray and v.is_scalar for v in scalars])
+    return recorded(calls, OnArrays(call, kinds, made[0]), values, made)
+
+
+def recorded(calls: Calls, call: Any, values: Sequence[Any], examples: tuple[Any, ...]) -> Any:
+    """Record a call that brings an array, a scalar or a number; return what stands for it.
+
+    Args:
+        calls: the acquisition.
+        call: what is called.
+        values: it is given when it runs.
+        examples: of what it may return.
+
+    Raises:
+        DataDependentError: they are not alike.
+    """
+    try:
+        with torch._C.DisableTorchFunction():
+            tensors = [as_tensor(e) for e in examples]
+            alike = {(type(e), t.shape, t.dtype, t.stride()) for e, t in zip(examples, tensors, strict=True)}
+    except (TypeError, ValueError) as error:
+        raise DataDependentError(f"only the run of the program brings what no tensor holds: {error}") from error
+    if (
+        len(alike) > 1
+        or not isinstance(examples[0], (bool, int, float, NumPyScalar))
+        and type(examples[0]) is not numpy().ndarray
+    ):
+        raise DataDependentError(
+            "NumPy computes of numbers that only the run of the program brings what is another kind of value, or of "
+            "another shape, for others"
+        )
+    with torch._C.DisableTorchFunction(), calls.builder.tagged(*TAGS):
+        tensor = calls.wrap(opaque_call(call, *values))
+    made = RunArray(calls, tensor, tuple([e.copy("K") if is_array(e) else e for e in examples]))
+    return made.number() if type(examples[0]) in (bool, int, float) else made
+
+
+def _flat(tree: Any) -> list[Any]:
+    found: list[Any] = []
+    map_values(found.append, tree)
+    return found
+
+
+def _settled(value: Any) -> Any:
+    """Return what a call may be given that is recorded."""
+    if type(value) is RunArray or isinstance(value, FloatProxy) and value.value is not None:
+        return value
+    if isinstance(value, NumberProxy):
+        if is_unknown(value):
+            raise DataDependentError("NumPy is given a number that only the run of the program tells")
+        return fixed(value)
+    if type(value) is numpy().ndarray:
+        return value.copy("K")
+    if value is None or is_value(value) or isinstance(value, (type, numpy().dtype)):
+        return value
+    raise DataDependentError(
+        f"NumPy is given a {type(value).__name__} beside numbers that only the run of the program brings"
+    )
+
+
+def _example(function: Callable[..., Any], args: Any, kwargs: Any, index: int) -> Any:
+    """Return what a function returns for one of the examples of what it is given, none of which it may write to."""
+
+    def given(value: Any) -> Any:
+        if type(value) is RunArray:
+            value = value._examples[index]
+        if is_array(value):
+            value = value.view()
+            value.flags.writeable = False
+        return value.value if isinstance(value, NumberProxy) else value
+
+    args, kwargs = map_values(given, (args, kwargs))
+    try:
+        with numpy().errstate(all="ignore"):
+            return function(*args, **kwargs)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        kind = ReadOnlyError if "read-only" in str(error) else DataDependentError
+        raise kind(f"NumPy may refuse what only the run of the program brings: {error}") from error
+
+
+def _view(calls: Calls, root: RunArray, made: tuple[Any, ...]) -> Any:
+    """Return what stands for a view of an array."""
+    first, size = made[0], root.example.itemsize
+    bounds = {_place(m, r) for m, r in zip(made, root._examples, strict=True)}
+    shape, dtype, strides, offset = bounds.pop()
+    in_order = root.example.flags.forc and all([s >= 0 and s % size == 0 for s in (*strides, offset)])
+    if bounds or dtype != root.example.dtype or not in_order or type(first) is not numpy().ndarray:
+        raise DataDependentError("the program views an array that only its run brings in a way that tensors cannot")
+    place = (shape, tuple([s // size for s in strides]), offset // size)
+    examples = [numpy().ndarray(shape, dtype, r.ravel("K"), offset, strides) for r in root._examples]
+    return RunArray(calls, calls(torch.as_strided, (root.tensor, *place), {}), tuple(examples), root)
+
+
+def _place(view: Any, root: Any) -> tuple[Any, ...]:
+    offset = view.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    return view.shape, view.dtype, view.strides, offset
+
+
+__all__ = ["EXAMPLES", "recorded"]
