@@ -18,7 +18,8 @@ from typing import Any
 
 import functorch.compile  # type: ignore[import-untyped]
 import torch
-from aot_cases import CASES, Case, outcomes
+from aot_cases import CASES, Case
+from aot_outcomes import outcomes
 from torch.testing import assert_close
 
 from thunder_fx import aot
