@@ -15,6 +15,7 @@ for name in sorted(names, reverse=True):
     place = sys.modules[".".join(parts[:count])]
     for part in parts[count:-1]:
         place = getattr(place, part)
-    delattr(place, parts[-1])
+    with contextlib.suppress(AttributeError, TypeError):  # of C, which stays
+        delattr(place, parts[-1])
     sys.modules.pop(name, None)
 exec(program)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -24,8 +25,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "pytorch-internals.md"
 LIST = "_internals_needed.py"
 LINE = 120  # characters; what fits into one is written so, as the formatter does
-LOADED = "import sys, thunder, thunder_executors_llvm; print(*[m for m in sys.modules if m.startswith('thunder')])"
-"""Says which modules are imported with Thunder; what another lacks fails where it is imported, on use."""
 INTRODUCTION = """# Private PyTorch APIs in use
 
 Names with a leading underscore that the packages use, listed from the sources by
@@ -49,35 +48,64 @@ def used() -> dict[str, list[str]]:
 
 
 def needed() -> dict[Path, list[str]]:
-    """Return the private names without which packages could not be imported, by the file that lists them."""
+    """Return the private names that get a stand-in where PyTorch lacks them, by the file that lists them.
+
+    They are those of the modules that are imported with Thunder, as far as PyTorch's module is imported by then, too.
+    """
     found: dict[Path, set[str]] = {}
-    loaded = set(subprocess.check_output([sys.executable, "-c", LOADED], text=True).split())
-    for file in sorted(ROOT.glob("packages/*/src/*/**/*.py")):
-        if ".".join(file.relative_to(ROOT).with_suffix("").parts[3:]).removesuffix(".__init__") in loaded:
-            names = set(names_in(AtImport().visit(ast.parse(file.read_text(encoding="utf-8"))))) - {"torch._C"}
-            found.setdefault(ROOT.joinpath(*file.relative_to(ROOT).parts[:4], LIST), set()).update(names)
-    return {file: sorted({n.removesuffix(".__dict__") for n in names}) for file, names in found.items() if names}
+    ours, there = loaded("thunder, thunder_executors_llvm"), loaded("torch")
+    files = [file for file in sorted(ROOT.glob("packages/*/src/*/**/*.py")) if module_of(file) in ours]
+    trees = {file: Untried().visit(ast.parse(file.read_text(encoding="utf-8"))) for file in files}
+    brought = {name for tree in trees.values() for name in imported(tree).values() if "." in name}
+    there |= brought | {owner(name) for name in brought}
+    asked = tuple([name for tree in trees.values() for name in asked_for(tree)])
+    for file, tree in trees.items():
+        names = {name.removesuffix(".__dict__") for name in names_in(tree)} - {"torch._C"}
+        names = {name for name in names if not name.startswith("torch.ops.")}  # PyTorch names the operator itself
+        kept = {n for n in names if owner(n) in there and (n in there or not importable(n))}
+        kept = {name for name in kept if not f"{name}.".startswith(asked)}
+        found.setdefault(ROOT.joinpath(*file.relative_to(ROOT).parts[:4], LIST), set()).update(kept)
+    return {file: sorted(names) for file, names in found.items() if names}
 
 
-class AtImport(ast.NodeTransformer):
-    """Leaves of a module what runs when it is imported, but for what is tried there."""
+def loaded(modules: str) -> set[str]:
+    """Return the modules that are there once some have been imported."""
+    program = f"import sys, {modules}; print(*sys.modules)"
+    return set(subprocess.check_output([sys.executable, "-c", program], text=True).split())
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        """Leave of a function its decorators and defaults."""
-        kept = [*node.decorator_list, *node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]]
-        return [ast.Expr(expression) for expression in kept]
 
-    def visit_Lambda(self, node: ast.Lambda) -> Any:
-        """Leave nothing."""
-        return ast.Constant(None)
+def module_of(file: Path) -> str:
+    """Return the name of the module that a file of a package is."""
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts[3:]).removesuffix(".__init__")
+
+
+def owner(name: str) -> str:
+    """Return which module of PyTorch a name is of."""
+    parts = name.split(".")
+    return next(m for m in [".".join(parts[:i]) for i in range(len(parts) - 1, 0, -1)] if importable(m))
+
+
+def importable(name: str) -> bool:
+    """Whether there is a module of a name."""
+    try:
+        return isinstance(importlib.import_module(name), ModuleType)
+    except ImportError:
+        return False
+
+
+def asked_for(tree: ast.AST) -> Iterator[str]:
+    """Yield, with a dot, what a program does without where PyTorch lacks it: ``hasattr(torch._C, "_x")``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and dotted(node.func) == "hasattr" and isinstance(node.args[1], ast.Constant):
+            yield f"{dotted(node.args[0])}.{node.args[1].value}."
+
+
+class Untried(ast.NodeTransformer):
+    """Leaves of a module what has no way out where PyTorch lacks it."""
 
     def visit_Try(self, node: ast.Try) -> Any:
         """Leave nothing: the module says itself what it does without."""
         return None
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        """Leave the value: annotations are not evaluated."""
-        return self.generic_visit(ast.Assign([node.target], node.value)) if node.value is not None else None
 
     def visit_If(self, node: ast.If) -> Any:
         """Leave out what is for type checkers alone."""

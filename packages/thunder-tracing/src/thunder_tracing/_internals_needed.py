@@ -4,8 +4,21 @@ from thunder_torch.internals import fill
 
 MISSING = fill(
     (
+        "torch.Tensor._make_subclass",
+        "torch.Tensor._make_wrapper_subclass",
+        "torch._C.DisableTorchFunction",
+        "torch._C.DisableTorchFunctionSubclass",
+        "torch._C.ScriptObject",
         "torch._C._FunctionBase",
+        "torch._C._are_functorch_transforms_active",
+        "torch._C._autograd",
+        "torch._C._autograd.CreationMeta.DEFAULT",
+        "torch._C._autograd._get_creation_meta",
+        "torch._C._autograd._top_saved_tensors_default_hooks",
         "torch._C._disabled_torch_function_impl",
+        "torch._C._get_function_stack_at",
+        "torch._C._is_torch_function_mode_enabled",
+        "torch._C._len_torch_function_stack",
         "torch._C._set_grad_enabled",
         "torch._subclasses.fake_tensor.DataDependentOutputException",
         "torch._subclasses.fake_tensor.DynamicOutputShapeException",
@@ -14,5 +27,8 @@ MISSING = fill(
         "torch.overrides._push_mode",
         "torch.utils._device.DeviceContext",
         "torch.utils._pytree",
+        "torch.utils._pytree.TreeSpec",
+        "torch.utils._pytree.tree_flatten",
+        "torch.utils._pytree.tree_unflatten",
     )
 )
