@@ -40,14 +40,36 @@ def listed(x):
     return {a: x, (b, c): -x}
 
 
+def rows_that_are_kept(x):
+    kept = x[x > 0] * 2
+    first, *rest = torch.nonzero(x)
+    total = torch.stack([row * i for i, row in enumerate(kept)]).sum() if len(kept) else x.sum()
+    left, right = kept.tensor_split(2)
+    return total + left.sum() * 3 - right.sum(), first, rest, len(kept.split(1))
+
+
+def labels(x):
+    return [(label, torch.nonzero(x == label).flatten().tolist()) for label in torch.unique(x.detach().round())]
+
+
+def rows_that_are_written(x):
+    kept = x.detach()[x > 0] * 2
+    for i, row in enumerate(kept):
+        row.add_(i)
+    return kept
+
+
 PROGRAMS = {
     "branch": (doubled_or_less, ()),
     "loop": (halved, ()),
     "values": (looked_up, ({0: "a", 1: "b", 2: "c"},)),
     "conditions": (in_conditions, ()),
     "lists": (listed, ()),
+    "rows": (rows_that_are_kept, ()),
+    "labels": (labels, ()),
+    "writes": (rows_that_are_written, ()),
 }
-INPUTS = ([1.0, 2.0, 3.0], [4.0, 2.0, 1.0], [0.0, 0.0, 0.0], [-1.0, -2.0, -0.5], [1.0, 2.0, 3.0], [0.0, 4.0, 2.0])
+INPUTS = ([1.0, 2.0, 3.0], [4.0, 2.0, 1.0], [0.0, 0.0, 0.5], [-1.0, -2.0, -0.5], [1.0, 2.0, 3.0], [0.0, 4.0, 2.0])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -330,9 +330,15 @@ def test_parts_of_written_tensors_have_sizes_that_only_the_run_tells():
         lambda rows: rows.tensor_split(3)[0],
     ],
 )
-def test_how_many_parts_there_are_of_an_unknown_size_is_refused(take):
-    with pytest.raises(DataDependentError, match="only the run of the program tells"):
-        jit(lambda x: x * take(x[x[:, 0] > 0]))(torch.tensor([[1.0, 2.0], [-1.0, 2.0]]))
+def test_python_sees_how_many_parts_there_are_of_an_unknown_size(take):
+    def program(x):
+        return take(x[x[:, 0] > 0]) * 2
+
+    compiled = jit(program)
+    for count in (1, 2, 1):
+        x = torch.tensor([[1.0, 2.0], [-1.0, 2.0], [count - 1.0, 3.0]])
+        torch.testing.assert_close(compiled(x), program(x))
+    assert cache_misses(compiled) == 2
 
 
 @pytest.mark.parametrize(

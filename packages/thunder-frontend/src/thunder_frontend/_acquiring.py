@@ -72,10 +72,22 @@ class Acquiring(Tracer):
             try:
                 return self._called(function, args, kwargs)
             except DataDependentError:
-                if not self.outcomes.any_unknown((args, kwargs)):
+                fixed = self.outcomes.fixed((args, kwargs), self._of_known_sizes)
+                if fixed is None:
                     raise
-                args, kwargs = self.outcomes.fixed((args, kwargs))
-                return self._called(function, args, kwargs)
+                return self._called(function, *fixed)
+
+    def _of_known_sizes(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor, or a view of all of it, with what its sizes are where only the run of the program tells."""
+        assert self.outcomes is not None
+        proxy = self.value(self.traced(tensor))
+        if proxy.strides is not None and any(map(is_unknown, proxy.strides)):
+            sizes, strides = ([*map(self.outcomes.known, numbers)] for numbers in (proxy.shape, proxy.strides))
+            return self._called(torch.as_strided, (tensor, sizes, strides), {})  # type: ignore[no-any-return]
+        for dim, size in enumerate(proxy.shape):
+            if is_unknown(size):
+                tensor = self._called(torch.narrow, (tensor, dim, 0, self.outcomes.known(size)), {})
+        return tensor
 
     def _called(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if may_warn(function) and function not in self.settings.interprets and not any(map(asks_for_functions, args)):

@@ -7,6 +7,7 @@ first met. The programs of one kind of call thus form a tree: each is known by a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from thunder_guards.errors import DataDependentError
-from thunder_ir import ComplexProxy, FloatProxy, NumberProxy, TensorProxy, flat_proxies, is_unknown, map_values
-from thunder_ir.unknown import described
+from thunder_ir import ComplexProxy, FloatProxy, NumberProxy, TensorProxy, is_unknown, map_values
+from thunder_ir.unknown import described, terms_of
 from thunder_torch import opaque_call
 from thunder_tracing.one_way import TAGS, OtherWay
 from thunder_tracing.tensors.comparisons import Comparison
@@ -121,6 +122,14 @@ class Outcomes:
             )
         return decoded(self._seen(proxy, False))
 
+    def known(self, number: Any) -> int:
+        """Return an integer, which may be a sum of products of others."""
+        if not is_unknown(number):
+            return int(number)
+        if number.name:
+            return int(self.value(number))
+        return sum([count * math.prod(map(self.known, factors)) for factors, count in terms_of(number)])
+
     def compare(self, relation: str, left: object, right: object) -> bool:
         """Return how a comparison of numbers comes out."""
         with torch._C.DisableTorchFunction():
@@ -136,13 +145,30 @@ class Outcomes:
         finally:
             builder.oracle = before
 
-    def fixed(self, tree: object) -> Any:
-        """Return arguments with values in place of numbers that only the run of the program tells."""
-        return map_values(lambda v: self.value(v) if isinstance(v, NumberProxy) and is_unknown(v) else v, tree)
+    def fixed(self, tree: object, tensor: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+        """Return arguments with values in place of numbers that only the run of the program tells.
 
-    def any_unknown(self, tree: object) -> bool:
-        """Whether arguments hold numbers that only the run of the program tells."""
-        return any([isinstance(p, NumberProxy) and is_unknown(p) for p in flat_proxies(tree)])
+        Args:
+            tree: the arguments.
+            tensor: returns what takes the place of a tensor.
+
+        Returns:
+            ``None`` if nothing is replaced.
+        """
+        replaced = []
+
+        def known(value: Any) -> Any:
+            found = value
+            if isinstance(value, torch.Tensor):
+                found = tensor(value)
+            elif isinstance(value, NumberProxy) and is_unknown(value):
+                found = self.value(value)
+            if found is not value:
+                replaced.append(value)
+            return found
+
+        found = map_values(known, tree)
+        return found if replaced else None
 
     def _seen(self, proxy: Any, as_truth: bool) -> Any:
         known = self._known.get((as_truth, proxy.name)) if proxy.name else None
