@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,8 +13,8 @@ from thunder_executors import Finish, FusionExecutor, Region, calls_of, join_run
 from thunder_ir import BoundSymbol, IntegerProxy, OpTags, TensorProxy, Trace, flat_proxies
 from thunder_ir.passes import trace_pass
 from thunder_native._version import __version__
-from thunder_native.program import program_of
-from thunder_native.registry import Written, written
+from thunder_native.program import inner_values, program_of
+from thunder_native.registry import Written, is_inner, written
 from thunder_native.runner import Runner, watched
 from thunder_native.runtime import missing, runtime
 from thunder_native.table import CannotExpress
@@ -52,18 +52,12 @@ class NativeExecutor(FusionExecutor):
         """It is not asked about calls: it takes them when all others are done."""
         return False
 
-    def takes(self, bound: BoundSymbol, inputs: Container[str]) -> bool:
-        """Whether a call may pay.
-
-        Args:
-            bound: a call of a finished program.
-            inputs: names of the program's inputs, whose size does not matter.
-        """
-        largest = self.largest
-        if largest is None:
-            return True
-        read = [p for p in bound.inputs if p.name not in inputs]
-        return all([is_small(p, largest) for p in (*bound.outputs, *read) if isinstance(p, TensorProxy)])
+    def too_large(self, calls: Sequence[BoundSymbol]) -> set[str]:
+        """Return the names of the tensors that calls compute and with which calls do not pay."""
+        if (largest := self.largest) is None:
+            return set()
+        made = [p for b in calls for p in b.outputs if isinstance(p, TensorProxy)]
+        return {p.name for p in made if not is_small(p, largest)}
 
     def joined(self, region: Region, name: str, known: Mapping[int, Written]) -> BoundSymbol:
         """Return the call that runs a region.
@@ -110,12 +104,20 @@ def join_calls(trace: Trace, executor: NativeExecutor) -> Trace:
         executor: whose rows are asked.
     """
     calls = numbers_first(calls_of(trace))
-    inputs = frozenset([p.name for p in trace.inputs])
+    try:
+        return _joined(trace, calls, executor, inner_values(calls, trace.outputs))
+    except CannotExpress:  # what looked as if nobody could see it is seen outside of its region
+        return _joined(trace, calls, executor, frozenset())
+
+
+def _joined(trace: Trace, calls: list[BoundSymbol], executor: NativeExecutor, inner: frozenset[str]) -> Trace:
+    """Join calls, of values that nobody is expected to see outside of their regions."""
+    too_large = executor.too_large(calls)
     known = {}
     for bound, again in zip(calls, may_be_made_again(calls), strict=True):
-        if again and executor.takes(bound, inputs):
+        if again and (not too_large or too_large.isdisjoint([p.name for p in (*bound.inputs, *bound.outputs)])):
             try:
-                known[id(bound)] = written(bound)
+                known[id(bound)] = written(bound, inner=is_inner(bound, inner))
             except CannotExpress:
                 continue  # Python makes this call
     calls = writes_last(calls, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from thunder_executors import Region
-from thunder_ir import IntegerProxy, TensorProxy
+from thunder_ir import BoundSymbol, IntegerProxy, Proxy, TensorProxy
 from thunder_native.kernels import Elsewhere
-from thunder_native.registry import Written, makes_new, written
+from thunder_native.registry import Written, is_inner, makes_new, row_of, written
 from thunder_native.runtime import Runtime
 from thunder_native.table import CannotExpress, Word, Words
 
@@ -75,14 +75,16 @@ class Code:
 
     def append(self, words: Sequence[Word]) -> None:
         """Append words, with slots for names; addresses are filled in by :meth:`array`."""
+        made, slots = self.words, self.slots
         for word in words:
             if isinstance(word, int):
-                self.words.append(word)
+                made.append(word)
             elif isinstance(word, str):
-                self.words.append(self.slot(word))
+                found = slots.get(word)
+                made.append(self.slot(word) if found is None else found)
             else:
-                self.pointers.append((len(self.words), word))
-                self.words.append(0)
+                self.pointers.append((len(made), word))
+                made.append(0)
 
     def array(self) -> array[int]:
         """Return all of it; what words point to stands behind the steps."""
@@ -118,11 +120,11 @@ def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = 
     code = Code({p.name: i for i, p in enumerate(region.inputs[: sum(kinds)])})
     code.slots |= {p.name: -1 - i for i, p in enumerate(numbers)}
     code.count = sum(kinds)
-    inner = inner_values(region)
+    inner = inner_values(region.bound_symbols, region.outputs)
     for bound, names in zip(region.bound_symbols, _dead_after(region), strict=True):
-        found = known.get(id(bound))
-        if found is None or (not makes_new(bound) and all([p.name in inner for p in bound.outputs])):
-            found = written(bound, inner=all([p.name in inner for p in bound.outputs]))
+        found, unseen = known.get(id(bound)), is_inner(bound, inner)
+        if found is None or found.inner is not unseen:
+            found = written(bound, inner=unseen)
         code.memory += found.memory
         for function, words in found.steps:
             code.step(runtime.addresses[function], words)
@@ -141,13 +143,18 @@ def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = 
     return Program(runtime.callable_of(head.buffer_info()[0], memory), code.steps, sum(kinds), elsewhere)
 
 
-def inner_values(region: Region) -> frozenset[str]:
-    """Return the values whose memory nobody outside can see: neither outputs, nor what an output may be a view of."""
-    seen = {p.name for p in region.outputs}
-    for bound in reversed(region.bound_symbols):
-        if not makes_new(bound) and any([p.name in seen for p in bound.outputs]):
+def inner_values(calls: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> frozenset[str]:
+    """Return the values whose memory nobody outside can see: neither outputs, nor what an output may be a view of.
+
+    Args:
+        calls: in the order in which they run; what one without a row reads is seen.
+        outputs: of all of them.
+    """
+    seen = {p.name for p in outputs}
+    for bound in reversed(calls):
+        if row_of(bound) is None or (not makes_new(bound) and any([p.name in seen for p in bound.outputs])):
             seen.update([p.name for p in bound.inputs])
-    return frozenset([p.name for bound in region.bound_symbols for p in bound.outputs if p.name not in seen])
+    return frozenset([p.name for bound in calls for p in bound.outputs if p.name not in seen])
 
 
 def _dead_after(region: Region) -> list[list[str]]:

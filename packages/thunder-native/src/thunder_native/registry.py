@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 import torch
@@ -103,6 +103,11 @@ def makes_new(bound: BoundSymbol) -> bool:
     return all([r.alias_info is None for r in operator._schema.returns])
 
 
+def is_inner(bound: BoundSymbol, inner: Container[str]) -> bool:
+    """Whether a call is a view that nobody outside can see, be it of one of the values that nobody can see."""
+    return not makes_new(bound) and all([p.name in inner for p in bound.outputs])
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """A call in native code.
@@ -110,10 +115,12 @@ class Written:
     Args:
         steps: function and words of each, in order.
         memory: what the words point to.
+        inner: whether they suppose that nobody outside can see the memory of the call's results.
     """
 
     steps: list[tuple[str, tuple[Word, ...]]]
     memory: list[object]
+    inner: bool
 
 
 def written(bound: BoundSymbol, *, inner: bool = False) -> Written:
@@ -140,4 +147,4 @@ def written(bound: BoundSymbol, *, inner: bool = False) -> Written:
             raise CannotExpress(f"{proxy.name} is no tensor and no integer")
     table = Table(inner)
     row(table, bound)
-    return Written(table.steps, table.memory)
+    return Written(table.steps, table.memory, inner)
