@@ -14,6 +14,8 @@ from thunder_distributed.in_flight import InFlight, in_flight
 from thunder_distributed.prim import COMMUNICATES, Does, collective
 from thunder_ir import DTypeError, OpTags, ShapeError, Symbol, TensorProxy
 from thunder_prims import mul
+from thunder_prims.batching import batches_elementwise
+from thunder_prims.derivatives import linear
 from thunder_vmap import batching_rule
 
 OPERATIONS = ("sum", "mean", "max", "min")
@@ -49,6 +51,22 @@ def _check_divides(name: str, a: TensorProxy, axis: Axis, dim: int) -> None:
         )
 
 
+def _batches_beside(symbol: Symbol, *places: int) -> None:
+    """Give a collective its batching rule: the batch stays where it is, and dimensions move on that are behind it.
+
+    Args:
+        symbol: of the collective.
+        places: those of the arguments that are dimensions.
+    """
+
+    def rule(size: Any, args: Any, dims: Any) -> tuple[Any, int]:
+        moved = [arg + (dims[0] <= arg) if i in places else arg for i, arg in enumerate(args)]
+        return symbol(*moved), dims[0]
+
+    rule.__name__ = rule.__qualname__ = f"{symbol.name}_batching"
+    batching_rule(symbol)(rule)
+
+
 def _resized(a: TensorProxy, dim: int, size: Any) -> tuple[Any, ...]:
     return (*a.shape[:dim], size, *a.shape[dim + 1 :])
 
@@ -67,16 +85,8 @@ def wait_vjp(a: InFlight) -> tuple[TensorProxy, Pullback]:
     return wait(a), lambda dy: dy
 
 
-@jvp_rule(wait)
-def wait_jvp(a: InFlight, da: InFlight) -> tuple[TensorProxy, TensorProxy]:
-    """The tangent is in flight, too."""
-    return wait(a), wait(da)
-
-
-@batching_rule(wait)
-def wait_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
-    """The batch stays where it is."""
-    return wait(args[0]), dims[0]
+linear(wait)
+batches_elementwise(wait)
 
 
 @collective(Does.REDUCE, COMMUNICATES)
@@ -123,10 +133,7 @@ def all_reduce_jvp(a: TensorProxy, axis: Axis, operation: str, bucket: Bucket, d
     return all_reduce(a, axis, operation, bucket), all_reduce(da, axis, operation)
 
 
-@batching_rule(all_reduce)
-def all_reduce_batching(size: Any, args: Any, dims: Any) -> tuple[InFlight, int]:
-    """The batch stays where it is: elements are combined each by itself."""
-    return all_reduce(*args), dims[0]
+batches_elementwise(all_reduce)
 
 
 @collective(Does.GATHER, COMMUNICATES)
@@ -156,11 +163,7 @@ def all_gather_jvp(a: TensorProxy, axis: Axis, dim: int, bucket: Bucket, da: Ten
     return all_gather(a, axis, dim, bucket), all_gather(da, axis, dim)
 
 
-@batching_rule(all_gather)
-def all_gather_batching(size: Any, args: Any, dims: Any) -> tuple[InFlight, int]:
-    """The batch stays where it is, and the dimension moves on if it is behind it."""
-    a, axis, dim, bucket = args
-    return all_gather(a, axis, dim + (dims[0] <= dim), bucket), dims[0]
+_batches_beside(all_gather, 2)
 
 
 @collective(Does.SCATTER, COMMUNICATES)
@@ -203,11 +206,7 @@ def reduce_scatter_jvp(
     return reduce_scatter(a, axis, operation, dim, bucket), reduce_scatter(da, axis, operation, dim)
 
 
-@batching_rule(reduce_scatter)
-def reduce_scatter_batching(size: Any, args: Any, dims: Any) -> tuple[InFlight, int]:
-    """The batch stays where it is, and the dimension moves on if it is behind it."""
-    a, axis, operation, dim, bucket = args
-    return reduce_scatter(a, axis, operation, dim + (dims[0] <= dim), bucket), dims[0]
+_batches_beside(reduce_scatter, 3)
 
 
 @collective(Does.EXCHANGE, COMMUNICATES)
@@ -231,16 +230,8 @@ def broadcast_vjp(a: TensorProxy, axis: Axis, source: int) -> tuple[InFlight, Pu
     return broadcast(a, axis, source), lambda dy: on_rank(wait(all_reduce(dy, axis)), axis, source)
 
 
-@jvp_rule(broadcast)
-def broadcast_jvp(a: TensorProxy, axis: Axis, source: int, da: TensorProxy, *_: None) -> Any:
-    """``dy = broadcast(da)``."""
-    return broadcast(a, axis, source), broadcast(da, axis, source)
-
-
-@batching_rule(broadcast)
-def broadcast_batching(size: Any, args: Any, dims: Any) -> tuple[InFlight, int]:
-    """The batch stays where it is."""
-    return broadcast(*args), dims[0]
+linear(broadcast)
+batches_elementwise(broadcast)
 
 
 @collective()
@@ -256,16 +247,8 @@ def on_rank_vjp(a: TensorProxy, axis: Axis, rank: int) -> tuple[TensorProxy, Pul
     return on_rank(a, axis, rank), lambda dy: on_rank(dy, axis, rank)
 
 
-@jvp_rule(on_rank)
-def on_rank_jvp(a: TensorProxy, axis: Axis, rank: int, da: TensorProxy, *_: None) -> Any:
-    """``dy = da`` in that process, and zeros in all others."""
-    return on_rank(a, axis, rank), on_rank(da, axis, rank)
-
-
-@batching_rule(on_rank)
-def on_rank_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
-    """The batch stays where it is."""
-    return on_rank(*args), dims[0]
+linear(on_rank)
+batches_elementwise(on_rank)
 
 
 @collective()
@@ -288,17 +271,8 @@ def part_vjp(a: TensorProxy, axis: Axis, dim: int) -> tuple[TensorProxy, Pullbac
     return part(a, axis, dim), lambda dy: placed(dy, axis, dim)
 
 
-@jvp_rule(part)
-def part_jvp(a: TensorProxy, axis: Axis, dim: int, da: TensorProxy, *_: None) -> Any:
-    """``dy`` is the part of ``da``."""
-    return part(a, axis, dim), part(da, axis, dim)
-
-
-@batching_rule(part)
-def part_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
-    """The batch stays where it is, and the dimension moves on if it is behind it."""
-    a, axis, dim = args
-    return part(a, axis, dim + (dims[0] <= dim)), dims[0]
+linear(part)
+_batches_beside(part, 2)
 
 
 @collective()
@@ -315,17 +289,8 @@ def placed_vjp(a: TensorProxy, axis: Axis, dim: int) -> tuple[TensorProxy, Pullb
     return placed(a, axis, dim), lambda dy: part(dy, axis, dim)
 
 
-@jvp_rule(placed)
-def placed_jvp(a: TensorProxy, axis: Axis, dim: int, da: TensorProxy, *_: None) -> Any:
-    """``dy`` has ``da`` at its place."""
-    return placed(a, axis, dim), placed(da, axis, dim)
-
-
-@batching_rule(placed)
-def placed_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
-    """The batch stays where it is, and the dimension moves on if it is behind it."""
-    a, axis, dim = args
-    return placed(a, axis, dim + (dims[0] <= dim)), dims[0]
+linear(placed)
+_batches_beside(placed, 2)
 
 
 @collective(OpTags.ELEMENTWISE)
@@ -337,10 +302,7 @@ def counted_from_part(a: TensorProxy, axis: Axis, step: int) -> TensorProxy:
     return a.like()
 
 
-@batching_rule(counted_from_part)
-def counted_from_part_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
-    """The batch stays where it is."""
-    return counted_from_part(*args), dims[0]
+batches_elementwise(counted_from_part)
 
 
 @collective(Does.EXCHANGE, COMMUNICATES)
@@ -367,17 +329,8 @@ def all_to_all_vjp(a: TensorProxy, axis: Axis, split: int, join: int) -> tuple[I
     return all_to_all(a, axis, split, join), lambda dy: wait(all_to_all(dy, axis, join, split))
 
 
-@jvp_rule(all_to_all)
-def all_to_all_jvp(a: TensorProxy, axis: Axis, split: int, join: int, da: TensorProxy, *_: None) -> Any:
-    """``dy = all_to_all(da)``."""
-    return all_to_all(a, axis, split, join), all_to_all(da, axis, split, join)
-
-
-@batching_rule(all_to_all)
-def all_to_all_batching(size: Any, args: Any, dims: Any) -> tuple[InFlight, int]:
-    """The batch stays where it is, and the dimensions move on that are behind it."""
-    a, axis, split, join = args
-    return all_to_all(a, axis, split + (dims[0] <= split), join + (dims[0] <= join)), dims[0]
+linear(all_to_all)
+_batches_beside(all_to_all, 2, 3)
 
 
 @collective(Does.EXCHANGE, COMMUNICATES)
@@ -399,16 +352,8 @@ def permute_vjp(a: TensorProxy, axis: Axis, shift: int) -> tuple[InFlight, Pullb
     return permute(a, axis, shift), lambda dy: wait(permute(dy, axis, -shift))
 
 
-@jvp_rule(permute)
-def permute_jvp(a: TensorProxy, axis: Axis, shift: int, da: TensorProxy, *_: None) -> Any:
-    """``dy = permute(da)``."""
-    return permute(a, axis, shift), permute(da, axis, shift)
-
-
-@batching_rule(permute)
-def permute_batching(size: Any, args: Any, dims: Any) -> tuple[InFlight, int]:
-    """The batch stays where it is."""
-    return permute(*args), dims[0]
+linear(permute)
+batches_elementwise(permute)
 
 
 @collective(Does.PACK)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from thunder_autograd import Pullback, jvp_rule, vjp_rule
+from thunder_autograd import Pullback, vjp_rule
 from thunder_distributed import prims
 from thunder_distributed.axes import Axis
 from thunder_distributed.executor import executor
@@ -19,6 +19,7 @@ from thunder_distributed.in_flight import InFlight, Pending, in_flight
 from thunder_distributed.prim import COMMUNICATES, DIST_PRIMS, Does, collective
 from thunder_ir import DTypeError, OpTags, ShapeError, Symbol, TensorProxy
 from thunder_prims import strict
+from thunder_prims.derivatives import linear
 
 
 @collective(Does.EXCHANGE, COMMUNICATES)
@@ -57,12 +58,7 @@ def exchange_rows_vjp(
     return exchange_rows(a, sends, receives, axis, rows), pullback
 
 
-@jvp_rule(exchange_rows)
-def exchange_rows_jvp(
-    a: TensorProxy, sends: TensorProxy, receives: TensorProxy, axis: Axis, rows: int, da: TensorProxy, *_: None
-) -> Any:
-    """``dy = exchange_rows(da)``."""
-    return exchange_rows(a, sends, receives, axis, rows), exchange_rows(da, sends, receives, axis, rows)
+linear(exchange_rows)
 
 
 @executor.implements(exchange_rows)
