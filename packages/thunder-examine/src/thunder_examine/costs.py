@@ -13,6 +13,7 @@ import torch
 from thunder_executors.free import delete
 from thunder_executors.order import bytes_of
 from thunder_ir import BoundSymbol, NumberProxy, Proxy, TensorProxy, Trace, substitute, value_of
+from thunder_ir.passes import pair_outputs
 
 PRODUCTS = frozenset({"linear", "matmul", "bmm", "mm", "addmm", "baddbmm", "mv", "dot"})
 CONVOLUTIONS = frozenset({"convolution", "conv1d", "conv2d", "conv3d"})
@@ -128,13 +129,5 @@ def _once(trace: Trace, given: Mapping[str, Any]) -> list[float]:
         if on_cuda:
             torch.cuda.synchronize()
         found.append(time.perf_counter() - start)
-        _keep(bound.output, output, values)
+        pair_outputs(bound.output, output, values)
     return found
-
-
-def _keep(proxy: Any, value: Any, values: dict[str, Any]) -> None:
-    if isinstance(proxy, Proxy):
-        values[proxy.name] = value
-    elif isinstance(proxy, (tuple, list)):
-        for one, part in zip(proxy, value, strict=True):
-            _keep(one, part, values)

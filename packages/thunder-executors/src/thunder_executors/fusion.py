@@ -11,6 +11,7 @@ from thunder_executors.executor import Executor
 from thunder_executors.implementation import Declined, Implementation, of_arguments
 from thunder_executors.stages import producers_of, stages_of
 from thunder_ir import BoundSymbol, OpTags, Proxy, Symbol, Trace
+from thunder_ir.passes import evaluate
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,9 @@ class FusionExecutor(Executor):
 
     def fused(self, region: Region, name: str, function: Callable[..., Any]) -> BoundSymbol:
         """Return the call of ``function``, which takes the region's inputs and returns the tuple of its outputs."""
-        replay = _replay(region) if all([_says_more(b.symbol) for b in region.bound_symbols]) else None
+        trace = region.trace(name)
+        says_more = all([_says_more(b.symbol) for b in region.bound_symbols])  # for readers of the printed program
+        replay = (lambda *inputs: evaluate(trace, inputs)) if says_more else None
         symbol = Symbol(name, self.name, decomposition=replay, implementation=function, executor=self)
         first = [OpTags.BEFORE_WRITES] if any([OpTags.BEFORE_WRITES in b.tags for b in region.bound_symbols]) else []
         location = region.bound_symbols[0].location
@@ -138,28 +141,6 @@ def who_gains(trace: Trace, executors: Sequence[Executor]) -> list[Executor]:
 def _says_more(symbol: Symbol) -> bool:
     """Whether a symbol says more than what runs it."""
     return symbol.meta is not None or symbol.decomposition is not None
-
-
-def _replay(region: Region) -> Callable[..., Any]:
-    """Return a body that records the calls of a region again, for readers of the printed program."""
-
-    def decomposition(*inputs: Any) -> Any:
-        values: dict[str, Any] = {p.name: v for p, v in zip(region.inputs, inputs, strict=True)}
-        for bound in region.bound_symbols:
-            made = bound.substituted(values)
-            output = made.symbol(*made.args, **made.kwargs)
-            _match(bound.output, output, values)
-        return tuple([values[p.name] for p in region.outputs])
-
-    return decomposition
-
-
-def _match(old: Any, new: Any, values: dict[str, Any]) -> None:
-    if isinstance(old, Proxy):
-        values[old.name] = new
-    elif isinstance(old, (tuple, list)):
-        for o, n in zip(old, new, strict=True):
-            _match(o, n, values)
 
 
 @dataclass(frozen=True, slots=True)

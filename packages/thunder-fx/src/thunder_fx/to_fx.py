@@ -20,7 +20,8 @@ from thunder_executors import Executor, claim, resolve_executors
 from thunder_fx.constraints import demand
 from thunder_fx.errors import FXError
 from thunder_fx.fakes import fake_inputs, new_fake_mode
-from thunder_ir import BoundSymbol, OpTags, Proxy, Trace, substitute
+from thunder_ir import BoundSymbol, OpTags, Trace, substitute
+from thunder_ir.passes import pair_outputs
 from thunder_torch import sized
 
 Decompositions = Mapping[Any, Callable[..., Any]]
@@ -113,7 +114,7 @@ def _running(trace: Trace) -> Callable[..., Any]:
             set_stack_trace(stack_trace(bound.location))
             try:
                 args, kwargs = substitute((bound.args, bound.kwargs), known)
-                _match(bound.output, _implementation(bound)(*args, **kwargs), known)
+                pair_outputs(bound.output, _implementation(bound)(*args, **kwargs), known)
             except Exception as error:
                 place = f" at {bound.location}" if bound.location is not None else ""
                 raise FXError(
@@ -140,18 +141,6 @@ def _sized(tensor: torch.Tensor, claimed: tuple[Any, ...]) -> tuple[Any, ...]:
         if claim_ is not None:
             torch._check(operator.eq(size, claim_))  # type: ignore[no-untyped-call]
     return (tensor, *[n for c, n in zip(claimed, tensor.shape, strict=True) if c is None])
-
-
-def _match(output: Any, found: Any, known: dict[str, Any]) -> None:
-    """Keep the values that a call returned under the names that it defines."""
-    if isinstance(output, Proxy):
-        known[output.name] = found
-    elif isinstance(output, dict):
-        for key, value in output.items():
-            _match(value, found[key], known)
-    elif isinstance(output, (tuple, list)):
-        for value, item in zip(output, found, strict=True):
-            _match(value, item, known)
 
 
 def stack_trace(location: Any) -> list[str]:

@@ -11,6 +11,7 @@ import torch
 from thunder_guards._guards.base import GONE, Guard, shown
 from thunder_guards.sources import Source
 from thunder_ir import Context, TensorProxy, map_values
+from thunder_ir.passes import pair_outputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +31,8 @@ class Step:
     def run(self, values: dict[str, torch.Tensor]) -> None:
         """Make the call on the tensors that are filed under the names of the proxies, and file what it returns."""
         with torch.no_grad(), torch._C.DisableTorchFunction():
-            file(self.outputs, self.function(*on_tensors(self.args, values), **on_tensors(self.kwargs, values)), values)
+            result = self.function(*on_tensors(self.args, values), **on_tensors(self.kwargs, values))
+        pair_outputs(self.outputs, result, values)
 
 
 def on_tensors(tree: object, values: Mapping[str, torch.Tensor]) -> Any:
@@ -40,15 +42,6 @@ def on_tensors(tree: object, values: Mapping[str, torch.Tensor]) -> Any:
         KeyError: there is none for a proxy.
     """
     return map_values(lambda v: values[v.name] if isinstance(v, TensorProxy) else v, tree)
-
-
-def file(outputs: Any, results: Any, values: dict[str, torch.Tensor]) -> None:
-    """File tensors under the names of the proxies that stand for them."""
-    if isinstance(outputs, TensorProxy):
-        values[outputs.name] = results
-    elif isinstance(outputs, (tuple, list)):
-        for output, result in zip(outputs, results, strict=True):
-            file(output, result, values)
 
 
 def same_tensor(a: torch.Tensor, b: torch.Tensor) -> bool:
