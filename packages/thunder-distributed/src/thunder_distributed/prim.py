@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any
 
-from thunder_ir import Namespace, OpTags, Symbol
-from thunder_prims import strict
+from thunder_ir import Namespace, OpTags
+from thunder_prims.prim import Prim, prim
 
 DIST_PRIMS = Namespace("dist_prims", "thunder_distributed.prims")
 
@@ -27,36 +26,13 @@ class Does(Enum):
     __hash__ = object.__hash__
 
 
-class CollectivePrim(Symbol):
-    """A symbol whose calls are recorded with all arguments, positional ones only, however they are written."""
-
-    __slots__ = ()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Record a call and return its output proxies.
-
-        Raises:
-            TypeError: an argument is missing, given twice or not known.
-        """
-        assert self.meta is not None, "a prim has a meta function"
-        bound = inspect.signature(self.meta).bind(*args, **kwargs)
-        bound.apply_defaults()
-        return super().__call__(*bound.args)
-
-
-def collective(*tags: Any) -> Callable[[Callable[..., Any]], CollectivePrim]:
+def collective(*tags: Any) -> Callable[[Callable[..., Any]], Prim]:
     """Make the decorated meta function a prim of this package.
 
     Args:
         tags: traits that passes rely on.
     """
-
-    def make(meta: Callable[..., Any]) -> CollectivePrim:
-        return CollectivePrim(
-            meta.__name__, DIST_PRIMS, meta=meta, tags=frozenset(tags), language=strict, doc=meta.__doc__ or ""
-        )
-
-    return make
+    return prim(*tags, namespace=DIST_PRIMS)
 
 
 COMMUNICATES = OpTags.COLLECTIVE
@@ -70,4 +46,4 @@ class Owned(Enum):
 
 OWNED = Owned.OWNED
 
-__all__ = ["COMMUNICATES", "DIST_PRIMS", "OWNED", "CollectivePrim", "Does", "collective"]
+__all__ = ["COMMUNICATES", "DIST_PRIMS", "OWNED", "Does", "collective"]

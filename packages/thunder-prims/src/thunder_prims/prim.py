@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from thunder_ir import BoundSymbol, Language, Namespace, OpTags, Symbol, provide_default_language
+from thunder_ir import BoundSymbol, Language, Namespace, Symbol, provide_default_language
 
 Printer = Callable[[BoundSymbol, Any], list[str]]
 
@@ -56,7 +56,7 @@ def _positional(
 
 
 def prim(
-    *tags: OpTags, method: str | tuple[str, ...] = (), printer: Printer | None = None
+    *tags: Any, method: str | tuple[str, ...] = (), printer: Printer | None = None, namespace: Namespace = PRIMS
 ) -> Callable[[Callable[..., Any]], Prim]:
     """Make the decorated meta function a prim.
 
@@ -64,6 +64,7 @@ def prim(
         tags: traits that passes rely on.
         method: under which names proxies have it as a method or operator in the strict language.
         printer: prints a call of it as lines of code, where that is not an ordinary call.
+        namespace: where generated code finds it: another package has one of its own.
 
     Returns:
         A decorator that returns the symbol; its name is the function's.
@@ -72,7 +73,7 @@ def prim(
     def make(meta: Callable[..., Any]) -> Prim:
         symbol = Prim(
             meta.__name__,
-            PRIMS,
+            namespace,
             meta=meta,
             tags=frozenset(tags),
             language=strict,
