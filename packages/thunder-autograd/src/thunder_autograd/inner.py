@@ -20,6 +20,7 @@ from thunder_ir import (
     recording,
     substitute,
 )
+from thunder_ir.passes import leading_to
 from thunder_ir.trace import DEFAULT
 
 
@@ -118,11 +119,7 @@ def _written_out_at(
 
 def _refuse_draws_apart(before: Sequence[BoundSymbol], results: Sequence[TensorProxy]) -> None:
     """Refuse to go a second time through what cannot draw the same random numbers again."""
-    reached = {p.name for p in results}
-    for bound in reversed(before):
-        if reached.isdisjoint([p.name for p in bound.outputs]):
-            continue
-        reached.update([p.name for p in bound.inputs])
+    for bound in leading_to(before, [p.name for p in results])[0]:
         if DRAWS_APART in bound.tags and bound.has_tag(OpTags.RANDOM):
             raise ThunderError(
                 f"{bound.symbol.id} draws random numbers in a way of its own, and backward() goes through it twice; "

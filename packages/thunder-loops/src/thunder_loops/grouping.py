@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from thunder_ir import BoundSymbol, DType, TensorProxy, Trace, dtypes
+from thunder_ir.passes import leading_to
 from thunder_loops.build import Builder, Elsewhere
 from thunder_loops.cost import cost_of
 from thunder_loops.gathering import Bounded, bounded_by
@@ -85,7 +86,7 @@ class Grouping:
         self.group_of: dict[str, int] = {}  # of results of reductions
         self.results: dict[str, Buffer] = {}  # where others find them
         self.needs: dict[str, int] = {}  # the last group whose results a value needs; -1 for none
-        for bound in _needed(region):
+        for bound in leading_to(region.bound_symbols, [p.name for p in region.outputs])[0]:
             needed = max([self.needs.get(p.name, -1) for p in bound.inputs], default=-1)
             if bound.symbol in REDUCING:
                 needed = self._place(bound, needed)
@@ -280,14 +281,3 @@ def _as_many(shape: Sequence[Size], other: Sequence[Size]) -> bool:
     if any([isinstance(s, str) for s in (*shape, *other)]):
         return False
     return math.prod([int(s) for s in shape]) == math.prod([int(s) for s in other]) > 0
-
-
-def _needed(region: Trace) -> list[BoundSymbol]:
-    """Return the calls that the outputs depend on."""
-    names = {p.name for p in region.outputs}
-    found = []
-    for bound in reversed(region.bound_symbols):
-        if not names.isdisjoint([p.name for p in bound.outputs]):
-            found.append(bound)
-            names.update([p.name for p in bound.inputs])
-    return found[::-1]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from thunder_executors import Region
 from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
-from thunder_ir.passes import expand
+from thunder_ir.passes import expand, leading_to
 from thunder_ir.passes.traits import may_fail
 
 
@@ -51,15 +51,6 @@ def parts_of(region: Region) -> Parts:
                 waiting.append(proxy)
             elif proxy.name in computed:
                 wanted.setdefault(proxy.name, proxy)
-    needed = _needed(region.bound_symbols, set(wanted))
+    needed, _ = leading_to(region.bound_symbols, wanted, besides=may_fail)
     outputs = tuple([p for p in wanted.values() if isinstance(p, TensorProxy)])
-    return Parts(needed, outputs, tuple([b for b in region.bound_symbols if id(b) in left]))
-
-
-def _needed(bounds: tuple[BoundSymbol, ...], wanted: set[str]) -> tuple[BoundSymbol, ...]:
-    kept = []
-    for bound in reversed(bounds):
-        if may_fail(bound) or not wanted.isdisjoint([p.name for p in bound.outputs]):
-            kept.append(bound)
-            wanted |= {p.name for p in bound.inputs}
-    return tuple(reversed(kept))
+    return Parts(tuple(needed), outputs, tuple([b for b in region.bound_symbols if id(b) in left]))

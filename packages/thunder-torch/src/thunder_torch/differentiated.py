@@ -21,6 +21,7 @@ from thunder_executors import (
     who_gains,
 )
 from thunder_ir import BoundSymbol, Builder, OpTags, Proxy, Symbol, TensorProxy, Trace, recording, substitute
+from thunder_ir.passes import leading_to
 from thunder_prims import replay, tidy
 from thunder_torch.bridge import connect_autograd, in_a_box
 from thunder_torch.gradient_memory import gradients_apart
@@ -169,13 +170,12 @@ def _telling(
 
 def _perhaps_sharing(values: Iterable[Proxy], trace: Trace) -> set[str]:
     """Return the names of what values may share memory with: all that no executor's operator computed them from."""
-    found = {p.name for p in values}
-    for bound in reversed(trace.bound_symbols):
+
+    def may_share(bound: BoundSymbol) -> bool:
         computes = bound.symbol.executor is not None and not bound.has_tag(OpTags.VIEW)
-        fresh = computes and all([isinstance(p, TensorProxy) for p in bound.outputs])
-        if not fresh and not found.isdisjoint([p.name for p in bound.outputs]):
-            found.update([p.name for p in bound.inputs])
-    return found
+        return not computes or not all([isinstance(p, TensorProxy) for p in bound.outputs])
+
+    return leading_to(trace.bound_symbols, [p.name for p in values], through=may_share)[1]
 
 
 def keep_written_inputs(written: Sequence[TensorProxy], trace: Trace) -> Trace:

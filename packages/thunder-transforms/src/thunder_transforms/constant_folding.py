@@ -10,6 +10,7 @@ import torch
 from thunder_executors import to_callable
 from thunder_frontend import Transform
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace, flat_proxies
+from thunder_ir.passes import leading_to
 
 NEVER = (OpTags.RANDOM, OpTags.DONT_DCE, OpTags.IN_PLACE, OpTags.MAY_FAIL, OpTags.DEVICE_SYNC, OpTags.COLLECTIVE)
 
@@ -68,7 +69,7 @@ def folded(trace: Trace, most_bytes: int = 1 << 24, executors: Any = None) -> Tr
     for bound in trace.bound_symbols:
         name = bound.outputs[0].name if bound.outputs else ""
         calls.append(BoundSymbol(held[name], (), {}, bound.output, bound.location) if name in held else bound)
-    needed = _needed(calls, trace)
+    needed, _ = leading_to(calls, [p.name for p in flat_proxies(trace.output)], besides=_stays)
     return trace.replace(bound_symbols=tuple(needed))
 
 
@@ -108,12 +109,6 @@ def _holding(proxy: TensorProxy, value: torch.Tensor) -> Symbol:
     )
 
 
-def _needed(calls: list[BoundSymbol], trace: Trace) -> list[BoundSymbol]:
-    """Leave out the calls that only made what is held now."""
-    read = {p.name for p in flat_proxies(trace.output)}
-    kept = []
-    for bound in reversed(calls):
-        if bound.has_tag(OpTags.DONT_DCE) or any([p.name in read for p in bound.outputs]) or not bound.outputs:
-            kept.append(bound)
-            read.update([p.name for p in bound.inputs])
-    return kept[::-1]
+def _stays(bound: BoundSymbol) -> bool:
+    """Whether a call counts that only made what is held now."""
+    return bound.has_tag(OpTags.DONT_DCE) or not bound.outputs

@@ -1,7 +1,7 @@
 """Passes that know no operation, and what passes are written with."""
 
-from thunder_ir.passes.common_subexpressions import common_subexpressions, memory_behind
-from thunder_ir.passes.dataflow import dependencies, producers, topological_order
+from thunder_ir.passes.common_subexpressions import common_subexpressions
+from thunder_ir.passes.dataflow import dependencies, leading_to, producers, topological_order
 from thunder_ir.passes.dead_code import dead_code_elimination, keep_failures
 from thunder_ir.passes.decorator import trace_pass, verifying
 from thunder_ir.passes.difference import difference
@@ -15,6 +15,6 @@ from thunder_ir.passes.traits import has_effect, is_random, is_repeatable, may_f
 __all__ = [
     "KEEP", "common_subexpressions", "dead_code_elimination",
     "dependencies", "difference", "evaluate", "expand", "has_effect", "is_random",
-    "is_repeatable", "keep_failures", "may_fail", "memory_behind", "pair_outputs", "producers",
+    "is_repeatable", "keep_failures", "leading_to", "may_fail", "pair_outputs", "producers",
     "renamed", "rewrite", "stays", "topological_order", "trace_pass", "verifying", "writes",
 ]  # fmt: skip

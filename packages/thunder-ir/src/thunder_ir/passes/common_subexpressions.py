@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from thunder_ir.keys import key_of
+from thunder_ir.passes.dataflow import leading_to
 from thunder_ir.passes.decorator import trace_pass
 from thunder_ir.passes.dimensions import follow_numbers
 from thunder_ir.passes.traits import is_repeatable, writes
@@ -33,8 +33,8 @@ def common_subexpressions(trace: Trace) -> Trace:
             return t2
     """
     sharing = [b for b in trace.bound_symbols if _may_share(b)]
-    written = memory_behind(sharing, [b.args[0].name for b in sharing if writes(b)])
-    escaping = memory_behind(sharing, [p.name for p in trace.outputs])
+    _, written = leading_to(sharing, [b.args[0].name for b in sharing if writes(b)])
+    _, escaping = leading_to(sharing, [p.name for p in trace.outputs])
     seen = _Seen()
     replaced: dict[str, Any] = {}
     kept = []
@@ -49,7 +49,7 @@ def common_subexpressions(trace: Trace) -> Trace:
         else:
             replaced.update({new.name: old for new, old in zip(bound.outputs, first.outputs, strict=True)})
             if not escaping.isdisjoint([p.name for p in bound.outputs]):  # so does now what takes their place
-                escaping |= memory_behind(sharing, [p.name for p in first.outputs])
+                escaping |= leading_to(sharing, [p.name for p in first.outputs])[1]
     if not replaced:
         return trace
     merged = trace.replace(bound_symbols=tuple(kept), output=substitute(trace.output, replaced))
@@ -108,12 +108,3 @@ def _may_share(bound: BoundSymbol) -> bool:
     """Whether results of a call may share memory with its arguments: of what nothing is known they may."""
     tags = bound.symbol.tags | bound.tags if bound.tags else bound.symbol.tags
     return not _SAME_MEMORY.isdisjoint(tags) or _NEW_MEMORY.isdisjoint(tags)
-
-
-def memory_behind(bound_symbols: Iterable[BoundSymbol], names: Iterable[str]) -> set[str]:
-    """Return the names whose memory the tensors of ``names`` may be views of, ``names`` included."""
-    found = set(names)
-    for bound in reversed(tuple(bound_symbols) if found else ()):
-        if _may_share(bound) and not found.isdisjoint([p.name for p in bound.outputs]):
-            found.update([p.name for p in bound.inputs])
-    return found

@@ -17,6 +17,40 @@ def producers(trace: Trace) -> dict[str, BoundSymbol]:
     return {p.name: bound for bound in trace.bound_symbols for p in bound.outputs}
 
 
+def leading_to(
+    bound_symbols: Sequence[BoundSymbol],
+    names: Iterable[str],
+    *,
+    through: Callable[[BoundSymbol], bool] | None = None,
+    besides: Callable[[BoundSymbol], bool] | None = None,
+) -> tuple[list[BoundSymbol], set[str]]:
+    """Return, in order, the calls that values are computed by, and the names of these and of all that the calls read.
+
+    Args:
+        bound_symbols: calls in the order in which they run.
+        names: of the values.
+        through: whether what a call reads counts, too; every call, if not given.
+        besides: whether a call counts whoever reads its results.
+
+    Example:
+        >>> from thunder_ir import Symbol, Tensor, trace_of
+        >>> from thunder_ir.passes import leading_to
+        >>> exp, sin = (Symbol(name, "prims", meta=lambda a: a.like()) for name in ("exp", "sin"))
+        >>> trace = trace_of(lambda x: (sin(exp(x)), exp(sin(x))), Tensor((2,)))
+        >>> calls, names = leading_to(trace.bound_symbols, ["t1"])
+        >>> [bound.symbol.name for bound in calls], sorted(names)
+        (['exp', 'sin'], ['t0', 't1', 'x'])
+    """
+    found, read = [], set(names)
+    for bound in reversed(bound_symbols):
+        made = not read.isdisjoint([p.name for p in bound.outputs]) and (through is None or through(bound))
+        if made or (besides is not None and besides(bound)):
+            found.append(bound)
+            read.update([p.name for p in bound.inputs])
+    found.reverse()
+    return found, read
+
+
 def dependencies(bound_symbols: Sequence[BoundSymbol]) -> list[set[int]]:
     """Return for every call the positions of the calls that must come before it.
 
