@@ -119,6 +119,10 @@ LOST = (
     "sparse({a})", "calls_others({a}, state)", "touches({a}, state)", "block({a})", "block.gate({a})", "odd({a}) + itself({b})", "writes({a}) + {b}",
     "torch.stack([odd(row) for row in {a}])", "odd(odd({a}))", "block({a} + odd({b}))",
 )  # fmt: skip
+ROWS = (
+    "{a} * len({a}[{a}[:, 0] > 0].split(1))", "sum([row * i for i, row in enumerate({a}[{a}.sum(1) > 0])], {b} * 0)",
+    "{a} + sum([{a}[i, k] * (i - k) for i, k in torch.nonzero({a} > 0)], 0)", "{a} * sum([p.sum() for p in {b}[{b} > 0].chunk(2)])",
+)  # fmt: skip
 DRAWN = (
     "{a} * torch.rand(2, 3)", "{a} + random.random()", "{a} * np.random.rand()", "torch.nn.functional.dropout({a}, 0.5)", "draws({a})",
     "{a} + random.randint(0, 3)", "{a} * (1 if random.random() < 0.5 else 2)",
@@ -169,7 +173,7 @@ class Writer:
 
     def value(self, names: list[str], depth: int) -> list[str]:
         """Return what gives a new name a value."""
-        kinds, weights = [VALUES, LOST, DRAWN if self._draws else VALUES], [5, 3, 1]
+        kinds, weights = [VALUES, LOST, ROWS, DRAWN if self._draws else VALUES], [5, 3, 1, 1]
         text = self._filled(self._draw.choice(self._draw.choices(kinds, weights)[0]), names)
         return [f"{self._new(names)} = {text}"]
 
@@ -199,7 +203,8 @@ class Writer:
         heads = (
             f"for step in range({n}):", f"for step, row in enumerate({target}.unbind()):", f"for step in [{n}, 2]:",
             f"for row, step in zip({target}, (1, 2)):", "for step in {'p': 1, 'q': 2}.values():",
-            f"while {target}.abs().sum() < {n * 4}:",
+            f"while {target}.abs().sum() < {n * 4}:", f"for step, row in enumerate({target}[{target} > 0]):",
+            f"for step, (i, k) in enumerate(torch.nonzero({target} > {n} / 4)):",
         )  # fmt: skip
         head = self._draw.choice(heads)
         inner = [*names]
