@@ -31,120 +31,64 @@ def _is_empty(weight: Any) -> bool:
     return any([d.__class__ is int and d == 0 for d in weight.shape])
 
 
-def _convolve(
-    a: TensorProxy, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int, count: int
-) -> Any:
-    if a.dtype.is_complex or _is_empty(weight):  # PyTorch composes these of real ones, on the way to its kernels
-        return NotImplemented
-    batched = a.ndim == count + 2
-    x = a if batched else lang.unsqueeze(a, 0)
-    stride, dilation = spread_to(stride, count), spread_to(dilation, count)
-    if padding == "valid":
-        padding = 0
-    if padding == "same":
-        sides = _same_padding(weight, dilation)
-        if any(low != high for low, high in sides):
-            x = lang.pad(x, [n for side in reversed(sides) for n in side])
+def _define_convolutions(count: int, plain: Any, transposed: Any) -> tuple[Any, Any]:
+    """Return the symbols of a convolution over so many dimensions, and of its transpose."""
+
+    def convolve(
+        a: TensorProxy,
+        weight: Any,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Any:
+        if a.dtype.is_complex or _is_empty(weight):  # PyTorch composes these of real ones, on the way to its kernels
+            return NotImplemented
+        batched = a.ndim == count + 2
+        x = a if batched else lang.unsqueeze(a, 0)
+        stride, dilation = spread_to(stride, count), spread_to(dilation, count)
+        if padding == "valid":
             padding = 0
-        else:
-            padding = [low for low, _ in sides]
-    y = prims.convolution(x, weight, bias, stride, spread_to(padding, count), dilation, False, (0,) * count, groups)
-    return y if batched else lang.squeeze(y, 0)
+        if padding == "same":
+            sides = _same_padding(weight, dilation)
+            if any(low != high for low, high in sides):
+                x = lang.pad(x, [n for side in reversed(sides) for n in side])
+                padding = 0
+            else:
+                padding = [low for low, _ in sides]
+        y = prims.convolution(x, weight, bias, stride, spread_to(padding, count), dilation, False, (0,) * count, groups)
+        return y if batched else lang.squeeze(y, 0)
 
+    def transpose(
+        a: TensorProxy,
+        weight: Any,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Any:
+        if a.dtype.is_complex or _is_empty(weight):
+            return NotImplemented
+        batched = a.ndim == count + 2
+        x = a if batched else lang.unsqueeze(a, 0)
+        sizes = [spread_to(p, count) for p in (stride, padding, dilation)]
+        y = prims.convolution(x, weight, bias, *sizes, True, spread_to(output_padding, count), groups)
+        return y if batched else lang.squeeze(y, 0)
 
-@torchsymbol(torch.conv1d, tags=PRODUCT)
-def conv1d(
-    a: TensorProxy, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
-    """Convolve over the last dimension."""
-    return _convolve(a, weight, bias, stride, padding, dilation, groups, 1)
-
-
-@torchsymbol(torch.conv2d, tags=PRODUCT)
-def conv2d(
-    a: TensorProxy, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
-    """Convolve over the last two dimensions."""
-    return _convolve(a, weight, bias, stride, padding, dilation, groups, 2)
-
-
-@torchsymbol(torch.conv3d, tags=PRODUCT)
-def conv3d(
-    a: TensorProxy, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
-    """Convolve over the last three dimensions."""
-    return _convolve(a, weight, bias, stride, padding, dilation, groups, 3)
-
-
-def _transposed(
-    a: TensorProxy,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: int,
-    dilation: Any,
-    count: int,
-) -> Any:
-    if a.dtype.is_complex or _is_empty(weight):
-        return NotImplemented
-    batched = a.ndim == count + 2
-    y = prims.convolution(
-        a if batched else lang.unsqueeze(a, 0),
-        weight,
-        bias,
-        *[spread_to(p, count) for p in (stride, padding, dilation)],
-        True,
-        spread_to(output_padding, count),
-        groups,
+    convolve.__doc__ = f"Convolve over the last {count} dimensions."
+    transpose.__doc__ = f"The transpose of a convolution over the last {count} dimensions."
+    return (
+        torchsymbol(plain, tags=PRODUCT, name=f"conv{count}d")(convolve),
+        torchsymbol(transposed, tags=PRODUCT, name=f"conv_transpose{count}d")(transpose),
     )
-    return y if batched else lang.squeeze(y, 0)
 
 
-@torchsymbol(torch.conv_transpose1d, tags=PRODUCT)
-def conv_transpose1d(
-    a: TensorProxy,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The transpose of a convolution over the last dimension."""
-    return _transposed(a, weight, bias, stride, padding, output_padding, groups, dilation, 1)
-
-
-@torchsymbol(torch.conv_transpose2d, tags=PRODUCT)
-def conv_transpose2d(
-    a: TensorProxy,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The transpose of a convolution over the last two dimensions."""
-    return _transposed(a, weight, bias, stride, padding, output_padding, groups, dilation, 2)
-
-
-@torchsymbol(torch.conv_transpose3d, tags=PRODUCT)
-def conv_transpose3d(
-    a: TensorProxy,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
-    """The transpose of a convolution over the last three dimensions."""
-    return _transposed(a, weight, bias, stride, padding, output_padding, groups, dilation, 3)
+conv1d, conv_transpose1d = _define_convolutions(1, torch.conv1d, torch.conv_transpose1d)
+conv2d, conv_transpose2d = _define_convolutions(2, torch.conv2d, torch.conv_transpose2d)
+conv3d, conv_transpose3d = _define_convolutions(3, torch.conv3d, torch.conv_transpose3d)
 
 
 @torchsymbol(torch.convolution, tags=PRODUCT)

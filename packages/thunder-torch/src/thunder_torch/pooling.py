@@ -97,91 +97,44 @@ torch_max_pool3d, max_pool3d, max_pool3d_with_indices = _define_max_pool(
 )
 
 
-def _avg_pool(
-    a: TensorProxy,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor: Any,
-    count: int,
-) -> Any:
-    window = spread_to(kernel_size, count)
-    x, batched = _lifted(a, count)
-    y = prims.avg_pool(
-        x, window, _stride_or(window, stride, count), spread_to(padding, count), ceil_mode, count_include_pad, divisor
+def _define_avg_pools(count: int, plain: Any, adaptive: Any) -> tuple[Any, Any]:
+    """Return the symbols of the means of windows over so many dimensions, of a size and of a number given."""
+
+    def avg_pool(
+        a: TensorProxy,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: Any = None,
+    ) -> Any:
+        window = spread_to(kernel_size, count)
+        strides, padded = _stride_or(window, stride, count), spread_to(padding, count)
+        x, batched = _lifted(a, count)
+        y = prims.avg_pool(x, window, strides, padded, ceil_mode, count_include_pad, divisor_override)
+        return y if batched else lang.squeeze(y, 0)
+
+    def adaptive_avg_pool(a: TensorProxy, output_size: Any) -> Any:
+        sizes = spread_to(output_size, count)
+        lengths = tuple([n if s is None else s for s, n in zip(sizes, a.shape[-count:], strict=True)])
+        if a.numel == 0:
+            return NotImplemented
+        x, batched = _lifted(a, count)
+        y = prims.adaptive_avg_pool(x, lengths)
+        return y if batched else lang.squeeze(y, 0)
+
+    avg_pool.__doc__ = f"The mean of each window over the last {count} dimensions."
+    adaptive_avg_pool.__doc__ = f"The means of windows that share out the last {count} dimensions."
+    return (
+        torchsymbol(plain, name=f"avg_pool{count}d")(avg_pool),
+        torchsymbol(adaptive, name=f"adaptive_avg_pool{count}d")(adaptive_avg_pool),
     )
-    return y if batched else lang.squeeze(y, 0)
 
 
-@torchsymbol(F.avg_pool1d)
-def avg_pool1d(
-    a: TensorProxy,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Any:
-    """The mean of each window over the last dimension."""
-    return _avg_pool(a, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1)
-
-
-@torchsymbol(F.avg_pool2d)
-def avg_pool2d(
-    a: TensorProxy,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: Any = None,
-) -> Any:
-    """The mean of each window over the last two dimensions."""
-    return _avg_pool(a, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2)
-
-
-@torchsymbol(F.avg_pool3d)
-def avg_pool3d(
-    a: TensorProxy,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: Any = None,
-) -> Any:
-    """The mean of each window over the last three dimensions."""
-    return _avg_pool(a, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3)
-
-
-def _adaptive(a: TensorProxy, output_size: Any, count: int) -> Any:
-    sizes = spread_to(output_size, count)
-    lengths = tuple([n if s is None else s for s, n in zip(sizes, a.shape[-count:], strict=True)])
-    if a.numel == 0:
-        return NotImplemented
-    x, batched = _lifted(a, count)
-    y = prims.adaptive_avg_pool(x, lengths)
-    return y if batched else lang.squeeze(y, 0)
-
-
-@torchsymbol(F.adaptive_avg_pool1d)
-def adaptive_avg_pool1d(a: TensorProxy, output_size: Any) -> Any:
-    """The means of windows that share out the last dimension."""
-    return _adaptive(a, output_size, 1)
-
-
-@torchsymbol(F.adaptive_avg_pool2d)
-def adaptive_avg_pool2d(a: TensorProxy, output_size: Any) -> Any:
-    """The means of windows that share out the last two dimensions."""
-    return _adaptive(a, output_size, 2)
-
-
-@torchsymbol(F.adaptive_avg_pool3d)
-def adaptive_avg_pool3d(a: TensorProxy, output_size: Any) -> Any:
-    """The means of windows that share out the last three dimensions."""
-    return _adaptive(a, output_size, 3)
+avg_pool1d, adaptive_avg_pool1d = _define_avg_pools(1, F.avg_pool1d, F.adaptive_avg_pool1d)
+avg_pool2d, adaptive_avg_pool2d = _define_avg_pools(2, F.avg_pool2d, F.adaptive_avg_pool2d)
+avg_pool3d, adaptive_avg_pool3d = _define_avg_pools(3, F.avg_pool3d, F.adaptive_avg_pool3d)
 
 
 @torchsymbol(F.interpolate)
