@@ -59,12 +59,17 @@ def rows_that_are_written(x):
     return kept
 
 
+def found_in(x):
+    return x * 2 if 1.0 in x else x, x[0] in x[1:], 4 not in x, "a" in "abc" and x.sum() in (3, x.sum())
+
+
 PROGRAMS = {
     "branch": (doubled_or_less, ()),
     "loop": (halved, ()),
     "values": (looked_up, ({0: "a", 1: "b", 2: "c"},)),
     "conditions": (in_conditions, ()),
     "lists": (listed, ()),
+    "membership": (found_in, ()),
     "rows": (rows_that_are_kept, ()),
     "labels": (labels, ()),
     "writes": (rows_that_are_written, ()),
@@ -197,3 +202,8 @@ def test_the_outcome_of_most_calls_is_tried_first():
 def test_branches_within_functions_that_are_transformed_stay_refused():
     with pytest.raises(DataDependentError, match="vmap|torch.func"):
         jit(lambda x: torch.vmap(lambda row: row if row.sum() > 0 else -row)(x))(torch.ones(2, 2))
+
+
+def test_what_a_tensor_cannot_hold_raises_as_in_eager():
+    with pytest.raises(RuntimeError, match="only supports Tensor or scalar, but you passed in a <class 'str'>"):
+        jit(lambda x: "a" in x)(torch.ones(2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import torch
@@ -463,7 +464,14 @@ def _text(function: Any, calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> 
     return function(known, *args, **kwargs)
 
 
-@answers(T.__contains__, T.data_ptr, T.storage, T.untyped_storage, T._typed_storage)
+@answers(T.__contains__)
+def _contains(calls: Calls, tensor: T, element: Any) -> Any:
+    if not isinstance(element, (T, Number, NumberProxy)):
+        return T.__contains__(torch.empty(0), element)  # which raises what eager raises
+    return _truth(calls, calls(T.any, (calls(T.eq, (tensor, element), {}),), {}))
+
+
+@answers(T.data_ptr, T.storage, T.untyped_storage, T._typed_storage)
 def _value(calls: Calls, *args: Any, **kwargs: Any) -> Any:
     raise DataDependentError(_VALUE)
 
