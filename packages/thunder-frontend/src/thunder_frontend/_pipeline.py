@@ -27,6 +27,7 @@ from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy
 from thunder_torch import symbol_of
 from thunder_torch.differentiated import Writes, differentiated
+from thunder_torch.grad_modes import with_gradients, without_gradients
 from thunder_torch.randomness import Generators
 from thunder_torch.uncast import uncast
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
@@ -181,26 +182,6 @@ def rewinding(run: Callable[..., Any], generators: Generators, drawn: DrawnFrom)
             raise
 
     return rewound
-
-
-def with_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``run`` such that autograd records it."""
-
-    def recorded(*inputs: Any) -> Any:
-        with torch.enable_grad():
-            return run(*inputs)
-
-    return recorded
-
-
-def without_gradients(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``run`` such that autograd records nothing of it, for programs whose results are constants to it."""
-
-    def quiet(*inputs: Any) -> Any:
-        with torch.no_grad():
-            return run(*inputs)
-
-    return quiet
 
 
 PARTITION_BEFORE_A_CALL = "save-all"

@@ -16,12 +16,13 @@ from torch.fx import GraphModule
 from thunder_fx.errors import FXError
 from thunder_fx.guards import fits_of
 from thunder_fx.partitions import Joint, fake_mode_of, joint_of, partitioned
-from thunder_fx.running import computation_of, recorded
+from thunder_fx.running import computation_of
 from thunder_fx.to_fx import Decompositions, to_fx
 from thunder_guards import Program, Specialisation, specialise
 from thunder_guards.program import written_inputs
 from thunder_ir import Builder, TensorProxy, Trace, recording
 from thunder_torch.differentiated import keep_written_inputs
+from thunder_torch.grad_modes import with_gradients
 
 Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 Boxed = Callable[[Sequence[Any]], Sequence[Any]]
@@ -113,7 +114,7 @@ def _run(program: Program, trace: Trace, compilers: Compilers) -> tuple[Callable
     fits = _fits_both(trace, forward, backward) if grown else fits_of(())
     run = _connected(joint, run_forward, run_backward, _examples(backward)[-joint.tangents :] if joint.tangents else [])
     if not program.environment.environment.grad_enabled:  # the program switches gradients on for a part of it
-        return recorded(run), fits
+        return with_gradients(run), fits
     return run, fits
 
 

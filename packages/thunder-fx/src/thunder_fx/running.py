@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from thunder_executors import execution_traces, runnable
 from thunder_guards import Program, ordered, result_views
 from thunder_guards.program import new_values, written_inputs
 from thunder_ir import BoundSymbol, TensorProxy, Trace
 from thunder_ir.passes import dead_code_elimination
 from thunder_torch.differentiated import Writes, differentiated
+from thunder_torch.grad_modes import with_gradients, without_gradients
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
 from thunder_tracing.tensors.unseen_writes import check_saved
 
@@ -46,7 +45,7 @@ def made_ready(program: Program, executors: Sequence[Any] | None = None) -> Read
         stages = execution_traces(trace, executors)
         run = runnable(stages, executors)
         tracked = tracks and any([isinstance(p, TensorProxy) and p.requires_grad for p in trace.inputs])
-        return Ready(_untracked(run) if tracked else run, stages)
+        return Ready(without_gradients(run) if tracked else run, stages)
 
     def higher_rule_of(bound: BoundSymbol) -> Any:
         return rule_for_higher_derivatives(rules, bound)
@@ -65,7 +64,7 @@ def made_ready(program: Program, executors: Sequence[Any] | None = None) -> Read
         check=lambda split: check_saved(unseen, split),
     )
     # or the program switches gradients on for a part of it
-    return Ready(made.run if tracks else recorded(made.run), traces, backward_traces)
+    return Ready(made.run if tracks else with_gradients(made.run), traces, backward_traces)
 
 
 def computation_of(program: Program) -> Trace:
@@ -74,24 +73,4 @@ def computation_of(program: Program) -> Trace:
     return dead_code_elimination(program.computation.replace(inputs=inputs))
 
 
-def recorded(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``run`` such that autograd records it."""
-
-    def tracked(*inputs: Any) -> Any:
-        with torch.enable_grad():
-            return run(*inputs)
-
-    return tracked
-
-
-def _untracked(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``run`` such that autograd records nothing of it: its results are constants."""
-
-    def quiet(*inputs: Any) -> Any:
-        with torch.no_grad():
-            return run(*inputs)
-
-    return quiet
-
-
-__all__ = ["Ready", "computation_of", "made_ready", "recorded"]
+__all__ = ["Ready", "computation_of", "made_ready"]

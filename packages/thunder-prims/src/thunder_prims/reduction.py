@@ -135,18 +135,18 @@ def amin(a: TensorProxy, dims: tuple[int, ...]) -> TensorProxy:
     return _extremum("amin", a, dims)
 
 
-@vjp_rule(amax)
-def amax_vjp(a: TensorProxy, dims: tuple[int, ...]) -> tuple[TensorProxy, Pullback]:
-    """``dy`` in equal parts to the elements that are the largest."""
-    y = amax(a, dims)
-    return y, lambda dy: _shared(dy, a, y, dims)
+def _extremum_rules(symbol: Symbol) -> None:
+    """Give the largest or smallest element its rules: the elements that are share ``dy``, and ``dy`` is their mean."""
 
+    @vjp_rule(symbol)
+    def vjp(a: TensorProxy, dims: tuple[int, ...]) -> tuple[TensorProxy, Pullback]:
+        y = symbol(a, dims)
+        return y, lambda dy: _shared(dy, a, y, dims)
 
-@vjp_rule(amin)
-def amin_vjp(a: TensorProxy, dims: tuple[int, ...]) -> tuple[TensorProxy, Pullback]:
-    """``dy`` in equal parts to the elements that are the smallest."""
-    y = amin(a, dims)
-    return y, lambda dy: _shared(dy, a, y, dims)
+    @jvp_rule(symbol)
+    def jvp(a: TensorProxy, dims: tuple[int, ...], da: TensorProxy, _: None) -> tuple[TensorProxy, Any]:
+        y = symbol(a, dims)
+        return y, _mean_where_equal(da, a, y, dims)
 
 
 def _shared(dy: Any, a: TensorProxy, y: TensorProxy, dims: tuple[int, ...]) -> Any:
@@ -154,23 +154,13 @@ def _shared(dy: Any, a: TensorProxy, y: TensorProxy, dims: tuple[int, ...]) -> A
     return restored(dy / sum(chosen, dims), a.shape, dims) * chosen  # NaN where ``y`` is: nothing was chosen
 
 
-@jvp_rule(amax)
-def amax_jvp(a: TensorProxy, dims: tuple[int, ...], da: TensorProxy, _: None) -> tuple[TensorProxy, Any]:
-    """The mean of ``da`` over the elements that are the largest."""
-    y = amax(a, dims)
-    return y, _mean_where_equal(da, a, y, dims)
-
-
-@jvp_rule(amin)
-def amin_jvp(a: TensorProxy, dims: tuple[int, ...], da: TensorProxy, _: None) -> tuple[TensorProxy, Any]:
-    """The mean of ``da`` over the elements that are the smallest."""
-    y = amin(a, dims)
-    return y, _mean_where_equal(da, a, y, dims)
-
-
 def _mean_where_equal(da: TensorProxy, a: TensorProxy, y: TensorProxy, dims: tuple[int, ...]) -> Any:
     chosen = eq(a, restored(y, a.shape, dims))
     return sum(where(chosen, da, 0), dims) / sum(convert_element_type(chosen, a.dtype), dims)
+
+
+_extremum_rules(amax)
+_extremum_rules(amin)
 
 
 def _place_of_extremum(operation: str, a: TensorProxy, dim: int | None) -> TensorProxy:
@@ -205,25 +195,21 @@ def argmin(a: TensorProxy, dim: int | None) -> TensorProxy:
     return _place_of_extremum("argmin", a, dim)
 
 
-@batching_rule(argmax)
-def argmax_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
-    """Along the dimension, or along what each example has flattened."""
-    return _batched_place(argmax, size, args, dims)
+def _batches_place(symbol: Symbol) -> None:
+    """Give the place of an extremum its batching rule: along the dimension, or what each example has flattened."""
+
+    @batching_rule(symbol)
+    def rule(size: Any, args: Any, dims: Any) -> tuple[Any, int]:
+        (a, dim), (batch, _) = args, dims
+        if dim is None:
+            a = batch_first(a, batch, size)
+            return symbol(reshape(a, (size, math.prod(a.shape[1:]))), 1), 0
+        along = shifted(dim, batch)
+        return symbol(a, along), batch - (along < batch)
 
 
-@batching_rule(argmin)
-def argmin_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
-    """Along the dimension, or along what each example has flattened."""
-    return _batched_place(argmin, size, args, dims)
-
-
-def _batched_place(symbol: Symbol, size: Any, args: Any, dims: Any) -> tuple[Any, int]:
-    (a, dim), (batch, _) = args, dims
-    if dim is None:
-        a = batch_first(a, batch, size)
-        return symbol(reshape(a, (size, math.prod(a.shape[1:]))), 1), 0
-    along = shifted(dim, batch)
-    return symbol(a, along), batch - (along < batch)
+_batches_place(argmax)
+_batches_place(argmin)
 
 
 def _spread(operation: str, a: TensorProxy, dims: tuple[int, ...]) -> TensorProxy:
