@@ -88,10 +88,6 @@ class Draw:
                 return proxy_of(as_tensor(self.example), "")
         return number_proxy(self.example, unknown=Unknown(f"what {self.function.__qualname__} draws"))
 
-    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
-        """No derivative flows through it."""
-        return set(), (False,)
-
 
 def examples_of(
     generator: object, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]

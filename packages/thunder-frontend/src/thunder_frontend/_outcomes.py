@@ -87,10 +87,6 @@ class Look:
     def metadata(self, values: tuple[Any, ...]) -> None:
         """Return what it returns."""
 
-    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
-        """No derivative flows through it."""
-        return set(), ()
-
 
 class Outcomes:
     """What Python sees while a program is acquired.

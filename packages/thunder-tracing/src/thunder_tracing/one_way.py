@@ -48,7 +48,3 @@ class Check:
 
     def metadata(self, values: tuple[Any, ...]) -> None:
         """Return what it returns."""
-
-    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
-        """No derivative flows through it."""
-        return set(), ()

@@ -42,10 +42,6 @@ class Setting:
     def metadata(self, values: tuple[Any, ...]) -> None:
         """Return what it returns."""
 
-    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
-        """No derivative flows through it."""
-        return set(), ()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asking:
@@ -65,10 +61,6 @@ class Asking:
         """Return a proxy of the state."""
         with torch._C.DisableTorchFunction():
             return proxy_of(self.function(), "")
-
-    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
-        """No derivative flows through it."""
-        return set(), (False,)
 
 
 class Seeds:

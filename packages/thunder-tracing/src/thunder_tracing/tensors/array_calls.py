@@ -73,10 +73,6 @@ class OnArrays:
         """Return a proxy for what it returns."""
         return proxy_of(as_tensor(self.example), "")
 
-    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
-        """No derivative flows through it."""
-        return set(), (False,)
-
 
 @dataclass(frozen=True, slots=True)
 class Method:

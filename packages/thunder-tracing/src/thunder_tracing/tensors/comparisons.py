@@ -36,10 +36,6 @@ class Comparison:
         left, right = map(described, values)
         return number_proxy(True, unknown=Unknown(f"whether {left} {SIGNS[self.relation]} {right}"))
 
-    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
-        """No derivative flows through it."""
-        return set(), ()
-
 
 def compared(compare: Callable[[Any, Any], Any], left: object, right: object) -> Any:
     """Return the outcome of a comparison of a number that only the run tells; ``NotImplemented`` for others."""

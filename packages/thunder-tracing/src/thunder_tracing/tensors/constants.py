@@ -44,10 +44,6 @@ class Constant:
         """Return a proxy for what it returns."""
         return proxy_of(self._value)
 
-    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
-        """No derivative flows through it."""
-        return set(), (False,)
-
 
 class Arrays:
     """Makes tensors of arrays, and sees to it that what shares memory is not read by one after a write by the other.

@@ -41,10 +41,6 @@ class Rounding:
         """Return what stands for the integer."""
         return number_proxy(1, unknown=Unknown(f"{self.__name__}() of {described(values[0])}"))
 
-    def connected(self, values: tuple[Any, ...]) -> tuple[set[str], tuple[bool, ...]]:
-        """No derivative flows through it."""
-        return set(), (False,)
-
 
 def rounded(function: Callable[[Any], Any], number: object) -> Any:
     """Return the integer that a function makes of a float which only the run tells; ``NotImplemented`` for others."""
