@@ -7,6 +7,7 @@ from typing import Any
 import thunder_prims as prims
 from thunder_ir import DType, NumberProxy, Symbol, TensorProxy, dtypes
 from thunder_loops.build import LOW_PRECISION, Builder, computed_in
+from thunder_loops.operations import OPERATIONS
 from thunder_loops.rules import CannotLower, Elements, Wanted, lowering
 
 ROUNDS_NUMBERS = frozenset({
@@ -14,16 +15,8 @@ ROUNDS_NUMBERS = frozenset({
 })  # fmt: skip
 """Prims whose numbers are elements of the tensor's dtype; others compute with the number as ``float32`` has it."""
 
-ELEMENTWISE: tuple[Symbol, ...] = (
-    prims.abs, prims.acos, prims.acosh, prims.add, prims.asin, prims.asinh, prims.atan, prims.atan2, prims.atanh,
-    prims.bitwise_and, prims.bitwise_left_shift, prims.bitwise_not, prims.bitwise_or, prims.bitwise_right_shift,
-    prims.bitwise_xor, prims.ceil, prims.copysign, prims.cos, prims.cosh, prims.div, prims.eq, prims.erf, prims.erfc,
-    prims.exp, prims.exp2, prims.expm1, prims.floor, prims.floor_divide, prims.fmod, prims.ge, prims.gt, prims.hypot,
-    prims.isfinite, prims.isinf, prims.isnan, prims.le, prims.lgamma, prims.log, prims.log10, prims.log1p, prims.log2,
-    prims.lt, prims.mul, prims.ne, prims.neg, prims.nextafter, prims.reciprocal, prims.remainder, prims.round,
-    prims.rsqrt, prims.sigmoid, prims.sign, prims.signbit, prims.sin, prims.sinh, prims.sqrt, prims.sub, prims.tan,
-    prims.tanh, prims.trunc, prims.trunc_divide, prims.maximum, prims.minimum,
-)  # fmt: skip
+ELEMENTWISE: tuple[Symbol, ...] = tuple([getattr(prims, name) for name in OPERATIONS if name not in ("pow", "where")])
+"""Prims that are the operation of their name; powers and choices have rules of their own."""
 
 
 def operand_dtype(*operands: Any) -> DType:
