@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from operator import call, contains, getitem, is_
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -36,20 +36,24 @@ MANY = 4
 """How many names that must be absent from one dict make a check of their own for it worth while."""
 
 
+Slotted: TypeAlias = tuple[ValueGuard | IdentityGuard, tuple[Any, Any]]
+"""A guard of what a container has at a key, and both."""
+
+
 class SlotCheck:
     """Checks, in one pass, that containers which the compiled function holds still have what was found in them.
 
     Args:
-        guards: of kind :class:`ValueGuard` or :class:`IdentityGuard`, each with a slot.
+        guards: each with its slot.
     """
 
     __slots__ = ("containers", "expected", "guards", "keys")
 
-    def __init__(self, guards: Sequence[Guard]) -> None:
-        self.guards = list(guards)
-        self.containers = [g.slot[0] for g in guards]  # type: ignore[index]
-        self.keys = [g.slot[1] for g in guards]  # type: ignore[index]
-        self.expected = [g.value for g in guards]  # type: ignore[attr-defined]
+    def __init__(self, guards: Sequence[Slotted]) -> None:
+        self.guards = [guard for guard, _ in guards]
+        self.containers = [container for _, (container, _) in guards]
+        self.keys = [key for _, (_, key) in guards]
+        self.expected = [guard.value for guard in self.guards]
 
     def recheck(self) -> bool:
         """Check by value where identity failed; what is equal becomes what is expected."""
@@ -104,8 +108,9 @@ def _unpacking(program: Program, guarded: bool, context: Context) -> list[str]:
         found = i.source.expression(context) if i.slot is None else _in_slot(i.slot, context)
         lines.append(f"{i.proxy.name} = {found}")
     if together:
-        containers = context.object([i.slot[0] for i in together], "tables")  # type: ignore[index]
-        keys = context.object([i.slot[1] for i in together], "names")  # type: ignore[index]
+        slots = [i.slot for i in together if i.slot is not None]
+        containers = context.object([container for container, _ in slots], "tables")
+        keys = context.object([key for _, key in slots], "names")
         lines.append(f"held = tuple(map({context.object(getitem, 'getitem')}, {containers}, {keys}))")
     if program.inputs and guarded:
         named = [(i, i.proxy.name) for i in single] + [(i, f"held[{k}]") for k, i in enumerate(together)]
@@ -149,11 +154,11 @@ def _conditions(program: Program, context: Context) -> list[str]:
     guards: defaultdict[type[Guard], list[Any]] = defaultdict(list)
     for g in program.guards:
         guards[g.__class__].append(g)
-    slots = [g for g in (*guards[ValueGuard], *guards[IdentityGuard]) if g.slot is not None]
+    slots = [(g, g.slot) for g in (*guards[ValueGuard], *guards[IdentityGuard]) if g.slot is not None]
     absent = {id(g): those for g in (*guards[MembershipGuard], *guards[LacksGuard]) if (those := g.absent_slots)}
     empty = {id(g): (g, slot) for g in guards[EmptyGuard] if (slot := g.slotted) is not None}
     held = [g for g in guards[HeldPartGuard] if g.part in GATHERED and not g.source.is_weak]
-    together = {*absent, *empty, *[id(g) for g in (*slots, *held)]}
+    together = {*absent, *empty, *[id(g) for g, _ in slots], *map(id, held)}
     attends = any(["attention" in bound.symbol.name for bound in program.computation.bound_symbols])
     conditions = [f"{context.object(program.environment.checker(attends), 'same_environment')}()"]
     modes = context.object(torch._C._len_torch_function_stack, "torch_function_modes")
@@ -174,7 +179,7 @@ def _conditions(program: Program, context: Context) -> list[str]:
     return conditions + [g.condition(context) for g in program.guards if id(g) not in together]
 
 
-def _as_found(guards: Sequence[Guard], context: Context) -> str:
+def _as_found(guards: Sequence[Slotted], context: Context) -> str:
     """A condition that containers have what was found in them, checked by identity first."""
     check = SlotCheck(guards)
     expected, recheck = context.object(check.expected, "expected"), context.object(check.recheck, "recheck")
