@@ -3,14 +3,11 @@
 import pytest
 import torch
 from against_eager import same_as_eager
+from torch import randn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from thunder_frontend import AcquisitionError, jit
-
-
-def randn(*shape, **options):
-    return torch.randn(*shape, **options)
 
 
 class Doubling(Function):

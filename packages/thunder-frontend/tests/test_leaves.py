@@ -5,12 +5,9 @@ import copy
 import pytest
 import torch
 from against_eager import module_same_as_eager, same_as_eager
+from torch import randn
 
 from thunder_frontend import AcquisitionError, jit
-
-
-def randn(*shape, **options):
-    return torch.randn(*shape, **options)
 
 
 def returned_alone(x):

@@ -3,12 +3,9 @@
 import pytest
 import torch
 from against_eager import compare, copied, same_as_eager
+from torch import randn
 
 from thunder_frontend import AcquisitionError, jit
-
-
-def randn(*shape, **options):
-    return torch.randn(*shape, **options)
 
 
 def nothing_else(x):

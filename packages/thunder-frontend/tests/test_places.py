@@ -3,12 +3,9 @@
 import pytest
 import torch
 from against_eager import same_as_eager
+from torch import randn
 
 from thunder_frontend import compile_data, jit
-
-
-def randn(*shape, **options):
-    return torch.randn(*shape, **options)
 
 
 def writes(x, i):

@@ -11,11 +11,7 @@ from torch.testing import assert_close
 from thunder_fx import NodeError, ThunderCompiler, compiled, thunderfx
 from thunder_ir import ThunderError
 
-
-@pytest.fixture(autouse=True)
-def forget_what_was_compiled():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
+pytestmark = pytest.mark.usefixtures("forget_what_was_compiled")
 
 
 def network():

@@ -12,11 +12,7 @@ from torch.testing import assert_close
 
 from thunder_fx import ThunderCompiler
 
-
-@pytest.fixture(autouse=True)
-def forget_what_was_compiled():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
+pytestmark = pytest.mark.usefixtures("forget_what_was_compiled")
 
 
 def normal(*shape):

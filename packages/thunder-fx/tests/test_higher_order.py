@@ -10,11 +10,7 @@ from thunder_executors import to_callable
 from thunder_fx import FXError, ThunderCompiler, from_fx
 from thunder_fx.whole import Conditional
 
-
-@pytest.fixture(autouse=True)
-def forget_what_was_compiled():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
+pytestmark = pytest.mark.usefixtures("forget_what_was_compiled")
 
 
 class Scaled(torch.autograd.Function):
