@@ -63,5 +63,6 @@ def test_a_decoded_token_is_that_of_eager(model):
         torch.manual_seed(0)
         calls.append(case.call(compile(target)))
     for _ in range(native.LENGTH + 1):
-        expected, *found = [call() for call in calls]
-        assert all(torch.equal(result, expected) for result in found)
+        found = dict(zip(native.COMPILERS, [call() for call in calls], strict=True))
+        torch.testing.assert_close(found.pop("with kernels"), found["eager"])  # kernels round less often
+        assert all(torch.equal(result, found["eager"]) for result in found.values())
