@@ -207,14 +207,7 @@ drawing_call = Symbol(
 
 def _tensors(output: Any) -> list[Any]:
     """Return the tensors, or their proxies, in an output, in order."""
-    found: list[Any] = []
-
-    def note(tensor: Any) -> Any:
-        found.append(tensor)
-        return tensor
-
-    map_tensors(note, output)
-    return found
+    return tensors_of((output,), {})
 
 
 def _is_inexact(value: Any) -> bool:
