@@ -10,10 +10,9 @@ import torch
 
 from thunder_fx.aot_running import Compiled, Compilers, compiled_program
 from thunder_fx.open_inputs import OpenInputs
+from thunder_guards import MISSED, missed
 from thunder_ir import ThunderError
 from thunder_tracing import OpenNumbers, trace_program
-
-NOT_FOUND = object()
 
 
 class Programs:
@@ -37,7 +36,7 @@ class Programs:
         opened = self._open(leaves)
         key = opened.kind_of(leaves)
         result = self._found(key, leaves)
-        if result is NOT_FOUND:
+        if result is MISSED:
             with self._lock:
                 made = self._compile(leaves, opened.numbers(leaves))
                 self._made[key] = (made, *self._made.get(key, ()))
@@ -55,19 +54,15 @@ class Programs:
 
     def _found(self, key: Hashable, leaves: tuple[Any, ...]) -> Any:
         for made in self._made.get(key, ()):
-            result = made(leaves, _not_found)
-            if result is not NOT_FOUND:
+            result = made(leaves, missed)
+            if result is not MISSED:
                 return result
-        return NOT_FOUND
+        return MISSED
 
     def _open(self, leaves: Sequence[Any]) -> OpenInputs:
         if not self.dynamic:
             return OpenInputs()
         return OpenInputs({i: frozenset(range(v.dim())) for i, v in enumerate(leaves) if isinstance(v, torch.Tensor)})
-
-
-def _not_found(args: Any, kwargs: Any) -> Any:
-    return NOT_FOUND
 
 
 def _refuse(args: Any, kwargs: Any) -> Any:

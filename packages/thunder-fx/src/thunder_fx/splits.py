@@ -16,10 +16,9 @@ from thunder_fx.compiled import CompiledGraph
 from thunder_fx.errors import NodeError
 from thunder_fx.graphs import enters_level, leaves_level
 from thunder_fx.open_inputs import OpenInputs
+from thunder_guards import MISSED, missed
 from thunder_ir import ThunderError
 from thunder_tracing import OpenNumbers
-
-NOT_FOUND = object()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,21 +64,21 @@ class Specialised:
     def __call__(self, *args: Any) -> Any:
         """Run the graph; compile it first if inputs of this kind come for the first time."""
         result = self._found(args)
-        if result is not NOT_FOUND:
+        if result is not MISSED:
             return result
         with self._lock:
             made = self._compile(args)
             self._made.setdefault(self._open.kind_of(args), []).append(made)
         result = _called(made, args)
-        return self._left(args) if result is NOT_FOUND else result
+        return self._left(args) if result is MISSED else result
 
     def _found(self, args: tuple[Any, ...]) -> Any:
         """Return what a call of what was compiled for inputs like these returns, if that is right for them."""
         for made in self._made.get(self._open.kind_of(args), ()):
             result = _called(made, args)
-            if result is not NOT_FOUND:
+            if result is not MISSED:
                 return result
-        return NOT_FOUND
+        return MISSED
 
     def _left(self, args: tuple[Any, ...]) -> Any:
         """Let PyTorch run the graph where no program is right for the call that it was made for."""
@@ -139,12 +138,8 @@ class Specialised:
 
 
 def _called(made: Callable[..., Any] | CompiledGraph, args: tuple[Any, ...]) -> Any:
-    """Call what was compiled; return ``NOT_FOUND`` if it is not right for these inputs."""
-    return made.call(args, _not_found) if isinstance(made, CompiledGraph) else made(*args)
-
-
-def _not_found(args: Any, kwargs: Any) -> Any:
-    return NOT_FOUND
+    """Call what was compiled; return ``MISSED`` if it is not right for these inputs."""
+    return made.call(args, missed) if isinstance(made, CompiledGraph) else made(*args)
 
 
 class _Callable(nn.Module):
