@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace
-from thunder_autograd.programs import DRAWS_APART, Joint, differentiable_outputs, names_in
+from thunder_autograd.programs import DRAWS_APART, Joint, differentiable_outputs
 from thunder_autograd.traits import Trait, Traits
 from thunder_ir import (
     BoundSymbol,
@@ -87,7 +87,7 @@ def _written_out_at(
     found = dict(zip([p.name for p in trace.inputs], parts.gradients, strict=True))
     fresh = _fresh_values(parts)
     calls, made = [], {}
-    names = names_in(joint)
+    names = joint.names()
     names.reserve([p.name for b in (*after, call) for p in b.outputs])
     copies = Builder(names, DEFAULT.language)
     for proxy, of in zip(call.outputs, wanted, strict=True):

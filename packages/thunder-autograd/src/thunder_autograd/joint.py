@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from thunder_autograd.groups import Group, Item, settle
-from thunder_autograd.programs import ACCUMULATES, TakesCotangents, names_in
+from thunder_autograd.programs import ACCUMULATES, TakesCotangents
 from thunder_autograd.rules import ZERO, Pullback, Through, VjpRule, vjp_rule
 from thunder_autograd.traits import Trait, Traits, is_differentiable, tensor_slots
 from thunder_ir import (
@@ -146,7 +146,7 @@ class _Differentiator:
     """Runs rules forward over the program, then pullbacks backward over the tape."""
 
     def __init__(self, trace: Trace, rule_of: RuleOf | None, wanted: Collection[str] | None) -> None:
-        self.names = names_in(trace)
+        self.names = trace.names()
         self.builder = Builder(self.names)
         self.rule_of = rule_of
         self.wanted = wanted_inputs(trace, wanted)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from thunder_autograd.joint import grad_transform_on_trace, wanted_inputs
-from thunder_autograd.programs import gradient_trace, names_in
+from thunder_autograd.programs import gradient_trace
 from thunder_autograd.rules import JvpRule, jvp_rule, vjp_rule
 from thunder_autograd.traits import is_differentiable, tensor_slots
 from thunder_ir import (
@@ -50,7 +50,7 @@ def jvp_transform_on_trace(
     """
     if wanted is None:
         wanted = {p.name for p in trace.inputs if is_differentiable(p)}
-    pusher = Pusher(Builder(names_in(trace)), rule_of)
+    pusher = Pusher(Builder(trace.names()), rule_of)
     tangents = []
     for proxy, has_tangent in zip(trace.inputs, wanted_inputs(trace, wanted), strict=True):
         if has_tangent:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from thunder_ir import BoundSymbol, Names, Provenance, Proxy, TensorProxy, ThunderError, Trace, flat_proxies
+from thunder_ir import BoundSymbol, Provenance, Proxy, TensorProxy, ThunderError, Trace, flat_proxies
 from thunder_ir.passes import stays
 
 
@@ -90,15 +90,6 @@ class Joint:
             if proxy.name not in depending:
                 seen.setdefault(proxy.name, proxy)
         return list(seen.values())
-
-
-def names_in(trace: Trace) -> Names:
-    """Return an allocator that knows every name in a trace, those of values that it takes from around it included."""
-    names = trace.names()
-    for bound in trace.bound_symbols:
-        names.reserve([p.name for p in bound.inputs])
-    names.reserve([p.name for p in trace.outputs])
-    return names
 
 
 def sizes_of(bound: BoundSymbol) -> list[Proxy]:

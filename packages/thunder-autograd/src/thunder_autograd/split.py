@@ -8,7 +8,7 @@ from typing import Literal
 
 from thunder_autograd.joint import RuleOf, grad_transform_on_trace, has_origin
 from thunder_autograd.partition import Decision, InRegions, choose
-from thunder_autograd.programs import Joint, differentiable_outputs, live_calls, names_in, sizes_of
+from thunder_autograd.programs import Joint, differentiable_outputs, live_calls, sizes_of
 from thunder_autograd.replay import Draws, Replay
 from thunder_autograd.traits import Traits
 from thunder_ir import BoundSymbol, NumberProxy, OpTags, Provenance, Proxy, TensorProxy, Trace, flat_proxies
@@ -124,7 +124,7 @@ def split_into_forward_and_backward(
     """
     parts = Joint.of(joint)
     traits = Traits()
-    repeats = Draws(traits, replay, names_in(parts.trace))
+    repeats = Draws(traits, replay, parts.trace.names())
     keep = choose(parts, traits, partition, memory_budget, repeats, in_regions)
     backward, saved, decisions = _emit(parts, traits, keep, repeats)
     saved.sort(key=lambda p: not isinstance(p, TensorProxy))

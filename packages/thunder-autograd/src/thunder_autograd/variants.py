@@ -14,7 +14,6 @@ from thunder_autograd.programs import (
     gradient_trace,
     inputs_with_zeros,
     live_calls,
-    names_in,
 )
 from thunder_autograd.split import Split
 from thunder_autograd.traits import Traits
@@ -119,7 +118,7 @@ def remaining_gradients(
         needed: for each gradient, whether it is wanted.
         depending, zero, alias: see :func:`without_zeros`.
     """
-    builder = Builder(names_in(split.backward), DEFAULT.language)
+    builder = Builder(split.backward.names(), DEFAULT.language)
     zeros = inputs_with_zeros(split.joint, present)
     for value, gradient in zip(split.joint.inputs, gradients, strict=False):
         if gradient is not None and gradient.name not in depending and value.name not in zeros:
@@ -188,7 +187,7 @@ def _aligned(program: Trace, joint: Joint, first: Joint) -> Trace:
 
     The rules of executors may find a derivative, of zeros, where those of the operations find none; or the reverse.
     """
-    builder = Builder(names_in(program), DEFAULT.language)
+    builder = Builder(program.names(), DEFAULT.language)
     inputs, given, known = list(joint.inputs), iter(joint.cotangents), {}
     takes = zip(
         flat_proxies(joint.outputs),

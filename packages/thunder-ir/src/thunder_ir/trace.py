@@ -76,13 +76,13 @@ class Trace:
         return replace(self, **changes)
 
     def names(self) -> Names:
-        """Return an allocator that knows every name in the trace, those of open sizes that it does not define, too."""
+        """Return an allocator that knows every name in the trace, those of values that it takes from around it, too."""
         taken: set[str] = set()
-        for p in (*self.inputs, *[p for bound in self.bound_symbols for p in bound.outputs]):
-            taken.add(p.name)
-            for size in getattr(p, "shape", ()):
-                if size.__class__ is not int:
-                    taken.add(size.name)
+        inside = [p for bound in self.bound_symbols for p in (*bound.inputs, *bound.outputs)]
+        for p in (*self.inputs, *inside, *self.outputs):
+            if p.name not in taken:
+                taken.add(p.name)
+                taken.update([size.name for size in getattr(p, "shape", ()) if size.__class__ is not int])
         return Names(taken)
 
     def source(self, decompositions: bool = False, locations: bool = False) -> Source:

@@ -59,7 +59,7 @@ def batch_transform_on_trace(
     """
     if randomness not in ("error", "different", "same"):
         raise ValueError(f"randomness is 'error', 'different' or 'same', not {randomness!r}")
-    batcher = _Batcher(names or _names_in(trace), size, rule_of, randomness)
+    batcher = _Batcher(names or trace.names(), size, rule_of, randomness)
     inputs = tuple([batcher.input(p, d) for p, d in zip(trace.inputs, dims, strict=True)])
     with recording(batcher.builder):
         batcher.run(trace.bound_symbols)
@@ -84,13 +84,6 @@ def _draws(bound: BoundSymbol) -> bool:
     if bound.symbol.is_prim:
         return bound.has_tag(OpTags.RANDOM)
     return any([_draws(part) for part in bound.subsymbols])
-
-
-def _names_in(trace: Trace) -> Names:
-    names = Names([p.name for b in trace.bound_symbols for p in b.inputs] + [p.name for p in trace.outputs])
-    names.reserve([p.name for p in trace.inputs])
-    names.reserve([p.name for b in trace.bound_symbols for p in b.outputs])
-    return names
 
 
 class _Batcher:
