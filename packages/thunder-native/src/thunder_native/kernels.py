@@ -38,13 +38,13 @@ class Elsewhere:
     def __call__(self, tensors: list[torch.Tensor], numbers: list[int]) -> list[torch.Tensor]:
         """Return the outputs; none where the call failed. Who makes native code hears of layouts that come again."""
         prepared = self.run.prepared
-        last = next(reversed(prepared), None)
+        last = list(prepared)[-1:]  # at once: other threads prepare calls, too
         ordered = iter(tensors), iter(numbers)
         try:
             made = list(self.run(*[next(ordered[n]) for n in self.is_number]))
         except Exception:  # the region's text raises it again, at the user's line
             return []
-        if next(reversed(prepared), None) is last and not prepared.keys() <= self.known:
+        if list(prepared)[-1:] == last and not prepared.keys() <= self.known:
             self.notice()
         return made
 
