@@ -59,6 +59,13 @@ def rows_that_are_written(x):
     return kept
 
 
+def packed(x):
+    lengths = (x.detach().abs().long() + 1).clamp(max=3)
+    rows = x.sin()[:, None, None] * torch.arange(6.0).view(3, 2)
+    sequence = nn.utils.rnn.pack_padded_sequence(rows, lengths, batch_first=True, enforce_sorted=False)
+    return nn.utils.rnn.pad_packed_sequence(sequence, batch_first=True)
+
+
 def found_in(x):
     return x * 2 if 1.0 in x else x, x[0] in x[1:], 4 not in x, "a" in "abc" and x.sum() in (3, x.sum())
 
@@ -207,3 +214,9 @@ def test_branches_within_functions_that_are_transformed_stay_refused():
 def test_what_a_tensor_cannot_hold_raises_as_in_eager():
     with pytest.raises(RuntimeError, match="only supports Tensor or scalar, but you passed in a <class 'str'>"):
         jit(lambda x: "a" in x)(torch.ones(2))
+
+
+def test_sequences_that_are_packed_by_computed_lengths_are_padded_as_in_eager():
+    compiled = jit(packed, fallback="split")
+    for values in INPUTS:
+        torch.testing.assert_close(compiled(torch.tensor(values)), packed(torch.tensor(values)), rtol=0, atol=0)

@@ -26,6 +26,7 @@ from thunder_ir.passes import common_subexpressions, dead_code_elimination, expa
 from thunder_torch import call, metadata, proxy_of, torch_language
 from thunder_torch.errors import DataDependentShapeError
 from thunder_torch.metadata import metadata_of
+from thunder_torch.trials import real_of, tried
 from thunder_torch.unknown_gradients import rules_for_unknown_sizes
 from thunder_vmap import batch_transform_on_trace
 
@@ -275,3 +276,15 @@ def test_unknown_sizes_do_not_load_the_compilers_of_pytorch():
     subprocess.run([sys.executable, "-c", program], check=True)
     for name in ("_get_user_frame", "_log_create_unbacked_symbol"):  # which SizeEnv replaces
         assert callable(getattr(ShapeEnv, name))
+
+
+def test_padding_packed_sequences_is_tried_with_rows_that_there_are():
+    data = TensorProxy((7, 2), dtypes.float32, name="data")
+    batch_sizes = TensorProxy((3,), dtypes.int64, name="batch_sizes")
+    for low in (0, 1, 2):
+        counts = real_of(batch_sizes, low)
+        padded, lengths = tried(torch._VF._pad_packed_sequence, (real_of(data, low), counts, True, 0.0, 3), {})
+        assert int(counts.sum()) == 7 and counts.tolist() == sorted(counts.tolist(), reverse=True)
+        assert padded.shape == (int(counts[0]), 3, 2) and len(lengths) == int(counts[0])
+    with pytest.raises(ValueError, match="7 rows are none of 9 steps"):
+        tried(torch._VF._pad_packed_sequence, (real_of(data, 0), torch.zeros(9, dtype=torch.int64), True, 0.0, 9), {})

@@ -27,6 +27,7 @@ from thunder_guards.sources import Source
 from thunder_interpreter import DECLINED, Left, unobserved
 from thunder_ir import Symbol, is_unknown
 from thunder_torch import view_argument
+from thunder_torch.traits import Trait, has_trait
 from thunder_tracing.tensors.known_values import Looks
 from thunder_tracing.tensors.run_arrays import run_arrays_in
 from thunder_tracing.tensors.tensor_classes import asks_for_functions
@@ -72,7 +73,8 @@ class Acquiring(Tracer):
             try:
                 return self._called(function, args, kwargs)
             except DataDependentError:
-                fixed = self.outcomes.fixed((args, kwargs), self._of_known_sizes)
+                counts = function is torch.Tensor.tolist or has_trait(function, Trait.SPLITS)
+                fixed = self.outcomes.fixed((args, kwargs), self._of_known_sizes if counts else lambda tensor: tensor)
                 if fixed is None:
                     raise
                 return self._called(function, *fixed)

@@ -167,12 +167,27 @@ def tried(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         _fit_lengths(*args, **kwargs)
     if has_trait(function, Trait.MISTOLD):
         _fit_batches(*args, **kwargs)
+    if name.endswith("_pad_packed_sequence"):
+        _fit_rows(*args, **kwargs)
     return function(*args, **kwargs)
 
 
 def _fit_batches(data: Any, lengths: Any, batch_first: bool) -> None:
     """Give a trial of packing sequences lengths that there are: all of them, or one."""
     lengths.fill_(data.shape[1 if batch_first else 0] if lengths.numel() and not int(lengths[0]) else 1)
+
+
+def _fit_rows(data: Any, batch_sizes: Any, *_: Any, **__: Any) -> None:
+    """Give a trial of padding packed sequences the rows that there are: as many steps as can be, or even ones.
+
+    PyTorch does not check them: others make it write to memory that is not its own.
+    """
+    steps, rows = len(batch_sizes), len(data)
+    if not 0 < steps <= rows:
+        raise ValueError(f"{rows} rows are none of {steps} steps")
+    at_once = [rows - steps + 1] + [1] * (steps - 1)
+    evenly = [rows // steps + (i < rows % steps) for i in range(steps)]
+    batch_sizes.copy_(torch.tensor(evenly if int(batch_sizes[-1]) else at_once))
 
 
 def _fit_lengths(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *_: Any, **__: Any) -> None:
