@@ -24,7 +24,7 @@ from thunder_guards.own_code import PACKAGES, name_in, of_library, package_of
 from thunder_guards.program import Effect, Program
 from thunder_guards.sources import Source, held
 from thunder_guards.templates import Outside
-from thunder_interpreter import interpret, truth_that_raises
+from thunder_interpreter import Interpretation, interpret, truth_that_raises
 from thunder_ir import ThunderError, UnknownNumberError, recording
 from thunder_ir.passes import dead_code_elimination
 from thunder_tracing.one_way import is_single_and_unknown
@@ -57,6 +57,11 @@ class Acquisition(Acquiring):
             return NotImplemented
         return self.outcomes.truth(value)
 
+    def _located(self, run: Interpretation) -> Any:
+        """Return where the program stands that records something, and note whether it might catch what that raises."""
+        self.tried = self.tried or run.is_tried()
+        return run.location(of_library)
+
     def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Program:
         """Interpret a call and return it as a program. The outside world is left as it was."""
         now, arguments = EnvironmentGuard(), ArgumentsGuard(args, kwargs)
@@ -75,7 +80,7 @@ class Acquisition(Acquiring):
         watch.waiting = lambda: waiting(run.frames(), self.world.source_of)
         self._bridge = run.bridge
         self.builder.oracle = self.outcomes
-        self.builder.locate = lambda: run.location(of_library)
+        self.builder.locate = lambda: self._located(run)
         with ExitStack() as stack:
             stack.callback(self._let_go)
             stack.callback(self.world.journal.undo)
@@ -144,6 +149,7 @@ class Acquisition(Acquiring):
             path=() if self.outcomes is None else tuple(self.outcomes.met),
             exchanges=self.world.exchanges(),
             views=outcome.views,
+            tried=self.tried,
         )
 
 

@@ -59,6 +59,7 @@ class Acquiring(Tracer):
         self.inference_modes = InferenceModes()
         self.prints = Prints(self)
         self.answered_by_cache: dict[Any, Any] = {}
+        self.tried = False
         recording = Recording(self.world, self.builder, self.known_input, self.wrap, self.layouts)
         self._repeats = Repeats(recording, lambda: (self.changes, self.world.process.calls))
 

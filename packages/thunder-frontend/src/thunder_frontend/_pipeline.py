@@ -22,7 +22,7 @@ from thunder_frontend.options import Options
 from thunder_guards import Specialisation, around, ordered, result_views, specialise
 from thunder_guards.program import Program, new_values, written_inputs
 from thunder_guards.templates import Built, is_plain
-from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording, substitute
+from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, ThunderError, Trace, recording, substitute
 from thunder_ir.passes import dead_code_elimination
 from thunder_prims import tidy
 from thunder_torch import symbol_of
@@ -31,7 +31,7 @@ from thunder_torch.grad_modes import with_gradients, without_gradients
 from thunder_torch.randomness import Generators
 from thunder_torch.uncast import uncast
 from thunder_tracing.derivatives.custom_functions import rule_for_higher_derivatives
-from thunder_tracing.one_way import Check, OtherWay
+from thunder_tracing.one_way import AsEager, Check, OtherWay
 from thunder_tracing.tensors.array_calls import OnArrays
 from thunder_tracing.tensors.overwrites import RULES_AGAIN
 from thunder_tracing.tensors.unseen_writes import check_saved
@@ -91,7 +91,9 @@ def _compile_program(program: Program, options: Options, timer: Timer, builder: 
         returns_result = not program.effects and is_plain(program.result)
         trace = trace.replace(output=result) if returns_result else without_detaching(trace)
         run = _undifferentiated(program, trace, options, timer, traces, returns_result)
-    if _may_begin_anew(computation):
+    if program.tried:
+        run = as_eager_on_failure(run)
+    if _may_begin_anew(program, computation):
         run = rewinding(run, Generators.of(computation), DrawnFrom(computation))
     if any([on for on, _ in program.environment.environment.autocast]):
         run = uncast(run)
@@ -124,7 +126,7 @@ def _undifferentiated(
 ) -> Callable[..., Any]:
     """Return what runs a computation that autograd is to record nothing of; its stages are added to the traces."""
     with timer("executors"):
-        writing = None if returns_result else partial(written_in_place, program)
+        writing = None if returns_result or program.tried else partial(written_in_place, program)
         traces += execution_traces(trace, options.executors, writing)
         _after_optimisation(traces, options)
     with timer("code generation"):
@@ -162,11 +164,25 @@ def _after_optimisation(traces: list[Trace], options: Options) -> None:
             traces.append(trace)
 
 
-def _may_begin_anew(trace: Trace) -> bool:
+def _may_begin_anew(program: Program, trace: Trace) -> bool:
     """Whether a program may end after it drew random numbers, and the call begin anew."""
     bounds = trace.bound_symbols
     looks = any([b.args and isinstance(b.args[0], (Check, Draw, Look, OnArrays)) for b in bounds])
-    return looks and any([b.has_tag(OpTags.RANDOM) for b in bounds])
+    return (looks or program.tried) and any([b.has_tag(OpTags.RANDOM) for b in bounds])
+
+
+def as_eager_on_failure(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``run`` such that the call begins anew as eager where an operation raises: Python may catch that."""
+
+    def tried(*inputs: Any) -> Any:
+        try:
+            return run(*inputs)
+        except (OtherWay, ThunderError):
+            raise
+        except Exception as error:
+            raise AsEager(f"an operation within a try statement raised {type(error).__name__}") from error
+
+    return tried
 
 
 def rewinding(run: Callable[..., Any], generators: Generators, drawn: DrawnFrom) -> Callable[..., Any]:

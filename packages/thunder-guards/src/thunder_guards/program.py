@@ -97,6 +97,7 @@ class Program:
         exchanges: where it puts another number, or another object of the type, than it finds.
         views: templates of values of the computation that are views of others of its values, by name, where something
             else is computed of them, too, that has a gradient.
+        tried: whether Python might catch an exception of one of its operations.
     """
 
     inputs: tuple[Input, ...]
@@ -114,6 +115,7 @@ class Program:
     path: tuple[Any, ...] = ()
     exchanges: Mapping[Place, type] = field(default_factory=dict)
     views: Mapping[str, Any] = field(default_factory=dict)
+    tried: bool = False
 
 
 def written_inputs(program: Program) -> dict[str, TensorProxy]:

@@ -180,6 +180,18 @@ class Program:
         self.handlers[index] = found
         return found
 
+    def is_tried(self, index: int) -> bool:
+        """Whether a ``try`` statement covers step ``index``: an exception that it raises may be caught."""
+        seen: set[int] = set()
+        handler = self.exception_handler(index) if index >= 0 else None
+        while handler is not None and handler[0] not in seen:  # a handler is covered by the statements around it
+            seen.add(handler[0])
+            first, second = (NAMES[self.bytecode[self.offsets[i]]] for i in (handler[0], handler[0] + 1))
+            if first == "PUSH_EXC_INFO" and second != "WITH_EXCEPT_START":
+                return True
+            handler = self.exception_handler(handler[0])
+        return False
+
     def step_at(self, offset: int) -> int:
         """The first step at or after a byte offset."""
         for index, at in enumerate(self.offsets):

@@ -221,6 +221,15 @@ class Interpretation:
             frame = frame.back
         return None if innermost is None else _location(innermost)
 
+    def is_tried(self) -> bool:
+        """Whether an interpreted frame of this thread might catch an exception that is raised here."""
+        frame: AnyFrame = self.machine().frame
+        while frame is not None:
+            if type(frame) is Frame and frame.program.is_tried(frame.index):
+                return True
+            frame = frame.back
+        return False
+
     def stack(self) -> list[tuple[str, int, str]]:
         """``(file, line, function)`` of the interpreted frames of this thread, outermost first."""
         found = []
