@@ -45,14 +45,11 @@ def test_variants_of_the_forward_are_eagers(model_type, variant):
     assert run(model_type, variant).forward == "right"
 
 
-@pytest.mark.parametrize(
-    ("model_type", "places"), [("vilt", 0), ("nystromformer", 0), ("switch_transformers", 1), ("hubert", None)]
-)
-def test_models_that_look_at_values_train_as_in_eager_in_their_default_configuration(model_type, places):
-    """Some places of them are in no program; those of hubert depend on numbers that NumPy draws."""
+@pytest.mark.parametrize("model_type", ["vilt", "nystromformer", "switch_transformers", "hubert"])
+def test_models_that_look_at_values_train_as_in_eager_in_their_default_configuration(model_type):
     row = run(model_type, "plain", "--train", "--dropout", "own")
     assert (row.forward, row.training) == ("right", "right")
-    assert places is None or len(row.split) == places
+    assert row.split == () or model_type == "hubert"  # which masks arrays of NumPy's that it draws
 
 
 def test_differences_are_told_apart_from_errors_of_eager_itself():
