@@ -66,6 +66,11 @@ def packed(x):
     return nn.utils.rnn.pad_packed_sequence(sequence, batch_first=True)
 
 
+def formatted(x):
+    old = "%d" % x.argmax()  # noqa: UP031  (which asks the tensor for a number, in C)
+    return old, f"{int(x.argmin()):03d}", format(int(x.argmax()), ">4"), "abc"[x.argmin()]
+
+
 def found_in(x):
     return x * 2 if 1.0 in x else x, x[0] in x[1:], 4 not in x, "a" in "abc" and x.sum() in (3, x.sum())
 
@@ -76,6 +81,7 @@ PROGRAMS = {
     "values": (looked_up, ({0: "a", 1: "b", 2: "c"},)),
     "conditions": (in_conditions, ()),
     "lists": (listed, ()),
+    "formats": (formatted, ()),
     "membership": (found_in, ()),
     "rows": (rows_that_are_kept, ()),
     "labels": (labels, ()),
