@@ -122,7 +122,7 @@ class Outcomes:
         """Return an integer, which may be a sum of products of others."""
         if not is_unknown(number):
             return int(number)
-        if number.name:
+        if number.name or number.unknown.terms is None:
             return int(self.value(number))
         return sum([count * math.prod(map(self.known, factors)) for factors, count in terms_of(number)])
 
