@@ -44,8 +44,15 @@ def each():
         pass
 
 
+def test_exceptions_that_a_library_may_catch_are_not_the_users():
+    found = []
+    run = interpret(program, lookasides={probe: lambda: found.append(run.is_tried(lambda _: True))})
+    run()
+    assert not any(found)
+
+
 def test_exceptions_may_be_caught_within_try_statements_alone():
     found = []
-    run = interpret(program, lookasides={probe: lambda: found.append(run.is_tried())})
+    run = interpret(program, lookasides={probe: lambda: found.append(run.is_tried(lambda names: "library" in names))})
     run()
     assert found == [False, False, True, True, False, False, True, False, False, False, True]

@@ -59,7 +59,7 @@ class Acquisition(Acquiring):
 
     def _located(self, run: Interpretation) -> Any:
         """Return where the program stands that records something, and note whether it might catch what that raises."""
-        self.tried = self.tried or run.is_tried()
+        self.tried = self.tried or run.is_tried(of_library)
         return run.location(of_library)
 
     def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Program:

@@ -11,9 +11,10 @@ from thunder_autograd import Traits
 from thunder_executors import compute_into_inputs
 from thunder_guards.program import Program
 from thunder_guards.templates import proxies_of
-from thunder_ir import OpTags, TensorProxy, Trace, substitute
+from thunder_ir import BoundSymbol, NumberProxy, OpTags, TensorProxy, Trace, is_unknown, substitute
 from thunder_ir.passes import trace_pass
 from thunder_torch import sized, symbol_of
+from thunder_torch.names import path_of
 from thunder_tracing.tensors.overwrites import WRITTEN, WRITTEN_UNSEEN
 
 PASSES_ON = {symbol_of(torch.Tensor.detach): 0, WRITTEN: 1, WRITTEN_UNSEEN: 1}
@@ -51,6 +52,13 @@ def failures_before_writes(trace: Trace) -> Trace:
     traits, tag = Traits(), frozenset({OpTags.BEFORE_WRITES})
     tagged = [b.replace(tags=b.tags | tag) if traits.may_fail(b) else b for b in trace.bound_symbols]
     return trace.replace(bound_symbols=tuple(tagged))
+
+
+def may_raise_late(bound: BoundSymbol) -> bool:
+    """Whether a call may raise and is not known to: for sizes that only the run tells, or as it is not PyTorch's."""
+    path = "torch." if bound.symbol.origin is None else path_of(bound.symbol.origin)
+    foreign = not path.startswith("torch.") or path.startswith("torch.ops.")
+    return foreign or any([is_unknown(p) for p in bound.inputs if isinstance(p, NumberProxy)])
 
 
 def written_in_place(program: Program, trace: Trace) -> Trace:

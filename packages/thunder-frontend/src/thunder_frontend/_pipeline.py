@@ -12,7 +12,7 @@ import torch
 from thunder_autograd import Split, gradients, written_out
 from thunder_executors import execution_traces, grad_rule, resolve_executors, runnable, who_gains
 from thunder_frontend._draws import Draw, DrawnFrom
-from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
+from thunder_frontend._inplace_writes import failures_before_writes, may_raise_late, without_detaching, written_in_place
 from thunder_frontend._outcomes import Look
 from thunder_frontend._stats import Timer
 from thunder_frontend._suspensions import Paused
@@ -126,7 +126,8 @@ def _undifferentiated(
 ) -> Callable[..., Any]:
     """Return what runs a computation that autograd is to record nothing of; its stages are added to the traces."""
     with timer("executors"):
-        writing = None if returns_result or program.tried else partial(written_in_place, program)
+        late = program.tried and any(map(may_raise_late, program.computation.bound_symbols))
+        writing = None if returns_result or late else partial(written_in_place, program)
         traces += execution_traces(trace, options.executors, writing)
         _after_optimisation(traces, options)
     with timer("code generation"):
@@ -177,7 +178,7 @@ def as_eager_on_failure(run: Callable[..., Any]) -> Callable[..., Any]:
     def tried(*inputs: Any) -> Any:
         try:
             return run(*inputs)
-        except (OtherWay, ThunderError):
+        except (OtherWay, ThunderError, torch.OutOfMemoryError):
             raise
         except Exception as error:
             raise AsEager(f"an operation within a try statement raised {type(error).__name__}") from error

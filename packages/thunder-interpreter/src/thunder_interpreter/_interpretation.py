@@ -221,11 +221,15 @@ class Interpretation:
             frame = frame.back
         return None if innermost is None else _location(innermost)
 
-    def is_tried(self) -> bool:
-        """Whether an interpreted frame of this thread might catch an exception that is raised here."""
+    def is_tried(self, of_library: Callable[[Mapping[str, Any]], bool]) -> bool:
+        """Whether a ``try`` statement of the user's code in this thread covers where it stands.
+
+        Args:
+            of_library: whether code with these globals is a library's.
+        """
         frame: AnyFrame = self.machine().frame
         while frame is not None:
-            if type(frame) is Frame and frame.program.is_tried(frame.index):
+            if type(frame) is Frame and frame.program.is_tried(frame.index) and not of_library(frame.globals):
                 return True
             frame = frame.back
         return False
