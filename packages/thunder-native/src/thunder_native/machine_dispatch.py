@@ -1,39 +1,25 @@
 """The native code of calls by PyTorch's dispatcher, as LLVM's text."""
 
+from thunder_native.machine_text import loop, reads, step
+
 STACK = 32
 """Most arguments and results of one call: the size of ``%stack`` below."""
 
-DISPATCHED = """
-; name, overload, version, arguments, results, whether the one result is a list, then two words for each argument
-; (kind, value), then the results' slots. Kinds: 0 the word itself, 1 a tensor, 2 an optional tensor, 3 an optional
-; word, 4 a list of words (address of their number and them), 5 an optional one, 6 a list of tensors (the same),
-; 7 a text (address of 2, its length, its address), 8 an integer of the program (its slot), 9 an optional one,
-; 10 a list of words and integers (address of their number, and of each whether it is the program's, and it or its
-; slot), 11 an optional one.
-define i32 @dispatched(ptr %slots, ptr %words) {
-start:
-  %stack = alloca i64, i64 32
+# after these words, two for each argument (kind, value), then the results' slots. Kinds: 0 the word itself, 1 a tensor,
+# 2 an optional tensor, 3 an optional word, 4 a list of words (address of their number and them), 5 an optional one, 6 a
+# list of tensors (the same), 7 a text (address of 2, its length, its address), 8 an integer of the program (its slot),
+# 9 an optional one, 10 a list of words and integers (address of their number, and of each whether it is the program's,
+# and it or its slot), 11 an optional one. %listed: whether the one result is a list
+DISPATCHED = step(
+    "dispatched",
+    "address name, address overload, word version, word arguments, word results, word listed",
+    f"""
+  %stack = alloca i64, i64 {STACK}
   %handle_at = alloca ptr
   %list_at = alloca ptr
   %box_at = alloca ptr
-  %name_word = call i64 @word(ptr %words, i64 0)
-  %overload_word = call i64 @word(ptr %words, i64 1)
-  %version = call i64 @word(ptr %words, i64 2)
-  %arguments = call i64 @word(ptr %words, i64 3)
-  %results = call i64 @word(ptr %words, i64 4)
-  %listed = call i64 @word(ptr %words, i64 5)
-  %name = inttoptr i64 %name_word to ptr
-  %overload = inttoptr i64 %overload_word to ptr
-  br label %argument
-
-argument:
-  %i = phi i64 [ 0, %start ], [ %i_next, %store ]
-  %twice = mul i64 %i, 2
-  %kind_index = add i64 %twice, 6
-  %more = icmp ult i64 %i, %arguments
-  br i1 %more, label %encode, label %call
-
-encode:
+{loop("i", "%arguments", "encode", "call", back="store", carried={"i64 kind_index": ("6", "%kind_next")})}
+  %kind_next = add i64 %kind_index, 2
   %value_index = add i64 %kind_index, 1
   %kind = call i64 @word(ptr %words, i64 %kind_index)
   %value = call i64 @word(ptr %words, i64 %value_index)
@@ -67,9 +53,7 @@ number:
 
 text:
   %text_words = inttoptr i64 %value to ptr
-  %length = call i64 @word(ptr %text_words, i64 1)
-  %letters_word = call i64 @word(ptr %text_words, i64 2)
-  %letters = inttoptr i64 %letters_word to ptr
+{reads("word length, address letters", "%text_words", first=1)}
   %e_text = call i32 @torch_new_string_handle(ptr %letters, i64 %length, ptr %handle_at)
   %text_word = load i64, ptr %handle_at
   br label %store
@@ -79,13 +63,7 @@ listing:
   %count = call i64 @word(ptr %numbers, i64 0)
   %e_list = call i32 @torch_new_list_reserve_size(i64 %count, ptr %list_at)
   %list = load ptr, ptr %list_at
-  br label %item
-item:
-  %k = phi i64 [ 0, %listing ], [ %k_next, %push ]
-  %k_next = add i64 %k, 1
-  %items = icmp ult i64 %k, %count
-  br i1 %items, label %item_word, label %item_end
-item_word:
+{loop("k", "%count", "item_word", "item_end", enter="listing", back="push")}
   %is_mixed = icmp uge i64 %kind, 10
   br i1 %is_mixed, label %item_mixed, label %item_plain
 item_mixed:
@@ -114,7 +92,7 @@ push:
   %item_value = phi i64 [ %one, %item_plain ], [ %item_handle, %item_tensor ], [ %literal, %item_mixed ],
                       [ %item_number_word, %item_number ]
   %e_push = call i32 @torch_list_push_back(ptr %list, i64 %item_value)
-  br label %item
+  br label %each_k
 item_end:
   %list_word = ptrtoint ptr %list to i64
   %is_optional_words = icmp eq i64 %kind, 5
@@ -136,8 +114,7 @@ store:
                      [ %text_word, %text ], [ %number_word, %number ]
   %to = getelementptr i64, ptr %stack, i64 %i
   store i64 %encoded, ptr %to
-  %i_next = add i64 %i, 1
-  br label %argument
+  br label %each_i
 
 call:
   %error = call i32 @torch_call_dispatcher(ptr %name, ptr %overload, ptr %stack, i64 %version)
@@ -150,26 +127,18 @@ unpack:
   %is_list = icmp ne i64 %listed, 0
   %first_word = load i64, ptr %stack
   %first = inttoptr i64 %first_word to ptr
-  br label %result
-result:
-  %r = phi i64 [ 0, %unpack ], [ %r_next, %put ]
-  %r_more = icmp ult i64 %r, %results
-  br i1 %r_more, label %get, label %free
-get:
+{loop("r", "%results", "get", "free", enter="unpack", back="get_item get_result")}
   %slot_index = add i64 %kind_index, %r
   %into = call ptr @slot(ptr %slots, ptr %words, i64 %slot_index)
   br i1 %is_list, label %get_item, label %get_result
 get_item:
   %e_get = call i32 @torch_list_get_item(ptr %first, i64 %r, ptr %into)
-  br label %put
+  br label %each_r
 get_result:
   %result_at = getelementptr i64, ptr %stack, i64 %r
   %result_word = load i64, ptr %result_at
   store i64 %result_word, ptr %into
-  br label %put
-put:
-  %r_next = add i64 %r, 1
-  br label %result
+  br label %each_r
 free:
   br i1 %is_list, label %free_list, label %end
 free_list:
@@ -177,5 +146,5 @@ free_list:
   br label %end
 end:
   ret i32 0
-}
-"""
+""",
+)

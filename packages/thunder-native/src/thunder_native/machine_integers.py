@@ -3,15 +3,17 @@
 PyTorch's C interface takes no integer beside tensors of integers, so these sums are computed here.
 """
 
-EXPORTS = ("integer_sum", "within")
-"""The kinds of steps."""
+from thunder_native.machine_text import attempt, function, loop, step
 
-INTEGERS = """
+_DECLARATIONS = """
 declare i32 @aoti_torch_get_data_ptr(ptr, ptr)
 
 ; how far it is from one element to the next along dimension %d of %all, in a tensor of %dims that is broadcast to them;
-; -1 if it has other sizes there
-define internal i64 @step_along(ptr %shape, ptr %strides, i64 %dims, i64 %all, i64 %d, i64 %wanted) {
+; -1 if it has other sizes there"""
+
+_STEP_ALONG = function(
+    "i64 @step_along(ptr %shape, ptr %strides, i64 %dims, i64 %all, i64 %d, i64 %wanted)",
+    """
   %missing = sub i64 %all, %dims
   %own = sub i64 %d, %missing
   %absent = icmp slt i64 %own, 0
@@ -26,12 +28,15 @@ look:
   ret i64 %found
 same:
   ret i64 0
-}
+""",
+)
 
-; a, b, whether b is a tensor, the number otherwise, out, dtype, dimensions, elements, sizes, strides of out, dimensions
-; of a, of b: the sum of tensors of int64, broadcast, or of one (given as both) and a number
-define i32 @integer_sum(ptr %slots, ptr %words) {
-start:
+# the sum of tensors of int64, broadcast, or of one (given as both) and a number
+_INTEGER_SUM = step(
+    "integer_sum",
+    "tensor a, tensor b, word of_tensors, word number, slot out, word dtype_word, word all, word elements, "
+    "address sizes, address strides, word dims_a, word dims_b",
+    f"""
   %shape_a_at = alloca ptr
   %strides_a_at = alloca ptr
   %shape_b_at = alloca ptr
@@ -39,37 +44,19 @@ start:
   %data_a_at = alloca ptr
   %data_b_at = alloca ptr
   %data_at = alloca ptr
-  %a = call ptr @handle(ptr %slots, ptr %words, i64 0)
-  %b = call ptr @handle(ptr %slots, ptr %words, i64 1)
-  %of_tensors = call i64 @word(ptr %words, i64 2)
-  %number = call i64 @word(ptr %words, i64 3)
-  %out = call ptr @slot(ptr %slots, ptr %words, i64 4)
-  %dtype_word = call i64 @word(ptr %words, i64 5)
-  %all = call i64 @word(ptr %words, i64 6)
-  %elements = call i64 @word(ptr %words, i64 7)
-  %sizes_word = call i64 @word(ptr %words, i64 8)
-  %strides_word = call i64 @word(ptr %words, i64 9)
-  %dims_a = call i64 @word(ptr %words, i64 10)
-  %dims_b = call i64 @word(ptr %words, i64 11)
-  %sizes = inttoptr i64 %sizes_word to ptr
-  %strides = inttoptr i64 %strides_word to ptr
   %dtype = trunc i64 %dtype_word to i32
-  %e1 = call i32 @lies(ptr %a, i64 %dims_a, ptr %shape_a_at, ptr %strides_a_at)
-  %e2 = call i32 @lies(ptr %b, i64 %dims_b, ptr %shape_b_at, ptr %strides_b_at)
-  %e3 = call i32 @aoti_torch_get_data_ptr(ptr %a, ptr %data_a_at)
-  %e4 = call i32 @aoti_torch_get_data_ptr(ptr %b, ptr %data_b_at)
-  %e12 = or i32 %e1, %e2
-  %e34 = or i32 %e3, %e4
-  %given = or i32 %e12, %e34
-  %ok = icmp eq i32 %given, 0
-  br i1 %ok, label %make, label %fail
-make:
-  %e5 = call i32 @aoti_torch_empty_strided(i64 %all, ptr %sizes, ptr %strides, i32 %dtype, i32 0, i32 0, ptr %out)
-  %made = icmp eq i32 %e5, 0
-  br i1 %made, label %find, label %fail
-find:
+{
+        attempt(
+            "make",
+            "lies(ptr %a, i64 %dims_a, ptr %shape_a_at, ptr %strides_a_at)",
+            "lies(ptr %b, i64 %dims_b, ptr %shape_b_at, ptr %strides_b_at)",
+            "aoti_torch_get_data_ptr(ptr %a, ptr %data_a_at)",
+            "aoti_torch_get_data_ptr(ptr %b, ptr %data_b_at)",
+        )
+    }
+{attempt("find", "aoti_torch_empty_strided(i64 %all, ptr %sizes, ptr %strides, i32 %dtype, i32 0, i32 0, ptr %out)")}
   %result = load ptr, ptr %out
-  %e6 = call i32 @aoti_torch_get_data_ptr(ptr %result, ptr %data_at)
+{attempt("found", "aoti_torch_get_data_ptr(ptr %result, ptr %data_at)")}
   %data = load ptr, ptr %data_at
   %data_a = load ptr, ptr %data_a_at
   %data_b = load ptr, ptr %data_b_at
@@ -77,12 +64,8 @@ find:
   %strides_a = load ptr, ptr %strides_a_at
   %shape_b = load ptr, ptr %shape_b_at
   %strides_b = load ptr, ptr %strides_b_at
-  %found = icmp eq i32 %e6, 0
-  br i1 %found, label %element, label %fail
-element:
-  %i = phi i64 [ 0, %find ], [ %i_next, %add ]
-  %more = icmp slt i64 %i, %elements
-  br i1 %more, label %place, label %done
+{loop("i", "%elements", "element", "done", enter="found", back="add")}
+  br label %place
 place:
   %rest = phi i64 [ %i, %element ], [ %rest_next, %along ]
   %d = phi i64 [ %all, %element ], [ %d_next, %along ]
@@ -114,55 +97,51 @@ add:
   %sum = add i64 %x, %y
   %to = getelementptr i64, ptr %data, i64 %i
   store i64 %sum, ptr %to
-  %i_next = add i64 %i, 1
-  br label %element
+  br label %each_i
 done:
   ret i32 0
 fail:
   ret i32 1
-}
+""",
+)
 
-; a tensor of int64, its dimensions (at most one), size: reports an error unless all elements are indices below the size
-define i32 @within(ptr %slots, ptr %words) {
-start:
+# whether all elements of a tensor of int64, of at most one dimension, are indices below the size
+_WITHIN = step(
+    "within",
+    "tensor a, word dims, word size",
+    f"""
   %shape_at = alloca ptr
   %strides_at = alloca ptr
   %data_at = alloca ptr
-  %a = call ptr @handle(ptr %slots, ptr %words, i64 0)
-  %dims = call i64 @word(ptr %words, i64 1)
-  %size = call i64 @word(ptr %words, i64 2)
-  %e1 = call i32 @lies(ptr %a, i64 %dims, ptr %shape_at, ptr %strides_at)
-  %e2 = call i32 @aoti_torch_get_data_ptr(ptr %a, ptr %data_at)
-  %e12 = or i32 %e1, %e2
-  %ok = icmp eq i32 %e12, 0
-  br i1 %ok, label %look, label %fail
-look:
+{
+        attempt(
+            "look",
+            "lies(ptr %a, i64 %dims, ptr %shape_at, ptr %strides_at)",
+            "aoti_torch_get_data_ptr(ptr %a, ptr %data_at)",
+        )
+    }
   %shape = load ptr, ptr %shape_at
   %strides = load ptr, ptr %strides_at
   %data = load ptr, ptr %data_at
   %single = icmp eq i64 %dims, 0
-  br i1 %single, label %loop, label %several
+  br i1 %single, label %begin, label %several
 several:
   %length = call i64 @word(ptr %shape, i64 0)
   %its_stride = call i64 @word(ptr %strides, i64 0)
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %look ], [ 0, %several ], [ %i_next, %inside ]
-  %count = phi i64 [ 1, %look ], [ %length, %several ], [ %count, %inside ]
-  %stride = phi i64 [ 0, %look ], [ %its_stride, %several ], [ %stride, %inside ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %element, label %done
-element:
+  br label %begin
+begin:
+  %count = phi i64 [ 1, %look ], [ %length, %several ]
+  %stride = phi i64 [ 0, %look ], [ %its_stride, %several ]
+{loop("i", "%count", "element", "done", enter="begin")}
   %at = mul i64 %i, %stride
   %index = call i64 @word(ptr %data, i64 %at)
   %there = icmp ult i64 %index, %size
-  br i1 %there, label %inside, label %fail
-inside:
-  %i_next = add i64 %i, 1
-  br label %loop
+  br i1 %there, label %each_i, label %fail
 done:
   ret i32 0
 fail:
   ret i32 1
-}
-"""
+""",
+)
+
+INTEGERS = _DECLARATIONS + _STEP_ALONG + _INTEGER_SUM + _WITHIN

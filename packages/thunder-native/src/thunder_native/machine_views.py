@@ -4,58 +4,57 @@ Each asks the tensor at hand for its sizes and strides, and reports an error whe
 expected.
 """
 
-EXPORTS = ("part", "permuted", "shaped")
-"""The kinds of steps."""
+from thunder_native.machine_text import attempt, function, loop, step
 
-VIEWS = """
+_DECLARATIONS = """
 declare i32 @aoti_torch_is_contiguous(ptr, ptr)
 declare i32 @aoti_torch_get_numel(ptr, ptr)
 
-; sizes and strides of a tensor of so many dimensions; 1 if it has others
-define internal i32 @lies(ptr %tensor, i64 %expected, ptr %shape_at, ptr %strides_at) {
-  %dim_at = alloca i64
-  %e0 = call i32 @aoti_torch_get_dim(ptr %tensor, ptr %dim_at)
-  %dim = load i64, ptr %dim_at
-  %e1 = call i32 @aoti_torch_get_sizes(ptr %tensor, ptr %shape_at)
-  %e2 = call i32 @aoti_torch_get_strides(ptr %tensor, ptr %strides_at)
-  %other = icmp ne i64 %dim, %expected
-  %e3 = zext i1 %other to i32
-  %e01 = or i32 %e0, %e1
-  %e23 = or i32 %e2, %e3
-  %error = or i32 %e01, %e23
-  ret i32 %error
-}
+; sizes and strides of a tensor of so many dimensions; 1 if it has others"""
 
-; tensor, out, dimensions, which one, start, length, whether that one is dropped
-define i32 @part(ptr %slots, ptr %words) {
-start:
+_LIES = function(
+    "i32 @lies(ptr %tensor, i64 %expected, ptr %shape_at, ptr %strides_at)",
+    f"""
+  %dim_at = alloca i64
+{
+        attempt(
+            "known",
+            "aoti_torch_get_dim(ptr %tensor, ptr %dim_at)",
+            "aoti_torch_get_sizes(ptr %tensor, ptr %shape_at)",
+            "aoti_torch_get_strides(ptr %tensor, ptr %strides_at)",
+        )
+    }
+  %dim = load i64, ptr %dim_at
+  %other = icmp ne i64 %dim, %expected
+  %error = zext i1 %other to i32
+  ret i32 %error
+fail:
+  ret i32 1
+""",
+)
+
+_LAYOUT = f"""
   %shape_at = alloca ptr
   %strides_at = alloca ptr
-  %a = call ptr @handle(ptr %slots, ptr %words, i64 0)
-  %out = call ptr @slot(ptr %slots, ptr %words, i64 1)
-  %dim = call i64 @word(ptr %words, i64 2)
-  %which = call i64 @word(ptr %words, i64 3)
-  %first = call i64 @word(ptr %words, i64 4)
-  %length = call i64 @word(ptr %words, i64 5)
-  %dropped = call i64 @word(ptr %words, i64 6)
   %new_shape = alloca i64, i64 %dim
   %new_strides = alloca i64, i64 %dim
-  %error = call i32 @lies(ptr %a, i64 %dim, ptr %shape_at, ptr %strides_at)
-  %ok = icmp eq i32 %error, 0
-  br i1 %ok, label %bounded, label %fail
-bounded:
+{attempt("lying", "lies(ptr %a, i64 %dim, ptr %shape_at, ptr %strides_at)")}
   %shape = load ptr, ptr %shape_at
   %strides = load ptr, ptr %strides_at
+"""
+"""Where tensor ``a`` of ``dim`` dimensions has its sizes and strides, and where those of a view go."""
+
+# which: the dimension of which a part is taken; dropped: whether it is no dimension of the view
+_PART = step(
+    "part",
+    "tensor a, slot out, word dim, word which, word first, word length, word dropped",
+    f"""{_LAYOUT}
   %have = call i64 @word(ptr %shape, i64 %which)
   %end = add i64 %first, %length
   %inside = icmp sle i64 %end, %have
-  br i1 %inside, label %loop, label %fail
-loop:
-  %i = phi i64 [ 0, %bounded ], [ %i_next, %next ]
-  %to = phi i64 [ 0, %bounded ], [ %to_next, %next ]
-  %more = icmp slt i64 %i, %dim
-  br i1 %more, label %copy, label %make
-copy:
+  br i1 %inside, label %bounded, label %fail
+bounded:
+{loop("i", "%dim", "copy", "make", enter="bounded", carried={"i64 to": ("0", "%to_next")})}
   %here = icmp eq i64 %i, %which
   %size = call i64 @word(ptr %shape, i64 %i)
   %stride = call i64 @word(ptr %strides, i64 %i)
@@ -64,13 +63,10 @@ copy:
   %stride_to = getelementptr i64, ptr %new_strides, i64 %to
   store i64 %new_size, ptr %size_to
   store i64 %stride, ptr %stride_to
-  br label %next
-next:
-  %i_next = add i64 %i, 1
   %back = select i1 %here, i64 %dropped, i64 0
   %kept = sub i64 1, %back
   %to_next = add i64 %to, %kept
-  br label %loop
+  br label %each_i
 make:
   %its_stride = call i64 @word(ptr %strides, i64 %which)
   %moved = mul i64 %its_stride, %first
@@ -79,30 +75,15 @@ make:
   ret i32 %made
 fail:
   ret i32 1
-}
+""",
+)
 
-; tensor, out, dimensions, which dimension comes at each place
-define i32 @permuted(ptr %slots, ptr %words) {
-start:
-  %shape_at = alloca ptr
-  %strides_at = alloca ptr
-  %a = call ptr @handle(ptr %slots, ptr %words, i64 0)
-  %out = call ptr @slot(ptr %slots, ptr %words, i64 1)
-  %dim = call i64 @word(ptr %words, i64 2)
-  %new_shape = alloca i64, i64 %dim
-  %new_strides = alloca i64, i64 %dim
-  %error = call i32 @lies(ptr %a, i64 %dim, ptr %shape_at, ptr %strides_at)
-  %ok = icmp eq i32 %error, 0
-  br i1 %ok, label %begin, label %fail
-begin:
-  %shape = load ptr, ptr %shape_at
-  %strides = load ptr, ptr %strides_at
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %begin ], [ %i_next, %copy ]
-  %more = icmp slt i64 %i, %dim
-  br i1 %more, label %copy, label %make
-copy:
+# and then which dimension comes at each place
+_PERMUTED = step(
+    "permuted",
+    "tensor a, slot out, word dim",
+    f"""{_LAYOUT}
+{loop("i", "%dim", "copy", "make", enter="lying")}
   %index = add i64 %i, 3
   %from = call i64 @word(ptr %words, i64 %index)
   %size = call i64 @word(ptr %shape, i64 %from)
@@ -111,30 +92,24 @@ copy:
   %stride_to = getelementptr i64, ptr %new_strides, i64 %i
   store i64 %size, ptr %size_to
   store i64 %stride, ptr %stride_to
-  %i_next = add i64 %i, 1
-  br label %loop
+  br label %each_i
 make:
   %made = call i32 @aoti_torch__reinterpret_tensor(ptr %a, i64 %dim, ptr %new_shape, ptr %new_strides, i64 0,
                                                    ptr %out)
   ret i32 %made
 fail:
   ret i32 1
-}
+""",
+)
 
-; tensor, out, dimensions, elements, address of sizes, address of strides, address of the words of a dispatched call:
-; another shape of a tensor that lies in memory in order; of others by the dispatcher
-define i32 @shaped(ptr %slots, ptr %words) {
+# another shape of a tensor that lies in memory in order; of others by the dispatcher, whose words come last
+_SHAPED = step(
+    "shaped",
+    "tensor a, slot out, word dim, word expected, address sizes, address strides, address call",
+    """
   %in_order_at = alloca i8
   %elements_at = alloca i64
   store i8 0, ptr %in_order_at
-  %a = call ptr @handle(ptr %slots, ptr %words, i64 0)
-  %out = call ptr @slot(ptr %slots, ptr %words, i64 1)
-  %dim = call i64 @word(ptr %words, i64 2)
-  %expected = call i64 @word(ptr %words, i64 3)
-  %sizes_word = call i64 @word(ptr %words, i64 4)
-  %strides_word = call i64 @word(ptr %words, i64 5)
-  %sizes = inttoptr i64 %sizes_word to ptr
-  %strides = inttoptr i64 %strides_word to ptr
   %e1 = call i32 @aoti_torch_is_contiguous(ptr %a, ptr %in_order_at)
   %e2 = call i32 @aoti_torch_get_numel(ptr %a, ptr %elements_at)
   %in_order = load i8, ptr %in_order_at
@@ -147,9 +122,9 @@ make:
   %made = call i32 @aoti_torch__reinterpret_tensor(ptr %a, i64 %dim, ptr %sizes, ptr %strides, i64 0, ptr %out)
   ret i32 %made
 dispatch:
-  %other_word = call i64 @word(ptr %words, i64 6)
-  %other = inttoptr i64 %other_word to ptr
-  %error = call i32 @dispatched(ptr %slots, ptr %other)
+  %error = call i32 @dispatched(ptr %slots, ptr %call)
   ret i32 %error
-}
-"""
+""",
+)
+
+VIEWS = _DECLARATIONS + _LIES + _PART + _PERMUTED + _SHAPED

@@ -45,7 +45,7 @@ class Runtime:
         """Return the function of Python that runs a program.
 
         Args:
-            head: address of the words that :data:`thunder_native.machine_code.ENTRY` reads.
+            head: address of the words that :data:`thunder_native.machine_code.PROGRAM` tells.
             memory: whose memory these and what they point to are in; the function keeps it.
         """
         capsule = _CAPSULE_NEW(head, None, None)
@@ -100,6 +100,6 @@ def runtime() -> Runtime:
         raise RuntimeError(f"native code cannot run here: {reason}")
     imports = {name: address for name in machine_code.IMPORTS if (address := torch_address(name)) is not None}
     imports |= {name: python_address(name) for name in machine_code.PYTHON}
-    addresses = in_memory(machine_code.module(), machine_code.EXPORTS, imports, binding.host(), default_disk())
+    addresses = in_memory(machine_code.TEXT, machine_code.EXPORTS, imports, binding.host(), default_disk())
     method = _Method(b"native", addresses["enter"], _FASTCALL, None)
     return Runtime(addresses, found, method)
