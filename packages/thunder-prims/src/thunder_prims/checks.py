@@ -248,6 +248,11 @@ def check_device(operation: str, device: Any) -> None:
         raise TypeError(f"{operation} needs a device, got {described(device)}")
 
 
+def windows_in(length: Any, reach: Any, stride: Any) -> Any:
+    """Return how many windows of ``reach`` elements lie within ``length``, each ``stride`` after the one before."""
+    return (length - reach) // stride + 1
+
+
 def count(shape: Sequence[Any]) -> Any:
     """Return the number of elements of a tensor of that shape."""
     total: Any = 1

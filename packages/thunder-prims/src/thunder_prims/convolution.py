@@ -9,7 +9,7 @@ from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import OpTags, ShapeError, TensorProxy
 from thunder_ir.number_proxies import Dimension
 from thunder_prims.axes import conjugate, moved
-from thunder_prims.checks import NUMERIC, check_accepts
+from thunder_prims.checks import NUMERIC, check_accepts, windows_in
 from thunder_prims.operands import any_requires_grad, check_has_shape, check_operands
 from thunder_prims.prim import prim
 from thunder_prims.shape import batch_first, broadcast_in_dim, reshape
@@ -124,12 +124,13 @@ def _output_length(
     if transposed:
         result = (length - 1) * stride - 2 * padding + reach + extra
     else:
-        if reach > length + 2 * padding:
+        padded = length + 2 * padding
+        if reach > padded:
             raise ShapeError(
                 f"convolution of {a.type_string} padded by {padding} is smaller than the weight {weight.type_string}, "
                 f"dilated by {dilation}"
             )
-        result = (length + 2 * padding - reach) // stride + 1
+        result = windows_in(padded, reach, stride)
     if result < 0:
         raise ShapeError(f"convolution of {a.type_string} with {weight.type_string} would have the length {result}")
     return result

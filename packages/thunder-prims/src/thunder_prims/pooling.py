@@ -8,7 +8,7 @@ from typing import Any
 from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_ir import ShapeError, Symbol, TensorProxy, dtypes
 from thunder_ir.number_proxies import Dimension
-from thunder_prims.checks import NUMERIC, REAL, check_accepts
+from thunder_prims.checks import NUMERIC, REAL, check_accepts, windows_in
 from thunder_prims.derivatives import linear
 from thunder_prims.gathering import gather
 from thunder_prims.operands import check_has_shape, check_indices, check_operands
@@ -52,8 +52,8 @@ def _pooled(
         )
     lengths = []
     for length, w, s, p, d in zip(shape[-count:], window, stride, padding, dilation, strict=True):
-        spare = length + 2 * p - d * (w - 1) - 1
-        result = (spare + s - 1 if ceil_mode else spare) // s + 1
+        padded = length + 2 * p
+        result = windows_in(padded + s - 1 if ceil_mode else padded, d * (w - 1) + 1, s)
         if ceil_mode and (result - 1) * s >= length + p:  # no window starts in the padding at the end
             result = result - 1
         if result < 1:

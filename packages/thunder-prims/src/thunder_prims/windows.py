@@ -7,7 +7,7 @@ from typing import Any
 from thunder_autograd import Pullback, vjp_rule
 from thunder_ir import OpTags, ShapeError, TensorProxy, dtypes
 from thunder_ir.number_proxies import Dimension
-from thunder_prims.checks import check_dim, check_integer
+from thunder_prims.checks import check_dim, check_integer, windows_in
 from thunder_prims.creation import iota, zeros_like
 from thunder_prims.derivatives import linear
 from thunder_prims.indexing import index_add
@@ -47,7 +47,7 @@ def unfold(a: TensorProxy, dim: int, size: int, step: int) -> TensorProxy:
             f"unfold of {a.type_string} along {dim} needs a size in 0..{length} and a positive step, "
             f"got {size} and {step}"
         )
-    windows = (length - size) // step + 1
+    windows = windows_in(length, size, step)
     return a.like(shape=(*a.shape[:dim], windows, *a.shape[dim + 1 :], size))
 
 
