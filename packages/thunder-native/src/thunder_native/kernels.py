@@ -77,6 +77,7 @@ def fused(table: Table, bound: BoundSymbol) -> None:
         torch._C._aoti.unsafe_alloc_void_ptrs_from_tensors,
     )
     table.memory += [found, functions, elsewhere]
+    table.asks = True  # Python, which may make the call, and which may collect garbage then, finds autograd as it was
     layouts = Words((len(found), *[_words(key, prepared, run) for key, prepared in found.items()]))
     inputs: list[Word] = [word for n, a in zip(is_number, bound.args, strict=True) for word in (int(n), a.name)]
     table.step(

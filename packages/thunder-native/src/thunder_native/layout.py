@@ -26,12 +26,16 @@ class Layout:
         keys: of the dispatch keys in PyTorch's tensor.
         plain: these keys.
         inference: these keys of tensors that were made in inference mode.
+        records: the key by which autograd records calls.
+        views: the key by which views and writes are noted.
     """
 
     tensor: int
     keys: int
     plain: int
     inference: int
+    records: int
+    views: int
 
 
 def _words(address: int, count: int) -> list[int]:
@@ -69,7 +73,8 @@ def layout() -> Layout | str:
         return "this PyTorch keeps the dispatch keys of a tensor at an unknown place"
     with torch.inference_mode():
         inference = _keys(torch.zeros(3))
-    return Layout(tensor, keys, _keys(plain), inference)
+    autograd = torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView
+    return Layout(tensor, keys, _keys(plain), inference, *[key.value for key in autograd])
 
 
 def offset_of_tensors() -> int:

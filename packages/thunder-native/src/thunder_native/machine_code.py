@@ -1,7 +1,8 @@
 """The native code, as LLVM's text: one loop over a program's table of steps, and what steps are made of.
 
-A step is the address of a function, the number of its words (``i64``), and them. The function gets the program's slots,
-each a handle of a tensor or null, and the words; it returns 0, or another number where PyTorch reported an error.
+A step is the address of a function, the number of its words (``i64``), whether autograd is asked, and the words. The
+function gets the program's slots, each a handle of a tensor or null, and the words; it returns 0, or another number
+where PyTorch reported an error.
 """
 
 from thunder_native.machine_dispatch import DISPATCHED
@@ -28,6 +29,8 @@ declare i32 @torch_list_push_back(ptr, i64)
 declare i32 @torch_list_get_item(ptr, i64, ptr)
 declare i32 @torch_delete_list(ptr)
 declare i32 @torch_new_string_handle(ptr, i64, ptr)
+declare i1 @_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE(i16 zeroext)
+declare void @_ZN3c104impl29tls_set_dispatch_key_excludedENS_11DispatchKeyEb(i16 zeroext, i1 zeroext)
 declare ptr @PyCapsule_GetPointer(ptr, ptr)
 declare ptr @PyCapsule_New(ptr, ptr, ptr)
 declare ptr @PyList_New(i64)
@@ -102,16 +105,30 @@ end:
 )  # fmt: skip
 """Whether a tensor has dispatch keys that are allowed; what forgets tensors."""
 
+_AUTOGRAD = function("void @passed_over(ptr %program, i1 %records, i1 %views)", f"""
+{reads("word records_key, word views_key", "%program")}
+  %records_word = trunc i64 %records_key to i16
+  %views_word = trunc i64 %views_key to i16
+  call void @_ZN3c104impl29tls_set_dispatch_key_excludedENS_11DispatchKeyEb(i16 %records_word, i1 %records)
+  call void @_ZN3c104impl29tls_set_dispatch_key_excludedENS_11DispatchKeyEb(i16 %views_word, i1 %views)
+  ret void
+""")  # fmt: skip
+"""Whether this thread's calls pass over what records them for autograd, and over what notes views and writes."""
+
 PROGRAM = (
+    "word records_key, word views_key, "
     "word inputs, word count, word steps, address code, word outputs, address outputs_at, word first, word second, "
     "word key_offset, word key_one, word key_two, word offset, word numbers, word integer"
 )
 """The words of a program.
 
-Inputs that are tensors, slots, steps and where they are, outputs and where their slots are, classes of tensors (2),
-offset of the dispatch keys, the keys allowed (2), offset of the tensor in Python's object, inputs that are integers,
-their class. The slot of the first integer is in front of that of the first tensor, the second one's in front of it.
+Autograd's dispatch keys (2), inputs that are tensors, slots, steps and where they are, outputs and where their slots
+are, classes of tensors (2), offset of the dispatch keys, the keys allowed (2), offset of the tensor in Python's object,
+inputs that are integers, their class. The slot of the first integer is in front of that of the first tensor, the second
+one's in front of it.
 """
+
+_WALKED = {"ptr at": ("%code", "%at_next"), "i64 asked": ("1", "%asks")}
 
 # What Python calls, by METH_FASTCALL: a list of capsules that own the outputs, or an integer that says why it did not
 # run: -1 where an input is none that the program is for, else the step that failed; null where Python was interrupted
@@ -189,15 +206,29 @@ refuse:
 
 run:
   %thread = call ptr @PyEval_SaveThread()
-{loop("n", "%steps", "do", "done", enter="run", carried={"ptr at": ("%code", "%at_next")})}
-{reads("address function, word length", "%at")}
-  %words = getelementptr i64, ptr %at, i64 2
+  %records_word = trunc i64 %records_key to i16
+  %views_word = trunc i64 %views_key to i16
+  %records = call i1 @_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE(i16 %records_word)
+  %views = call i1 @_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE(i16 %views_word)
+{loop("n", "%steps", "do", "done", "run", "walk", carried=_WALKED)}
+{reads("address function, word length, word asks", "%at")}
+  %words = getelementptr i64, ptr %at, i64 3
   %at_next = getelementptr i64, ptr %words, i64 %length
+  %same = icmp eq i64 %asked, %asks
+  br i1 %same, label %walk, label %change
+change:
+  %passes = icmp eq i64 %asks, 0
+  %over_records = or i1 %records, %passes
+  %over_views = or i1 %views, %passes
+  call void @passed_over(ptr %program, i1 %over_records, i1 %over_views)
+  br label %walk
+walk:
   %error = call i32 %function(ptr %slots, ptr %words)
   %worked = icmp eq i32 %error, 0
   br i1 %worked, label %each_n, label %failed
 
 failed:
+  call void @passed_over(ptr %program, i1 %records, i1 %views)
   call void @clear(ptr %slots, i64 %count)
   call void @PyEval_RestoreThread(ptr %thread)
   %interrupted = call ptr @PyErr_Occurred()
@@ -210,6 +241,7 @@ tell:
   ret ptr %failure
 
 done:
+  call void @passed_over(ptr %program, i1 %records, i1 %views)
   call void @PyEval_RestoreThread(ptr %thread)
   %list = call ptr @PyList_New(i64 %outputs)
   %no_list = icmp eq ptr %list, null
@@ -382,13 +414,13 @@ fail:
 )
 
 TEXT = "".join(
-    [_DECLARATIONS, _WORDS, _TENSORS, ENTRY, _CALLS, _LISTS, _EXCHANGE, _ROOM, _AFFINE, _PRODUCT]
+    [_DECLARATIONS, _WORDS, _TENSORS, _AUTOGRAD, ENTRY, _CALLS, _LISTS, _EXCHANGE, _ROOM, _AFFINE, _PRODUCT]
     + [DISPATCHED, VIEWS, INTEGERS, KERNELS]
 )
 """The module."""
 
-IMPORTS = declared(TEXT, "aoti_torch_|torch_")
-"""What is called of PyTorch's C interface, besides the functions that tables name."""
+IMPORTS = declared(TEXT, "aoti_torch_|torch_|_ZN3c10")
+"""What is called of PyTorch, besides the functions that tables name: of its C interface, and of how it dispatches."""
 
 PYTHON = declared(TEXT, "Py")
 """What is called of Python's stable C interface."""

@@ -41,7 +41,7 @@ class Program:
 
 @dataclass(slots=True)
 class Code:
-    """Steps in memory: function, number of words and words of each.
+    """Steps in memory: function, number of words, whether autograd is asked, and words of each.
 
     Args:
         slots: of values, by name: those of integers are negative, in front of those of tensors.
@@ -67,10 +67,10 @@ class Code:
             self.count += 1
         return found
 
-    def step(self, function: int, words: Sequence[Word]) -> None:
-        """Append a step."""
+    def step(self, function: int, words: Sequence[Word], asks: bool) -> None:
+        """Append a step; say whether autograd is asked in it."""
         self.steps += 1
-        self.words += (function, len(words))
+        self.words += (function, len(words), asks)
         self.append(words)
 
     def append(self, words: Sequence[Word]) -> None:
@@ -127,14 +127,14 @@ def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = 
             found = written(bound, inner=unseen)
         code.memory += found.memory
         for function, words in found.steps:
-            code.step(runtime.addresses[function], words)
+            code.step(runtime.addresses[function], words, found.asks)
         if names:
-            code.step(runtime.addresses["release"], (len(names), *names))
+            code.step(runtime.addresses["release"], (len(names), *names), found.asks)
     layout = runtime.layout
     outputs = array("q", [code.slot(p.name) for p in region.outputs])
     made = code.array()
     head = array("q", [
-        sum(kinds), code.count, code.steps, made.buffer_info()[0],
+        layout.records, layout.views, sum(kinds), code.count, code.steps, made.buffer_info()[0],
         len(outputs), outputs.buffer_info()[0], id(torch.Tensor), id(torch.nn.Parameter),
         layout.keys, layout.plain, layout.inference, layout.tensor, len(numbers), id(int),
     ])  # fmt: skip

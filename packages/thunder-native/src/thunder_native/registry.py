@@ -104,8 +104,8 @@ def makes_new(bound: BoundSymbol) -> bool:
 
 
 def is_inner(bound: BoundSymbol, inner: Container[str]) -> bool:
-    """Whether a call is a view that nobody outside can see, be it of one of the values that nobody can see."""
-    return not makes_new(bound) and all([p.name in inner for p in bound.outputs])
+    """Whether all that a call returns is among the values that nobody outside can see."""
+    return all([p.name in inner for p in bound.outputs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +116,13 @@ class Written:
         steps: function and words of each, in order.
         memory: what the words point to.
         inner: whether they suppose that nobody outside can see the memory of the call's results.
+        asks: whether autograd is asked.
     """
 
     steps: list[tuple[str, tuple[Word, ...]]]
     memory: list[object]
     inner: bool
+    asks: bool
 
 
 def written(bound: BoundSymbol, *, inner: bool = False) -> Written:
@@ -147,4 +149,4 @@ def written(bound: BoundSymbol, *, inner: bool = False) -> Written:
             raise CannotExpress(f"{proxy.name} is no tensor and no integer")
     table = Table(inner)
     row(table, bound)
-    return Written(table.steps, table.memory, inner)
+    return Written(table.steps, table.memory, inner, table.asks)

@@ -47,12 +47,16 @@ class Operator:
         name, overload: of it.
         arguments: in order.
         results: how many; ``None`` if it returns a list.
+        writes: whether it writes to what it takes.
+        views: whether what it returns may be a view, of what it takes or of what it made on the way.
     """
 
     name: str
     overload: str
     arguments: tuple[Argument, ...]
     results: int | None
+    writes: bool
+    views: bool
 
 
 @cache
@@ -68,7 +72,11 @@ def operator_of(name: str, overload: str) -> Operator:
             Argument(argument.name, kind, optional, required, None if required else argument.default_value)
         )
     is_list = [str(r.real_type) for r in schema.returns] == ["List[Tensor]"]
-    return Operator(name, overload, tuple(arguments), None if is_list else len(schema.returns))
+    full = f"{name}.{overload}" if overload else name
+    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeImplicitAutograd")
+    views = is_composite or any([r.alias_info is not None for r in schema.returns])
+    results = None if is_list else len(schema.returns)
+    return Operator(name, overload, tuple(arguments), results, schema.is_mutable, views)
 
 
 @cache
@@ -132,6 +140,7 @@ def _step(table: Table, operator: Operator, given: list[Any], made: list[str]) -
     name, overload = table.text(operator.name), table.text(operator.overload)
     counts = len(given), len(made), int(operator.results is None)
     table.step("dispatched", name, overload, version(), *counts, *pairs, *made)
+    table.asks |= operator.writes or (operator.views and not table.inner)
 
 
 def _given(operator: Operator, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:

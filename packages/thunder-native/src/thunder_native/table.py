@@ -61,11 +61,13 @@ class Table:
         inner: whether nobody outside can see the memory of the call's results.
         steps: function and words of each, in order.
         memory: what the words point to.
+        asks: whether autograd is asked, which notes the views and writes that somebody outside can see.
     """
 
     inner: bool = False
     steps: list[tuple[str, tuple[Word, ...]]] = field(default_factory=list)
     memory: list[object] = field(default_factory=list)
+    asks: bool = False
     _slots: int = 0
 
     def new(self) -> Slot:
