@@ -2,12 +2,13 @@
 
 import json
 import sys
+from xml.etree import ElementTree
 
 import pytest
 import torch
 
 import thunder
-from thunder_benchmarks import branches, calls, first_calls, imports, inductor, passes, reports
+from thunder_benchmarks import branches, calls, first_calls, fusion, fusion_page, imports, inductor, passes, reports
 
 
 def test_the_measured_program_has_the_size_asked_for_and_no_dead_part():
@@ -66,6 +67,31 @@ def test_compilers_take_turns_in_processes_of_their_own():
     text = inductor.page([ours, other], ours.compiler, 2)
     assert f"| {name} | {ours.first:.2f} | {other.first:.2f} |" in text
     assert f"inductor {name} --executors torch --rounds 2 --out" in text
+
+
+def test_the_page_on_fused_kernels_is_made_of_rows_that_are_measured_once(monkeypatch, tmp_path, capsys):
+    rows, page, compilers = tmp_path / "rows.jsonl", tmp_path / "page.md", ["eager", "torch.compile", "thunder", "llvm"]
+    instead = {name: lambda f: f for name in compilers}
+    monkeypatch.setattr(fusion, "COMPILERS", instead | {"llvm": fusion.COMPILERS["llvm"]})
+    monkeypatch.setattr(sys, "argv", ["fusion", "--cases", "swiglu", "--rounds", "1", "--rows", str(rows)])
+    fusion.main()
+    fusion.main()
+    found = fusion.read(rows)
+    assert [t.compiler for t in found if t.mode == "training"] == compilers and len(found) == 8
+    assert min(t.median for t in found) > 0 and capsys.readouterr().out.count("swiglu, training: eager") == 2
+    fusion_page.main([str(rows), "--out", str(page), "--pictures", str(tmp_path)])
+    assert "| swiglu, training |" in page.read_text() and found[0].where[0] in page.read_text()
+    for picture in ("fusion-steps.svg", "fusion-first-calls.svg"):
+        assert ElementTree.parse(tmp_path / picture).getroot().tag.endswith("svg")
+
+
+def test_the_page_names_the_cases_that_are_slower_than_eager():
+    def timed(compiler, milliseconds):
+        return fusion.Timed("swiglu", "training", compiler, milliseconds, milliseconds, 0.5 * milliseconds, ["here"])
+
+    text = fusion_page.page([timed("eager", 2.0), timed("torch.compile", 8.0), timed("thunder", 4.0)])
+    assert "`thunder` takes 2.00 of eager's time and 0.50 of `torch.compile`'s" in text.replace("\n", " ")
+    assert "5% slower than eager: swiglu, training." in text and "takes 0.500 of" in text
 
 
 def test_a_model_with_a_branch_on_its_data_is_measured_beside_eager(monkeypatch, capsys):

@@ -1,18 +1,23 @@
 """What fused kernels save: eager PyTorch, torch.compile and Thunder's kernels, by turns in one process.
 
 python -m thunder_benchmarks.fusion                              a table, one thread
-python -m thunder_benchmarks.fusion --threads 2 --rounds 15 --cases softmax layer_norm_gelu
-python -m thunder_benchmarks.fusion --compilers eager thunder --out docs/benchmarks.md
+python -m thunder_benchmarks.fusion --threads 2 --clock wall --rounds 15 --cases softmax layer_norm_gelu
+python -m thunder_benchmarks.fusion --rows rows.jsonl            ... that thunder_benchmarks.fusion_page makes a page of
+
+Steps are milliseconds, taken in turns. First calls are CPU seconds, with those of the C++ compiler; caches on disk are
+empty, and each compiler has compiled an addition before. `--rows` names a file of rows, which is added to; what it has
+is not measured again.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
+import json
 import os
-import platform
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,7 @@ import torch
 
 import thunder
 from thunder_benchmarks.fusion_cases import CASES, Case, Function
+from thunder_benchmarks.machine import circumstances, cpu_seconds
 
 
 def forward(function: Function, inputs: list[torch.Tensor]) -> Callable[[], Any]:
@@ -50,74 +56,102 @@ def training(function: Function, inputs: list[torch.Tensor]) -> Callable[[], Any
 
 MODES: dict[str, Callable[..., Callable[[], Any]]] = {"forward": forward, "training": training}
 
-
 COMPILERS: dict[str, Callable[[Function], Function]] = {
     "eager": lambda f: f,
-    "inductor": lambda f: torch.compile(f, dynamic=False),
+    "torch.compile": lambda f: torch.compile(f, dynamic=False),
     "thunder": thunder.jit,
     "llvm": lambda f: thunder.jit(f, executors=["llvm"]),
 }
 """Who is compared: ``thunder`` takes what pays, ``llvm`` all that can be in kernels."""
 
-
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 """Of all threads together, the processor's."""
 
+ADDITION = Case(torch.add, ((512, 512), (512, 512)))
+"""What every compiler compiles before, so that what it imports is not part of a case's first call."""
 
-def measured(
-    case: Case, mode: Callable[..., Any], rounds: int, names: Sequence[str], clock: Callable[[], float]
-) -> dict[str, tuple[float, float, float]]:
-    """Return, by name, milliseconds: the median and the least of interleaved rounds, and of the first call."""
-    torch.manual_seed(0)
-    inputs = case.inputs()
+
+@dataclass(frozen=True)
+class Timed:
+    """What a compiler takes for a case.
+
+    Args:
+        case: its name.
+        mode: one of :data:`MODES`.
+        compiler: one of :data:`COMPILERS`.
+        median: milliseconds of a step.
+        least: milliseconds of the fastest one.
+        first: CPU seconds of the first call.
+        where: the machine, versions and the date.
+    """
+
+    case: str
+    mode: str
+    compiler: str
+    median: float
+    least: float
+    first: float
+    where: Sequence[str]
+
+
+def first_call(case: Case, mode: str, name: str) -> tuple[Callable[[], Any], float]:
+    """Return a compiled call, and the CPU seconds of its first run."""
+    run = MODES[mode](COMPILERS[name](case.function), case.inputs())
+    start = cpu_seconds()
+    run()
+    return run, cpu_seconds() - start
+
+
+def measured(name: str, mode: str, rounds: int, compilers: Sequence[str], clock: Callable[[], float]) -> list[Timed]:
+    """Measure a case by several compilers: one after the other the first call, in turns the further ones."""
+    torch.compiler.reset()
     runs, firsts = {}, {}
-    for name in names:
-        torch.compiler.reset()
-        runs[name] = mode(COMPILERS[name](case.function), [t.clone() for t in inputs])
-        start = time.perf_counter()
-        runs[name]()
-        firsts[name] = 1e3 * (time.perf_counter() - start)
-    times: dict[str, list[float]] = {name: [] for name in runs}
+    for compiler in compilers:
+        first_call(ADDITION, mode, compiler)
+        torch.manual_seed(0)
+        runs[compiler], firsts[compiler] = first_call(CASES[name], mode, compiler)
+    times: dict[str, list[float]] = {compiler: [] for compiler in runs}
     for _ in range(rounds):
-        for name, run in runs.items():
+        for compiler, run in runs.items():
             start = clock()
             run()
-            times[name].append(1e3 * (clock() - start))
-    return {name: (sorted(t)[len(t) // 2], min(t), firsts[name]) for name, t in times.items()}
+            times[compiler].append(1e3 * (clock() - start))
+    where = circumstances()
+    return [Timed(name, mode, c, sorted(t)[len(t) // 2], min(t), firsts[c], where) for c, t in times.items()]
 
 
-def processor() -> str:
-    """Return what the machine calls its processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+def read(rows: Path | None) -> list[Timed]:
+    """Return the rows of a file; none where there is no file."""
+    if rows is None or not rows.exists():
+        return []
+    return [Timed(**json.loads(line)) for line in rows.read_text(encoding="utf-8").splitlines()]
 
 
-def page(rows: list[str], names: list[str], options: argparse.Namespace) -> str:
-    """Return the page: where, what, and the table."""
-    heads = [f"{n}, {what}" for what in ("median", "least", "first call") for n in names]
-    load = f", load average {os.getloadavg()[0]:.1f} when it ended" if hasattr(os, "getloadavg") else ""
-    where = f"{processor()}, {os.cpu_count()} cores, {options.threads} threads"
-    versions = f"PyTorch {torch.__version__}, Python {platform.python_version()}"
-    command = f"python -m thunder_benchmarks.fusion --clock {options.clock} --threads {options.threads}"
-    command += f" --rounds {options.rounds} --compilers {' '.join(names)} --out docs/benchmarks.md"
-    return f"""# Fused kernels on CPUs
+def write(rows: Path, found: Sequence[Timed]) -> None:
+    """Add rows to a file."""
+    with rows.open("a", encoding="utf-8") as file:
+        file.writelines([json.dumps(asdict(timed)) + "\n" for timed in found])
 
-Generated by `{command}`.
-Milliseconds of {options.clock} time; first calls are measured in wall time.
 
-{datetime.date.today()}; {where}; {versions}; {options.rounds} interleaved rounds{load}.
-On a shared machine, `--clock cpu` with one thread is more reliable than the wall clock.
-
-`thunder` is `thunder.jit(f)`, whose default executors take only what is faster;
-`llvm` is `thunder.jit(f, executors=["llvm"])`, which compiles everything that it can to kernels.
-
-| case | {" | ".join(heads)} |
-|---|{"---|" * len(heads)}
-{chr(10).join(rows)}
-"""
+def compared(options: argparse.Namespace) -> list[Timed]:
+    """Measure what is asked for and not known yet, print it, and return all of it."""
+    known, found = read(options.rows), []
+    asked = [
+        (name, mode) for name in options.cases for mode in options.modes if mode == "forward" or CASES[name].trains
+    ]
+    for name, mode in asked:
+        rows = [t for t in known if (t.case, t.mode) == (name, mode) and t.compiler in options.compilers]
+        if len(rows) < len(options.compilers):
+            with tempfile.TemporaryDirectory() as cache:
+                os.environ.update({"TORCHINDUCTOR_CACHE_DIR": cache, "THUNDER_LLVM_CACHE": cache})
+                rows = measured(name, mode, options.rounds, options.compilers, CLOCKS[options.clock])
+            if options.rows is not None:
+                write(options.rows, rows)
+        found += rows
+        print(
+            f"{name}, {mode}:", *[f"{t.compiler} {t.median:.2f} ms, first {t.first:.2f} s;" for t in rows], flush=True
+        )
+    return found
 
 
 def main() -> None:
@@ -128,23 +162,12 @@ def main() -> None:
     parser.add_argument("--cases", nargs="*", default=list(CASES))
     parser.add_argument("--compilers", nargs="*", choices=list(COMPILERS), default=list(COMPILERS))
     parser.add_argument("--modes", nargs="*", choices=list(MODES), default=list(MODES))
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--clock", choices=list(CLOCKS), default="cpu")
+    parser.add_argument("--rows", type=Path, help="a file of what was measured, which is added to")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    names = options.compilers
-    rows = []
-    for name in options.cases:
-        for mode in options.modes:
-            if mode == "training" and not CASES[name].trains:
-                continue
-            found = measured(CASES[name], MODES[mode], options.rounds, names, CLOCKS[options.clock])
-            columns = [f"{found[n][which]:.2f}" for which in range(3) for n in names]
-            rows.append(f"| {name}, {mode} | {' | '.join(columns)} |")
-            print(rows[-1], flush=True)
-    text = page(rows, names, options)
-    if options.out is not None:
-        options.out.write_text(text, encoding="utf-8")
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    compared(options)
 
 
 if __name__ == "__main__":

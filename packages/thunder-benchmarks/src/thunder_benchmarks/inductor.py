@@ -15,7 +15,6 @@ import argparse
 import json
 import math
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from typing import Any
 
 import torch
 
+from thunder_benchmarks.machine import cpu_seconds
 from thunder_benchmarks.targets import TARGETS
 from thunder_benchmarks.targets.__main__ import setting
 from thunder_benchmarks.targets.measuring import call, compiler
@@ -73,12 +73,6 @@ class Took:
 
 
 # --- in a process of its own -----------------------------------------------------------------------------------------
-
-
-def cpu_seconds() -> float:
-    """Return the CPU time of this process and of those that it waited for."""
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum([u.ru_utime + u.ru_stime for u in usages])
 
 
 def leaves_of(job: Any) -> list[torch.Tensor]:

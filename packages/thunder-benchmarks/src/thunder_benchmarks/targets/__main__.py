@@ -21,7 +21,8 @@ import torch.distributed as dist
 from rich.console import Console
 from rich.table import Table
 
-from thunder_benchmarks.targets import MODES, TARGETS, Measured, cases, circumstances, drawn, measure, peak
+from thunder_benchmarks.machine import circumstances
+from thunder_benchmarks.targets import MODES, TARGETS, Measured, cases, drawn, measure, peak
 
 
 def setting(text: str) -> tuple[str, Any]:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import platform
+import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from html import escape
 
-import torch
-
-import thunder
-from thunder_benchmarks.fusion import processor
 from thunder_benchmarks.targets.measuring import Measured
 
 COLOURS = ("#8a94a3", "#e08a2e", "#3f7fe0", "#3aa66b", "#9b59b6", "#c0392b")
@@ -25,24 +19,13 @@ STYLE = """
 """.strip()
 
 
-def circumstances() -> list[str]:
-    """Return where and when this is: the machine, versions, the date, and what else the machine does."""
-    threads = torch.get_num_threads()
-    used = "one thread" if threads == 1 else f"{threads} threads"
-    load = f"; load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    return [
-        f"{processor()}, {os.cpu_count()} cores, {used}{load}",
-        f"Thunder {thunder.__version__}, PyTorch {torch.__version__}, Python {platform.python_version()}; "
-        f"{datetime.now(UTC):%Y-%m-%d}",
-    ]
-
-
-def drawn(found: Sequence[Measured], below: Sequence[str] = ()) -> str:
+def drawn(found: Sequence[Measured], below: Sequence[str] = (), logarithmic: bool = False) -> str:
     """Return a picture of how long calls took, relative to the slowest of each target.
 
     Args:
         found: what was measured.
-        below: lines of text, such as those of :func:`circumstances`.
+        below: lines of text, such as those of :func:`thunder_benchmarks.machine.circumstances`.
+        logarithmic: whether a bar's length is the logarithm of the time, from a millisecond to the slowest of all.
     """
     compilers = list(dict.fromkeys(m.compiler for m in found))
     groups = list(dict.fromkeys((m.target, m.mode) for m in found))
@@ -59,7 +42,7 @@ def drawn(found: Sequence[Measured], below: Sequence[str] = ()) -> str:
         parts.append(f'<text x="8" y="{y + 14}">{escape(", ".join(group))}</text>')
         y += 20
         for measured in rows:
-            width = (WIDTH - ROOM) * measured.microseconds / slowest
+            width = (WIDTH - ROOM) * (_length(measured, found) if logarithmic else measured.microseconds / slowest)
             text = "not measured" if measured.why_not else _time(measured.microseconds)
             fill = _colour(compilers, measured.compiler)
             parts.append(f'<rect x="8" y="{y}" width="{width:.1f}" height="{BAR - 3}" rx="2" fill="{fill}"/>')
@@ -76,7 +59,14 @@ def drawn(found: Sequence[Measured], below: Sequence[str] = ()) -> str:
     return "\n".join([head, f"<style>{STYLE}</style>", *parts, "</svg>\n"])
 
 
+def _length(measured: Measured, found: Sequence[Measured]) -> float:
+    slowest = max([m.microseconds for m in found])
+    return math.log(max(measured.microseconds, 1e3) / 1e3) / math.log(max(slowest, 2e3) / 1e3)
+
+
 def _time(microseconds: float) -> str:
+    if microseconds >= 1e6:
+        return f"{microseconds / 1e6:,.1f} s"
     return f"{microseconds / 1000:,.1f} ms" if microseconds >= 1000 else f"{microseconds:.0f} µs"
 
 

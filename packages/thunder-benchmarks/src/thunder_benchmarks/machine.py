@@ -1,0 +1,40 @@
+"""Where something was measured, and the CPU time that it takes."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+import thunder
+
+
+def processor() -> str:
+    """Return what the machine calls its processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def circumstances() -> list[str]:
+    """Return where and when this is: the machine, versions, the date, and what else the machine does."""
+    threads = torch.get_num_threads()
+    used = "one thread" if threads == 1 else f"{threads} threads"
+    load = f"; load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    return [
+        f"{processor()}, {os.cpu_count()} cores, {used}{load}",
+        f"Thunder {thunder.__version__}, PyTorch {torch.__version__}, Python {platform.python_version()}; "
+        f"{datetime.now(UTC):%Y-%m-%d}",
+    ]
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of those that it waited for, such as a C++ compiler."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum([u.ru_utime + u.ru_stime for u in usages])
