@@ -8,6 +8,7 @@ from torch import nn
 from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
 
 from thunder_distributed import DisagreementError, axis_of, pipeline
+from thunder_distributed.pipelines import TRAINS_BESIDE_INTEGERS
 from thunder_frontend import jit
 
 
@@ -18,7 +19,8 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
 
     def forward(self, x, table, tokens):
-        return x + self.down(F.gelu(self.up(self.norm(x + table)))) * (tokens > 0).unsqueeze(-1)
+        kept = tokens if tokens.is_floating_point() else tokens > 0
+        return x + self.down(F.gelu(self.up(self.norm(x + table)))) * kept.unsqueeze(-1)
 
 
 class Model(nn.Module):
@@ -37,7 +39,7 @@ class Model(nn.Module):
         x = start = self.tokens(tokens)
         table = self.table[: tokens.shape[1]].cos()
         for block in self.blocks:
-            x = block(x, table, tokens)
+            x = block(x, table, tokens if TRAINS_BESIDE_INTEGERS else (tokens > 0).to(x.dtype))
         return self.head(x + start)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from thunder_distributed import AxisError, pipeline
+from thunder_distributed import AxisError, pipeline, pipelines
 from thunder_distributed.stages import StageModule, cut_program
 from thunder_executors import to_callable
 from thunder_testing import assert_text
@@ -99,6 +99,20 @@ def test_stages_are_a_multiple_of_the_processes(one_process):
 def test_only_tensors_by_position_are_taken(one_process):
     with pytest.raises(TypeError, match="takes tensors, by position: bind all else in a module around it"):
         pipeline(layers(), split_at=["1"], args=(torch.ones(4, 3), 2))
+
+
+class Masked(nn.Sequential):
+    def forward(self, x):
+        kept = x > 0
+        return self[1](self[0](x)) * kept
+
+
+def test_integers_are_refused_where_pytorch_gives_them_a_gradient(one_process, monkeypatch):
+    monkeypatch.setattr(pipelines, "TRAINS_BESIDE_INTEGERS", False)
+    model = Masked(nn.Linear(3, 3), nn.Linear(3, 3))
+    with pytest.raises(NotImplementedError, match=r"stage 1 is given t\d+: bool8\[4, 3\], and stages of PyTorch"):
+        pipeline(model, split_at=["1"], args=(torch.ones(4, 3),))
+    assert len(pipeline(model.eval(), split_at=["1"], args=(torch.ones(4, 3),))) == 2
 
 
 def test_stages_run_as_they_were_cut():

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining import _utils as pipelining_utils
 
 from thunder_distributed.axes import axis_of
 from thunder_distributed.compiled import original_of
@@ -17,6 +18,9 @@ from thunder_frontend import ThunderModule, compiled_function, jit
 from thunder_frontend.options import Options
 from thunder_ir import TensorProxy
 from thunder_torch import to_torch_dtype
+
+TRAINS_BESIDE_INTEGERS = hasattr(pipelining_utils, "_TensorMeta")
+"""Whether PyTorch asks if what a stage hands on has a gradient; before 2.12 it gives all of it one."""
 
 
 class Stage(PipelineStage):
@@ -64,7 +68,8 @@ def pipeline(
         DisagreementError: the processes' models differ.
         KeyError: a name is that of no module.
         NotImplementedError: a parameter is read by two stages; the program writes to a tensor outside of it; it
-            returns something else than tensors.
+            returns something else than tensors; it is trained, and hands on integers, which PyTorch before 2.12
+            cannot.
         ValueError: there are no multiple of the processes of stages, or modules run in another order.
 
     Example:
@@ -80,6 +85,8 @@ def pipeline(
         )
     arguments_in_order(args)
     programs = cut_program(original, split_at, args)
+    if original.training and not TRAINS_BESIDE_INTEGERS:
+        _refuse_integers(programs)
     if axis.group is not None and axis.size > 1:
         lines = [line for p in programs for line in str(p.trace).splitlines()]
         ranks = ",".join(map(str, torch.distributed.get_process_group_ranks(axis.process_group)))
@@ -89,6 +96,17 @@ def pipeline(
         _made(programs[i], i, count, original.training, axis.process_group, options, wrap)
         for i in range(axis.rank, count, axis.size)
     ]
+
+
+def _refuse_integers(programs: Sequence[StageProgram]) -> None:
+    for number, program in enumerate(programs[1:], 1):
+        integers = [p for p in program.given if not p.dtype.is_inexact]
+        if integers:
+            raise NotImplementedError(
+                f"stage {number} is given {', '.join(f'{p.name}: {p.type_string}' for p in integers)}, and stages of "
+                f"PyTorch {torch.__version__} give everything a gradient in training: compute from it a floating-point "
+                "tensor in the first stage, or use PyTorch 2.12"
+            )
 
 
 def _made(
