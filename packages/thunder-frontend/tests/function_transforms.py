@@ -42,6 +42,11 @@ def gradients_of_each_example(x, y, w):
 
 
 @program
+def detached_for_each_example(x, y, w):
+    return vmap(lambda t, m: (t * m.detach() + t.detach(), (m @ t).sin().detach()), (1, None), 1)(x.t() * 2, w)
+
+
+@program
 def gradients_of_gradients(x, y, w):
     return grad(lambda t: grad(lambda u: (w @ u).sin().sum())(t).sum())(y)
 

@@ -12,7 +12,7 @@ from torch.func import functional_call, grad, hessian, jacrev, jvp, stack_module
 from torch.testing import assert_close
 from versions import needs_torch
 
-from thunder_frontend import cache_misses, jit
+from thunder_frontend import cache_misses, jit, last_traces
 from thunder_guards.errors import AcquisitionError
 
 LATER = {"selects_by_tensors": needs_torch(2, 11, "refuses this under vmap")}
@@ -55,6 +55,14 @@ def gradients_per_sample(net, x, labels):
 
     detached = {name: p.detach() for name, p in net.named_parameters()}
     return vmap(grad(loss), in_dims=(None, 0, 0))(detached, x, labels)
+
+
+def test_gradients_per_sample_are_calls_of_pytorch_alone():
+    """The gradients that a function returns are detached, of all samples at once."""
+    compiled = jit(lambda w, x: vmap(grad(lambda w, x: (x @ w).tanh().sum()), (None, 0))(w, x))
+    w, x = torch.randn(3, 5), torch.randn(4, 3)
+    compiled(w, x)
+    assert {b.symbol.module for b in last_traces(compiled)[-1].bound_symbols} == {"torch"}
 
 
 def test_meta_learning():

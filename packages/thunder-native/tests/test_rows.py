@@ -75,7 +75,8 @@ CASES = [
     ("torch.addmm", (torch.randn(4, 5), A, torch.randn(5, 6).t())), ("torch.addmm", (V[:5], EMPTY, W[:5].t())),
     ("torch.addmm", (torch.randn(6, 1), A[1:].t(), torch.randn(3, 5))), ("torch.index_copy", (A, 0, INDICES[0], B[:2])),
     ("torch.gather", (A, 1, INDICES)), *[(f"torch.Tensor.{name}", (A,)) for name in CONVERSIONS],
-    ("torch.arange", (5,)), ("torch.arange", (2, 9, 3)), ("torch.arange", (0.5, 2.0, 0.25)),
+    ("torch.rsub", (A, 1)), ("torch.rsub", (D, 0.1)), ("torch.rsub", (A * 0, 0)), ("torch.full", ((2, 3), 0.1)),
+    ("torch.full", ((), 7)), ("torch.arange", (5,)), ("torch.arange", (2, 9, 3)), ("torch.arange", (0.5, 2.0, 0.25)),
     ("torch.Tensor.view", (A, 2, 12)), ("torch.Tensor.reshape", (A, (-1,))), ("torch.Tensor.permute", (A, 1, 0)),
     ("torch.nn.functional.embedding", (INDICES, A)), ("torch.lstm_cell", (A, (H, C), W, U, W[:, 0], U[:, 0])),
     ("torch.gru_cell", (A, H, W[:9], U[:9])), ("torch.stack", ((A, B), 1)), ("torch.zeros", ((2, 3),)),
@@ -101,6 +102,7 @@ KEYWORDS = [
     ("torch.nn.functional.layer_norm", (A, (6,)), {"weight": V, "bias": V, "eps": 1e-3}),
     ("torch.cat", ((A, B),), {"dim": 1}), ("torch.nn.functional.silu", (A,), {"inplace": False}),
     ("torch.arange", (3,), {"dtype": torch.float64, "device": "cpu"}),
+    ("torch.full", ((2,), 1), {"dtype": torch.float32, "device": torch.device("cpu")}),
 ]  # fmt: skip
 
 

@@ -83,6 +83,19 @@ def sub(table: Table, bound: BoundSymbol) -> None:
     _sum(table, bound, "aoti_torch_aten_subtract_Tensor", -1.0)
 
 
+@lowering("torch.rsub")
+def rsub(table: Table, bound: BoundSymbol) -> None:
+    """``number - a``; the number becomes a tensor without dimensions, whose dtype yields to that of ``a``."""
+    a, b = _operands(bound)
+    _floating(a, b)
+    if isinstance(b, TensorProxy) or not a.ndim:
+        raise CannotExpress("it subtracts from a tensor, or of one without dimensions")
+    number = table.number(_number(b))
+    function = imported("aoti_torch_aten_subtract_Tensor")
+    table.step("binary_alpha", function, number.name, a.name, bound.output.name, bits(1.0))
+    table.release(number)
+
+
 @lowering("torch.mul")
 def mul(table: Table, bound: BoundSymbol) -> None:
     """``a * b``."""
@@ -215,12 +228,16 @@ lowering("thunder_executors_torch.indexing.check_indices")(integers.checked_indi
 lowering("torch.Tensor.__getitem__", new=False)(inner_or(indexing.inner, indexing.outer))
 
 
-@lowering("torch.arange")
-def arange(table: Table, bound: BoundSymbol) -> None:
-    """Of plain numbers: computed once, and copied where somebody may write to it."""
-    if bound.inputs:
-        raise CannotExpress("its bounds are the program's")
-    made = table.constant(torch.arange(*bound.args, **bound.kwargs))
+MOST = 4096
+"""How many elements may be kept of what is always the same."""
+
+
+@lowering("torch.arange", "torch.full")
+def constant(table: Table, bound: BoundSymbol) -> None:
+    """Of plain numbers: computed once, and copied, as somebody may write to it."""
+    if bound.inputs or math.prod(bound.output.shape) > MOST:
+        raise CannotExpress("its arguments are the program's, or it has many elements")
+    made = table.constant(getattr(torch, bound.symbol.path.removeprefix("torch."))(*bound.args, **bound.kwargs))
     call(table, "aten::clone", "", made, into=bound.output.name)
     table.release(made)
 

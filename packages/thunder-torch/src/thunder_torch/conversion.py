@@ -13,6 +13,7 @@ from thunder_torch.convert import from_torch_device, from_torch_dtype
 from thunder_torch.inplace import copy as copy_by_torch
 from thunder_torch.symbol import BY_DECOMPOSITION, torchsymbol
 from thunder_torch.traits import Trait, state
+from thunder_vmap import batching_rule
 
 CAST = (OpTags.CAST,)
 MAYBE = (Trait.MAY_VIEW,)
@@ -134,6 +135,12 @@ def contiguous(a: TensorProxy, memory_format: Any = torch.contiguous_format) -> 
 def detach(a: TensorProxy) -> Any:
     """Return ``a`` as a constant for derivatives."""
     return NotImplemented  # PyTorch's own is a view without a graph, which is what is wanted
+
+
+@batching_rule(detach)
+def detach_batch(size: int, args: tuple[TensorProxy, ...], dims: tuple[int | None, ...]) -> tuple[Any, int | None]:
+    """Detach the whole batch."""
+    return detach(*args), dims[0]
 
 
 @torchsymbol(torch.is_floating_point, Tensor.is_floating_point)
