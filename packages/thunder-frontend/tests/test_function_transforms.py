@@ -62,7 +62,7 @@ def test_gradients_per_sample_are_calls_of_pytorch_alone():
     compiled = jit(lambda w, x: vmap(grad(lambda w, x: (x @ w).tanh().sum()), (None, 0))(w, x))
     w, x = torch.randn(3, 5), torch.randn(4, 3)
     compiled(w, x)
-    assert {b.symbol.module for b in last_traces(compiled)[-1].bound_symbols} == {"torch"}
+    assert {b.symbol.module for b in last_traces(compiled)[-1].bound_symbols} == {"torch", "python"}  # which frees
 
 
 def test_meta_learning():
