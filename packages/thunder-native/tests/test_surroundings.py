@@ -124,16 +124,14 @@ def both(x, w):
 
 
 def test_gradients_of_some_results_and_second_ones(inputs):
-    compiled = jit(both)
+    compiled, (a, w) = jit(both), [t.double() for t in inputs]  # in float32 eager itself is far off for some
     for step in range(HOT + 3):
-        x, y = (inputs[0].clone().requires_grad_() for _ in range(2))
-        found, expected = compiled(x, inputs[1])[step % 2], both(y, inputs[1])[step % 2]
+        x, y = (a.clone().requires_grad_() for _ in range(2))
+        found, expected = compiled(x, w)[step % 2], both(y, w)[step % 2]
         first = [torch.autograd.grad(r.sum(), t, create_graph=True)[0] for r, t in ((found, x), (expected, y))]
         torch.testing.assert_close(*first)
         torch.testing.assert_close(
-            *[torch.autograd.grad(g.sin().sum(), t)[0] for g, t in zip(first, (x, y), strict=True)],
-            rtol=1e-4,
-            atol=1e-4,
+            *[torch.autograd.grad(g.sin().sum(), t)[0] for g, t in zip(first, (x, y), strict=True)]
         )
 
 

@@ -43,6 +43,7 @@ declare ptr @PyErr_Occurred()
 declare void @PyErr_Clear()
 
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 _WORDS = (
@@ -374,31 +375,84 @@ fail:
 """,
 )
 
-# bias + a @ b of matrices, b with its dimensions exchanged if that is said
+# whether every row of a matrix that lies in order is now a bias, which lies in a row; of %size bytes an element
+_SPREAD = function(
+    "i1 @spread(ptr %bias, ptr %matrix, i64 %size)",
+    f"""
+  %length_at = alloca ptr
+  %stride_at = alloca ptr
+  %shape_at = alloca ptr
+  %unread = alloca ptr
+  %from = alloca ptr
+  %to = alloca ptr
+{
+        attempt(
+            "lying",
+            "lies(ptr %bias, i64 1, ptr %length_at, ptr %stride_at)",
+            "lies(ptr %matrix, i64 2, ptr %shape_at, ptr %unread)",
+        )
+    }
+  %lengths = load ptr, ptr %length_at
+  %strides = load ptr, ptr %stride_at
+  %shape = load ptr, ptr %shape_at
+{reads("word length", "%lengths")}
+{reads("word stride", "%strides")}
+{reads("word rows, word columns", "%shape")}
+  %fits = icmp eq i64 %length, %columns
+  %in_order = icmp eq i64 %stride, 1
+  %plain = and i1 %fits, %in_order
+  br i1 %plain, label %find, label %fail
+find:
+{attempt("copy", "aoti_torch_get_data_ptr(ptr %bias, ptr %from)", "aoti_torch_get_data_ptr(ptr %matrix, ptr %to)")}
+  %source = load ptr, ptr %from
+  %target = load ptr, ptr %to
+  %bytes = mul i64 %length, %size
+{loop("i", "%rows", "row", "end", enter="copy")}
+  %offset = mul i64 %i, %bytes
+  %at = getelementptr i8, ptr %target, i64 %offset
+  call void @llvm.memcpy.p0.p0.i64(ptr %at, ptr %source, i64 %bytes, i1 false)
+  br label %each_i
+end:
+  ret i1 true
+fail:
+  ret i1 false
+""",
+)
+
+# bias + a @ b of matrices, b with its dimensions exchanged if that is said; a small bias of the dtype of the result, of
+# which the bytes of an element are told, is spread out here, so that PyTorch adds to what is there
 _AFFINE = step(
     "affine",
-    "tensor a, tensor b, tensor bias, slot out, word dtype, word exchanged",
+    "tensor a, tensor b, tensor bias, slot out, word dtype, word exchanged, word size",
     f"""
   %turned_at = alloca ptr
   store ptr null, ptr %turned_at
   %as_is = icmp eq i64 %exchanged, 0
-{attempt("choose", "room(ptr %a, ptr %b, i64 %exchanged, i64 %dtype, ptr %out)")}
+{attempt("made", "room(ptr %a, ptr %b, i64 %exchanged, i64 %dtype, ptr %out)")}
+  %room = load ptr, ptr %out
+  %is_small = icmp ne i64 %size, 0
+  br i1 %is_small, label %try, label %choose
+try:
+  %is_there = call i1 @spread(ptr %bias, ptr %room, i64 %size)
+  br label %choose
+choose:
+  %there = phi i1 [ false, %made ], [ %is_there, %try ]
+  %added = select i1 %there, ptr %room, ptr %bias
   br i1 %as_is, label %compute, label %turn
 turn:
 {attempt("turned", "exchange(ptr %b, ptr %turned_at)")}
   br label %compute
 compute:
-  %room = load ptr, ptr %out
   %turned_b = load ptr, ptr %turned_at
   %factor = select i1 %as_is, ptr %b, ptr %turned_b
-{attempt("done", "aoti_torch_cpu_addmm_out(ptr %room, ptr %bias, ptr %a, ptr %factor, double 1.0, double 1.0)")}
+{attempt("done", "aoti_torch_cpu_addmm_out(ptr %room, ptr %added, ptr %a, ptr %factor, double 1.0, double 1.0)")}
   call void @drop(ptr %turned_at)
   ret i32 0
 fail:
   call void @drop(ptr %turned_at)
   ret i32 1
 """,
-)
+)  # fmt: skip
 
 _PRODUCT = step(
     "product",
@@ -414,7 +468,7 @@ fail:
 )
 
 TEXT = "".join(
-    [_DECLARATIONS, _WORDS, _TENSORS, _AUTOGRAD, ENTRY, _CALLS, _LISTS, _EXCHANGE, _ROOM, _AFFINE, _PRODUCT]
+    [_DECLARATIONS, _WORDS, _TENSORS, _AUTOGRAD, ENTRY, _CALLS, _LISTS, _EXCHANGE, _ROOM, _SPREAD, _AFFINE, _PRODUCT]
     + [DISPATCHED, VIEWS, INTEGERS, KERNELS]
 )
 """The module."""

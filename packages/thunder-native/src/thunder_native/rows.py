@@ -9,6 +9,7 @@ import torch
 
 from thunder_ir import BoundSymbol, TensorProxy, dtypes
 from thunder_native import indexing, integers, views
+from thunder_native.executor import SMALL, is_small
 from thunder_native.registry import Lowering, dispatched, lowering
 from thunder_native.schema import call, dispatch, dtype_word
 from thunder_native.table import CannotExpress, Table, bits, imported
@@ -147,7 +148,7 @@ def linear(table: Table, bound: BoundSymbol) -> None:
     dtype = dtype_word(to_torch_dtype(a.dtype))
     if bias is not None:
         words = [a.name, weight.name, bias.name]
-        table.step("affine", *words, bound.output.name, dtype, 1)
+        table.step("affine", *words, bound.output.name, dtype, 1, _size(bias, bound.output))
         return
     turned = table.new()
     table.step("permuted", weight.name, turned.name, 2, 1, 0)
@@ -162,7 +163,13 @@ def addmm(table: Table, bound: BoundSymbol) -> None:
         raise CannotExpress("it scales what it adds")
     bias, a, b = bound.args
     dtype = dtype_word(to_torch_dtype(a.dtype))
-    table.step("affine", a.name, b.name, bias.name, bound.output.name, dtype, 0)
+    size = _size(bias, bound.output)
+    table.step("affine", a.name, b.name, bias.name, bound.output.name, dtype, 0, size)
+
+
+def _size(bias: TensorProxy, output: TensorProxy) -> int:
+    """Return the bytes of an element of a bias; 0 where PyTorch is to spread it out."""
+    return to_torch_dtype(bias.dtype).itemsize if bias.dtype == output.dtype and is_small(output, SMALL) else 0
 
 
 @lowering("torch.matmul")
