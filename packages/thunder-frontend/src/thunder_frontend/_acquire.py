@@ -59,7 +59,7 @@ class Acquisition(Acquiring):
 
     def _located(self, run: Interpretation) -> Any:
         """Return where the program stands that records something, and note whether it might catch what that raises."""
-        self.tried = self.tried or run.is_tried(of_library)
+        self.note_try()
         return run.location(of_library)
 
     def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Program:
@@ -79,6 +79,7 @@ class Acquisition(Acquiring):
         self._suspended = run.suspended
         watch.waiting = lambda: waiting(run.frames(), self.world.source_of)
         self._bridge = run.bridge
+        self._is_tried = lambda: run.is_tried(of_library)
         self.builder.oracle = self.outcomes
         self.builder.locate = lambda: self._located(run)
         with ExitStack() as stack:

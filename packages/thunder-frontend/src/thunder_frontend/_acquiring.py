@@ -56,6 +56,7 @@ class Acquiring(Tracer):
         self.outcomes = None if settings.path is None else Outcomes(self, settings.path, evaluation)
         self._suspended: Callable[[], Any] = tuple
         self._bridge: Callable[[Any], Callable[..., Any]] | None = None
+        self._is_tried: Callable[[], bool] = bool
         self.inference_modes = InferenceModes()
         self.prints = Prints(self)
         self.answered_by_cache: dict[Any, Any] = {}
@@ -140,7 +141,14 @@ class Acquiring(Tracer):
         if self.settings.log or self.levels.stack or self.looks is Looks.AT_ALL or (splits is not None and splits.lost):
             return None
         with torch._C.DisableTorchFunction():
-            return self._repeats.begin(module, args, kwargs)
+            found = self._repeats.begin(module, args, kwargs)
+        if found.__class__ is Again:
+            self.note_try()
+        return found
+
+    def note_try(self) -> None:
+        """Note whether the program might catch what is recorded here raises when it runs."""
+        self.tried = self.tried or self._is_tried()
 
     def end_module(self, run: Run, result: object) -> None:
         """Remember what a call of a module did."""

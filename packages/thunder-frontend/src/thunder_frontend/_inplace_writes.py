@@ -11,10 +11,9 @@ from thunder_autograd import Traits
 from thunder_executors import compute_into_inputs
 from thunder_guards.program import Program
 from thunder_guards.templates import proxies_of
-from thunder_ir import BoundSymbol, NumberProxy, OpTags, TensorProxy, Trace, is_unknown, substitute
-from thunder_ir.passes import trace_pass
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace, substitute
+from thunder_ir.passes import depends_on_the_run, trace_pass
 from thunder_torch import sized, symbol_of
-from thunder_torch.names import path_of
 from thunder_tracing.tensors.overwrites import WRITTEN, WRITTEN_UNSEEN
 
 PASSES_ON = {symbol_of(torch.Tensor.detach): 0, WRITTEN: 1, WRITTEN_UNSEEN: 1}
@@ -50,15 +49,12 @@ def without_detaching(trace: Trace) -> Trace:
 def failures_before_writes(trace: Trace) -> Trace:
     """Tag the calls that raise for some values: nothing is written to the caller's tensors before them."""
     traits, tag = Traits(), frozenset({OpTags.BEFORE_WRITES})
-    tagged = [b.replace(tags=b.tags | tag) if traits.may_fail(b) else b for b in trace.bound_symbols]
-    return trace.replace(bound_symbols=tuple(tagged))
 
+    def tagged(bound: BoundSymbol) -> BoundSymbol:
+        fails = traits.may_fail(bound) or depends_on_the_run(bound)
+        return bound.replace(tags=bound.tags | tag) if fails else bound
 
-def may_raise_late(bound: BoundSymbol) -> bool:
-    """Whether a call may raise and is not known to: for sizes that only the run tells, or as it is not PyTorch's."""
-    path = "torch." if bound.symbol.origin is None else path_of(bound.symbol.origin)
-    foreign = not path.startswith("torch.") or path.startswith("torch.ops.")
-    return foreign or any([is_unknown(p) for p in bound.inputs if isinstance(p, NumberProxy)])
+    return trace.replace(bound_symbols=tuple(map(tagged, trace.bound_symbols)))
 
 
 def written_in_place(program: Program, trace: Trace) -> Trace:

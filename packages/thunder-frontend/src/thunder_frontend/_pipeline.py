@@ -12,7 +12,7 @@ import torch
 from thunder_autograd import Split, gradients, written_out
 from thunder_executors import execution_traces, grad_rule, resolve_executors, runnable, who_gains
 from thunder_frontend._draws import Draw, DrawnFrom
-from thunder_frontend._inplace_writes import failures_before_writes, may_raise_late, without_detaching, written_in_place
+from thunder_frontend._inplace_writes import failures_before_writes, without_detaching, written_in_place
 from thunder_frontend._outcomes import Look
 from thunder_frontend._stats import Timer
 from thunder_frontend._suspensions import Paused
@@ -126,8 +126,7 @@ def _undifferentiated(
 ) -> Callable[..., Any]:
     """Return what runs a computation that autograd is to record nothing of; its stages are added to the traces."""
     with timer("executors"):
-        late = program.tried and any(map(may_raise_late, program.computation.bound_symbols))
-        writing = None if returns_result or late else partial(written_in_place, program)
+        writing = None if returns_result else partial(written_in_place, program)
         traces += execution_traces(trace, options.executors, writing)
         _after_optimisation(traces, options)
     with timer("code generation"):

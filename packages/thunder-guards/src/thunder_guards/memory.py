@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from thunder_ir import IntegerProxy
+from thunder_torch.traits import Trait, state
 
 
 def whole_storage(tensor: torch.Tensor) -> torch.Tensor:
@@ -18,6 +19,9 @@ def whole_storage(tensor: torch.Tensor) -> torch.Tensor:
 def part_of(tensor: torch.Tensor, size: Any, stride: Any, offset: int) -> torch.Tensor:
     """Return what lies ``offset`` elements behind the first one of ``tensor``, whatever the storage of that."""
     return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
+
+
+state(part_of, traits=(Trait.TOTAL,))
 
 
 def covers(elements: int | IntegerProxy, size: Any, stride: Any, offset: int) -> bool:

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from thunder_torch.errors import UnsupportedMutationError
-from thunder_torch.names import last_name, name_of, path_of, tensors_by_position
+from thunder_torch.names import Around, last_name, name_of, path_of, tensors_by_position
 from thunder_torch.places import setitem
 from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 
@@ -55,21 +55,21 @@ class Mutation:
 
 
 @dataclass(frozen=True)
-class OutOfPlace:
+class OutOfPlace(Around):
     """An in-place method, run on a copy of its first argument: for those that have no out-of-place form.
 
     Args:
-        method: ``torch.Tensor.normal_``, say.
+        function: ``torch.Tensor.normal_``, say.
     """
 
-    method: Callable[..., Any]
+    function: Callable[..., Any]
 
     @property
     def __name__(self) -> str:
-        return name_of(self.method).rstrip("_")
+        return super().__name__.rstrip("_")
 
     def __call__(self, a: torch.Tensor, /, *args: Any, **kwargs: Any) -> torch.Tensor:
-        written: torch.Tensor = self.method(a.clone(), *args, **kwargs)
+        written: torch.Tensor = self.function(a.clone(), *args, **kwargs)
         return written
 
 

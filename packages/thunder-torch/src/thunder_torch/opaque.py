@@ -18,11 +18,11 @@ from thunder_ir import OpTags, Proxy, Symbol, TensorProxy, current_builder, map_
 from thunder_lang.language import core
 from thunder_torch.communication import communication_tags
 from thunder_torch.metadata import MetaOf, connected_to, drew, map_tensors, metadata_of, tensors_of
-from thunder_torch.names import LTORCH, name_of, path_of
+from thunder_torch.names import LTORCH, Around, name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
 from thunder_torch.sized import TorchSymbol, refuse_unknown_sizes
-from thunder_torch.traits import Trait, has_trait
+from thunder_torch.traits import Trait, has_trait, is_pytorchs
 from thunder_torch.views import is_view
 from thunder_vmap import batching_rule
 
@@ -124,7 +124,11 @@ opaque_call = Symbol(
 
 def failing(function: Any) -> frozenset[OpTags]:
     """Return the tag of functions that raise for some values of their arguments, if that is one."""
-    fails = path_of(function).startswith("torch.linalg.") or has_trait(function, Trait.MAY_FAIL)
+    if isinstance(function, Around):
+        return failing(function.function)
+    total = any([has_trait(f, Trait.TOTAL) for f in (function, type(function))])
+    known = is_pytorchs(function) or total or communication_tags(function)
+    fails = not known or path_of(function).startswith("torch.linalg.") or has_trait(function, Trait.MAY_FAIL)
     return frozenset({OpTags.MAY_FAIL} if fails else ())
 
 

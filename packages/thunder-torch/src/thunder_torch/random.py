@@ -41,14 +41,13 @@ def dropout_noise(a: torch.Tensor, p: float) -> torch.Tensor:
     return torch.empty_like(a).bernoulli_(1 - p).div_(1 - p)
 
 
-draw_noise = opaque(dropout_noise, tags=frozenset({OpTags.RANDOM, OpTags.CONSTANT_FOR_DERIVATIVE}))
-
-
 def dropout_mask(a: torch.Tensor, p: float) -> torch.Tensor:
     """Draw which elements dropout keeps on a CPU: those that :func:`dropout_noise` does not make zero."""
     return torch.empty_like(a, dtype=torch.bool).bernoulli_(1 - p)
 
 
+state(dropout_noise, dropout_mask, traits=(Trait.TOTAL,))
+draw_noise = opaque(dropout_noise, tags=frozenset({OpTags.RANDOM, OpTags.CONSTANT_FOR_DERIVATIVE}))
 draw_mask = opaque(dropout_mask, tags=frozenset({OpTags.RANDOM, OpTags.CONSTANT_FOR_DERIVATIVE}))
 
 

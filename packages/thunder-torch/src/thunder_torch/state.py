@@ -20,7 +20,7 @@ from thunder_torch.autocast import AutocastState, cast_arguments, is_listed
 from thunder_torch.convert import to_torch_dtype
 from thunder_torch.memo import default_device_name
 from thunder_torch.metadata import drew, metadata_of, tensors_of
-from thunder_torch.names import last_name, name_of, path_of
+from thunder_torch.names import Around, last_name, path_of
 from thunder_torch.opaque import opaque
 from thunder_torch.symbol import find_symbol
 from thunder_torch.traits import Trait, has_trait
@@ -40,7 +40,7 @@ def sdpa_backends() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Within:
+class Within(Around):
     """A callable that runs under the state which held where it was traced.
 
     Args:
@@ -52,10 +52,6 @@ class Within:
     function: Callable[..., Any]
     autocast: tuple[AutocastState, ...] = ()
     sdpa: tuple[str, ...] | None = None
-
-    @property
-    def __name__(self) -> str:
-        return name_of(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with ExitStack() as stack:

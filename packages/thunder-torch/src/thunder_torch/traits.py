@@ -22,7 +22,8 @@ class Trait(Enum):
     OF_DEFAULT_DTYPE = auto()  # creates a tensor of the default dtype whatever its arguments are
     UNSET = auto()  # its result holds anything
     DRAWS = auto()  # may draw random numbers
-    MAY_FAIL = auto()  # raises for some values of its arguments
+    MAY_FAIL = auto()  # raises for some values of its arguments, as anything may that is not PyTorch's
+    TOTAL = auto()  # raises for no values of its arguments, though it is not PyTorch's
     TAKES_INTEGERS = auto()  # takes integers alone besides a tensor, where its schema tells of tensors or of nothing
     SAVES_NOTHING = auto()  # autograd saves none of its arguments, so that freeing them takes nothing away
     SHAPED_BY_METADATA = auto()  # looks at values to check them or to choose a way, not for the shape of its result
@@ -68,9 +69,13 @@ def _key(function: Any) -> Any:
         if function.origin is None:
             return function.name
         function = function.origin
+    return OPERATORS.get(path_of(function)) or last_name(function) if is_pytorchs(function) else function
+
+
+def is_pytorchs(function: Any) -> bool:
+    """Whether a callable is PyTorch's own: not one of other libraries, which PyTorch's dispatcher may know as well."""
     path = path_of(function)
-    of_pytorch = path.startswith("torch.") and (not path.startswith("torch.ops.") or path.startswith("torch.ops.aten."))
-    return OPERATORS.get(path) or last_name(function) if of_pytorch else function
+    return path.startswith("torch.") and (not path.startswith("torch.ops.") or path.startswith("torch.ops.aten."))
 
 
-__all__ = ["Trait", "has_trait", "state"]
+__all__ = ["Trait", "has_trait", "is_pytorchs", "state"]

@@ -14,8 +14,8 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.program import OWN_NAMES, Effect, Input
 from thunder_guards.sources import Source
 from thunder_guards.symbolic import ContiguousGuard, NumberInput, opened
-from thunder_ir import Builder, NumberProxy, Symbol, TensorProxy, Trace, number_proxy
-from thunder_ir.passes import keep_failures, may_fail
+from thunder_ir import BoundSymbol, Builder, NumberProxy, Symbol, TensorProxy, Trace, number_proxy
+from thunder_ir.passes import depends_on_the_run, keep_failures, may_fail
 from thunder_torch import opaque_call, torch_language
 from thunder_torch.convert import proxy_of
 from thunder_torch.kernels import lacks_kernel
@@ -289,7 +289,7 @@ class Tracer(WriteCalls):
             tuple([p for p in outputs if p.name not in names]),
             tuple(self.builder.constraints),
         )
-        return keep_failures(computation, lambda bound: may_fail(bound) or lacks_kernel(bound))
+        return keep_failures(computation, _raises_for_some)
 
     def let_go(self) -> None:
         """Keep nothing of the outside world alive any more."""
@@ -297,6 +297,12 @@ class Tracer(WriteCalls):
             traced.__dict__.pop("_input", None)
         self._tensors.clear()
         self.inputs.clear()
+
+
+def _raises_for_some(bound: BoundSymbol) -> bool:
+    """Whether a call raises for some values, so that it is made even if nobody reads what it returns."""
+    of_the_run = depends_on_the_run(bound) and not isinstance(bound.output, NumberProxy)
+    return of_the_run or may_fail(bound) or lacks_kernel(bound)
 
 
 def _input_name(source: Source) -> str:

@@ -25,6 +25,7 @@ from thunder_ir import (
     recording,
     substitute,
 )
+from thunder_ir.passes import depends_on_the_run
 from thunder_prims import tidy
 from thunder_torch.opaque import drawing_call, opaque_call
 from thunder_tracing.derivatives.custom_functions import CustomRule, rule_for_higher_derivatives
@@ -192,7 +193,7 @@ class Branches:
                 "supported inside of a compiled program"
             )
         parts = [p.reading((*inputs, *read)) for p in (condition, body)]
-        with torch._C.DisableTorchFunction():
+        with torch._C.DisableTorchFunction(), calls.builder.tagged(*_failing(parts)):
             loop = Loop(parts[0], parts[1], len(values))
             made = (drawing_call if _draws(parts) else opaque_call)(loop, *values, *read)
             self._settle(made, [*values, *read], [body])
@@ -298,6 +299,7 @@ class Branches:
             "cond",
             "control_flow",
             decomposition=lambda *args: runs(choice, *args),
+            tags=_failing([first, second]),
             language=self._calls.builder.language,
         )
         self._calls.custom_functions.rules[symbol] = rule
@@ -364,6 +366,13 @@ def _renamed(trace: Trace, inputs: Sequence[Proxy]) -> Trace:
 
 def _draws(parts: Sequence[Part]) -> bool:
     return any([Traits().draws(b) for part in parts for b in part.trace.bound_symbols])
+
+
+def _failing(parts: Sequence[Part]) -> frozenset[OpTags]:
+    """Return the tag of what raises for some values, if a call in the parts does."""
+    traits = Traits()
+    fails = [traits.may_fail(b) or depends_on_the_run(b) for part in parts for b in part.trace.bound_symbols]
+    return frozenset({OpTags.MAY_FAIL} if any(fails) else ())
 
 
 def _has_constants(trace: Trace) -> bool:

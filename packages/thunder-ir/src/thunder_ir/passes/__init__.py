@@ -10,11 +10,11 @@ from thunder_ir.passes.expansion import expand
 from thunder_ir.passes.pairing import pair_outputs
 from thunder_ir.passes.renaming import renamed
 from thunder_ir.passes.rewriting import KEEP, rewrite
-from thunder_ir.passes.traits import has_effect, is_random, is_repeatable, may_fail, stays, writes
+from thunder_ir.passes.traits import depends_on_the_run, has_effect, is_random, is_repeatable, may_fail, stays, writes
 
 __all__ = [
     "KEEP", "common_subexpressions", "dead_code_elimination",
-    "dependencies", "difference", "evaluate", "expand", "has_effect", "is_random",
+    "dependencies", "depends_on_the_run", "difference", "evaluate", "expand", "has_effect", "is_random",
     "is_repeatable", "keep_failures", "leading_to", "may_fail", "pair_outputs", "producers",
     "renamed", "rewrite", "stays", "topological_order", "trace_pass", "verifying", "writes",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from thunder_ir.symbols import EFFECTS, BoundSymbol, OpTags
+from thunder_ir.unknown import is_unknown
 
 
 def has_effect(bound: BoundSymbol) -> bool:
@@ -21,6 +22,11 @@ def stays(bound: BoundSymbol) -> bool:
 def may_fail(bound: BoundSymbol) -> bool:
     """Whether the call, or a part of it, raises for some values of its arguments."""
     return bound.has_tag(OpTags.MAY_FAIL) or any([may_fail(sub) for sub in bound.subsymbols])
+
+
+def depends_on_the_run(bound: BoundSymbol) -> bool:
+    """Whether a number that only the run tells is among the arguments of a call, which may raise for that."""
+    return any([is_unknown(p) for p in bound.inputs])
 
 
 def writes(bound: BoundSymbol) -> bool:

@@ -12,6 +12,7 @@ from thunder_autograd import Traits
 from thunder_ir import BoundSymbol, OpTags, Symbol, TensorProxy, Trace
 from thunder_torch.metadata import draws_numbers
 from thunder_torch.opaque import drawing_call, drawing_call_batch_alike
+from thunder_torch.traits import Trait, state
 from thunder_tracing.derivatives._batched_rules import BatchedRule
 from thunder_tracing.tensors._view_writes import Chain
 from thunder_tracing.tensors.calls import Calls
@@ -63,6 +64,9 @@ class ViewOfExamples:
 
     def __call__(self, batch: T) -> T:
         return torch.vmap(self._views, *self._dims)(batch)
+
+
+state(ViewOfExamples, traits=(Trait.TOTAL,))
 
 
 def _randomness(level: BatchLevel) -> Randomness:

@@ -13,6 +13,7 @@ from thunder_guards.memory import is_dense, part_of
 from thunder_ir import TensorProxy, flat_proxies
 from thunder_torch.inplace import OutOfPlace
 from thunder_torch.places import setitem
+from thunder_torch.traits import Trait, state
 from thunder_tracing.tensors.storage import View
 
 Call = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -223,6 +224,9 @@ def replaced_view(
         view = copy.as_strided(view[index].shape, view[index].stride(), view[index].storage_offset())
     view.copy_(value)
     return copy
+
+
+state(Chain, placed, replaced_view, traits=(Trait.TOTAL,))
 
 
 def _by_position(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:

@@ -12,6 +12,7 @@ import torch
 
 from thunder_guards.errors import AcquisitionError, DataDependentError
 from thunder_ir import IntegerProxy, NumberProxy, is_unknown
+from thunder_torch.traits import Trait, state
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.tensors._einsum_views import rearranged
 from thunder_tracing.tensors._handlers import answers, answers_each
@@ -164,6 +165,9 @@ def laid_out(tensor: T, strides: tuple[int, ...]) -> T:
     once = tuple([slice(0, 1) if step == 0 else slice(None) for step in strides])  # each place in memory
     made[once].copy_(tensor[once])
     return made
+
+
+state(laid_out, traits=(Trait.TOTAL,))
 
 
 @answers(getter("_version"))

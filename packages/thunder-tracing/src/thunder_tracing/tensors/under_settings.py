@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from thunder_guards.settings import Setting
-from thunder_torch.names import name_of
+from thunder_torch.names import Around
 
 
 @dataclass(frozen=True)
-class UnderSettings:
+class UnderSettings(Around):
     """A callable that runs under settings which held where it was traced.
 
     Args:
@@ -21,10 +21,6 @@ class UnderSettings:
 
     function: Callable[..., Any]
     settings: tuple[tuple[Setting, Any], ...]
-
-    @property
-    def __name__(self) -> str:
-        return name_of(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         before = [(setting, setting.now()) for setting, _ in self.settings]
