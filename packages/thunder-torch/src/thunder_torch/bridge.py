@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -31,6 +32,8 @@ from thunder_torch.uncast import uncast
 # ``Function.apply`` asks in Python whether functorch is active and whether ``setup_context`` is defined before it calls
 # this method, in the time of a small operation. A compiled function is entered only where neither is the case.
 _APPLY = torch._C._FunctionBase.__dict__["apply"]
+
+_VERSION, _GRAD_FN = attrgetter("_version"), attrgetter("grad_fn")
 
 Compile = Callable[[Trace], Trace]
 Runnable = Callable[[Trace], Callable[..., Any]]
@@ -182,12 +185,10 @@ class _Node:
         self.variants: dict[Any, Any] = {}
         self.second = SecondDerivatives(split, self.wanted, differentiate, rule_of, self.connected)
         saved = {p.name for p in split.saved}
+        self.given = [i for i, p in enumerate(split.forward.inputs) if isinstance(p, TensorProxy)]
         self.copied = _leading_to_saved(split, overwritten) if overwritten and compile is not None else []
-        self.unsaved = [
-            i
-            for i, p in enumerate(split.forward.inputs)
-            if isinstance(p, TensorProxy) and p.name not in saved and i not in self.copied
-        ]
+        names = [p.name for p in split.forward.inputs]
+        self.unsaved = [i for i in self.given if names[i] not in saved and i not in self.copied]
         self.generators = Generators.of(split.forward) if split.draws and compile is not None else None
         self.links = Links.of(split, self.positions, views)
         self.alone = lone_places(split.forward, self.leaves, list(views))
@@ -222,7 +223,7 @@ class _Node:
                 context.to_save, context.numbers = saved[:tensors], saved[tensors:]
             context.materialize_grads = False
             if keeps_inputs:  # a second derivative starts from them; versions tell whether they are still the same
-                context.inputs = before, [inputs[i]._version for i in unsaved if not inputs[i].is_inference()]
+                context.inputs = before, versions_of([inputs[i] for i in unsaved])
             if constant:
                 context.mark_non_differentiable(*[outputs[i] for i in constant])
             return tuple(outputs)
@@ -299,7 +300,8 @@ class _Node:
         context.maybe_clear_saved_tensors()
         if self.compile is None:
             return
-        if any([t.grad_fn is not None for t in context.inputs[0] if isinstance(t, Tensor)]):
+        inputs = context.inputs[0]
+        if any(map(_GRAD_FN, [inputs[i] for i in self.given])):
             try:
                 context.saved_tensors  # noqa: B018
             except RuntimeError:
@@ -398,14 +400,22 @@ class _Node:
             RuntimeError: one of those at the places that are read was written to since.
         """
         inputs, versions = context.inputs
-        for i, version in zip([i for i in self.unsaved if not inputs[i].is_inference()], versions, strict=True):
-            if inputs[i]._version != version and i in reads:
+        for i, version in zip(self.unsaved, versions, strict=True):
+            if version is not None and inputs[i]._version != version and i in reads:
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an inplace operation: "
                     f"input {i} of a compiled function, of shape {list(inputs[i].shape)}, is at version "
                     f"{inputs[i]._version}; expected version {version} instead"
                 )
         return inputs  # type: ignore[no-any-return]
+
+
+def versions_of(tensors: Sequence[Tensor]) -> list[int | None]:
+    """Return how often each tensor was written to; ``None`` for those of inference mode, for which nobody counts."""
+    try:
+        return list(map(_VERSION, tensors))
+    except RuntimeError:
+        return [None if t.is_inference() else t._version for t in tensors]
 
 
 def in_a_box(trace: Trace) -> Trace:
