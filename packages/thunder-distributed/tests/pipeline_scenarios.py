@@ -38,8 +38,9 @@ class Model(nn.Module):
     def forward(self, tokens):
         x = start = self.tokens(tokens)
         table = self.table[: tokens.shape[1]].cos()
+        kept = tokens if TRAINS_BESIDE_INTEGERS else (tokens > 0).to(x.dtype)
         for block in self.blocks:
-            x = block(x, table, tokens if TRAINS_BESIDE_INTEGERS else (tokens > 0).to(x.dtype))
+            x = block(x, table, kept)
         return self.head(x + start)
 
 
