@@ -3,9 +3,9 @@
 python tools/triton_regions.py                     300 regions by Triton's interpreter; their kernels are compiled, too
 python tools/triton_regions.py --count 20 --compiled 0 --first 700
 
-Regions compute in float32; what they read and write is float32 or bfloat16, of sizes 0, 1, odd and long, transposed,
-spread out and expanded. Needs Triton and no GPU: `python3 tools/dev.py gpu-libraries` has it. It exits with 1 if a
-region differs, or if a compiled kernel spills more than the package allows.
+Regions compute in float32; what they read and write is float32 or bfloat16, of sizes 0, 1, odd and long, of two to five
+dimensions, transposed, spread out and expanded. Needs Triton and no GPU: `python3 tools/dev.py gpu-libraries` has it.
+It exits with 1 if a region differs, or if a compiled kernel spills more than the package allows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ import torch
 from thunder_frontend import jit, last_traces
 
 COMPILE = "--compile"
-SHAPES = ((0, 5), (1, 1), (3, 7), (5, 1), (2, 130), (33, 65), (1, 1100), (64, 64))
+SHAPES = (
+    (0, 5), (1, 1), (3, 7), (5, 1), (2, 130), (33, 65), (1, 1100), (64, 64), (2, 3, 5), (4, 1, 33), (3, 2, 5, 7),
+    (2, 3, 1, 2, 9),
+)  # fmt: skip
 UNARY: tuple[Callable[[Any], Any], ...] = (
     torch.exp, torch.sin, torch.abs, torch.neg, torch.sigmoid, torch.tanh, torch.relu, torch.square, torch.floor,
     torch.nn.functional.gelu, torch.nn.functional.silu, lambda a: (a.abs() + 1).log(), lambda a: (a.abs() + 1).rsqrt(),
@@ -50,7 +53,7 @@ ROWS: tuple[Callable[[Any], Any], ...] = (
 )  # fmt: skip
 MOVES: tuple[Callable[[Any], Any], ...] = (
     lambda a: a.flip(0), lambda a: torch.cat([a, a], 0)[: a.shape[0]], lambda a: a[:, :1].expand_as(a),
-    lambda a: a.reshape(-1).reshape(a.shape), lambda a: a.t().contiguous().t(),
+    lambda a: a.reshape(-1).reshape(a.shape), lambda a: a.mT.contiguous().mT,
     lambda a: a[torch.arange(a.shape[0] - 1, -1, -1)],
 )  # fmt: skip
 
@@ -93,11 +96,11 @@ class Case:
 def laid_out(shape: tuple[int, ...], layout: str, generator: torch.Generator) -> torch.Tensor:
     """Return random numbers of a shape, in memory as ``layout`` says."""
     if layout == "transposed":
-        return torch.randn(shape[::-1], generator=generator).t()
+        return torch.randn(shape[::-1], generator=generator).permute(*reversed(range(len(shape))))
     if layout == "spread out":
-        return torch.randn(shape[0], 1000 + 3 * shape[1], generator=generator)[:, 1000::3]
+        return torch.randn(*shape[:-1], 1000 + 3 * shape[-1], generator=generator)[..., 1000::3]
     if layout == "expanded":
-        return torch.randn(1, shape[1], generator=generator).expand(shape)
+        return torch.randn(1, *shape[1:], generator=generator).expand(shape)
     return torch.randn(shape, generator=generator)
 
 

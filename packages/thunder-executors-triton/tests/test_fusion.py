@@ -98,20 +98,44 @@ def test_the_kernel_is_text_that_can_be_read():
     assert kernel.text.startswith("@triton.jit\ndef program_0(a0, a0_s0, a0_s1, a1, a1_s0, a1_s1, out0,")
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 4, 5), (2, 1, 3, 2, 600)], ids=str)
+def test_each_point_of_many_axes_is_computed_once(shape, device):
+    x = torch.randn(shape, device=device)
+    across = torch.randn(shape[::-1], device=device).permute(*reversed(range(len(shape))))
+
+    def function(x, y):
+        return (x * y).relu(), (x + y) - (x * y).sum((0, 1), keepdim=True), (x * 2).amax((0, -1))
+
+    run = compiled(function)
+    assert_close(run(x, across), function(x, across))
+    assert "triton_fusion" in str(last_traces(run)[-1])
+
+
+def test_what_a_region_makes_is_on_the_device(device):
+    scores, target = torch.randn(4, 7, device=device, requires_grad=True), torch.tensor([1, 6, -100, 0], device=device)
+    truth = scores.detach().clone().requires_grad_()
+    run = compiled(lambda s: functional.cross_entropy(s, target) * 2)
+    run(scores).backward()
+    (functional.cross_entropy(truth, target) * 2).backward()
+    assert_close(scores.grad, truth.grad)
+    assert "triton_fusion" in str(last_backward_traces(run)[-1])
+
+
 UNARY = [torch.exp, torch.sin, torch.abs, torch.neg, torch.sigmoid, torch.tanh, torch.relu, lambda a: a * a]
 BINARY = [torch.add, torch.sub, torch.mul, torch.maximum, torch.minimum, lambda a, b: torch.where(a > b, a, b)]
 ROWS = [
     lambda a: torch.softmax(a, -1), lambda a: a - a.mean(-1, keepdim=True), lambda a: a.sum(-1, keepdim=True) * 0.1 + a,
-    lambda a: a.amax(-1, keepdim=True) - a,
+    lambda a: a.amax(-1, keepdim=True) - a, lambda a: a - a.mean((0, -1), keepdim=True), lambda a: a.sum(0) * 0.1 + a,
 ]  # fmt: skip
+SHAPES = [(1, 1), (3, 7), (2, 130), (5, 1), (2, 3, 5), (4, 1, 3), (2, 3, 4, 5), (2, 3, 1, 2, 3)]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 7), st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=7
     ),
-    st.sampled_from([(1, 1), (3, 7), (2, 130), (5, 1)]),
+    st.sampled_from(SHAPES),
     st.booleans(),
     st.integers(0, 2**16),
 )
@@ -131,7 +155,7 @@ def test_random_programs_are_what_eager_gives(steps, shape, transposed, seed):
     generator = torch.Generator().manual_seed(seed)
     x, y = (torch.randn(shape[::-1] if transposed else shape, generator=generator) for _ in range(2))
     if transposed:
-        x, y = x.t(), y.t()
+        x, y = (t.permute(*reversed(range(t.ndim))) for t in (x, y))
     if torch.cuda.is_available():
         x, y = x.cuda(), y.cuda()
     assert_close(compiled(function)(x, y), function(x, y), rtol=2e-4, atol=2e-4)

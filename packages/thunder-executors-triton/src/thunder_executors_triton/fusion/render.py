@@ -179,11 +179,12 @@ class _Writer:
 
 
 def _unravelled(point: str, axes: tuple[Axis, ...]) -> list[str]:
-    lines = []
+    lines, rest = [], point
     for axis in reversed(axes[1:]):
-        lines += [f"{axis.name} = {point} % {axis.size}", f"{point}_left = {point} // {axis.size}"]
-        point = f"{point}_left" if not point.endswith("_left") else point
-    return [*lines, *([f"{axes[0].name} = {point}"] if axes else [])]
+        outer = f"{point}_over_{axis.name}"
+        lines += [f"{axis.name} = {rest} % {axis.size}", f"{outer} = {rest} // {axis.size}"]
+        rest = outer
+    return [*lines, *([f"{axes[0].name} = {rest}"] if axes else [])]
 
 
 def _index(index: Index) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from thunder_executors_triton.fusion import mathematics
 from thunder_executors_triton.fusion.render import Kernel
@@ -85,8 +86,9 @@ class Runner:
         key = tuple([(t.shape, t.stride()) if isinstance(t, torch.Tensor) else None for t in inputs])
         found = self.strides.get(key)
         if found is None:
-            fakes = [t.to("meta") if isinstance(t, torch.Tensor) else t for t in inputs]
-            found = self.strides[key] = [tuple(t.stride()) for t in self.eager(*fakes)]
+            with FakeTensorMode() as mode:  # which keeps devices, also of tensors that the region makes
+                fakes = [mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in inputs]
+                found = self.strides[key] = [tuple(t.stride()) for t in self.eager(*fakes)]
         return found
 
 
