@@ -5,6 +5,7 @@ from thunder_guards._codegen.dispatch import MISSED, Dispatcher, missed
 from thunder_guards._codegen.prologue import ordered
 from thunder_guards._codegen.result_views import result_views
 from thunder_guards._codegen.specialise import Specialisation, around, specialise
+from thunder_guards._codegen.tensor_checks import snapshots
 from thunder_guards._guards import (
     ArgumentsGuard,
     AttributeAbsentGuard,
@@ -52,5 +53,6 @@ __all__ = [
     "MembershipGuard", "Outside", "PlaceInStorageGuard", "Program", "SameAsBeforeGuard", "SameObjectGuard",
     "SameTensorGuard", "SetGuard", "SharedStorageGuard", "SnapshotGuard", "Source", "Specialisation", "Step",
     "TensorGuard", "TensorMetadata", "ToldGuard", "TypeGuard", "ValueGuard", "__version__", "around", "environment",
-    "held", "metadata_of", "missed", "nth_key", "ordered", "result_views", "same_value", "specialise",
+    "held", "metadata_of", "missed", "nth_key", "ordered", "result_views", "same_value", "snapshots",
+    "specialise",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ where PyTorch reported an error.
 """
 
 from thunder_native.machine_dispatch import DISPATCHED
+from thunder_native.machine_guards import GUARDS
 from thunder_native.machine_integers import INTEGERS
 from thunder_native.machine_kernels import KERNELS
 from thunder_native.machine_text import attempt, declared, exported, function, loop, reads, step
@@ -469,11 +470,11 @@ fail:
 
 TEXT = "".join(
     [_DECLARATIONS, _WORDS, _TENSORS, _AUTOGRAD, ENTRY, _CALLS, _LISTS, _EXCHANGE, _ROOM, _SPREAD, _AFFINE, _PRODUCT]
-    + [DISPATCHED, VIEWS, INTEGERS, KERNELS]
+    + [DISPATCHED, VIEWS, INTEGERS, KERNELS, GUARDS]
 )
 """The module."""
 
-IMPORTS = declared(TEXT, "aoti_torch_|torch_|_ZN3c10")
+IMPORTS = declared(TEXT, "aoti_torch_|torch_|_ZNK?3c10")
 """What is called of PyTorch, besides the functions that tables name: of its C interface, and of how it dispatches."""
 
 PYTHON = declared(TEXT, "Py")

@@ -140,7 +140,7 @@ def program_of(region: Region, runtime: Runtime, known: Mapping[int, Written] = 
     ])  # fmt: skip
     memory = (head, made, outputs, code.memory)
     elsewhere = tuple([m for m in code.memory if isinstance(m, Elsewhere)])
-    return Program(runtime.callable_of(head.buffer_info()[0], memory), code.steps, sum(kinds), elsewhere)
+    return Program(runtime.callable_of("enter", head.buffer_info()[0], memory), code.steps, sum(kinds), elsewhere)
 
 
 def inner_values(calls: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> frozenset[str]:

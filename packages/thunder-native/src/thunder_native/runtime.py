@@ -39,17 +39,19 @@ class Runtime:
 
     addresses: Mapping[str, int]
     layout: Layout
-    _method: _Method = field(repr=False)
+    _methods: Mapping[str, _Method] = field(repr=False)
 
-    def callable_of(self, head: int, memory: tuple[object, ...]) -> Callable[..., Any]:
-        """Return the function of Python that runs a program.
+    def callable_of(self, name: str, head: int, memory: tuple[object, ...]) -> Callable[..., Any]:
+        """Return a function of Python.
 
         Args:
-            head: address of the words that :data:`thunder_native.machine_code.PROGRAM` tells.
+            name: of the export that it calls, by ``METH_FASTCALL``: ``"enter"`` runs a program.
+            head: address of the words that it reads, for a program those of
+                :data:`thunder_native.machine_code.PROGRAM`.
             memory: whose memory these and what they point to are in; the function keeps it.
         """
         capsule = _CAPSULE_NEW(head, None, None)
-        made: Callable[..., Any] = _FUNCTION_NEW(ctypes.byref(self._method), capsule, (self, memory))
+        made: Callable[..., Any] = _FUNCTION_NEW(ctypes.byref(self._methods[name]), capsule, (self, memory))
         return made
 
 
@@ -101,5 +103,5 @@ def runtime() -> Runtime:
     imports = {name: address for name in machine_code.IMPORTS if (address := torch_address(name)) is not None}
     imports |= {name: python_address(name) for name in machine_code.PYTHON}
     addresses = in_memory(machine_code.TEXT, machine_code.EXPORTS, imports, binding.host(), default_disk())
-    method = _Method(b"native", addresses["enter"], _FASTCALL, None)
-    return Runtime(addresses, found, method)
+    methods = {n: _Method(b"native", addresses[n], _FASTCALL, None) for n in ("enter", "unchanged")}
+    return Runtime(addresses, found, methods)

@@ -14,7 +14,7 @@ import functools
 import sys
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import torch
@@ -35,6 +35,29 @@ FEW_TENSORS = 5
 """How many tensors are asked one by one whether they are nested."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
+OFTEN = 3
+"""Calls with a check after which a snapshot is made; by then a program that is called often has native code."""
+
+Snapshot: TypeAlias = "Callable[[tuple[Any, ...], int], Callable[[tuple[Any, ...]], bool] | None]"
+
+_SNAPSHOTS: list[Snapshot] = []
+
+
+def snapshots(maker: Snapshot) -> Snapshot:
+    """Let the decorated function make what tells quickly whether tensors are as they were when all checks passed.
+
+    Args:
+        maker: takes tensors that passed, all apart from each other, and how many of them, the first ones, may be
+            others at the next call. What it returns takes such a tuple; where that is false, all is checked anew. It
+            may return ``None``.
+    """
+    _SNAPSHOTS.append(maker)
+    return maker
+
+
+def _always(tensors: tuple[Any, ...]) -> bool:
+    return True
+
 
 class ManyTensors:
     """Checks in one call that tensors are of the kinds that a program was compiled for.
@@ -50,7 +73,7 @@ class ManyTensors:
         others: how many tensors are handed over before them, which are only to be apart from them and each other.
     """
 
-    __slots__ = ("__weakref__", "apart", "check", "functions", "metadata", "one_by_one", "others")
+    __slots__ = ("__weakref__", "apart", "calls", "check", "functions", "metadata", "one_by_one", "others")
 
     def __init__(
         self, examples: Sequence[Any], metadata: Sequence[TensorMetadata], apart: bool, others: int = 0
@@ -59,6 +82,7 @@ class ManyTensors:
         self.apart = apart
         self.others = others
         self.one_by_one = checker(examples, metadata) if apart else python_checker(metadata)
+        self.calls = 0
         self.check: Callable[[tuple[Any, ...]], bool] = self._first
         """Takes the tensors; may raise ``RuntimeError`` if one is nested, and then :meth:`failed` is to be called."""
         self.functions: Any = None
@@ -82,7 +106,22 @@ class ManyTensors:
             return False
         if RootGuardManager is not None and hasattr(sys.modules.get(COMPILERS), "GuardManagerType"):
             self.functions = torch._C._get_torch_function_state()  # type: ignore[attr-defined]
-            self.check = _manager(tensors, [*[None] * self.others, *self.metadata], self.apart).check
+            manager = _manager(tensors, [*[None] * self.others, *self.metadata], self.apart)
+            self.calls, self.check = 0, functools.partial(self._often, manager.check)
+        else:
+            self._often(_always, tensors)
+        return True
+
+    def _often(self, check: Callable[[tuple[Any, ...]], bool], tensors: tuple[Any, ...]) -> bool:
+        """Check once more; where that is done often, tensors that are as they are now pass at once from then on."""
+        if not check(tensors):
+            return False
+        self.calls += 1
+        if self.calls == OFTEN:
+            check = self._second if check is _always else check
+            makers = _SNAPSHOTS if self.apart else []
+            same = next((made for maker in makers if (made := maker(tensors, self.others)) is not None), None)
+            self.check = check if same is None else lambda tensors: same(tensors) or check(tensors)
         return True
 
     def _one_by_one(self, tensors: tuple[Any, ...]) -> bool:
@@ -195,4 +234,4 @@ def _is_argument(source: Source) -> bool:
     return source.base is not None and source.base.base is None and not source.base.is_held
 
 
-__all__ = ["tensor_checks"]
+__all__ = ["snapshots", "tensor_checks"]
