@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -21,9 +21,7 @@ from thunder_ir.unknown import described, terms_of
 from thunder_torch import opaque_call
 from thunder_tracing.one_way import TAGS, OtherWay
 from thunder_tracing.tensors.comparisons import Comparison
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
+from thunder_tracing.tracer import Tracer
 
 Path = tuple[Any, ...]
 """What Python saw in a program, in order; see :func:`encoded`."""
@@ -97,7 +95,7 @@ class Outcomes:
         evaluate: computes the value of a proxy for the call at hand.
     """
 
-    def __init__(self, calls: Acquiring, given: Path, evaluate: Callable[[Any], Any]) -> None:
+    def __init__(self, calls: Tracer, given: Path, evaluate: Callable[[Any], Any]) -> None:
         self._calls, self._given, self._evaluate = calls, given, evaluate
         self._known: dict[tuple[bool, str], Any] = {}
         self.met: list[Any] = []

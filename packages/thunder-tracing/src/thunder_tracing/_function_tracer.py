@@ -60,7 +60,7 @@ class TracedInput:
 class ViewStep:
     """One step from a tensor to a view of it: a torch function, what it gets besides, and which result it is."""
 
-    function: Callable[..., Any]
+    function: Callable[..., torch.Tensor]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     index: int | None
@@ -68,7 +68,7 @@ class ViewStep:
     def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the view of a tensor."""
         made = self.function(tensor, *self.args, **self.kwargs)
-        return made if self.index is None else made[self.index]  # type: ignore[no-any-return]
+        return made if self.index is None else made[self.index]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

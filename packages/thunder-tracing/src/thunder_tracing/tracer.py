@@ -239,7 +239,7 @@ class Tracer(WriteCalls):
         nobody_changes_what_is_saved(self)
         return autograd_grad(self, outputs, inputs, *args, **kwargs)
 
-    def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> Any:
+    def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> tuple[Any, ...]:
         """Record gradients, asked for as of ``torch.autograd.grad``."""
         if is_grads_batched:
             return self.batches.gradients(*args, **kwargs)

@@ -19,7 +19,6 @@ from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 if TYPE_CHECKING:
     from thunder_frontend._acquiring import Acquiring
-    from thunder_frontend._outside.world import World
 
 LIBRARIES = tuple([os.path.dirname(str(module.__file__)) + os.sep for module in (os, torch)])
 INSTALLED = f"{os.sep}site-packages{os.sep}"
@@ -42,12 +41,12 @@ def identities(acquisition: Acquiring) -> dict[Any, Callable[..., Any]]:
             if found is None:
                 return DECLINED
             acquisition.world.told_apart(found.example)
-            _require(acquisition.world, found.source, found.example, found.slot)
+            _require(acquisition, found.source, found.example, found.slot)
             return id(found.example)
         acquisition.world.told_apart(value)
         source = acquisition.world.source_of(value)
         if source is not None and not source.is_held and not is_value(value):
-            _require(acquisition.world, source, value, None)
+            _require(acquisition, source, value, None)
         return DECLINED
 
     def hashed(*args: Any) -> Any:
@@ -65,12 +64,12 @@ def _asked_by_library(acquisition: Acquiring) -> bool:
     return filename.startswith(LIBRARIES) and (INSTALLED not in filename or filename.startswith(LIBRARIES[1]))
 
 
-def _require(world: World, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
+def _require(acquisition: Acquiring, source: Source, value: Any, slot: tuple[Any, Any] | None) -> None:
     """Guard that an object is the very same, without keeping alive what is an argument."""
-    guard: Guard = world.mortal.guard(source, value, slot)
+    guard: Guard = acquisition.world.mortal.guard(source, value, slot)
     if slot is None and source.is_of_the_call() and type(value).__weakrefoffset__:
         guard = SameAsBeforeGuard(source, value)
-    world.require(guard, id(value), "identity")
+    acquisition.world.require(guard, id(value), "identity")
 
 
 __all__ = ["identities"]

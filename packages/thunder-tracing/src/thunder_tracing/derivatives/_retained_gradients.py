@@ -27,9 +27,7 @@ def retained_gradients(
     """
     if not tensors:
         return ()
-    return calls.inner_gradients(  # type: ignore[no-any-return]
-        results, tensors, cotangents, create_graph=create_graph, allow_unused=True
-    )
+    return calls.inner_gradients(results, tensors, cotangents, create_graph=create_graph, allow_unused=True)
 
 
 def retain(calls: Calls, tensors: Sequence[TracedTensor], gradients: Sequence[Any]) -> None:

@@ -149,10 +149,9 @@ class Derivatives:
         create_graph: bool = True,
     ) -> tuple[Any, ...]:
         """Return the gradients of outputs of a level with respect to its variables: zeros where there are none."""
-        made = self._calls.inner_gradients(
+        return self._calls.inner_gradients(
             outputs, inputs, grad_outputs, create_graph=create_graph, allow_unused=True, materialize_grads=True
         )
-        return made  # type: ignore[no-any-return]
 
     # --- forward mode -----------------------------------------------------------------------------------------------
 

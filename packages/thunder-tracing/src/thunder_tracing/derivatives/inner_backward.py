@@ -55,7 +55,7 @@ def inner_backward(
         inside = _inside(calls, reached, asked)
         retained = retained_gradients(calls, results, inside, given, create_graph)
         if create_graph:
-            found = calls.inner_gradients(results, leaves, given, create_graph=True, allow_unused=True)
+            found: Sequence[Any] = calls.inner_gradients(results, leaves, given, create_graph=True, allow_unused=True)
         else:
             found = _recorded(
                 calls, results, [_cotangent(calls, r, g) for r, g in zip(results, given, strict=True)], leaves

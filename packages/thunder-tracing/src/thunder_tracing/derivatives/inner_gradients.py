@@ -98,7 +98,7 @@ def autograd_grad(
     with torch._C.DisableTorchFunction():
         retain(calls, inside, retained)
     if calls.levels.stack:
-        return found  # type: ignore[no-any-return]
+        return found
     pairs = zip(map(calls.traced, _listed(inputs)), found, strict=True)
     return tuple([with_hooks(calls, tensor, gradient, create_graph) for tensor, gradient in pairs])
 

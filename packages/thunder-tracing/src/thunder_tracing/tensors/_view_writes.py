@@ -16,7 +16,7 @@ from thunder_torch.places import setitem
 from thunder_torch.traits import Trait, state
 from thunder_tracing.tensors.storage import View
 
-Call = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+Call = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], TensorProxy]
 Inverse = Callable[[Call, View, TensorProxy, TensorProxy], TensorProxy]
 INVERSES: dict[Any, Inverse] = {}
 
@@ -35,7 +35,7 @@ def inverse_of(*functions: Any) -> Callable[[Inverse], Inverse]:
 def scatter_into_parent(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
     """Return the parent's value after ``value`` was written to its view."""
     if isinstance(view.function, Chain):
-        return call(placed, (parent, value, view.function), {})  # type: ignore[no-any-return]
+        return call(placed, (parent, value, view.function), {})
     return INVERSES.get(view.function, _by_position)(call, view, parent, value)
 
 
@@ -83,7 +83,7 @@ def _reshaped(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -
         return _by_position(call, view, parent, value)
     if value.shape == parent.shape:
         return value
-    return call(torch.Tensor.reshape, (value, tuple(parent.shape)), {})  # type: ignore[no-any-return]
+    return call(torch.Tensor.reshape, (value, tuple(parent.shape)), {})
 
 
 @inverse_of(torch.Tensor.as_strided, torch.as_strided)
@@ -194,18 +194,18 @@ def _expanded(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -
 
 @inverse_of(torch.Tensor.select, torch.select)
 def _selected(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
-    return call(torch.select_scatter, (parent, value, *view.args), view.kwargs)  # type: ignore[no-any-return]
+    return call(torch.select_scatter, (parent, value, *view.args), view.kwargs)
 
 
 @inverse_of(torch.Tensor.diagonal, torch.diagonal)
 def _diagonal(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
-    return call(torch.diagonal_scatter, (parent, value, *view.args), view.kwargs)  # type: ignore[no-any-return]
+    return call(torch.diagonal_scatter, (parent, value, *view.args), view.kwargs)
 
 
 @inverse_of(torch.Tensor.__getitem__)
 def _indexed(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
     if flat_proxies((view.args, view.kwargs)) and view.index is None:  # a place that is known when the program runs
-        return call(setitem, (parent, *view.args, value), view.kwargs)  # type: ignore[no-any-return]
+        return call(setitem, (parent, *view.args, value), view.kwargs)
     return _by_position(call, view, parent, value)
 
 
@@ -232,4 +232,4 @@ state(Chain, placed, replaced_view, traits=(Trait.TOTAL,))
 def _by_position(call: Call, view: View, parent: TensorProxy, value: TensorProxy) -> TensorProxy:
     """Any view: the program writes to that view of a copy of the parent, which keeps its layout."""
     args = (parent, value, view.function, view.args, view.kwargs, view.index)
-    return call(replaced_view, args, {})  # type: ignore[no-any-return]
+    return call(replaced_view, args, {})

@@ -243,7 +243,7 @@ class Calls(Recorder, Protocol):
     def hook_tensor(self, tensor: TracedTensor, hook: Callable[..., Any]) -> Any:
         """Do what ``Tensor.register_hook`` does."""
 
-    def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> Any:
+    def inner_gradients(self, *args: Any, is_grads_batched: bool = False, **kwargs: Any) -> tuple[Any, ...]:
         """Record gradients, asked for as of ``torch.autograd.grad``."""
 
     def inner_backward(self, *args: Any, **kwargs: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
@@ -20,16 +20,19 @@ from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_torch.views import view_argument
 from thunder_tracing.tensors.shadows import is_followed
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def outside_inference_mode(method: Any) -> Any:
+
+def outside_inference_mode(method: Callable[P, R]) -> Callable[P, R]:
     """Run a method outside of inference mode, in which PyTorch does not take operations on fake tensors apart."""
 
     @functools.wraps(method)
-    def run(*args: Any) -> Any:
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if not torch.is_inference_mode_enabled():
-            return method(*args)
+            return method(*args, **kwargs)
         with torch.inference_mode(False):
-            return method(*args)
+            return method(*args, **kwargs)
 
     return run
 
@@ -47,20 +50,20 @@ class Examples:
     def __init__(self, builder: Builder, inputs: Sequence[Input]) -> None:
         self._builder = builder
         self._inputs = inputs
-        self._made: dict[str, Any] = {}
+        self._made: dict[str, torch.Tensor] = {}
         self._producers: dict[str, BoundSymbol] = {}
         self._alike: dict[str, str] = {}
         self._seen = 0
         self._last: BoundSymbol | None = None
 
     @outside_inference_mode
-    def of(self, proxy: TensorProxy) -> torch.Tensor:
+    def of(self, proxy: Proxy) -> torch.Tensor:
         """Return the example of ``proxy``."""
         if proxy.name not in self._made:
             self._index()
             if proxy.name not in self._made:
                 self._compute(proxy.name)
-        return self._made[proxy.name]  # type: ignore[no-any-return]
+        return self._made[proxy.name]
 
     @outside_inference_mode
     def assume(self, proxy: TensorProxy) -> None:

@@ -14,6 +14,7 @@ from thunder_torch.specs import storage_key
 from thunder_torch.unknown_sizes import rests_on_unknown
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.examples import Examples, outside_inference_mode
+from thunder_tracing.tensors.storage import View
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 UNKNOWN = (DynamicOutputShapeException, DataDependentOutputException)
@@ -30,7 +31,7 @@ class Layouts:
     def __init__(self, calls: Calls, examples: Examples) -> None:
         self._calls = calls
         self._examples = examples
-        self._of_views: dict[int, Any] = {}
+        self._of_views: dict[int, tuple[TracedTensor, View, torch.Tensor]] = {}
 
     def strides(self, tensor: TracedTensor) -> tuple[int, ...]:
         """Return the strides that a tensor will have."""
@@ -40,7 +41,7 @@ class Layouts:
         """Return a tensor without data, laid out as eager's would be: writes change no layout."""
         view = tensor._viewed_as
         if view is None:
-            return self._examples.of(tensor._first)  # type: ignore[no-any-return]
+            return self._examples.of(tensor._first)
         known = self._of_views.get(id(tensor))
         if known is None or known[1] is not view:
             try:
@@ -51,7 +52,7 @@ class Layouts:
                     raise
                 made = fake_of(tensor._proxy)  # estimated sizes need not fit together
             known = self._of_views[id(tensor)] = (tensor, view, made)
-        return known[2]  # type: ignore[no-any-return]
+        return known[2]
 
     def assume(self, proxy: TensorProxy) -> None:
         """Say of a value that only the run of the program brings how it will be laid out: as nobody can know better."""
