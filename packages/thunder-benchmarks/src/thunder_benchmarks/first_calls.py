@@ -4,6 +4,7 @@ python -m thunder_benchmarks.first_calls                     a GPT of 4 and of 1
 python -m thunder_benchmarks.first_calls --layers 2 6 --rounds 5
 python -m thunder_benchmarks.first_calls --thunder           Thunder alone, by phases, and for each further layer
 python -m thunder_benchmarks.first_calls --thunder --model experts    sizes that only the run of the program tells
+python -m thunder_benchmarks.first_calls --model norms --compilers thunder "thunder, fake run"    writes in each layer
 """
 
 from __future__ import annotations
@@ -21,12 +22,27 @@ import torch.nn as nn
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import thunder
 from thunder_benchmarks.gpt import GPT, GPTConfig
 
+
+def after_a_fake_run(model: nn.Module) -> Callable[..., Any]:
+    """Return the compiled model, whose calls run all operations on fake tensors under PyTorch's autograd before."""
+    compiled, mode = thunder.jit(model), FakeTensorMode(allow_non_fake_inputs=True)
+
+    def call(*given: torch.Tensor) -> Any:
+        with mode:
+            model(*map(mode.from_tensor, given))
+        return compiled(*given)
+
+    return call
+
+
 COMPILERS: dict[str, Callable[[Any], Any]] = {
     "thunder": thunder.jit,
+    "thunder, fake run": after_a_fake_run,
     "torch.compile, eager": lambda model: torch.compile(model, backend="eager"),
     "torch.compile, aot_eager": lambda model: torch.compile(model, backend="aot_eager"),
 }
@@ -57,10 +73,33 @@ class Experts(nn.Module):
         return x, x.square().mean()
 
 
+class Norms(nn.Module):
+    """Layers with batch norms, each of which writes to its buffers.
+
+    Args:
+        layers: how many.
+        width: of a row.
+    """
+
+    def __init__(self, layers: int, width: int = 32) -> None:
+        super().__init__()
+        self.layers = nn.Sequential()
+        for _ in range(layers):
+            self.layers.extend([nn.Linear(width, width), nn.BatchNorm1d(width), nn.ReLU(inplace=True)])
+
+    def forward(self, x: torch.Tensor, _: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.layers(x)
+        return x, x.square().mean()
+
+
 def model_of(kind: str, layers: int) -> tuple[nn.Module, torch.Tensor]:
     """Return a model, and what it is called with, twice."""
     if kind == "experts":
         return Experts(layers), torch.randn(64, 32)
+    if kind == "norms":
+        with FakeTensorMode():  # loads what fake tensors need, which both need
+            Norms(1)(torch.ones(2, 32), None)
+        return Norms(layers), torch.randn(64, 32)
     model = GPT(GPTConfig(256, block=64, layers=layers, heads=4, width=128))
     return model, torch.randint(256, (2, 64))
 
@@ -72,7 +111,7 @@ def seconds(compiler: str, work: str, layers: int, kind: str = "gpt") -> dict[st
         compiler: one of :data:`COMPILERS`.
         work: ``"forward"``, without gradients, or ``"step"``, forward and backward.
         layers: of the model.
-        kind: ``"gpt"``, of width 128, or ``"experts"``.
+        kind: ``"gpt"``, of width 128, ``"experts"`` or ``"norms"``.
     """
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -125,14 +164,15 @@ def main() -> None:
     parser.add_argument("--layers", type=int, nargs="+", default=[4, 16])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--thunder", action="store_true", help="measure Thunder alone")
-    parser.add_argument("--model", choices=("gpt", "experts"), default="gpt")
+    parser.add_argument("--compilers", nargs="+", choices=COMPILERS, default=list(COMPILERS), help="measure these")
+    parser.add_argument("--model", choices=("gpt", "experts", "norms"), default="gpt")
     parser.add_argument("--one", nargs=4, metavar=("COMPILER", "WORK", "LAYERS", "MODEL"), help="in this process")
     options = parser.parse_args()
     if options.one:
         compiler, work, layers, kind = options.one
         print(json.dumps(seconds(compiler, work, int(layers), kind)))
         return
-    compilers = ["thunder"] if options.thunder else list(COMPILERS)
+    compilers = ["thunder"] if options.thunder else options.compilers
     measured = [(c, w, n) for c in compilers for w in WORK for n in options.layers]
     took = {m: least(*m, options.model, options.rounds) for m in track(measured, transient=True)}
     table = Table("CPU s", *[f"{work}, {n} layers" for work in WORK for n in options.layers])
