@@ -11,7 +11,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from thunder_benchmarks.fusion import COMPILERS, Timed, read
+from thunder_benchmarks.fusion import COMPILERS, MODES, Timed, read
+from thunder_benchmarks.fusion_cases import CASES
 from thunder_benchmarks.targets import Measured, drawn
 
 DRAWN = ("eager", "torch.compile", "thunder")
@@ -96,6 +97,13 @@ def mean_ratio(found: Sequence[Timed], other: str, relative: Callable[[Timed], f
     return math.exp(statistics.fmean([math.log(relative(row["thunder"]) / relative(row[other])) for row in rows]))
 
 
+def places(found: Sequence[Timed]) -> list[str]:
+    """Return where rows were measured, each machine once, with the least and the most load that it had."""
+    lines = dict.fromkeys([line.partition("; load average ")[0] for t in found for line in t.where])
+    loads = [float(load) for t in found for line in t.where if (load := line.partition("; load average ")[2])]
+    return [*lines, *([f"load average from {min(loads)} to {max(loads)}, of this measurement too"] if loads else [])]
+
+
 def page(found: Sequence[Timed]) -> str:
     """Return the page."""
     slower = [
@@ -105,7 +113,7 @@ def page(found: Sequence[Timed]) -> str:
     ]
     named = f"More than {SLOWER - 1:.0%} slower than eager: {', '.join(slower)}." if slower else ""
     return TEXT.format(
-        where="\n".join([f"- {line}" for line in dict.fromkeys(line for t in found for line in t.where)]),
+        where="\n".join([f"- {line}" for line in places(found)]),
         steps=table(found, lambda t: f"{t.median:.2f}", lambda t: t.median),
         firsts=table(found, lambda t: f"{t.first:.2f}", lambda t: t.first),
         eager=mean_ratio(found, "eager", lambda t: t.median),
@@ -136,7 +144,8 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="the page")
     parser.add_argument("--pictures", type=Path, required=True, help="their folder")
     options = parser.parse_args(words)
-    found = read(options.rows)
+    order = [(case, mode) for case in CASES for mode in MODES]
+    found = sorted(read(options.rows), key=lambda t: order.index((t.case, t.mode)))
     options.out.write_text(page(found), encoding="utf-8")
     for name, text in pictures(found).items():
         (options.pictures / name).write_text(text, encoding="utf-8")
