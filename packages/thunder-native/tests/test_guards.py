@@ -76,6 +76,10 @@ def test_where_nothing_is_in_memory_there_is_no_snapshot(tensors, monkeypatch):
         runtime()
 
 
+def test_of_tensors_of_other_devices_there_is_no_snapshot(tensors):
+    assert thunder_native.guards.unchanged((*tensors, torch.ones(2, device="meta")), 1) is None
+
+
 def network():
     return nn.Sequential(*[nn.Linear(4, 4) for _ in range(12)])
 

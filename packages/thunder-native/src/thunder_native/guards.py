@@ -24,7 +24,8 @@ def unchanged(tensors: tuple[torch.Tensor, ...], others: int) -> Callable[[tuple
         others: how many of them, the first ones, may be different objects at each call.
 
     Returns:
-        It takes a tuple. ``None`` where native code is not in memory, or does not know a dtype.
+        It takes a tuple. ``None`` where native code is not in memory, does not know a dtype, or a tensor is not a
+        strided one of the CPU.
     """
     if not runtime.cache_info().currsize:
         return None
@@ -33,7 +34,7 @@ def unchanged(tensors: tuple[torch.Tensor, ...], others: int) -> Callable[[tuple
     try:
         for t in tensors[others:]:
             keys = torch._C._dispatch_keys(t).raw_repr()
-            if t.layout is not torch.strided:
+            if t.layout is not torch.strided or t.device.type != "cpu":  # dispatch keys do not tell a device's index
                 return None
             words += (id(t), id(type(t)), _signed(keys), dtype_word(t.dtype), int(t.requires_grad), t.ndim)
             words += (*t.shape, *t.stride())
