@@ -392,3 +392,18 @@ def test_what_a_mask_selects_is_replaced_by_values_of_its_own_in_training_too():
     torch.testing.assert_close(ours, eagers)
     gradients = [torch.autograd.grad(result.sum(), (given[0], given[2])) for result in (ours, eagers)]
     torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("read", [lambda m: m.max().item(), lambda m: int(m.max())], ids=["item", "int"])
+def test_a_copy_in_another_order_is_a_copy_where_a_size_is_read_from_a_tensor(read):
+    def program(x, m):
+        n = read(m)
+        y = torch.zeros((2, n, 8)) + x
+        turned = y.view(2, n, 2, 4).transpose(1, 2)
+        copy = turned.contiguous()
+        copy.add_(1)
+        return y, copy.view(2, 2 * n, -1)
+
+    compiled, x = jit(program), torch.randn(2, 1, 8)
+    for m in (torch.tensor([0, 2, 1]), torch.tensor([5, 2])):
+        assert all(map(torch.equal, compiled(x, m), program(x, m)))

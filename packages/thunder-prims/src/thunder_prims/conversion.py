@@ -186,7 +186,7 @@ def stride_order_batching(size: Dimension, args: Any, dims: Any) -> tuple[Tensor
 
 
 # What stands for a value that nobody knows yet: no arithmetic on it while recording raises for the value's sake.
-_STAND_INS = {bool: True, int: 1, float: math.nan, complex: complex(math.nan, math.nan)}
+_STAND_INS = {bool: True, int: 3, float: math.nan, complex: complex(math.nan, math.nan)}  # 3: as a size, not special
 
 
 @prim(OpTags.DEVICE_SYNC, OpTags.DONT_FUSE, OpTags.CONSTANT_FOR_DERIVATIVE)
