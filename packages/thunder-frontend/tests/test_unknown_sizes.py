@@ -1,5 +1,7 @@
 """Compiled programs whose sizes and numbers depend on values: one program for all of them."""
 
+import operator
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -407,3 +409,15 @@ def test_a_copy_in_another_order_is_a_copy_where_a_size_is_read_from_a_tensor(re
     compiled, x = jit(program), torch.randn(2, 1, 8)
     for m in (torch.tensor([0, 2, 1]), torch.tensor([5, 2])):
         assert all(map(torch.equal, compiled(x, m), program(x, m)))
+
+
+@pytest.mark.parametrize("divide", [operator.truediv, operator.floordiv, operator.mod])
+def test_a_division_by_zero_raises_though_nobody_reads_what_it_gives(divide):
+    def program(x):
+        divide(1, int(x.sum()))
+        return x + 1
+
+    compiled = jit(program, fallback="error")
+    assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 2.0))
+    with pytest.raises(ZeroDivisionError):
+        compiled(torch.zeros(3))

@@ -32,6 +32,7 @@ class OpTags(Enum):
     IN_PLACE = auto()  # writes to its first argument
     DONT_DCE = auto()  # has an effect: stays even if nobody reads its outputs
     MAY_FAIL = auto()  # raises for some values of its arguments: an index out of range, a matrix without inverse
+    DIVIDES = auto()  # raises if its second argument, a number, is zero
     BEFORE_WRITES = auto()  # may fail, and must do so before anything is written to what the caller has
     DONT_FUSE = auto()
     DEVICE_SYNC = auto()  # waits for the device

@@ -53,19 +53,19 @@ def number_mul(a: Number, b: Number) -> NumberProxy:
     return _computed("number_mul", operator.mul, a, b)
 
 
-@prim(CONSTANT, method="number_truediv")
+@prim(CONSTANT, OpTags.DIVIDES, method="number_truediv")
 def number_truediv(a: Number, b: Number) -> NumberProxy:
     """``a / b`` of numbers."""
     return _computed("number_truediv", operator.truediv, a, b)
 
 
-@prim(CONSTANT, method="number_floordiv")
+@prim(CONSTANT, OpTags.DIVIDES, method="number_floordiv")
 def number_floordiv(a: Number, b: Number) -> NumberProxy:
     """``a // b`` of numbers."""
     return _computed("number_floordiv", operator.floordiv, a, b)
 
 
-@prim(CONSTANT, method="number_mod")
+@prim(CONSTANT, OpTags.DIVIDES, method="number_mod")
 def number_mod(a: Number, b: Number) -> NumberProxy:
     """``a % b`` of numbers."""
     return _computed("number_mod", operator.mod, a, b)

@@ -14,7 +14,7 @@ from thunder_guards.errors import AcquisitionError
 from thunder_guards.program import OWN_NAMES, Effect, Input
 from thunder_guards.sources import Source
 from thunder_guards.symbolic import ContiguousGuard, NumberInput, opened
-from thunder_ir import BoundSymbol, Builder, NumberProxy, Symbol, TensorProxy, Trace, number_proxy
+from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Symbol, TensorProxy, Trace, is_unknown, number_proxy
 from thunder_ir.passes import depends_on_the_run, keep_failures, may_fail
 from thunder_torch import opaque_call, torch_language
 from thunder_torch.convert import proxy_of
@@ -301,7 +301,10 @@ class Tracer(WriteCalls):
 
 def _raises_for_some(bound: BoundSymbol) -> bool:
     """Whether a call raises for some values, so that it is made even if nobody reads what it returns."""
-    of_the_run = depends_on_the_run(bound) and not isinstance(bound.output, NumberProxy)
+    if isinstance(bound.output, NumberProxy):
+        of_the_run = bound.has_tag(OpTags.DIVIDES) and is_unknown(bound.args[1])
+    else:
+        of_the_run = depends_on_the_run(bound)
     return of_the_run or may_fail(bound) or lacks_kernel(bound)
 
 
