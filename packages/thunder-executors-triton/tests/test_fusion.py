@@ -98,6 +98,16 @@ def test_the_kernel_is_text_that_can_be_read():
     assert kernel.text.startswith("@triton.jit\ndef program_0(a0, a0_s0, a0_s1, a1, a1_s0, a1_s1, out0,")
 
 
+def test_cumulative_sums_are_left_to_others():
+    from thunder_executors_triton.fusion.render import render
+    from thunder_ir import Tensor, trace_of
+    from thunder_loops import CannotLower, lower
+    from thunder_prims import cumsum
+
+    with pytest.raises(CannotLower, match="scan_sum"):
+        render(lower(trace_of(lambda a: cumsum(a, 1), Tensor((2, 3)))), 0)
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 4, 5), (2, 1, 3, 2, 600)], ids=str)
 def test_each_point_of_many_axes_is_computed_once(shape, device):
     x = torch.randn(shape, device=device)

@@ -1,6 +1,7 @@
 """Regions become loop nests whose text says what they do, and which the reference machine executes."""
 
 import copy
+import dataclasses
 
 import numpy as np
 import pytest
@@ -217,3 +218,42 @@ def test_indices_are_looked_at_before_anything_is_read_where_they_lead():
     assert np.array_equal(run(loops, x, np.array([4, 0]))[0], -x[[4, 0]])
     with pytest.raises(IndexError, match="leads out"):
         run(loops, x, np.array([0, 5]))
+
+
+def test_a_cumulative_sum_and_what_is_around_it_are_one_nest():
+    def program(x):
+        behind = prims.flip(prims.cumsum(prims.flip(prims.exp(x), (1,)), 1), (1,))
+        return prims.mul(behind, prims.broadcast_in_dim(prims.sum(x, (1,)), (2, 3), (0,)))
+
+    lowered = lower(trace_of(program, Tensor((2, 3))))
+    verify(lowered)
+    assert_text(
+        lowered,
+        """
+        def program(a0: "float32[2, 3]", out0: "float32[2, 3]"):
+            for (i0, i1,) in space(i0=2, i1=3):
+                v0 = load(a0, (i0, i1))  # float32
+                v1 = exp(v0)  # float32
+                v2 = to(v1, float64)
+                v3 = scan_sum(v2, i1, reverse=True)  # float64
+                v4 = to(v3, float32)
+                v5 = to(v0, float64)
+                v6 = reduce_sum(v5, i1)  # float64
+                v7 = to(v6, float32)
+                v8 = mul(v4, v7)  # float32
+                store(out0, (i0, i1), v8)
+        """,
+    )
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    expected = np.cumsum(np.exp(x)[:, ::-1], 1)[:, ::-1] * x.sum(1, keepdims=True)
+    np.testing.assert_allclose(run(lowered, x)[0], expected, rtol=1e-6)
+
+
+def test_scans_in_both_directions_are_refused_in_one_nest():
+    nest = lower(trace_of(lambda x: prims.cumsum(x, 0), Tensor((3,), "float64"))).nests[0]
+    scan = nest.scans[0]
+    other = dataclasses.replace(scan, name="w", reverse=True)
+    program = lower(trace_of(lambda x: prims.cumsum(x, 0), Tensor((3,), "float64")))
+    both = dataclasses.replace(nest, statements=(*nest.statements[:2], other, *nest.statements[2:]))
+    with pytest.raises(VerificationError, match="direction"):
+        verify(dataclasses.replace(program, nests=(both,)))

@@ -16,25 +16,27 @@ from thunder_loops.nest import (
     Nest,
     Position,
     Reduce,
+    Scan,
     Statement,
     Store,
     axes_of,
 )
-from thunder_loops.operations import OPERATIONS, REDUCTIONS, Operation, Reduction
+from thunder_loops.operations import OPERATIONS, REDUCTIONS, SCANS, Operation, Reduction
 from thunder_loops.overwriting import may_overwrite
 from thunder_loops.parts import Parts, moves_only, parts_of
 from thunder_loops.plan import ACROSS, GRAIN, Access, Launch, LoopPlan, plan, reads
 from thunder_loops.reduction import REDUCING
 from thunder_loops.rules import CannotLower, lowering
+from thunder_loops.scanning import SCANNING
 from thunder_loops.schedule import Schedule, divide, schedule
 from thunder_loops.structure import Structure, structure_of
 from thunder_loops.verify import verify
 
 __all__ = [
-    "ACCUMULATE", "ACROSS", "GRAIN", "OPERATIONS", "REDUCING", "REDUCTIONS", "Access", "Axis", "Buffer", "CannotLower",
-    "Compute", "Constant", "Cost", "Index", "Launch", "Load", "LoopPlan", "LoopProgram", "Nest", "Operation",
-    "Parts", "Position", "Quotient", "Reduce", "Reduction", "Remainder", "Schedule", "Statement", "Store", "Structure",
-    "Walk", "__version__", "axes_of", "cost", "cost_again", "divide", "lower", "lowering", "may_overwrite",
-    "moves_only", "parts_of", "plan", "reads", "row_major_strides", "run", "schedule", "sizes_of", "structure_of",
-    "verify", "walks",
+    "ACCUMULATE", "ACROSS", "GRAIN", "OPERATIONS", "REDUCING", "REDUCTIONS", "SCANNING", "SCANS", "Access", "Axis",
+    "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Index", "Launch", "Load", "LoopPlan", "LoopProgram",
+    "Nest", "Operation", "Parts", "Position", "Quotient", "Reduce", "Reduction", "Remainder", "Scan", "Schedule",
+    "Statement", "Store", "Structure", "Walk", "__version__", "axes_of", "cost", "cost_again", "divide", "lower",
+    "lowering", "may_overwrite", "moves_only", "parts_of", "plan", "reads", "row_major_strides", "run", "schedule",
+    "sizes_of", "structure_of", "verify", "walks",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from thunder_ir import BoundSymbol, DType, NumberProxy, TensorProxy, dtypes
 from thunder_loops.index import Extents, Index, Quotient, Term, splits
-from thunder_loops.nest import Axis, Buffer, Compute, Constant, Load, Position, Reduce, Statement, Store
+from thunder_loops.nest import Axis, Buffer, Compute, Constant, Load, Position, Reduce, Scan, Statement, Store
 from thunder_loops.rules import CannotLower, Elements, Place, Wanted, lowering
 
 LOW_PRECISION = frozenset({dtypes.float16, dtypes.bfloat16})
@@ -23,6 +23,11 @@ LIMIT = 4000
 def computed_in(dtype: DType) -> DType:
     """Return the dtype in which operations on elements of ``dtype`` are computed."""
     return dtypes.float32 if dtype in LOW_PRECISION else dtype
+
+
+def turned(place: Place, dim: int, size: int) -> Place:
+    """Return a place counted from the other end of a dimension."""
+    return tuple([i * -1 + (size - 1) if d == dim else i for d, i in enumerate(place)])
 
 
 class Elsewhere(Exception):
@@ -78,6 +83,7 @@ class Builder:
         self._known: dict[Asked, str] = {}
         self._tensors: dict[str, TensorProxy] = {}
         self.when = ""
+        self._backwards: bool | None = None
 
     def value(self, tensor: TensorProxy, place: Place) -> str:
         """Write what computes an element of a tensor, and return the name of its value."""
@@ -198,6 +204,30 @@ class Builder:
         if self.cell is None or wanted.place != self.cell or self.when:
             raise Elsewhere(wanted.output)
         return self.whole, self.reduced
+
+    def scan(self, operation: str, operand: str, axis: str, reverse: bool) -> str:
+        """Write a scan along an axis of the space."""
+        key = ("scan", operation, operand, axis, reverse)
+        dtype = self._dtypes[operand]
+        return self._once(key, dtype, Scan, operation, operand, axis, dtype, reverse)
+
+    def scanned(self, wanted: Wanted, dim: int) -> tuple[str, bool]:
+        """Return the axis that a scan along a dimension runs along, and whether it begins at its end.
+
+        Raises:
+            Elsewhere: the nest does not walk along this dimension, or does so in the other direction, or the scan is
+                wanted at another place than that of the point.
+        """
+        axis = self.reduced[0] if len(self.reduced) == 1 else ""
+        forward = wanted.place == self.whole
+        if not axis or self.when or self.whole[dim : dim + 1] != (Index.of(axis),):
+            raise Elsewhere(wanted.output)
+        if not forward and (axis not in self.extents or wanted.place != turned(self.whole, dim, self.extents[axis])):
+            raise Elsewhere(wanted.output)
+        if self._backwards is forward:
+            raise Elsewhere(wanted.output)
+        self._backwards = not forward
+        return axis, not forward
 
     def store(self, buffer: Buffer, place: Place, value: str) -> None:
         """Write a write."""

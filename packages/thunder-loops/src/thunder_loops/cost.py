@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from thunder_ir import BoundSymbol, OpTags, TensorProxy, value_of
-from thunder_loops.nest import Compute, LoopProgram, Nest, Reduce, Size
+from thunder_loops.nest import Compute, LoopProgram, Nest, Reduce, Scan, Size
 from thunder_loops.operations import OPERATIONS
 
 
@@ -112,7 +112,7 @@ def cost(program: LoopProgram, sizes: Mapping[str, int] | None = None) -> Cost:
 
 def _per_point(nest: Nest) -> float:
     each = [operation_cost(s.operation) for s in nest.statements if isinstance(s, Compute)]
-    return sum(each) + len([s for s in nest.statements if isinstance(s, Reduce)])
+    return sum(each) + len([s for s in nest.statements if isinstance(s, (Reduce, Scan))])
 
 
 def _bytes(program: LoopProgram, name: str, sizes: Mapping[str, int] | None) -> int:

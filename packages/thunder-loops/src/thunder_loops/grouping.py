@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from thunder_ir import BoundSymbol, DType, TensorProxy, Trace, dtypes
 from thunder_ir.passes import leading_to
-from thunder_loops.build import Builder, Elsewhere
+from thunder_loops.build import Builder, Elsewhere, turned
 from thunder_loops.cost import cost_of
 from thunder_loops.gathering import Bounded, bounded_by
 from thunder_loops.index import Index, splits
 from thunder_loops.nest import Buffer, Nest, Size
 from thunder_loops.reduction import REDUCING, reduced_dims
 from thunder_loops.rules import CannotLower, Place
+from thunder_loops.scanning import SCANNING, turned_around
 from thunder_loops.schedule import used
 from thunder_loops.shape import known, reshaped
 from thunder_loops.space import Space, cut, size_of, space_of
@@ -32,7 +33,7 @@ class Group:
 
     Args:
         shape: of the space.
-        dims: those that its reductions are over.
+        dims: those that its reductions are over, and its scans run along.
         members: the values that it computes.
         stores: what it writes, and where.
     """
@@ -85,10 +86,11 @@ class Grouping:
         self.groups: list[Group] = []
         self.group_of: dict[str, int] = {}  # of results of reductions
         self.results: dict[str, Buffer] = {}  # where others find them
+        self.turned = turned_around(region)
         self.needs: dict[str, int] = {}  # the last group whose results a value needs; -1 for none
         for bound in leading_to(region.bound_symbols, [p.name for p in region.outputs])[0]:
             needed = max([self.needs.get(p.name, -1) for p in bound.inputs], default=-1)
-            if bound.symbol in REDUCING:
+            if bound.symbol in REDUCING or (bound.symbol in SCANNING and bound.args[0].ndim):
                 needed = self._place(bound, needed)
             self.needs.update({p.name: needed for p in bound.outputs})
         for name, proxy in {p.name: p for p in region.outputs}.items():
@@ -261,6 +263,9 @@ class Grouping:
                 place = group.place(proxy, space, build)
                 if place is None:
                     raise Elsewhere(proxy)
+                if proxy.name in self.turned:
+                    (dim,) = group.dims
+                    place = turned(place, dim, int(group.shape[dim]))
                 value = build.value(proxy, place)
                 if proxy.name in group.stores:
                     build.store(group.stores[proxy.name], place, value)

@@ -9,7 +9,7 @@ import numpy as np
 
 from thunder_ir import DType
 from thunder_loops.nest import LoopProgram, Size
-from thunder_loops.operations import NUMPY, OPERATIONS, REDUCTIONS, Array, Reduction, converted
+from thunder_loops.operations import NUMPY, OPERATIONS, REDUCTIONS, SCANS, Array, Reduction, converted
 
 
 def sizes_of(program: LoopProgram, *arrays: Any) -> dict[str, int]:
@@ -98,6 +98,19 @@ def _reduce(reduction: Reduction) -> Callable[..., Array]:
     return apply
 
 
+def _scan(scan: Callable[..., Array]) -> Callable[..., Array]:
+    def apply(value: Array, axis: Array, reverse: bool = False) -> Array:
+        dims = _dims((axis,))
+        if not dims:
+            return value
+        full = np.broadcast_to(value, np.broadcast_shapes(np.shape(value), axis.shape))
+        turned = np.flip(full, dims) if reverse else full
+        made = scan(turned, axis=dims[0], dtype=full.dtype)
+        return np.flip(made, dims) if reverse else made
+
+    return apply
+
+
 def _constant(value: Any, dtype: DType) -> Array:
     return np.asarray(value).astype(NUMPY[dtype])
 
@@ -118,4 +131,5 @@ _MACHINE: dict[str, Any] = {
     "to": converted,
     "within": _within,
     **{f"reduce_{name}": _reduce(reduction) for name, reduction in REDUCTIONS.items()},
+    **{f"scan_{name}": _scan(scan) for name, scan in SCANS.items()},
 }

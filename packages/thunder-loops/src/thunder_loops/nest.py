@@ -119,6 +119,22 @@ class Reduce:
 
 
 @dataclass(frozen=True, slots=True)
+class Scan:
+    """At each place along ``axis`` one value of all up to there, one after the other; see :data:`thunder_loops.SCANS`.
+
+    Args:
+        reverse: whether it begins at the end.
+    """
+
+    name: str
+    operation: str
+    operand: str
+    axis: str
+    dtype: DType
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     """Write a value to a place in a buffer; no two iterations write to one place."""
 
@@ -127,15 +143,16 @@ class Store:
     value: str
 
 
-Statement = Load | Constant | Position | Compute | Reduce | Store
+Statement = Load | Constant | Position | Compute | Reduce | Scan | Store
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """Statements that are executed for every point of a space, in any order but for reductions.
+    """Statements that are executed for every point of a space, in any order but for reductions and scans.
 
-    A value depends on the axes that its operands depend on; a reduction's no longer on those it is over. So a schedule
-    may execute each statement in the loop where its axes end.
+    A value depends on the axes that its operands depend on; a reduction's no longer on those it is over, a scan's on
+    its own, too. So a schedule may execute each statement in the loop where its axes end. Where there is a scan, all
+    scans run along one axis in one direction, and all reductions are over that axis alone.
 
     Args:
         axes: the space.
@@ -157,8 +174,20 @@ class Nest:
 
     @property
     def reduced(self) -> frozenset[str]:
-        """The axes that reductions are over."""
-        return frozenset([axis for s in self.statements if isinstance(s, Reduce) for axis in s.axes])
+        """The axes that reductions are over, and that scans run along."""
+        return frozenset([axis for s in self.statements for axis in walked(s)])
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        """What is scanned."""
+        return tuple([s for s in self.statements if isinstance(s, Scan)])
+
+
+def walked(statement: Statement) -> tuple[str, ...]:
+    """Return the axes that a statement takes values from along, beside those of the point: of a reduction or a scan."""
+    if isinstance(statement, Reduce):
+        return statement.axes
+    return (statement.axis,) if isinstance(statement, Scan) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +246,8 @@ def axes_of(nest: Nest) -> dict[str, frozenset[str]]:
             found[s.name] = frozenset().union(*[found[o] for o in s.operands])
         elif isinstance(s, Reduce):
             found[s.name] = found[s.operand] - frozenset(s.axes)
+        elif isinstance(s, Scan):
+            found[s.name] = found[s.operand] | {s.axis}
     return found
 
 
@@ -251,6 +282,8 @@ def _line(s: Statement) -> str:
         text = f"position({s.index}, {s.dtype.name})"
     elif isinstance(s, Reduce):
         text = f"reduce_{s.operation}({s.operand}, {', '.join(s.axes)})"
+    elif isinstance(s, Scan):
+        text = f"scan_{s.operation}({s.operand}, {s.axis}{', reverse=True' if s.reverse else ''})"
     elif s.operation == "to":
         return f"{s.name} = to({s.operands[0]}, {s.dtype.name})"
     else:

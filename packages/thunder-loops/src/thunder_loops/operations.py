@@ -144,6 +144,8 @@ REDUCTIONS: Mapping[str, Reduction] = MappingProxyType({
 })  # fmt: skip
 """The reductions by name. A NaN wins every comparison; of equal elements the first one is found."""
 
+SCANS: Mapping[str, Callable[..., Array]] = MappingProxyType({"sum": np.cumsum, "prod": np.cumprod})
+"""The scans by name: functions of NumPy that take an array, an axis and a dtype, and go on from element to element."""
 
 NUMPY: Mapping[DType, Any] = MappingProxyType({
     dtypes.bool8: np.bool_, dtypes.uint8: np.uint8, dtypes.int8: np.int8, dtypes.int16: np.int16,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from thunder_loops.nest import Load, LoopProgram, Reduce, Store
+from thunder_loops.nest import Load, LoopProgram, Store
 
 
 def may_overwrite(program: LoopProgram, output: str, source: str) -> bool:
     """Whether a program may write an output to where an input lies: no element is read once it is written.
 
-    So it is where one nest without reductions writes the output, reads each element where it writes it, and before, and
-    no later nest reads the input. The input lies like the output, and no other buffer shares its memory.
+    So it is where one nest without reductions and scans writes the output, reads each element where it writes it, and
+    before, and no later nest reads the input. The input lies like the output, and no other buffer shares its memory.
 
     Args:
         program: what runs.
@@ -34,7 +34,7 @@ def may_overwrite(program: LoopProgram, output: str, source: str) -> bool:
     if len(writing) != 1:
         return False
     nest = program.nests[writing[0]]
-    if any([isinstance(s, Reduce) for s in nest.statements]):
+    if nest.reduced:
         return False
     if any([load.buffer == source for later in program.nests[writing[0] + 1 :] for load in later.loads]):
         return False

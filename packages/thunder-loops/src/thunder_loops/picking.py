@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from thunder_ir import dtypes
 from thunder_loops.build import Builder
 from thunder_loops.index import Index
-from thunder_loops.nest import Compute, Constant, Load, Position, Reduce, Statement, Store
+from thunder_loops.nest import Compute, Constant, Load, Position, Reduce, Scan, Statement, Store
 from thunder_loops.plan import reads
 
 
@@ -68,6 +68,8 @@ def _differing(statements: list[Statement], axis: str) -> set[str]:
             names |= {name for i in statement.index for name in i.names}
         elif isinstance(statement, Position):
             names |= statement.index.names
-        if not found.isdisjoint(names) and not (isinstance(statement, Reduce) and axis in statement.axes):
+        if isinstance(statement, Scan) and axis == statement.axis:
+            found.add(statement.name)
+        elif not found.isdisjoint(names) and not (isinstance(statement, Reduce) and axis in statement.axes):
             found.add(statement.name)
     return found

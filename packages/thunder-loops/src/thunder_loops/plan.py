@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from thunder_loops.index import Index
 from thunder_loops.layout import Strides, Walk, walks
-from thunder_loops.nest import Compute, Load, Nest, Position, Reduce, Statement, Store
+from thunder_loops.nest import Compute, Load, Nest, Position, Reduce, Scan, Statement, Store
 
 BLOCK = 8192
 """Elements of the innermost loop that a task has at most, where the loops around it do not make many tasks."""
@@ -64,7 +64,8 @@ class LoopPlan:
         stages: for each statement, how many sweeps over the reduced loops come before it.
         varies: the values that differ along the loop that runs in vectors.
         inside: the values that differ along reduced loops.
-        swept: for each statement, whether it is a write that moves along reduced loops, be its value the same there.
+        swept: for each statement, whether it is a write that moves along reduced loops, be its value the same there, or
+            one of a value that differs along them.
     """
 
     outer: int
@@ -78,6 +79,11 @@ class LoopPlan:
     varies: frozenset[str]
     inside: frozenset[str]
     swept: tuple[bool, ...]
+
+    @property
+    def backwards(self) -> bool:
+        """Whether the reduced loop runs from its end."""
+        return any([isinstance(s, Scan) and s.reverse for s in self.statements])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +138,15 @@ def plan(nest: Nest, sizes: Mapping[str, int], strides: Strides) -> tuple[LoopPl
     across = bool(reduced) and not by_rows and not _sweeps_again(nest.statements, stages, over)
     statements, buffers = _anonymous(nest.statements)
     sweeps = [p in steps and not over.isdisjoint(steps[p].steps) for p in range(len(statements))]
+    inside = _varying(nest.statements, sweeps, False)
     neighbours = 1 if by_rows else extent[vector] if vector else 1
     block, tasks = _tasks([extent[n] for n in outer], neighbours, math.prod([extent[n] for n in reduced]), across)
     whole = not (extent[vector] if by_rows else math.gcd(neighbours, block)) % WHOLE
     made = LoopPlan(
         len(outer), len(reduced), by_rows, whole, across, statements, tuple(accesses), stages,
         _varying(nest.statements, [a is not None and a.inner != 0 for a in accesses], not by_rows),
-        _varying(nest.statements, sweeps, False),
-        tuple([moves and isinstance(s, Store) for s, moves in zip(statements, sweeps, strict=True)]),
+        inside,
+        tuple([isinstance(s, Store) and (m or s.value in inside) for s, m in zip(statements, sweeps, strict=True)]),
     )  # fmt: skip
     if across:
         reasons.append("rows are read one after the other, as one sweep tells all")
@@ -201,7 +208,7 @@ def reads(statement: Statement) -> tuple[str, ...]:
     """Return the names of the values that a statement of a nest, or of a plan, reads; not those in its index."""
     if isinstance(statement, Compute):
         return statement.operands
-    if isinstance(statement, Reduce):
+    if isinstance(statement, (Reduce, Scan)):
         return (statement.operand,)
     if isinstance(statement, Store):
         return (statement.value,)
@@ -255,7 +262,7 @@ def _merged(order: Sequence[str], extent: dict[str, int], steps: dict[int, Walk]
 
 
 def _varying(statements: Sequence[Statement], moves: Sequence[bool], results: bool) -> frozenset[str]:
-    """Return the values that differ along a loop, given the accesses that move with it.
+    """Return the values that differ along a loop, given the accesses that move with it; those of scans always do.
 
     Args:
         statements: of the nest.
@@ -271,7 +278,8 @@ def _varying(statements: Sequence[Statement], moves: Sequence[bool], results: bo
             names += [name for i in statement.index for name in i.names]
         elif isinstance(statement, Position):
             names += statement.index.names
-        if results if isinstance(statement, Reduce) else moving or not found.isdisjoint(names):
+        differs = moving or isinstance(statement, Scan) or not found.isdisjoint(names)
+        if results if isinstance(statement, Reduce) else differs:
             found.add(statement.name)
     return frozenset(found)
 
@@ -288,7 +296,7 @@ def _sweeps_again(statements: Sequence[Statement], stages: Sequence[int], over: 
         names = {n for i in index for n in i.names} | set(reads(statement))
         if isinstance(statement, Position):
             names |= statement.index.names
-        if not names.isdisjoint(over | inside):
+        if isinstance(statement, Scan) or not names.isdisjoint(over | inside):
             if stage:
                 return True
             if not isinstance(statement, Store):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from thunder_ir import VerificationError, dtypes
 from thunder_loops.index import Index, bounds
-from thunder_loops.nest import Buffer, Compute, Load, LoopProgram, Nest, Position, Reduce, Statement, Store
-from thunder_loops.operations import OPERATIONS, REDUCTIONS
+from thunder_loops.nest import Buffer, Compute, Load, LoopProgram, Nest, Position, Reduce, Scan, Statement, Store
+from thunder_loops.operations import OPERATIONS, REDUCTIONS, SCANS
 
 
 def verify(program: LoopProgram) -> None:
@@ -66,6 +66,12 @@ class _Check:
             self.known(statement, statement.operand)
             if statement.operation not in REDUCTIONS or not self.axes.issuperset(statement.axes):
                 self.fail(statement, "is no reduction over axes of the nest")
+        elif isinstance(statement, Scan):
+            self.known(statement, statement.operand)
+            if statement.operation not in SCANS or self.nest.reduced != self.axes & {statement.axis}:
+                self.fail(statement, "is no scan along the one axis that the nest walks along")
+            if any([s.reverse is not statement.reverse for s in self.nest.scans]):
+                self.fail(statement, "does not run in the direction of the nest's other scans")
 
     def access(self, statement: Load | Store, buffer: Buffer, index: tuple[Index, ...], conditional: bool) -> None:
         if len(index) != len(buffer.shape):

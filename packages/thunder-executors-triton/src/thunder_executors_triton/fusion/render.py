@@ -25,6 +25,7 @@ from thunder_loops import (
     Nest,
     Position,
     Reduce,
+    Scan,
     Statement,
     Store,
     axes_of,
@@ -129,6 +130,8 @@ class _Writer:
             return [f"{s.name} = ({_index(s.index)}).to({TYPES[s.dtype]})"]
         if isinstance(s, Reduce):
             return [f"{s.name} = {self.reduction(s)}"]
+        if isinstance(s, Scan):
+            raise CannotLower(f"scan_{s.operation} is not written for Triton")
         return [f"{s.name} = {self.computed(s)}"]
 
     def place(self, buffer: str, index: tuple[Index, ...], lanes: bool) -> str:
