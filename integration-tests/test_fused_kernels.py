@@ -273,3 +273,16 @@ assert ("llvmlite" in sys.modules) == (get_executor("llvm").missing() is None)
 
 def test_llvmlite_loads_when_something_is_compiled():
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=120)
+
+
+def test_sizes_that_are_open_are_scanned_too():
+    fn = thunder.jit(lambda a: (a * 2).cumsum(0).exp(), executors=["llvm"], cache="symbolic values")
+    for size in (3, 17, 1, 40, 0):
+        x = torch.linspace(-1, 0, size)
+        torch.testing.assert_close(fn(x), (x * 2).cumsum(0).exp())
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_cumulative_sums_and_their_gradients_are_in_kernels(dim):
+    weight = torch.linspace(-1, 2, 40)
+    check(lambda a: a.sigmoid().cumsum(dim) * weight.to(a.dtype), torch.linspace(-3, 3, 240).view(6, 40))

@@ -89,7 +89,7 @@ def step(pick: random.Random, values: list[Any]) -> Any:
     a = pick.choice(values)
     alike = [v for v in values if v.shape == a.shape and v.dtype is a.dtype]
     b = pick.choice(alike)
-    kind = pick.randrange(11)
+    kind = pick.randrange(12)
     if kind <= 3 and not (a.dtype.is_bool):
         return getattr(prims, pick.choice(BINARY))(a, b if pick.random() < 0.8 else 2)
     if kind == 4:
@@ -109,9 +109,21 @@ def step(pick: random.Random, values: list[Any]) -> Any:
         return moved(pick, a)
     if kind == 9 and a.ndim:
         return looked_up(pick, a, values)
+    if kind == 10 and a.ndim and not a.dtype.is_bool:
+        return scanned(pick, a)
     if a.dtype.is_floating:
         return getattr(prims, pick.choice(FLOAT_UNARY))(a)
     return prims.bitwise_not(a)
+
+
+def scanned(pick: random.Random, a: Any) -> Any:
+    """Record a cumulative sum or product of small numbers, from either end."""
+    dim = pick.randrange(a.ndim)
+    prim = pick.choice([prims.cumsum, prims.cumsum, prims.cumprod])
+    small = prims.sin(a) if a.dtype.is_floating else a  # products of large ones have no digits to compare
+    if pick.random() < 0.5:
+        return prim(small, dim)
+    return prims.flip(prim(prims.flip(small, (dim,)), dim), (dim,))
 
 
 def looked_up(pick: random.Random, a: Any, values: list[Any]) -> Any:

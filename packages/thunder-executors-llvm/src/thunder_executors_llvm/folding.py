@@ -1,4 +1,7 @@
-"""Reductions: accumulators in vectors, and the fixed tree that makes one value of their lanes."""
+"""Reductions and scans: accumulators in vectors, and the fixed tree that makes one value of their lanes.
+
+A scan goes on from lane to lane where vectors run along it: in the order of its elements, and no faster than that.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from dataclasses import dataclass, replace
 from thunder_executors_llvm.emitter import SCALARS, Emitter, Value, type_of
 from thunder_executors_llvm.rows import ROWS, Row
 from thunder_ir import DType, dtypes
-from thunder_loops import Reduce
+from thunder_loops import Reduce, Scan
 
 STEP = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
-"""The operations on elements that reductions repeat."""
+"""The operations on elements that reductions and scans repeat."""
 
 LAST = 2**63 - 1
 """A place behind all others."""
@@ -40,19 +43,21 @@ def _range(dtype: DType) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """What a reduction has found so far, in memory that becomes registers.
+    """What a reduction or a scan has found so far, in memory that becomes registers.
 
     Args:
-        statement: the reduction.
+        statement: the reduction or the scan.
         dtype: of its operand.
         slot: where the values are.
         places: where their places are, if these are wanted.
+        lanes: how many values there are: 1 of a scan that goes on from lane to lane.
     """
 
-    statement: Reduce
+    statement: Reduce | Scan
     dtype: DType
     slot: str
     places: str
+    lanes: int
 
     @property
     def finds_place(self) -> bool:
@@ -67,7 +72,7 @@ class Accumulator:
 
     def start(self, emit: Emitter) -> None:
         """Write the value to begin with."""
-        first = emit.constant(begin(self.statement.operation, self.dtype), self.dtype, emit.lanes)
+        first = emit.constant(begin(self.statement.operation, self.dtype), self.dtype, self.lanes)
         emit.line(f"store {first}, ptr {self.slot}, align 4")
         if self.finds_place:
             emit.line(f"store {emit.constant(LAST, dtypes.int64, emit.lanes)}, ptr {self.places}, align 4")
@@ -90,7 +95,24 @@ class Accumulator:
         emit.line(f"store {emit.select(better, place, at)}, ptr {self.places}, align 4")
 
     def _held(self, emit: Emitter, slot: str, dtype: DType) -> Value:
-        return emit.value(f"load {type_of(SCALARS[dtype], emit.lanes)}, ptr {slot}, align 4", dtype, emit.lanes)
+        return emit.value(f"load {type_of(SCALARS[dtype], self.lanes)}, ptr {slot}, align 4", dtype, self.lanes)
+
+    def scanned(self, emit: Emitter, value: Value, mask: str, reverse: bool) -> Value:
+        """Write how the next values come in, and return what is found at each of them."""
+        operation, value = self.statement.operation, emit.widened(value, emit.lanes)
+        held = self._held(emit, self.slot, self.dtype)
+        if self.lanes > 1:  # lanes are scans of their own
+            held = made = step(emit, operation, held, value)
+        else:
+            if mask:  # what is there has to begin with nothing where the loop begins at its end
+                neutral = emit.like(begin(operation, self.dtype), value)
+                value = emit.select(Value(mask, dtypes.bool8, emit.lanes), value, neutral)
+            made = Value("poison", self.dtype, emit.lanes)
+            for lane in reversed(range(emit.lanes)) if reverse else range(emit.lanes):
+                held = step(emit, operation, held, emit.value(f"extractelement {value}, i64 {lane}", self.dtype, 1))
+                made = emit.value(f"insertelement {made}, {held}, i64 {lane}", self.dtype, emit.lanes)
+        emit.line(f"store {held}, ptr {self.slot}, align 4")
+        return made
 
     def result(self, emit: Emitter, of_lanes: bool) -> Value:
         """Write the result: one for each lane, or one of all lanes."""
@@ -105,11 +127,11 @@ class Accumulator:
         return at
 
 
-def accumulator(emit: Emitter, statement: Reduce, dtype: DType, vectors: int = 1) -> Accumulator:
-    """Make room for a reduction of values of a dtype, in as many vectors."""
+def accumulator(emit: Emitter, statement: Reduce | Scan, dtype: DType, lanes: int, vectors: int = 1) -> Accumulator:
+    """Make room for a reduction or a scan of values of a dtype, in as many vectors of so many lanes."""
     kinds = [SCALARS[dtype], *(["i64"] if statement.operation.startswith("arg") else [])]
-    slots = [emit.room(f"[{vectors} x {type_of(kind, emit.lanes)}], align 64") for kind in kinds]
-    return Accumulator(statement, dtype, slots[0], slots[1] if len(slots) > 1 else "")
+    slots = [emit.room(f"[{vectors} x {type_of(kind, lanes)}], align 64") for kind in kinds]
+    return Accumulator(statement, dtype, slots[0], slots[1] if len(slots) > 1 else "", lanes)
 
 
 def step(emit: Emitter, operation: str, a: Value, b: Value) -> Value:

@@ -12,7 +12,7 @@ from thunder_executors_llvm.memory import Memory
 from thunder_executors_llvm.rows import ROWS, Row
 from thunder_executors_llvm.target import Target
 from thunder_ir import dtypes
-from thunder_loops import ACROSS, Compute, Constant, Load, LoopPlan, Position, Reduce, Statement, Store, reads
+from thunder_loops import ACROSS, Compute, Constant, Load, LoopPlan, Position, Reduce, Scan, Statement, Store, reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,15 @@ class _Kernel:
         self.block = self.number()
         self.memory = Memory(plan, emit, self.number)
         self.accumulators = {
-            s.name: accumulator(emit, s, self.dtypes[s.operand], -(-ACROSS // emit.lanes) if plan.across else 1)
+            s.name: accumulator(
+                emit,
+                s,
+                self.dtypes[s.operand],
+                1 if plan.by_rows and isinstance(s, Scan) else emit.lanes,
+                -(-ACROSS // emit.lanes) if plan.across else 1,
+            )
             for s in plan.statements
-            if isinstance(s, Reduce)
+            if isinstance(s, (Reduce, Scan))
         }
 
     @property
@@ -158,7 +164,8 @@ class _Kernel:
 
         def finish(index: str, mask: str) -> None:
             for name, one in self.accumulators.items():
-                self.values[name] = one.result(emit, False)
+                if isinstance(one.statement, Reduce):
+                    self.values[name] = one.result(emit, False)
             for stage in range(max(self.plan.stages) + 1):
                 self.cell_values(stage, index, mask)
 
@@ -174,17 +181,21 @@ class _Kernel:
             return False
         return not {statement.name} & (self.plan.varies | self.plan.inside) and self.plan.stages[position] == 0
 
-    def vectors(self, low: str, high: str, body: Callable[[str, str], None]) -> None:
-        """Write a loop in whole vectors, and what is left with a mask."""
+    def vectors(self, low: str, high: str, body: Callable[[str, str], None], backwards: bool = False) -> None:
+        """Write a loop in whole vectors, and what is left with a mask; backwards, that comes first."""
         emit = self.emit
-        if self.plan.whole:
-            emit.loop(low, high, str(emit.lanes), lambda index: body(index, ""))
-            return
-        whole = emit.define(f"and i64 {emit.define(f'sub i64 {high}, {low}')}, {-emit.lanes}")
-        until = emit.define(f"add i64 {low}, {whole}")
-        emit.loop(low, until, str(emit.lanes), lambda index: body(index, ""))
-        left = emit.define(f"sub i64 {high}, {until}")
-        emit.conditionally(emit.define(f"icmp sgt i64 {left}, 0"), lambda: body(until, self.mask(left)))
+        whole = high
+        if not self.plan.whole:
+            length = emit.define(f"and i64 {emit.define(f'sub i64 {high}, {low}')}, {-emit.lanes}")
+            whole = emit.define(f"add i64 {low}, {length}")
+        if not backwards:
+            emit.loop(low, whole, str(emit.lanes), lambda index: body(index, ""))
+        if not self.plan.whole:
+            left = emit.define(f"sub i64 {high}, {whole}")
+            emit.conditionally(emit.define(f"icmp sgt i64 {left}, 0"), lambda: body(whole, self.mask(left)))
+        if backwards:
+            last = emit.define(f"sub i64 {emit.define(f'add i64 {low}, {whole}')}, {emit.lanes}")
+            emit.loop(low, whole, str(emit.lanes), lambda index: body(emit.define(f"sub i64 {last}, {index}"), ""))
 
     def mask(self, left: str) -> str:
         """Write the mask of the lanes below ``left``."""
@@ -215,7 +226,8 @@ class _Kernel:
         if not due:
             return
         found = [self.accumulators[s.name] for _, s in due if isinstance(s, Reduce)]
-        for one in found:
+        needed = self.needed([s for _, s in due])
+        for one in (*found, *[self.accumulators[name] for name in self.accumulators if name in needed]):
             one.start(self.emit)
         self.loops(self.reduced, lambda: self.innermost(index, mask, self.body(due)))
         self.memory.variables = []
@@ -256,6 +268,8 @@ class _Kernel:
             return
 
         def inside(variable: str) -> None:
+            if self.plan.backwards:  # then this loop is the only one
+                variable = self.emit.define(f"sub i64 {self.emit.define(f'sub i64 {sizes[0]}, 1')}, {variable}")
             self.memory.variables = [*self.memory.variables, variable]
             had = self.memory.variables
             self.loops(sizes[1:], body)
@@ -265,7 +279,7 @@ class _Kernel:
 
     def innermost(self, index: str, mask: str, body: Callable[[str, str], None]) -> None:
         if self.plan.by_rows:
-            self.vectors("0", self.reduced[-1], body)
+            self.vectors("0", self.reduced[-1], body, self.plan.backwards)
         else:
             body(index, mask)
 
@@ -290,6 +304,9 @@ class _Kernel:
             return self.memory.position(position, index, self.values, statement.dtype)
         if isinstance(statement, Constant):
             return emit.constant(statement.value, statement.dtype)
+        if isinstance(statement, Scan):
+            one = self.accumulators[statement.name]
+            return one.scanned(emit, self.values[statement.operand], mask, statement.reverse)
         assert isinstance(statement, Compute), "stores and reductions are written elsewhere"
         operands = [self.values[name] for name in statement.operands]
         if statement.operation == "to":

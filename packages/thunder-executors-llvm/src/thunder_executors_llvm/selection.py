@@ -19,6 +19,7 @@ from thunder_loops import (
     LoopProgram,
     Parts,
     Reduce,
+    Scan,
     Statement,
     lower,
     moves_only,
@@ -58,7 +59,7 @@ def unwritten(program: LoopProgram, target: Target) -> str | None:
             found = None
             if isinstance(statement, Compute):
                 found = _row(statement, dtypes, target)
-            elif isinstance(statement, Reduce):
+            elif isinstance(statement, (Reduce, Scan)):
                 found = folding.missing(statement.operation, dtypes[statement.operand].dtype, target)  # type: ignore[union-attr]
             if found is not None:
                 return found
