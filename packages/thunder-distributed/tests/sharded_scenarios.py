@@ -8,9 +8,12 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import CPUOffloadPolicy
 
 import thunder_frontend
 from thunder_distributed import FSDPBucketingStrategy, FSDPType, axis_of, ddp, fsdp, join, unshard_params
+from thunder_distributed.sharded import _Sharder
+from thunder_ir import device
 
 STRATEGIES = tuple(itertools.product(FSDPType, FSDPBucketingStrategy))
 
@@ -111,6 +114,26 @@ def scenario_parameters_may_be_cut_along_any_dimension(rank, size):
         bucketing_strategy=FSDPBucketingStrategy.BLOCK,
         sharding_strategy=FSDPType.ZERO3,
     )
+
+
+def scenario_offload_changes_nothing_where_the_device_is_a_cpu(rank, size):
+    model = as_one_process(rank, size, sharding_strategy=FSDPType.ZERO3, offload_policy=CPUOffloadPolicy())
+    traces = thunder_frontend.last_traces(model)[-1], thunder_frontend.last_backward_traces(model)[-1]
+    assert not any("copy_to" in str(trace) for trace in traces)
+
+
+def scenario_programs_that_copy_parts_and_gradients_train_as_one_process(rank, size):
+    """The device is the host's memory, once more: what is copied, where, and when is as on any other."""
+    computed_on, _Sharder.computed_on = _Sharder.computed_on, lambda self, parameter: device("cpu")
+    try:
+        for strategy, bucketing in (STRATEGIES[0], STRATEGIES[4]):
+            options = {"sharding_strategy": strategy, "bucketing_strategy": bucketing}
+            options["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
+            model = as_one_process(rank, size, accumulate=2, **options)
+            assert str(thunder_frontend.last_traces(model)[-1]).count(".copy_to(") == 9
+            assert str(thunder_frontend.last_backward_traces(model)[-1]).count(".copy_to(") >= 9
+    finally:
+        _Sharder.computed_on = computed_on
 
 
 def scenario_each_process_keeps_its_part(rank, size):

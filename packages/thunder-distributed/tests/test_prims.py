@@ -6,7 +6,7 @@ import thunder_prims as prims
 from thunder_autograd import grad_transform_on_trace, jvp_transform_on_trace
 from thunder_distributed import Axis
 from thunder_distributed import prims as dist
-from thunder_ir import DTypeError, ShapeError, Tensor, trace_of, verify
+from thunder_ir import DTypeError, ShapeError, Tensor, device, trace_of, verify
 from thunder_testing import assert_text
 from thunder_vmap import batch_transform_on_trace
 
@@ -28,8 +28,9 @@ def joint(function, *examples):
         (lambda a: dist.broadcast(a, AXIS, 2), (4, 3), "float32[4, 3]", "all_reduce"),
         (lambda a: dist.all_to_all(a, AXIS, 0, 1), (4, 3), "float32[1, 12]", "all_to_all"),
         (lambda a: dist.permute(a, AXIS, 3), (4, 3), "float32[4, 3]", "permute"),
+        (lambda a: dist.copy_to(a, device("cuda:0")), (4, 3), "cuda:0 float32[4, 3]", "copy_to"),
     ],
-    ids=["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "permute"],
+    ids=["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "permute", "copy_to"],
 )
 def test_every_collective_has_its_result_and_its_rules(function, shape, result, back):
     names, trace = joint(function, Tensor(shape, requires_grad=True))

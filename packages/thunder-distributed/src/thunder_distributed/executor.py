@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thunder_distributed import collectives, in_flight, prims
+from thunder_distributed import collectives, copies, in_flight, prims
 from thunder_distributed.agreement import agree_on_collectives
 from thunder_distributed.passes import bucket_collectives, place_collectives, sum_before_sending
 from thunder_distributed.prim import OWNED
@@ -31,6 +31,7 @@ executor.implements(prims.placed)(collectives.placed)
 executor.implements(prims.counted_from_part)(collectives.counted_from_part)
 executor.implements(prims.all_to_all)(collectives.all_to_all)
 executor.implements(prims.permute)(collectives.permute)
+executor.implements(prims.copy_to)(copies.copy_to)
 executor.implements(prims.pack)(collectives.pack)
 executor.implements(prims.unpack)(collectives.unpack)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from thunder_distributed.ledger import Ledger
-from thunder_ir import TensorProxy
+from thunder_ir import Device, TensorProxy
 
 
 class InFlight(TensorProxy):
@@ -21,9 +21,9 @@ class InFlight(TensorProxy):
         return f"{super().type_string}, in flight"
 
 
-def in_flight(like: TensorProxy, shape: tuple[Any, ...] | None = None) -> InFlight:
-    """Return an unnamed proxy of something under way with the metadata of ``like``, but for the shape if given."""
-    return InFlight(like.shape if shape is None else shape, like.dtype, like.device, like.requires_grad)
+def in_flight(like: TensorProxy, shape: tuple[Any, ...] | None = None, device: Device | None = None) -> InFlight:
+    """Return an unnamed proxy of something under way with the metadata of ``like``, but for what is given."""
+    return InFlight(like.shape if shape is None else shape, like.dtype, device or like.device, like.requires_grad)
 
 
 class CollectiveError(RuntimeError):
@@ -74,8 +74,14 @@ class Pending:
         return self.result if self.finish is None else self.finish(self.result)
 
 
-def wait(pending: Pending) -> torch.Tensor:
-    """Return the result of a collective once it is there."""
+class Waiting(Protocol):
+    """What has begun, and is waited for."""
+
+    def wait(self) -> torch.Tensor: ...
+
+
+def wait(pending: Waiting) -> torch.Tensor:
+    """Return the result of a collective, or of a copy, once it is there."""
     return pending.wait()
 
 

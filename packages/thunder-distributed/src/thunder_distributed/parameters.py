@@ -14,7 +14,7 @@ from thunder_distributed import prims
 from thunder_distributed.axes import Axis
 from thunder_distributed.executor import executor
 from thunder_distributed.prim import DIST_PRIMS
-from thunder_ir import Context, DType, OpTags, Symbol, TensorProxy, current_builder, register_literal
+from thunder_ir import Context, Device, DType, OpTags, Symbol, TensorProxy, current_builder, register_literal
 from thunder_prims import convert_element_type, mul, pad, reshape, slice, strict
 
 
@@ -76,6 +76,8 @@ class Sharded:
         scalar: whether the whole has no dimension; it is cut as if it had one.
         replicas: over which processes those have the same part; gradients are means over these, too.
         gathers: the same processes as ``axis``, of another group, if parts are gathered over that.
+        computed_on: the device that it is copied to before it is gathered; its part and gradient are in the memory of
+            the host. Where it is if not given.
         home: where it is.
     """
 
@@ -89,6 +91,7 @@ class Sharded:
     scalar: bool = False
     replicas: Axis | None = None
     gathers: Axis | None = None
+    computed_on: Device | None = None
     home: Home | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -167,6 +170,10 @@ register_literal(Home, _printed("home"))
 
 def _converted(a: TensorProxy, dtype: DType | None) -> TensorProxy:
     return a if dtype is None or dtype is a.dtype else convert_element_type(a, dtype)
+
+
+def _copied(a: TensorProxy, device: Device | None) -> TensorProxy:
+    return a if device is None else prims.wait(prims.copy_to(a, device))
 
 
 # Replicated -----------------------------------------------------------------------------------------------------------
@@ -254,15 +261,15 @@ def gather(a: TensorProxy, how: Sharded) -> TensorProxy:
     """Record how the whole is made of the parts."""
     builder = current_builder()
     with builder.tagged(OpTags.RECOMPUTE if how.again else OpTags.DONT_RECOMPUTE):
-        part = _converted(a, how.gathered_in)
+        part = _converted(_copied(a, how.computed_on), how.gathered_in)
         whole: TensorProxy = prims.wait(prims.all_gather(part, how.gathers or how.axis, how.dim, how.bucket))
         if whole.shape != how.shape:
             whole = slice(whole, (0,) * len(how.shape), how.shape)
         return reshape(whole, ()) if how.scalar else whole
 
 
-def scatter(gradient: TensorProxy, how: Sharded, dtype: DType) -> TensorProxy:
-    """Record how this process's part of the mean gradient is made."""
+def scatter(gradient: TensorProxy, how: Sharded, like: TensorProxy) -> TensorProxy:
+    """Record how this process's part of the mean gradient is made, where the part ``like`` is, and in its dtype."""
     sent = _converted(reshape(gradient, (1,)) if how.scalar else gradient, how.reduced_in)
     missing = how.rows * how.axis.size - how.shape[how.dim]
     if missing:
@@ -270,11 +277,11 @@ def scatter(gradient: TensorProxy, how: Sharded, dtype: DType) -> TensorProxy:
     part: TensorProxy = prims.wait(prims.reduce_scatter(sent, how.axis, "mean", how.dim, how.bucket))
     if how.replicas is not None:
         part = prims.wait(prims.all_reduce(part, how.replicas, "mean", how.bucket))
-    return _converted(part, dtype)
+    return _copied(_converted(part, like.dtype), like.device if how.computed_on is not None else None)
 
 
 def _sharded_meta(a: TensorProxy, how: Sharded, synchronise: bool) -> TensorProxy:
-    return a.like(shape=how.whole_shape, dtype=how.gathered_in)
+    return a.like(shape=how.whole_shape, dtype=how.gathered_in, device=how.computed_on)
 
 
 def _gathered(a: TensorProxy, how: Sharded, synchronise: bool) -> TensorProxy:
@@ -298,7 +305,7 @@ def sharded_vjp(a: TensorProxy, how: Sharded, synchronise: bool) -> tuple[Tensor
         if not synchronise:
             keep(dy, how.home)
             return None
-        return scatter(with_kept_whole(dy, how.home), how, a.dtype)
+        return scatter(with_kept_whole(dy, how.home), how, a)
 
     return gather(a, how), pullback
 

@@ -19,6 +19,7 @@ class Does(Enum):
     GATHER = auto()  # begins the gathering of shards
     SCATTER = auto()  # begins the sum over all processes, of which each gets its shard
     EXCHANGE = auto()  # begins another collective
+    COPY = auto()  # begins a copy between the memories of a host and of its device
     WAIT = auto()  # waits for what was begun
     PACK = auto()  # lays tensors out in one buffer
     UNPACK = auto()  # finds tensors in a buffer

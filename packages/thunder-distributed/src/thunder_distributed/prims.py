@@ -12,9 +12,10 @@ from thunder_autograd import Pullback, jvp_rule, vjp_rule
 from thunder_distributed.axes import Axis
 from thunder_distributed.in_flight import InFlight, in_flight
 from thunder_distributed.prim import COMMUNICATES, Does, collective
-from thunder_ir import DTypeError, OpTags, ShapeError, Symbol, TensorProxy
+from thunder_ir import Device, DTypeError, OpTags, ShapeError, Symbol, TensorProxy
 from thunder_prims import mul
 from thunder_prims.batching import batches_elementwise
+from thunder_prims.checks import check_device
 from thunder_prims.derivatives import linear
 from thunder_vmap import batching_rule
 
@@ -415,10 +416,32 @@ def unpack_vjp(buffer: TensorProxy, shapes: Any, parts: int, dims: tuple[int, ..
     return made, lambda *dys: pack(tuple(dys), parts, dims)
 
 
+@collective(Does.COPY, COMMUNICATES)
+def copy_to(a: TensorProxy, device: Device) -> InFlight:
+    """Begin to copy a tensor to the memory of a device, or of the host. Nothing is sent to other processes.
+
+    Args:
+        a: anywhere.
+        device: where the result is.
+    """
+    check_device("copy_to", device)
+    return in_flight(a, device=device)
+
+
+@vjp_rule(copy_to)
+def copy_to_vjp(a: TensorProxy, device: Device) -> tuple[InFlight, Pullback]:
+    """``da = dy``, copied back."""
+    return copy_to(a, device), lambda dy: wait(copy_to(dy, a.device))
+
+
+linear(copy_to)
+batches_elementwise(copy_to)
+
+
 LINEAR_PRIMS: tuple[Symbol, ...] = (all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, permute)
 """The collectives that begin something."""
 
 __all__ = [
-    "LINEAR_PRIMS", "Bucket", "all_gather", "all_reduce", "all_to_all", "broadcast", "counted_from_part",
-    "on_rank", "pack", "part", "permute", "placed", "reduce_scatter", "unpack", "wait",
+    "LINEAR_PRIMS", "Bucket", "all_gather", "all_reduce", "all_to_all", "broadcast", "copy_to",
+    "counted_from_part",    "on_rank", "pack", "part", "permute", "placed", "reduce_scatter", "unpack", "wait",
 ]  # fmt: skip

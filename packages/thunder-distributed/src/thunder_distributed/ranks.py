@@ -54,6 +54,7 @@ COLLECTIVES: dict[Symbol, Callable[..., Values]] = {
     prims.all_to_all: lambda values, axis, split, join: _exchanged(values, split, join),
     prims.permute: lambda values, axis, shift: [values[(r - shift) % len(values)] for r in range(len(values))],
     prims.on_rank: lambda values, axis, rank: [v if r == rank else torch.zeros_like(v) for r, v in enumerate(values)],
+    prims.copy_to: lambda values, device: values,
     prims.part: lambda values, axis, dim: [v.chunk(len(values), dim)[r] for r, v in enumerate(values)],
     prims.placed: lambda values, axis, dim: [_placed(values, r, dim) for r in range(len(values))],
     prims.counted_from_part: lambda values, axis, step: [v - r * step for r, v in enumerate(values)],

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy
 
 from thunder_distributed.axes import Axis, AxisError, axis_of
 from thunder_distributed.compiled import compiled_again, original_of
@@ -16,7 +17,8 @@ from thunder_distributed.data_parallel import broadcast_tensors
 from thunder_distributed.modules import Parallel, check_devices, check_plain, install, part_alone
 from thunder_distributed.parameters import Home, Sharded, part_of
 from thunder_frontend import ThunderModule
-from thunder_torch import from_torch_dtype
+from thunder_ir import Device
+from thunder_torch import from_torch_device, from_torch_dtype
 
 
 class FSDPType(Enum):
@@ -52,6 +54,7 @@ def fsdp(
     init: Callable[[torch.nn.Module], Any] | None = None,
     ahead_in_mb: float = 0.0,
     gather_group: Any = None,
+    offload_policy: OffloadPolicy | None = None,
 ) -> ThunderModule:
     """Shard a model's parameters, gradients and, with them, the optimizer's state over processes.
 
@@ -76,6 +79,10 @@ def fsdp(
         ahead_in_mb: how much may be gathered ahead of its use beside the next one.
         gather_group: another process group of the same processes, over which parameters are gathered, such as
             ``dist.new_group()``: so gathers do not wait for gradients that are sent.
+        offload_policy: PyTorch's ``CPUOffloadPolicy()``: parts, their gradients and the optimizer's state are in the
+            memory of the host. Programs copy parts to ``device`` before they gather them, and gradients back. State
+            and norms are then communicated on the host: make the group with ``"cpu:gloo,cuda:nccl"``. On a CPU there
+            is nothing to copy.
 
     Returns:
         The compiled module; ``with module.no_sync():`` adds gradients up without sending them.
@@ -92,6 +99,11 @@ def fsdp(
             "fsdp() takes an FSDPType as sharding_strategy and an FSDPBucketingStrategy as bucketing_strategy, not "
             f"{sharding_strategy!r} and {bucketing_strategy!r}"
         )
+    if not isinstance(offload_policy, OffloadPolicy | None):
+        raise TypeError(
+            "fsdp() takes a CPUOffloadPolicy of torch.distributed.fsdp as offload_policy, or None, not "
+            f"{offload_policy!r}"
+        )
     replicas, axis = axes_of_mesh(device_mesh, round(ahead_in_mb * 1024 * 1024))
     gathers = None if gather_group is None else _for_gathers(gather_group, axis)
     ignored = {id(p) for p in ignored_params}
@@ -99,7 +111,7 @@ def fsdp(
     cut = [p for p in original.parameters() if id(p) not in ignored]
     check_devices([given if p.is_meta else p.device for p in cut], "fsdp")
     parallel = Parallel("fsdp")
-    sharder = _Sharder(axis, replicas, device, broadcast_from, init, shard_dim)
+    sharder = _Sharder(axis, replicas, device, broadcast_from, init, shard_dim, offload_policy)
     hows: dict[str, dict[str, Any]] = {}
     known: dict[int, tuple[Any, torch.nn.Parameter]] = {}
     alive: list[torch.nn.Parameter] = []  # so that ids stay theirs
@@ -121,7 +133,7 @@ def fsdp(
                     (bucket, len(known)), sharding_strategy is FSDPType.ZERO3,
                     _dtype_for(parameter, param_dtype), _dtype_for(parameter, reduce_dtype),
                     parameter.ndim == 0, replicas, gathers,
-                    Home(module._parameters, key),
+                    sharder.computed_on(parameter), Home(module._parameters, key),
                 )  # fmt: skip
                 alive.append(parameter)
                 known[id(parameter)] = how, sharder.part(parameter, how)
@@ -201,10 +213,13 @@ class _Sharder:
         broadcast_from: int | None,
         init: Callable[[torch.nn.Module], Any] | None,
         shard_dim: Callable[[str, torch.nn.Parameter], int] | None,
+        offload_policy: OffloadPolicy | None,
     ) -> None:
         self.axis, self.replicas, self.broadcast_from = axis, replicas, broadcast_from
         self.device = None if device is None else torch.device(device)
         self.init, self.shard_dim = init, shard_dim
+        self.offloads = isinstance(offload_policy, CPUOffloadPolicy)
+        self.pins = isinstance(offload_policy, CPUOffloadPolicy) and offload_policy.pin_memory
         self.holders: dict[int, list[tuple[str, torch.nn.Module]]] = {}
         self.meta: list[torch.Tensor] = []  # so that ids stay theirs
         self.made: dict[int, torch.Tensor] = {}
@@ -216,6 +231,11 @@ class _Sharder:
         if not 0 <= dim < max(parameter.ndim, 1):
             raise ValueError(f"shard_dim says {dim} for {name}, of shape {list(parameter.shape)}")
         return dim
+
+    def computed_on(self, parameter: torch.nn.Parameter) -> Device | None:
+        """Return the device to which parts on the host are copied; ``None`` if they stay where they are."""
+        device = self.device or parameter.device
+        return from_torch_device(device) if self.offloads and device.type != "cpu" else None
 
     def materialise(self, model: torch.nn.Module, name: str, module: torch.nn.Module) -> None:
         """Give the module's own parameters and buffers values if they have none.
@@ -263,7 +283,10 @@ class _Sharder:
         if self.broadcast_from is not None:
             self.send([whole])
         part = part_of(whole, how, self.axis.rank)
-        if self.device is not None:
+        if how.computed_on is not None:
+            part = part.to("cpu")
+            part = part.pin_memory() if self.pins else part
+        elif self.device is not None:
             part = part.to(self.device)
         made = torch.nn.Parameter(part, requires_grad=parameter.requires_grad)
         made.__dict__.update(parameter.__dict__)

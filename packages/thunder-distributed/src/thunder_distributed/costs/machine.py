@@ -20,6 +20,7 @@ class Machine:
         bandwidth: bytes per second from and to its memory.
         launch: seconds that starting an operation takes.
         slowdown: how many times longer computing takes while something is communicated.
+        host: bytes per second to and from the memory of its host.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Machine:
     bandwidth: float
     launch: float
     slowdown: float = 1.0
+    host: float = math.inf
 
     def seconds(self, operations: float, moved: float, dtype: str) -> float:
         """Return how long an operation takes: what of arithmetic and memory takes longer.
@@ -142,7 +144,8 @@ def machine(name: str) -> tuple[Machine, Network]:
 
 
 def _read(name: str, entry: dict[str, Any]) -> tuple[Machine, Network]:
-    device = Machine(name, entry["flops"], entry["bandwidth"], entry["launch"], entry.get("slowdown", 1.0))
+    rest = entry.get("slowdown", 1.0), entry.get("host", math.inf)
+    device = Machine(name, entry["flops"], entry["bandwidth"], entry["launch"], *rest)
     between = None if entry["between"] is None else _link(entry["between"])
     inside, per_node, reduces = _link(entry["inside"]), entry.get("per_node", 8), entry.get("reduces", 1.0)
     return device, Network(inside, between, per_node, reduces)

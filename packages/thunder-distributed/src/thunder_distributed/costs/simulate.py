@@ -25,7 +25,7 @@ class Event:
     Args:
         name: of the value that it makes.
         what: the operation.
-        stream: ``"compute"``, ``"communicate"`` or ``"wait"``.
+        stream: ``"compute"``, ``"communicate"``, ``"copy"`` (to or from the host) or ``"wait"``.
         start, end: seconds from the beginning.
         bytes: communicated.
     """
@@ -126,7 +126,7 @@ def simulate(programs: Trace | Sequence[Trace], machine: Machine, network: Netwo
 
 
 def _timeline(trace: Trace, machine: Machine, network: Network) -> Timeline:
-    now = free = 0.0
+    now = free = copied = 0.0
     ready: dict[str, float] = {}
     events: list[Event] = []
     for bound in trace.bound_symbols:
@@ -136,6 +136,10 @@ def _timeline(trace: Trace, machine: Machine, network: Network) -> Timeline:
             start = max(now, free)
             free = ready[bound.output.name] = start + took
             events.append(Event(bound.output.name, _kind(bound), "communicate", start, free, size))
+        elif does(bound, Does.COPY):
+            start = max(now, copied)
+            copied = ready[bound.output.name] = start + _bytes(bound.output) / machine.host
+            events.append(Event(bound.output.name, bound.symbol.name, "copy", start, copied, _bytes(bound.output)))
         elif does(bound, Does.WAIT):
             begun = bound.args[0].name
             until = ready.get(begun, now)
@@ -150,7 +154,7 @@ def _timeline(trace: Trace, machine: Machine, network: Network) -> Timeline:
                 name = bound.outputs[0].name if bound.outputs else ""
                 events.append(Event(name, bound.symbol.name, "compute", now, now + took))
                 now += took
-    return Timeline(tuple(sorted(events, key=lambda e: e.start)), max(now, free), peak_bytes(trace))
+    return Timeline(tuple(sorted(events, key=lambda e: e.start)), max(now, free, copied), peak_bytes(trace))
 
 
 def _kind(bound: BoundSymbol) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from thunder_distributed.passes.schedule import (
     BEGINS,
     Rank,
     can_move,
+    copied,
     does,
     only_input,
     readers_of,
@@ -27,9 +28,9 @@ def place_collectives(trace: Trace) -> Trace:
     - A wait, and what only converts or cuts what it returns, stands right before the first call that computes with it;
       for results of the program that is the end.
     - A gather begins while what was gathered before is computed with: one ahead, and more as long as all that is under
-      way takes no more than the axis's ``ahead_bytes``.
+      way takes no more than the axis's ``ahead_bytes``. What is copied to the device for it begins one gather earlier.
     - Of the sums of which each process keeps a part, one more is under way while the next begins: the whole gradients
-      that they are made of live until then.
+      that they are made of live until then. If the part is copied to the host, that begins there, too.
     """
     calls = trace.bound_symbols
     if not any([does(bound, *BEGINS) for bound in calls]) or not can_move(trace):
@@ -64,7 +65,7 @@ def _follows(bound: BoundSymbol, follows: set[str]) -> bool:
     if does(bound, *BEGINS) or has_effect(bound) or is_random(bound):
         return False
     read = only_input(bound)
-    light = does(bound, Does.UNPACK) or any([bound.has_tag(tag) for tag in LIGHT])
+    light = does(bound, Does.UNPACK, Does.COPY) or any([bound.has_tag(tag) for tag in LIGHT])
     return read is not None and read.name in follows and light
 
 
@@ -77,6 +78,7 @@ def _gathers_early(calls: Sequence[BoundSymbol], ranks: dict[int, Rank]) -> None
         [w for w in waits if _preparation(begun[w.args[0].name], producer) is not None], key=lambda w: ranks[id(w)]
     )
     sizes = [_bytes(begun[w.args[0].name]) for w in waits]
+    earlier = Rank(-1)
     for k, wait in enumerate(waits):
         gather = begun[wait.args[0].name]
         limit = gather.args[1].ahead_bytes
@@ -84,9 +86,10 @@ def _gathers_early(calls: Sequence[BoundSymbol], ranks: dict[int, Rank]) -> None
         while before >= 0 and sum(sizes[before : k + 1]) <= limit:
             before -= 1
         at = ranks[id(waits[before])].after() if before >= 0 else Rank(-1)
-        if at < ranks[id(gather)]:
-            for call in (gather, *(_preparation(gather, producer) or ())):
-                ranks[id(call)] = min(at, ranks[id(call)])
+        for call in (gather, *(_preparation(gather, producer) or ())):
+            wanted = earlier if does(call, Does.COPY) else at
+            ranks[id(call)] = min(wanted, ranks[id(call)])
+        earlier = ranks[id(gather)]
 
 
 def _preparation(gather: BoundSymbol, producer: dict[str, BoundSymbol]) -> list[BoundSymbol] | None:
@@ -95,7 +98,8 @@ def _preparation(gather: BoundSymbol, producer: dict[str, BoundSymbol]) -> list[
     wanted = [producer[p.name] for p in gather.inputs if p.name in producer]
     while wanted:
         bound = wanted.pop()
-        if not (does(bound, Does.PACK) or any([bound.has_tag(tag) for tag in LIGHT])):
+        copies = does(bound, Does.COPY) or copied(bound, producer)
+        if not (copies or does(bound, Does.PACK) or any([bound.has_tag(tag) for tag in LIGHT])):
             return None
         found.append(bound)
         wanted += [producer[p.name] for p in bound.inputs if p.name in producer]
@@ -106,10 +110,25 @@ def _scatters_in_turn(calls: Sequence[BoundSymbol], ranks: dict[int, Rank]) -> N
     """Wait for each sum of which parts are kept once the next one has begun."""
     scatters = sorted([b for b in calls if does(b, Does.SCATTER)], key=lambda b: ranks[id(b)])
     waits = {w.args[0].name: w for w in calls if does(w, Does.WAIT)}
+    readers = readers_of(calls)
     for scatter, following in zip(scatters, scatters[1:], strict=False):
         wait = waits.get(scatter.output.name)
         if wait is not None:
-            ranks[id(wait)] = min(ranks[id(wait)], ranks[id(following)].after())
+            for call in (wait, *_to_copies(wait, readers)):
+                ranks[id(call)] = min(ranks[id(call)], ranks[id(following)].after())
+
+
+def _to_copies(wait: BoundSymbol, readers: Mapping[str, Sequence[BoundSymbol]]) -> list[BoundSymbol]:
+    """Return the calls from a wait to where copies of its result begin, if nothing else reads it."""
+    found: list[BoundSymbol] = []
+    reached = [wait]
+    while reached:
+        following = [r for p in reached.pop().outputs for r in readers.get(p.name, ())]
+        if not all([does(r, Does.COPY, Does.UNPACK) or any([r.has_tag(tag) for tag in LIGHT]) for r in following]):
+            return []
+        found += following
+        reached += [r for r in following if not does(r, Does.COPY)]
+    return found if any([does(call, Does.COPY) for call in found]) else []
 
 
 def _bytes(bound: BoundSymbol) -> int:

@@ -39,6 +39,16 @@ def does(bound: BoundSymbol, *what: Does) -> bool:
     return any([bound.has_tag(kind) for kind in what])
 
 
+def copied(bound: BoundSymbol, producer: Mapping[str, BoundSymbol]) -> bool:
+    """Whether a call waits for a copy to or from a device, and not for other processes.
+
+    Args:
+        bound: a call.
+        producer: for each name the call that makes it.
+    """
+    return does(bound, Does.WAIT) and bound.args[0].name in producer and does(producer[bound.args[0].name], Does.COPY)
+
+
 def collectives_of(trace: Trace) -> list[BoundSymbol]:
     """Return the calls that begin to communicate, in order."""
     return [bound for bound in trace.bound_symbols if does(bound, *BEGINS)]
@@ -88,5 +98,6 @@ def only_input(bound: BoundSymbol) -> Proxy | None:
 
 
 __all__ = [
-    "BEGINS", "Rank", "as_run_by", "can_move", "collectives_of", "does", "only_input", "readers_of", "reordered",
+    "BEGINS", "Rank", "as_run_by", "can_move", "collectives_of", "copied", "does", "only_input", "readers_of",
+    "reordered",
 ]  # fmt: skip
