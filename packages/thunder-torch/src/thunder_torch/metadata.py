@@ -301,6 +301,8 @@ class _Known:
 
 def _faked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: bool, fakes: Any) -> Any:
     """Return the specification of the result of a call on tensors without data, which ``fakes`` makes."""
+    if has_trait(function, Trait.READS_MEMORY):
+        raise data_dependent(function, RuntimeError("it reads memory, which tensors without data lack"))
     inputs: list[torch.Tensor] = []
 
     def fake(value: Any) -> torch.Tensor:

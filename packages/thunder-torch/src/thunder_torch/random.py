@@ -29,6 +29,7 @@ state(
 )  # fmt: skip
 state("gru", "lstm", "rnn_relu", "rnn_tanh", traits=(Trait.DRAWS, Trait.RECURRENT, Trait.SIZES_ARE_PRODUCTS))
 state("_pack_padded_sequence", traits=(Trait.MISTOLD, Trait.SIZES_ARE_PRODUCTS))
+state("_pad_packed_sequence", traits=(Trait.READS_MEMORY,))
 state("rand", "randn", traits=(Trait.CREATES, Trait.OF_DEFAULT_DTYPE))
 state("randint", "randperm", traits=(Trait.CREATES,))
 state("rand_like", "randint_like", "randn_like", traits=(Trait.SHAPE_ONLY,))

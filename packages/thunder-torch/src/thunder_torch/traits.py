@@ -28,6 +28,9 @@ class Trait(Enum):
     SAVES_NOTHING = auto()  # autograd saves none of its arguments, so that freeing them takes nothing away
     SHAPED_BY_METADATA = auto()  # looks at values to check them or to choose a way, not for the shape of its result
     MISTOLD = auto()  # of its results PyTorch's fake kernel tells wrong sizes and dtypes
+    READS_MEMORY = (
+        auto()
+    )  # reads values where it is asked for metadata, which of fake tensors PyTorch 2.9 does not check
     RECURRENT = auto()  # a layer that steps along sequences, in the arguments of torch.gru
     SIZES_ARE_PRODUCTS = auto()  # each size of its results is a product of sizes that it is given and plain numbers
 
