@@ -1,6 +1,7 @@
 """DTensors as they are in compiled programs, beside eager: operations are placed by PyTorch's own rules."""
 
 import copy
+import functools
 import inspect
 import warnings
 
@@ -21,6 +22,12 @@ from torch.distributed.tensor.parallel import (
 import thunder_distributed  # noqa: F401  (which lets programs hold what makes DTensors)
 import thunder_frontend
 from thunder_frontend import AcquisitionError, jit
+
+
+@functools.cache
+def mesh_of(size):
+    """Return the mesh of all scenarios: with PyTorch 2.9, programs refuse the second of two equal ones."""
+    return init_device_mesh("cpu", (size,))
 
 
 def layers():
@@ -55,7 +62,7 @@ def same(ours, expected):
 
 
 def scenario_inputs_of_any_placement(rank, size):
-    mesh = init_device_mesh("cpu", (size,))
+    mesh = mesh_of(size)
 
     def program(x, y):
         return (torch.softmax(x @ y.t(), -1).exp() * 3 + x.sum()).relu().sin()
@@ -70,7 +77,7 @@ def scenario_inputs_of_any_placement(rank, size):
 
 
 def scenario_parameters_train_as_in_eager(rank, size):
-    mesh = init_device_mesh("cpu", (size,))
+    mesh = mesh_of(size)
 
     probe = distribute_tensor(torch.ones(6, 4), mesh, [Shard(0)])
     of_norms = Shard(0) if trains(cut_rows(layers(), mesh, Shard(0)), probe) else Replicate()
@@ -90,7 +97,7 @@ def scenario_parameters_train_as_in_eager(rank, size):
 
 
 def scenario_the_forwards_of_sharded_modules_are_compiled(rank, size):
-    mesh = init_device_mesh("cpu", (size,))
+    mesh = mesh_of(size)
     ours, theirs = layers(), layers()
     for module in ours:
         module.forward = jit(module.forward)
@@ -192,22 +199,22 @@ def trained_with_hooks(plan, mesh, **options):
 
 
 def scenario_what_parallelize_module_made_is_one_program(rank, size):
-    compiled = trained_with_hooks(PLAN, init_device_mesh("cpu", (size,)))
+    compiled = trained_with_hooks(PLAN, mesh_of(size))
     forward = str(thunder_frontend.last_traces(compiled)[-1])
     assert forward.count("_moved(") >= 3, forward
     assert thunder_frontend.cache_misses(compiled) == 2  # for the two lengths
 
 
 def scenario_hooks_of_sequence_parallelism_are_part_of_the_program(rank, size):
-    trained_with_hooks(ON_SEQUENCES, init_device_mesh("cpu", (size,)))
+    trained_with_hooks(ON_SEQUENCES, mesh_of(size))
 
 
 def scenario_hooks_are_part_of_programs_that_leave_sizes_open(rank, size):
-    trained_with_hooks(PLAN, init_device_mesh("cpu", (size,)), cache="symbolic values")
+    trained_with_hooks(PLAN, mesh_of(size), cache="symbolic values")
 
 
 def scenario_another_placement_is_another_program(rank, size):
-    mesh = init_device_mesh("cpu", (size,))
+    mesh = mesh_of(size)
 
     def program(x):
         y = x * 2
@@ -221,7 +228,7 @@ def scenario_another_placement_is_another_program(rank, size):
 
 
 def scenario_gradients_of_parts_are_those_of_eager(rank, size):
-    mesh = init_device_mesh("cpu", (size,))
+    mesh = mesh_of(size)
 
     def uneven(x):
         d = distribute(x, Shard(0))
@@ -251,7 +258,7 @@ def scenario_gradients_of_parts_are_those_of_eager(rank, size):
 
 
 def scenario_writes_to_what_may_share_memory_are_refused(rank, size):
-    mesh = init_device_mesh("cpu", (size,))
+    mesh = mesh_of(size)
 
     def program(x):
         local = DTensor.from_local(x, mesh, [Replicate()]).to_local()

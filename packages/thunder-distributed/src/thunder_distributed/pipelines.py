@@ -36,6 +36,13 @@ class Stage(PipelineStage):
         with synchronising:
             return super().forward_one_chunk(fwd_chunk_id, *args, **kwargs)
 
+    def _get_init_p2p_neighbors_ops(self) -> list[Any]:
+        """Return by what neighbours greet; PyTorch 2.9 receives 4 bytes for the 8 that it sends, which gloo refuses."""
+        greetings = super()._get_init_p2p_neighbors_ops()
+        for greeting in greetings:
+            greeting.tensor = greeting.tensor.to(torch.float32)
+        return greetings
+
 
 def pipeline(
     model: torch.nn.Module,
