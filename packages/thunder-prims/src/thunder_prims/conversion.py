@@ -189,6 +189,16 @@ def stride_order_batching(size: Dimension, args: Any, dims: Any) -> tuple[Tensor
 _STAND_INS = {bool: True, int: 3, float: math.nan, complex: complex(math.nan, math.nan)}  # 3: as a size, not special
 
 
+def unknown_number(kind: type, what: str) -> NumberProxy:
+    """Return a number of a Python type that is known only when the program runs.
+
+    Args:
+        kind: ``bool``, ``int``, ``float`` or ``complex``.
+        what: where it comes from, for messages.
+    """
+    return number_proxy(_STAND_INS[kind], unknown=Unknown(what))
+
+
 @prim(OpTags.DEVICE_SYNC, OpTags.DONT_FUSE, OpTags.CONSTANT_FOR_DERIVATIVE)
 def item(a: TensorProxy) -> NumberProxy:
     """Return the only element of ``a`` as a number, waiting for it to be computed.
@@ -202,4 +212,4 @@ def item(a: TensorProxy) -> NumberProxy:
     check_tensor("item", a)
     if a.numel != 1:
         raise ShapeError(f"item of {a.type_string} needs exactly one element")
-    return number_proxy(_STAND_INS[python_type(a.dtype)], unknown=Unknown("what item() returns"))
+    return unknown_number(python_type(a.dtype), "what item() returns")

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 import thunder_lang as lang
-from thunder_ir import NumberProxy, OpTags, TensorProxy, Unknown, dtypes, number_proxy
+from thunder_ir import NumberProxy, OpTags, TensorProxy, dtypes
+from thunder_prims.conversion import unknown_number
 from thunder_torch.symbol import BY_DECOMPOSITION, torchsymbol
 
 ANSWERS = (OpTags.DEVICE_SYNC, OpTags.CONSTANT_FOR_DERIVATIVE)
@@ -35,7 +36,7 @@ def item(a: TensorProxy) -> Any:
 
 
 def _whole(a: TensorProxy) -> NumberProxy:
-    return number_proxy(3, unknown=Unknown("what int() returns"))  # as a size, not special
+    return unknown_number(int, "what int() returns")
 
 
 @torchsymbol(Tensor.__int__, name="int_of", tags=ANSWERS, meta=_whole)

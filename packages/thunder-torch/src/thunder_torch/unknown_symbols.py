@@ -11,8 +11,9 @@ from torch.fx.experimental.symbolic_shapes import (
     PendingUnbackedSymbolNotFound,
 )
 
-from thunder_ir import IntegerProxy, NumberProxy, Unknown, is_unknown, number_proxy
+from thunder_ir import IntegerProxy, NumberProxy, Unknown, is_unknown
 from thunder_ir.unknown import Terms, bounds_of, product, terms_of, total
+from thunder_prims.conversion import unknown_number
 from thunder_torch.stand_ins import SizeEnv, StandIns
 from thunder_torch.unknown_sizes import TYPICAL, sum_of
 
@@ -90,8 +91,7 @@ class UnknownSizes(StandIns):
         if isinstance(value, torch.SymInt):
             number: NumberProxy = self._number(value, int, f"what {self._operation} returns", -math.inf)
             return number
-        kind = float if isinstance(value, torch.SymFloat) else bool
-        return number_proxy(math.nan if kind is float else True, unknown=Unknown(f"what {self._operation} returns"))
+        return unknown_number(float if isinstance(value, torch.SymFloat) else bool, f"what {self._operation} returns")
 
     def _number(self, value: torch.SymInt, kind: type, what: str, lower: float) -> Any:
         expression = value.node.expr
