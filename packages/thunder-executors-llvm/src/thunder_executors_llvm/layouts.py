@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from thunder_ir import BoundSymbol, Trace
 from thunder_loops import row_major_strides
 from thunder_prims import flip, stride_order, transpose
+from thunder_torch.fake_modes import fake_outputs
 
 REORDERS = frozenset({transpose, flip})
 """Prims whose results lie in another order than rows; what is computed of them follows."""
@@ -45,6 +45,4 @@ def output_strides(
     """
     if keeps and all([t.is_contiguous() for t in inputs if isinstance(t, torch.Tensor)]):
         return [row_major_strides(shape) for shape in shapes]
-    with FakeTensorMode() as mode:
-        fakes = [mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in inputs]
-        return [tuple(t.stride()) for t in eager(*fakes)]
+    return [tuple(t.stride()) for t in fake_outputs(eager, inputs)]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from thunder_executors_nvfuser.definition import Layout, write_definition
 from thunder_ir import NumberProxy, TensorProxy, Trace
+from thunder_torch.fake_modes import fake_outputs
 
 MOST = 2048
 """Fusions that are kept; the one that was used longest ago goes first."""
@@ -138,9 +138,7 @@ class Fusion:
 
     def text_for(self, inputs: Sequence[Any]) -> str:
         """Return the definition for inputs that lie in memory like these."""
-        with FakeTensorMode() as mode:
-            fakes = [mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in inputs]
-            outputs = [Layout.of(t.shape, t.stride()) for t in self.eager(*fakes)]
+        outputs = [Layout.of(t.shape, t.stride()) for t in fake_outputs(self.eager, inputs)]
         layouts = [Layout.of(t.shape, t.stride()) if isinstance(t, torch.Tensor) else None for t in inputs]
         return write_definition(self.region, layouts, outputs)
 

@@ -1,4 +1,4 @@
-"""PyTorch's mode for tensors without data, made without loading its compilers.
+"""PyTorch's modes for tensors without data: one made without loading its compilers; and what is asked of them.
 
 A mode asks the settings of ``torch._dynamo`` for two things, and for these alone Python would import all of it.
 What the dispatcher knows without a kernel in Python (views, metadata) then never loads it. A kernel in Python does.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -89,4 +90,22 @@ class QuickMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             _initialise()(self, shape_env=shape_env, allow_non_fake_inputs=True)
 
 
-__all__ = ["QuickMode"]
+def fake_outputs(function: Callable[..., Any], inputs: Sequence[Any]) -> list[torch.Tensor]:
+    """Return what a function returns without its data: with the sizes, and strides, that PyTorch would give it.
+
+    Args:
+        function: returns tensors; it is run on tensors without data, which keep their devices.
+        inputs: tensors, and numbers.
+
+    Example:
+        >>> import torch
+        >>> from thunder_torch.fake_modes import fake_outputs
+        >>> [t.stride() for t in fake_outputs(lambda x: (x.t() + 1, x), [torch.ones(2, 3)])]
+        [(1, 3), (3, 1)]
+    """
+    with FakeTensorMode() as mode:
+        fakes = [mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in inputs]
+        return list(function(*fakes))
+
+
+__all__ = ["QuickMode", "fake_outputs"]

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from thunder_executors_triton.fusion import mathematics
 from thunder_executors_triton.fusion.render import Kernel
@@ -19,6 +18,7 @@ from thunder_executors_triton.kernels.launch import block_of
 from thunder_executors_triton.kernels.tuning import OF_ELEMENTS, Choice, launch_tuned, of_rows
 from thunder_loops import Axis, LoopProgram, sizes_of
 from thunder_torch.convert import to_torch_dtype
+from thunder_torch.fake_modes import fake_outputs
 
 LONGEST = 16_384  # elements of a row that a program holds in registers
 _NUMBERS = itertools.count()
@@ -86,9 +86,7 @@ class Runner:
         key = tuple([(t.shape, t.stride()) if isinstance(t, torch.Tensor) else None for t in inputs])
         found = self.strides.get(key)
         if found is None:
-            with FakeTensorMode() as mode:  # which keeps devices, also of tensors that the region makes
-                fakes = [mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in inputs]
-                found = self.strides[key] = [tuple(t.stride()) for t in self.eager(*fakes)]
+            found = self.strides[key] = [tuple(t.stride()) for t in fake_outputs(self.eager, inputs)]
         return found
 
 

@@ -1,5 +1,0 @@
-"""Private names of PyTorch that this package imports, written by `python tools/private_names.py --write`."""
-
-from thunder_torch.internals import fill
-
-MISSING = fill(("torch._subclasses.fake_tensor.FakeTensorMode",))
