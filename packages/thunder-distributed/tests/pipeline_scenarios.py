@@ -8,7 +8,7 @@ from torch import nn
 from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
 
 from thunder_distributed import DisagreementError, axis_of, pipeline
-from thunder_distributed.pipelines import TRAINS_BESIDE_INTEGERS
+from thunder_distributed._torch_versions import TRAINS_BESIDE_INTEGERS
 from thunder_frontend import jit
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from torch.distributed.pipelining import PipelineStage
-from torch.distributed.pipelining import _utils as pipelining_utils
 
+from thunder_distributed._torch_versions import TRAINS_BESIDE_INTEGERS
 from thunder_distributed.axes import axis_of
 from thunder_distributed.compiled import original_of
 from thunder_distributed.stages import Inlined, StageModule, StageProgram, arguments_in_order, cut_program
@@ -18,9 +18,6 @@ from thunder_frontend import ThunderModule, compiled_function, jit
 from thunder_frontend.options import Options
 from thunder_ir import TensorProxy
 from thunder_torch import to_torch_dtype
-
-TRAINS_BESIDE_INTEGERS = hasattr(pipelining_utils, "_TensorMeta")
-"""Whether PyTorch asks if what a stage hands on has a gradient; before 2.12 it gives all of it one."""
 
 
 class Stage(PipelineStage):

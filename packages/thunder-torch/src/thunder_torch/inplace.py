@@ -15,8 +15,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from thunder_torch.around import Around
 from thunder_torch.errors import UnsupportedMutationError
-from thunder_torch.names import Around, last_name, name_of, path_of, tensors_by_position
+from thunder_torch.names import last_name, name_of, path_of, tensors_by_position
 from thunder_torch.places import setitem
 from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 

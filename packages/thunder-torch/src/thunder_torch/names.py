@@ -103,16 +103,6 @@ def name_of(function: Any) -> str:
     return "".join([c if c.isalnum() and c.isascii() else "_" for c in text.replace("<locals>.", "")]).strip("_") or "f"
 
 
-class Around:
-    """A callable that runs another one in a state of its own, and is called and fails as that one."""
-
-    function: Callable[..., Any]
-
-    @property
-    def __name__(self) -> str:
-        return name_of(self.function)
-
-
 def callable_named(name: str) -> Any:
     """Return PyTorch's callable of that name in programs, or ``None``."""
     return _known()[1].get(name)

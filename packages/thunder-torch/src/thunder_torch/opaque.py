@@ -16,9 +16,10 @@ import torch
 from thunder_autograd import Through, jvp_rule, tensor_slots, vjp_rule
 from thunder_ir import OpTags, Proxy, Symbol, TensorProxy, current_builder, map_values
 from thunder_lang.language import core
+from thunder_torch.around import Around
 from thunder_torch.communication import communication_tags
 from thunder_torch.metadata import MetaOf, connected_to, drew, map_tensors, metadata_of, tensors_of
-from thunder_torch.names import LTORCH, Around, name_of, path_of
+from thunder_torch.names import LTORCH, name_of, path_of
 from thunder_torch.randomness import Drawn, Replayed, is_random
 from thunder_torch.running import run
 from thunder_torch.sized import TorchSymbol, refuse_unknown_sizes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thunder_guards.settings import Setting
-from thunder_torch.names import Around
+from thunder_torch.around import Around
 
 
 @dataclass(frozen=True)
