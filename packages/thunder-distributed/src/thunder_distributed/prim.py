@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import Any
 
 from thunder_ir import Namespace, OpTags
-from thunder_prims.prim import Prim, prim
+from thunder_prims.prim import Prim, R, prim
 
 DIST_PRIMS = Namespace("dist_prims", "thunder_distributed.prims")
 
@@ -27,7 +27,7 @@ class Does(Enum):
     __hash__ = object.__hash__
 
 
-def collective(*tags: Any) -> Callable[[Callable[..., Any]], Prim]:
+def collective(*tags: Any) -> Callable[[Callable[..., R]], Prim[R]]:
     """Make the decorated meta function a prim of this package.
 
     Args:

@@ -204,7 +204,7 @@ def _normalised(forward: Symbol, backward: Symbol, a: TensorProxy, dim: int, dty
 
     def pullback(dy: TensorProxy) -> TensorProxy:
         da = backward(dy, y, dim, to_torch_dtype(wanted))
-        return da if wanted is a.dtype else prims.convert_element_type(da, a.dtype)  # type: ignore[no-any-return]
+        return da if wanted is a.dtype else prims.convert_element_type(da, a.dtype)
 
     return y, pullback
 

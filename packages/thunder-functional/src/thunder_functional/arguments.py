@@ -61,7 +61,7 @@ def zeros_like(a: TensorProxy) -> TensorProxy:
 def constant_like(a: TensorProxy, value: int) -> TensorProxy:
     """Return a tensor of the shape, dtype and device of ``a`` with one value throughout."""
     kind = complex if a.dtype.is_complex else float if a.dtype.is_inexact else int
-    return full(a.shape, kind(value), a.dtype, a.device)  # type: ignore[no-any-return]
+    return full(a.shape, kind(value), a.dtype, a.device)
 
 
 def map_leaves(function: Any, tree: Any, *rest: Any) -> Any:

@@ -116,7 +116,7 @@ def _moved(tensor: TensorProxy, place: int | None, wanted: int | None, size: Any
     wanted %= ndim
     if place is None:
         shape = (*tensor.shape[:wanted], size, *tensor.shape[wanted:])
-        return broadcast_in_dim(tensor, shape, tuple([d for d in range(ndim) if d != wanted]))  # type: ignore[no-any-return]
+        return broadcast_in_dim(tensor, shape, tuple([d for d in range(ndim) if d != wanted]))
     order = [d for d in range(ndim) if d != place]
     order.insert(wanted, place)
     return tensor if order == sorted(order) else transpose(tensor, tuple(order))

@@ -103,4 +103,4 @@ def _basis(like: TensorProxy) -> TensorProxy:
     count = math.prod(like.shape)
     places = iota(count, 0, 1, dtypes.int64, like.device)
     rows, columns = (broadcast_in_dim(places, (count, count), (dim,)) for dim in (0, 1))
-    return reshape(convert_element_type(eq(rows, columns), like.dtype), (count, *like.shape))  # type: ignore[no-any-return]
+    return reshape(convert_element_type(eq(rows, columns), like.dtype), (count, *like.shape))

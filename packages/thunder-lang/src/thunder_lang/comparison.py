@@ -85,4 +85,4 @@ def isclose(
         both = isnan(a)
         other = isnan(b) if isinstance(b, TensorProxy) else prims.full(a.shape, b != b, both.dtype, a.device)
         same = prims.bitwise_or(same, prims.bitwise_and(both, other))
-    return prims.bitwise_or(same, close)  # type: ignore[no-any-return]
+    return prims.bitwise_or(same, close)

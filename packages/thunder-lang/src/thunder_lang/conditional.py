@@ -40,7 +40,7 @@ def where(condition: TensorProxy, a: Operand, b: Operand) -> TensorProxy:
         a = prims.full((), a, dtype, condition.device)
     common = broadcast_shapes(*[o.shape for o in (condition, a, b) if isinstance(o, TensorProxy)])
     condition, a, b = [broadcast_to(o, common) if isinstance(o, TensorProxy) else o for o in (condition, a, b)]
-    return prims.where(condition, a, b)  # type: ignore[no-any-return]
+    return prims.where(condition, a, b)
 
 
 @core.method("masked_fill")
@@ -71,7 +71,7 @@ def masked_fill(a: TensorProxy, mask: TensorProxy, value: Any) -> TensorProxy:
         raise DTypeError(f"a complex value cannot be put into {a.type_string} without overflow")
     a, mask = broadcast(a, mask)
     value = broadcast_to(value, a.shape) if isinstance(value, TensorProxy) else value
-    return prims.where(mask, value, a)  # type: ignore[no-any-return]
+    return prims.where(mask, value, a)
 
 
 @core.method("clamp", "clip")
@@ -90,7 +90,7 @@ def clamp(a: TensorProxy, min: Operand | None = None, max: Operand | None = None
     a = next(operands)
     low = None if min is None else next(operands)
     high = None if max is None else next(operands)
-    return prims.clamp(a, low, high)  # type: ignore[no-any-return]
+    return prims.clamp(a, low, high)
 
 
 @core.method("lerp")
@@ -103,4 +103,4 @@ def lerp(start: TensorProxy, end: TensorProxy, weight: Operand) -> TensorProxy:
     for other in (end, weight):
         if isinstance(other, TensorProxy) and other.dtype is not start.dtype and other.shape:
             raise DTypeError(f"lerp needs tensors of one dtype, got {start.type_string} and {other.type_string}")
-    return prims.lerp(*matched("lerp", start, end, weight))  # type: ignore[no-any-return]
+    return prims.lerp(*matched("lerp", start, end, weight))

@@ -64,7 +64,7 @@ def item(a: TensorProxy) -> NumberProxy:
     Raises:
         ShapeError: there is another number of elements.
     """
-    return prims.item(need_tensor("item", a))  # type: ignore[no-any-return]
+    return prims.item(need_tensor("item", a))
 
 
 def numel(a: TensorProxy) -> Any:

@@ -22,7 +22,7 @@ def _prepared(operation: str, a: Any, dim: int, dtype: DType | None) -> tuple[Te
 
 def _along(a: TensorProxy, shape: Any, dim: int) -> TensorProxy:
     """``a``, which lacks ``dim``, repeated along it."""
-    return prims.broadcast_in_dim(a, shape, tuple([d for d in range(len(shape)) if d != dim]))  # type: ignore[no-any-return]
+    return prims.broadcast_in_dim(a, shape, tuple([d for d in range(len(shape)) if d != dim]))
 
 
 @core.method("softmax")
@@ -30,11 +30,11 @@ def softmax(a: TensorProxy, dim: int, *, dtype: DType | None = None) -> TensorPr
     """``exp(a) / sum(exp(a))`` along a dimension, without overflow on the way."""
     a, dim = _prepared("softmax", a, dim, dtype)
     if not a.shape:
-        return prims.exp(prims.sub(a, a))  # type: ignore[no-any-return]
+        return prims.exp(prims.sub(a, a))
     if a.numel == 0:
         return a
     raised = prims.exp(prims.sub(a, _along(prims.amax(a, (dim,)), a.shape, dim)))
-    return prims.div(raised, _along(prims.sum(raised, (dim,)), a.shape, dim))  # type: ignore[no-any-return]
+    return prims.div(raised, _along(prims.sum(raised, (dim,)), a.shape, dim))
 
 
 @core.method("log_softmax")
@@ -42,9 +42,9 @@ def log_softmax(a: TensorProxy, dim: int, *, dtype: DType | None = None) -> Tens
     """``log(softmax(a))`` along a dimension, without overflow on the way."""
     a, dim = _prepared("log_softmax", a, dim, dtype)
     if not a.shape:
-        return prims.sub(a, a)  # type: ignore[no-any-return]
+        return prims.sub(a, a)
     if a.numel == 0:
         return a
     shifted = prims.sub(a, _along(prims.amax(a, (dim,)), a.shape, dim))  # first, or large values swallow the logarithm
     total = prims.log(prims.sum(prims.exp(shifted), (dim,)))
-    return prims.sub(shifted, _along(total, a.shape, dim))  # type: ignore[no-any-return]
+    return prims.sub(shifted, _along(total, a.shape, dim))

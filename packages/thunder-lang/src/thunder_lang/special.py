@@ -194,13 +194,13 @@ def zeta(a: Any, b: Any) -> TensorProxy:
 def ndtr(a: TensorProxy) -> TensorProxy:
     """Distribution function of the normal distribution; integers as default floats."""
     a = _float("ndtr", a)
-    return prims.mul(prims.erfc(prims.mul(a, -(0.5**0.5))), 0.5)  # type: ignore[no-any-return]
+    return prims.mul(prims.erfc(prims.mul(a, -(0.5**0.5))), 0.5)
 
 
 @core.method("polygamma")
 def polygamma(a: TensorProxy, n: int) -> TensorProxy:
     """The ``n``-th derivative of the digamma function; integers as default floats."""
-    return prims.polygamma(_float("polygamma", a), n)  # type: ignore[no-any-return]
+    return prims.polygamma(_float("polygamma", a), n)
 
 
 def _float(operation: str, a: Any) -> TensorProxy:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thunder_ir import OpTags, Symbol, TensorProxy
-from thunder_prims.prim import Prim, Printer, prim
+from thunder_prims.prim import Prim, Printer, R, prim
 from thunder_prims.shape import batch_first
 from thunder_vmap import batching_rule
 
@@ -15,7 +15,7 @@ __all__ = ["batch_first", "batches_elementwise", "elementwise_prim"]
 
 def elementwise_prim(
     *tags: OpTags, method: str | tuple[str, ...] = (), printer: Printer | None = None
-) -> Callable[[Callable[..., Any]], Prim]:
+) -> Callable[[Callable[..., R]], Prim[R]]:
     """Make the decorated meta function an elementwise prim, which has its batching rule.
 
     Args:
@@ -27,7 +27,7 @@ def elementwise_prim(
     """
     make = prim(OpTags.ELEMENTWISE, *tags, method=method, printer=printer)
 
-    def make_batched(meta: Callable[..., Any]) -> Prim:
+    def make_batched(meta: Callable[..., R]) -> Prim[R]:
         symbol = make(meta)
         batches_elementwise(symbol)
         return symbol

@@ -52,7 +52,7 @@ def convert_element_type_jvp(a: TensorProxy, dtype: DType, da: TensorProxy | Non
 def _converted(d: TensorProxy, dtype: DType) -> TensorProxy | None:
     if not dtype.is_inexact:
         return None
-    return convert_element_type(d if dtype.is_complex else real(d), dtype)  # type: ignore[no-any-return]
+    return convert_element_type(d if dtype.is_complex else real(d), dtype)
 
 
 @prim(CAST)

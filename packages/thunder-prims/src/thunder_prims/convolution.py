@@ -308,5 +308,5 @@ def convolution_backward_batching(size: Any, args: Any, dims: Any) -> tuple[Grad
         )
         da = _channels_parted(own, size) if wants_a else da
         dweight = reshape(dweight, weight.shape) if wants_weight else None
-        dbias = reshape(dbias, (size, dbias.shape[0] // size)) if wants_bias else None
+        dbias = None if dbias is None else reshape(dbias, (size, dbias.shape[0] // size))
     return (da, dweight, dbias), tuple([None if g is None else 0 for g in (da, dweight, dbias)])

@@ -226,7 +226,7 @@ def frexp_jvp(a: TensorProxy, da: TensorProxy | None) -> Any:
 
 
 def _power_of_two(exponent: TensorProxy, a: TensorProxy) -> TensorProxy:
-    return exp2(convert_element_type(exponent, a.dtype))  # type: ignore[no-any-return]
+    return exp2(convert_element_type(exponent, a.dtype))
 
 
 @elementwise_prim()
@@ -358,7 +358,7 @@ def _turned(a: TensorProxy, y: TensorProxy, d: TensorProxy) -> TensorProxy:
     """The part of ``d`` at right angles to ``y``, which alone turns ``a``; over ``abs(a)``."""
     zero = a == 0
     across = d - y * widened(real(conj(y) * d), a)
-    return where(zero, 0, across / where(zero, 1, widened(abs(a), a)))  # type: ignore[no-any-return]
+    return where(zero, 0, across / where(zero, 1, widened(abs(a), a)))
 
 
 @elementwise_prim()

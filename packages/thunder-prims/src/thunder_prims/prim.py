@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from thunder_ir import BoundSymbol, Language, Namespace, Symbol, provide_default_language
 
+R = TypeVar("R")
 Printer = Callable[[BoundSymbol, Any], list[str]]
 
 PRIMS = Namespace("prims", "thunder_prims")
@@ -19,7 +20,7 @@ strict = Language("prims")
 provide_default_language(strict)
 
 
-class Prim(Symbol):
+class Prim(Symbol, Generic[R]):
     """A symbol whose calls are recorded with all arguments, positional ones only, however they are written.
 
     So rules, executors and passes find every argument at its place.
@@ -27,7 +28,7 @@ class Prim(Symbol):
 
     __slots__ = ()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
         """Record a call and return its output proxies.
 
         Raises:
@@ -36,7 +37,8 @@ class Prim(Symbol):
         assert self.meta is not None, "a prim has a meta function"
         if kwargs or len(args) != _count_parameters(self.meta):
             args = _positional(self.name, self.meta, args, kwargs)
-        return super().__call__(*args)
+        found: R = super().__call__(*args)
+        return found
 
 
 @cache
@@ -57,7 +59,7 @@ def _positional(
 
 def prim(
     *tags: Any, method: str | tuple[str, ...] = (), printer: Printer | None = None, namespace: Namespace = PRIMS
-) -> Callable[[Callable[..., Any]], Prim]:
+) -> Callable[[Callable[..., R]], Prim[R]]:
     """Make the decorated meta function a prim.
 
     Args:
@@ -70,8 +72,8 @@ def prim(
         A decorator that returns the symbol; its name is the function's.
     """
 
-    def make(meta: Callable[..., Any]) -> Prim:
-        symbol = Prim(
+    def make(meta: Callable[..., R]) -> Prim[R]:
+        symbol: Prim[R] = Prim(
             meta.__name__,
             namespace,
             meta=meta,

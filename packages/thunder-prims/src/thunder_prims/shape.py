@@ -144,9 +144,9 @@ def batch_first(a: TensorProxy, batch: int | None, size: Dimension) -> TensorPro
     if batch == 0:
         return a
     if batch is None:
-        return broadcast_in_dim(a, (size, *a.shape), tuple(range(1, a.ndim + 1)))  # type: ignore[no-any-return]
+        return broadcast_in_dim(a, (size, *a.shape), tuple(range(1, a.ndim + 1)))
     order = (batch, *[dim for dim in range(a.ndim) if dim != batch])
-    return transpose(a, order)  # type: ignore[no-any-return]
+    return transpose(a, order)
 
 
 @prim(OpTags.SHAPE_OP, OpTags.VIEW)
@@ -312,7 +312,7 @@ def slice_vjp(
         for size, start, step, taken in zip(a.shape, starts, steps, y.shape, strict=True):
             behind = size - start if taken == 0 else size - start - (taken - 1) * step - 1
             config.append((start, behind, step - 1))
-        return pad(dy, 0, tuple(config))  # type: ignore[no-any-return]
+        return pad(dy, 0, tuple(config))
 
     return y, pullback
 
@@ -368,9 +368,9 @@ def pad_vjp(a: TensorProxy, value: Number, config: Any) -> tuple[TensorProxy, Pu
     def pullback(dy: TensorProxy) -> TensorProxy:
         inner = pad(dy, 0, tuple([(-before, -behind, 0) for before, behind, _ in config]))
         if all([between == 0 for *_, between in config]):
-            return inner  # type: ignore[no-any-return]
+            return inner
         steps = tuple([between + 1 for *_, between in config])
-        return slice(inner, (0,) * a.ndim, inner.shape, steps)  # type: ignore[no-any-return]
+        return slice(inner, (0,) * a.ndim, inner.shape, steps)
 
     return pad(a, value, config), pullback
 

@@ -64,7 +64,7 @@ def unfold_vjp(a: TensorProxy, dim: int, size: int, step: int) -> tuple[TensorPr
         starts = broadcast_in_dim(iota(windows, 0, step, dtypes.int64, a.device), (windows, size), (0,))
         within = broadcast_in_dim(iota(size, 0, 1, dtypes.int64, a.device), (windows, size), (1,))
         places = reshape(starts + within, (windows * size,))
-        return index_add(zeros_like(a), places, values, dim)  # type: ignore[no-any-return]
+        return index_add(zeros_like(a), places, values, dim)
 
     return y, pullback
 

@@ -219,7 +219,7 @@ def round(x: Any, decimals: int = 0) -> TensorProxy:
     if x.dtype.is_exact and decimals >= 0:
         return convert(x, dtypes.float16) if x.dtype.is_bool else x  # type: ignore[no-any-return]
     if x.dtype.is_complex:
-        return prims.complex(round(prims.real(x), decimals), round(prims.imag(x), decimals))  # type: ignore[no-any-return]
+        return prims.complex(round(prims.real(x), decimals), round(prims.imag(x), decimals))
     return lang.round(x, decimals=decimals)
 
 
@@ -245,7 +245,7 @@ def square(x: Any) -> TensorProxy:
     """``x * x``."""
     x = _tensor(x)
     x = convert(x, dtypes.int8) if x.dtype.is_bool else x
-    return prims.mul(x, x)  # type: ignore[no-any-return]
+    return prims.mul(x, x)
 
 
 def reciprocal(x: Any) -> TensorProxy:
@@ -257,7 +257,7 @@ def reciprocal(x: Any) -> TensorProxy:
     x = _tensor(x)
     if x.dtype.is_bool:
         raise DTypeError("reciprocal of booleans is not supported; convert them")
-    return prims.trunc_divide(1, x) if x.dtype.is_integer else prims.reciprocal(x)  # type: ignore[no-any-return]
+    return prims.trunc_divide(1, x) if x.dtype.is_integer else prims.reciprocal(x)
 
 
 def real(x: Any) -> TensorProxy:
@@ -344,4 +344,4 @@ def clip(x: Any, min: Any = None, max: Any = None) -> TensorProxy:
     operands = iter(matched(*[o for o in (x, min, max) if o is not None]))
     first = next(operands)
     low = None if min is None else next(operands)
-    return prims.clamp(first, low, None if max is None else next(operands))  # type: ignore[no-any-return]
+    return prims.clamp(first, low, None if max is None else next(operands))

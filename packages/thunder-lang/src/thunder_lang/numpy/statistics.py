@@ -123,7 +123,7 @@ amax, amin = max, min
 
 def _truth(x: Any) -> TensorProxy:
     x = _tensor(x)
-    return x if x.dtype.is_bool else prims.ne(x, 0)  # type: ignore[no-any-return]
+    return x if x.dtype.is_bool else prims.ne(x, 0)
 
 
 @numpy.method("any")
@@ -224,7 +224,7 @@ def dot(x1: Any, x2: Any) -> TensorProxy:
     """The product of arrays: the last dimension of the first with the last but one of the second."""
     x1, x2 = _alike(x1, x2)
     if not x1.shape or not x2.shape:
-        return prims.mul(*lang.broadcast(x1, x2))  # type: ignore[no-any-return]
+        return prims.mul(*lang.broadcast(x1, x2))
     return lang.tensordot(x1, x2, ((x1.ndim - 1,), (x2.ndim - 2 if x2.ndim > 1 else 0,)))
 
 
