@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from thunder_executors_llvm.emitter import SCALARS, Emitter, Value, type_of
 from thunder_executors_llvm.rows import ROWS, Row
+from thunder_executors_llvm.target import Target
 from thunder_ir import DType, dtypes
 from thunder_loops import Reduce, Scan
 
@@ -19,9 +20,9 @@ LAST = 2**63 - 1
 """A place behind all others."""
 
 
-def missing(operation: str, dtype: DType, target: object) -> str | None:
+def missing(operation: str, dtype: DType, target: Target) -> str | None:
     """Return why elements of a dtype cannot be reduced, or ``None``."""
-    found = ROWS.find(STEP.get(operation, "gt"), dtype, target)  # type: ignore[arg-type]
+    found = ROWS.find(STEP.get(operation, "gt"), dtype, target)
     return found if isinstance(found, str) else None
 
 

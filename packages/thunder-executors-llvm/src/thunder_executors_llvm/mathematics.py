@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from thunder_executors_llvm import polynomials
 from thunder_executors_llvm.emitter import Emitter, Value, type_of
 from thunder_executors_llvm.library import address_of
@@ -30,7 +32,7 @@ def lanes_of(target: Target, dtype: DType) -> int:
     return target.bits // dtype.bits
 
 
-def missing(function: str) -> object:
+def missing(function: str) -> Callable[[Target, DType], str | None]:
     """Return what says why a function cannot be called for a target."""
 
     def why(target: Target, dtype: DType) -> str | None:
@@ -129,19 +131,19 @@ def _one_by_one(emit: Emitter, function: str, operands: tuple[Value, ...]) -> Va
 
 assert polynomials, "their rows come first"
 for _function in SLEEF:
-    lowering(_function, FLOATING, missing(_function))(call_of(_function))  # type: ignore[arg-type]
+    lowering(_function, FLOATING, missing(_function))(call_of(_function))
 
 _exp, _fmod = call_of("exp"), call_of("fmod")  # PyTorch's sigmoid calls this very function
 
 
-@lowering("sigmoid", FLOATING, missing("exp"))  # type: ignore[arg-type]
+@lowering("sigmoid", FLOATING, missing("exp"))
 def sigmoid(emit: Emitter, a: Value) -> Value:
     """``1 / (1 + exp(0 - a))``, as PyTorch's kernel computes it."""
     one = emit.like(1, a)
     return emit.binary("fdiv", one, emit.binary("fadd", one, _exp(emit, emit.binary("fsub", emit.like(0, a), a))))
 
 
-@lowering("remainder", FLOATING, missing("fmod"))  # type: ignore[arg-type]
+@lowering("remainder", FLOATING, missing("fmod"))
 def remainder(emit: Emitter, a: Value, b: Value) -> Value:
     """What is left has the sign of ``b``."""
     a, b = emit.alike(a, b)
@@ -152,7 +154,7 @@ def remainder(emit: Emitter, a: Value, b: Value) -> Value:
     return emit.select(moves, emit.binary("fadd", left, b), left)
 
 
-@lowering("floor_divide", FLOATING, missing("fmod"))  # type: ignore[arg-type]
+@lowering("floor_divide", FLOATING, missing("fmod"))
 def floor_divide(emit: Emitter, a: Value, b: Value) -> Value:
     """From what is left, so that the quotient is rounded once; the steps of PyTorch's kernel."""
     a, b = emit.alike(a, b)
