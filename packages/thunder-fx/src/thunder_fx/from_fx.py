@@ -7,15 +7,15 @@ from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator
-from torch.fx import GraphModule, Interpreter, Node
+from torch.fx import GraphModule, Node
 
 from thunder_fx.aten import known_call
 from thunder_fx.errors import FXError, NodeError
-from thunder_fx.graphs import described, location_of, plain
+from thunder_fx.graphs import Nodes, described, plain
 from thunder_fx.sizes import Examples
 from thunder_fx.subgraphs import SUBGRAPHS
 from thunder_fx.whole import whole
-from thunder_ir import Builder, Location, Names, Proxy, Trace, current_builder, flat_proxies, recording
+from thunder_ir import Builder, Names, Proxy, Trace, flat_proxies, recording
 from thunder_torch import call, torch_language
 from thunder_torch.torch_versions import OpOverload
 
@@ -80,7 +80,7 @@ def _values(placeholders: Sequence[Node], examples: Sequence[Any] | None) -> lis
     return values
 
 
-class Recorder(Interpreter):
+class Recorder(Nodes):
     """Runs an FX graph on proxies, and records its calls as those of a program.
 
     Args:
@@ -89,30 +89,6 @@ class Recorder(Interpreter):
 
     def __init__(self, module: GraphModule) -> None:
         super().__init__(module, garbage_collect_values=False)
-        self.node: Node | None = None
-
-    def run(self, *args: Any, **options: Any) -> Any:
-        """Record the graph; its calls are from the lines that its nodes are from."""
-        builder = current_builder()
-        before, builder.locate = builder.locate, self.location
-        try:
-            return super().run(*args, **options)
-        finally:
-            builder.locate = before
-
-    def location(self) -> Location | None:
-        """Return the user's line that the present node is from."""
-        return location_of(self.node) if self.node is not None else None
-
-    def run_node(self, n: Node) -> Any:
-        """Record a node; say which it is if that fails."""
-        self.node = n
-        try:
-            return super().run_node(n)
-        except FXError:
-            raise
-        except Exception as error:
-            raise NodeError(f"{described(n)} cannot be recorded: {type(error).__name__}: {error}", n) from error
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the call of an operation or a function."""

@@ -30,17 +30,16 @@ def location_of(node: Node) -> Location | None:
     return Location(last["filename"], int(last["line"]), last["function"] or "")
 
 
-class Runner(Interpreter):
-    """Runs an FX graph: ATen operations as the functions of PyTorch that programs know, subgraphs in place.
+class Nodes(Interpreter):
+    """Runs an FX graph, and knows which node is run.
 
     Args:
         module: the graph.
     """
 
-    def __init__(self, module: GraphModule) -> None:
-        super().__init__(module, garbage_collect_values=True)
+    def __init__(self, module: GraphModule, **options: Any) -> None:
+        super().__init__(module, **options)
         self.node: Node | None = None
-        self.extra_traceback = False
 
     def run(self, *args: Any, **options: Any) -> Any:
         """Run the graph; what is recorded meanwhile is from the lines that the graph's nodes are from."""
@@ -68,6 +67,18 @@ class Runner(Interpreter):
         except Exception as error:
             kind = "" if isinstance(error, ThunderError) else f"{type(error).__name__}: "
             raise NodeError(f"{described(n)} cannot be recorded: {kind}{error}", n) from error
+
+
+class Runner(Nodes):
+    """Runs an FX graph: ATen operations as the functions of PyTorch that programs know, subgraphs in place.
+
+    Args:
+        module: the graph.
+    """
+
+    def __init__(self, module: GraphModule) -> None:
+        super().__init__(module, garbage_collect_values=True)
+        self.extra_traceback = False
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call an operation or a function."""
@@ -137,4 +148,4 @@ def described(node: Node | None) -> str:
     return f"node {node.name} ({node.op} {node._pretty_print_target(node.target)})" + (f" at {place}" if place else "")
 
 
-__all__ = ["Runner", "described", "enters_level", "leaves_level", "location_of", "plain"]
+__all__ = ["Nodes", "Runner", "described", "enters_level", "leaves_level", "location_of", "plain"]
