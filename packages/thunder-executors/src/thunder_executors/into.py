@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from thunder_executors.free import delete, free_after_last_use
-from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, reached
 from thunder_ir.passes import has_effect, trace_pass
 
 
@@ -66,19 +66,18 @@ def _is_same(a: BoundSymbol, b: BoundSymbol) -> bool:
 
 def _arithmetic(bounds: list[BoundSymbol], made: dict[str, int], calls: Sequence[BoundSymbol]) -> set[int] | None:
     """Return which calls compute what ``calls`` read; ``None`` if one computes other than integers, or may raise."""
+
+    def makers(calls: Iterable[BoundSymbol]) -> list[int]:
+        return [made[p.name] for b in calls for p in b.inputs if p.name in made]
+
     found: set[int] = set()
-    waiting = [p.name for b in calls for p in b.inputs]
-    while waiting:
-        index = made.get(waiting.pop())
-        if index is None or index in found:
-            continue
+    for index in reached(makers(calls), lambda index: makers([bounds[index]]), key=int):
         bound = bounds[index]
         if bound.tags & {OpTags.BEFORE_WRITES, OpTags.DONT_DCE, OpTags.RANDOM} or has_effect(bound):
             return None
         if not all([isinstance(p, TensorProxy) and p.dtype.is_integer for p in bound.outputs]):
             return None
         found.add(index)
-        waiting += [p.name for p in bound.inputs]
     return found
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from thunder_ir import BoundSymbol, OpTags, TensorProxy, value_of
+from thunder_ir import BoundSymbol, OpTags, TensorProxy, reached, value_of
 from thunder_loops.nest import Compute, LoopProgram, Nest, Reduce, Scan, Size
 from thunder_loops.operations import OPERATIONS
 
@@ -25,21 +25,16 @@ def cost_of(name: str, producers: Mapping[str, BoundSymbol], known: Container[st
         producers: calls by the names of their results.
         known: names of values that are in memory.
     """
-    total = 0.0
-    seen: set[str] = set()
-    waiting = [name]
-    while waiting:
-        one = waiting.pop()
-        if one in seen or one in known or one not in producers:
-            continue
-        seen.add(one)
-        bound = producers[one]
-        if OpTags.REDUCTION in bound.symbol.tags:
-            continue
-        if OpTags.ELEMENTWISE in bound.symbol.tags:
-            total += operation_cost(bound.symbol.name)
-        waiting += [p.name for p in bound.inputs if isinstance(p, TensorProxy)]
-    return total
+
+    def computed(names: Iterable[str]) -> list[BoundSymbol]:
+        calls = [producers[n] for n in names if n in producers and n not in known]
+        return [b for b in calls if OpTags.REDUCTION not in b.symbol.tags]
+
+    def following(bound: BoundSymbol) -> list[BoundSymbol]:
+        return computed([p.name for p in bound.inputs if isinstance(p, TensorProxy)])
+
+    calls = reached(computed([name]), following)
+    return sum([operation_cost(b.symbol.name) for b in calls if OpTags.ELEMENTWISE in b.symbol.tags])
 
 
 BYTES_PER_OPERATION = 0.2
