@@ -224,8 +224,7 @@ def _by_heads(
 
 def _chunks_in(a: TensorProxy, order: list[int], dim: int) -> TensorProxy:
     chunks = lang.chunk(a, len(order), dim)
-    joined: TensorProxy = lang.cat([chunks[i] for i in order], dim)
-    return joined
+    return lang.cat([chunks[i] for i in order], dim)
 
 
 def _positions(trace: Trace, lengths: set[Any]) -> Iterator[str]:

@@ -39,8 +39,7 @@ def enter_vjp(a: TensorProxy, axis: Axis) -> tuple[TensorProxy, Pullback]:
 
 
 def _leave(a: TensorProxy, axis: Axis) -> TensorProxy:
-    summed: TensorProxy = prims.wait(prims.all_reduce(a, axis))
-    return summed
+    return prims.wait(prims.all_reduce(a, axis))
 
 
 leave = Symbol(
@@ -60,8 +59,7 @@ def _joined_meta(a: TensorProxy, axis: Axis, dim: int) -> TensorProxy:
 
 
 def _joined(a: TensorProxy, axis: Axis, dim: int) -> TensorProxy:
-    whole: TensorProxy = prims.wait(prims.all_gather(a, axis, dim))
-    return whole
+    return prims.wait(prims.all_gather(a, axis, dim))
 
 
 joined = Symbol(
@@ -77,8 +75,7 @@ def joined_vjp(a: TensorProxy, axis: Axis, dim: int) -> tuple[TensorProxy, Pullb
 
 
 def _cut(a: TensorProxy, axis: Axis, dim: int) -> TensorProxy:
-    mine: TensorProxy = prims.part(a, axis, dim)
-    return mine
+    return prims.part(a, axis, dim)
 
 
 def _cut_meta(a: TensorProxy, axis: Axis, dim: int) -> TensorProxy:
@@ -110,8 +107,7 @@ def gathered_vjp(a: TensorProxy, axis: Axis, dim: int) -> tuple[TensorProxy, Pul
 
 
 def _scattered(a: TensorProxy, axis: Axis, dim: int) -> TensorProxy:
-    mine: TensorProxy = prims.wait(prims.reduce_scatter(a, axis, "sum", dim))
-    return mine
+    return prims.wait(prims.reduce_scatter(a, axis, "sum", dim))
 
 
 scattered = Symbol(

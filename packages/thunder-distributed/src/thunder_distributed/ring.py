@@ -41,8 +41,7 @@ def _halves(a: TensorProxy, dim: int) -> tuple[TensorProxy, TensorProxy]:
 def _for_heads(a: TensorProxy, query: TensorProxy) -> TensorProxy:
     """Repeat heads of keys or values for the queries that share them."""
     groups = 1 if a.ndim < 3 else query.shape[-3] // a.shape[-3]
-    repeated: TensorProxy = a if groups == 1 else lang.repeat_interleave(a, groups, -3)
-    return repeated
+    return a if groups == 1 else lang.repeat_interleave(a, groups, -3)
 
 
 def _of_heads(gradient: TensorProxy, a: TensorProxy) -> TensorProxy:
@@ -50,8 +49,7 @@ def _of_heads(gradient: TensorProxy, a: TensorProxy) -> TensorProxy:
     if gradient.shape == a.shape:
         return gradient
     shape = (*a.shape[:-2], gradient.shape[-3] // a.shape[-3], *a.shape[-2:])
-    summed: TensorProxy = lang.sum(lang.reshape(gradient, shape), a.ndim - 2)
-    return summed
+    return lang.sum(lang.reshape(gradient, shape), a.ndim - 2)
 
 
 def _block(query: TensorProxy, key: TensorProxy, value: TensorProxy, is_causal: bool, scale: float) -> Attended:

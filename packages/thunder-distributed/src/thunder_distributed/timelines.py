@@ -58,8 +58,7 @@ def step(model: Transformer, tokens: int, processes: int) -> tuple[Trace, Trace]
         whole = (sharded_again(part, how, True) for part, how in zip(parts, hows, strict=True))
         for _ in range(model.layers):
             x = _layer(x, [next(whole) for _ in shapes], model, head)
-        logits: TensorProxy = matmul(tanh(x), next(whole))
-        return logits
+        return matmul(tanh(x), next(whole))
 
     split = forward_and_backward(trace_of(program, Tensor((tokens, model.width), "bfloat16"), *examples))
     return split.forward, split.backward
@@ -83,8 +82,7 @@ def _layer(x: TensorProxy, weights: Sequence[TensorProxy], model: Transformer, h
     attended: Any = attention(q, k, v, None, True, 1 / math.sqrt(head))[0]
     x = add(x, matmul(reshape(transpose(attended, (1, 0, 2)), (tokens, model.width)), out))
     y = tanh(x)
-    summed: TensorProxy = add(x, matmul(mul(matmul(y, gate), matmul(y, up)), down))
-    return summed
+    return add(x, matmul(mul(matmul(y, gate), matmul(y, up)), down))
 
 
 def timelines(model: Transformer, tokens: int, processes: int) -> tuple[Timeline, Timeline]:

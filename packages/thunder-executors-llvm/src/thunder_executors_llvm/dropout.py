@@ -20,14 +20,12 @@ Rule = tuple[TensorProxy, Callable[[TensorProxy], TensorProxy]]
 
 def noise(mask: TensorProxy, like: TensorProxy, p: float) -> TensorProxy:
     """Return by what elements are multiplied: the quotient of eager PyTorch, of the mask that was drawn."""
-    found: TensorProxy = div(convert_element_type(mask, like.dtype), 1 - p)
-    return found
+    return div(convert_element_type(mask, like.dtype), 1 - p)
 
 
 def dropout(a: TensorProxy, p: float = 0.5, training: bool = True, inplace: bool = False) -> TensorProxy:
     """Multiply by what is drawn. The numbers drawn are those that eager execution draws."""
-    dropped: TensorProxy = mul(a, noise(draw_mask(a, p), a, p))
-    return dropped
+    return mul(a, noise(draw_mask(a, p), a, p))
 
 
 def dropout_rule(a: TensorProxy, p: float = 0.5, training: bool = True, inplace: bool = False) -> Rule:

@@ -288,8 +288,7 @@ def _for_all_heads(a: TensorProxy, heads: Dimension) -> TensorProxy:
     if groups == heads:
         return a
     each = prims.broadcast_in_dim(a, (batch, groups, heads // groups, length, width), (0, 1, 3, 4))
-    repeated: TensorProxy = prims.reshape(each, (batch, heads, length, width))
-    return repeated
+    return prims.reshape(each, (batch, heads, length, width))
 
 
 def _summed_heads(gradient: TensorProxy, a: TensorProxy) -> TensorProxy:
@@ -298,8 +297,7 @@ def _summed_heads(gradient: TensorProxy, a: TensorProxy) -> TensorProxy:
     if gradient.shape[1] == groups:
         return gradient
     shape = (batch, groups, gradient.shape[1] // groups, length, width)
-    summed: TensorProxy = prims.sum(prims.reshape(gradient, shape), (2,))
-    return summed
+    return prims.sum(prims.reshape(gradient, shape), (2,))
 
 
 def flash_can_run(bound: BoundSymbol) -> bool:

@@ -82,8 +82,7 @@ def broadcast_to(a: TensorProxy, shape: Sequence[Dimension]) -> TensorProxy:
     new = len(shape) - len(a.shape)
     if new < 0 or not all([is_one(old) or _stays(n, old) for old, n in zip(a.shape, shape[new:], strict=True)]):
         raise ShapeError(f"{a.type_string} does not broadcast to {shape_text(shape)}")
-    result: TensorProxy = prims.broadcast_in_dim(a, shape, tuple(range(new, len(shape))))
-    return result
+    return prims.broadcast_in_dim(a, shape, tuple(range(new, len(shape))))
 
 
 def broadcast(*operands: Any) -> tuple[Any, ...]:

@@ -18,8 +18,7 @@ def in_rows(a: TensorProxy) -> TensorProxy:
         found = zip(shape, map(value_of, a.strides), contiguous_strides(shape), strict=True)
         if all([size == 1 or have == want for size, have, want in found]):
             return a
-    rows: TensorProxy = stride_order(a, tuple(reversed(range(a.ndim))))
-    return rows
+    return stride_order(a, tuple(reversed(range(a.ndim))))
 
 
 __all__ = ["in_rows"]
