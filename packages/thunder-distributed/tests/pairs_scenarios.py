@@ -35,6 +35,10 @@ def scenario_four_processes_share_a_sequence(rank, size):
     context_scenarios.trains_as_one(rank, size, lambda m: ddp(context_parallel(m)), steps=2)
 
 
+def scenario_products_run_beside_a_ring_of_four(rank, size):
+    tensor_parallel_scenarios.products_run_beside_the_ring(size)
+
+
 def scenario_four_processes_share_experts(rank, size):
     expert_scenarios.trains_as_one(rank, size, lambda m: ddp(parallelize(m, None, expert_scenarios.PLAN)), steps=2)
 

@@ -21,7 +21,7 @@ from thunder_distributed import (
     parallelize,
     row_parallel,
 )
-from thunder_frontend import jit
+from thunder_frontend import jit, last_backward_traces, last_traces
 
 
 class Attention(nn.Module):
@@ -166,10 +166,10 @@ class OnSequence(Model):
 
     def __init__(self, norm=nn.LayerNorm):
         super().__init__()
-        self.norm, self.positions, self.head = norm(8), nn.Embedding(6, 8), nn.Linear(8, 12)
+        self.norm, self.positions, self.head = norm(8), nn.Embedding(8, 8), nn.Linear(8, 12)
 
     def forward(self, tokens):
-        x = self.tokens(tokens) + self.positions(torch.arange(6))
+        x = self.tokens(tokens) + self.positions(torch.arange(8))
         x = x + self.attention(x)
         return self.head(x + self.down(F.gelu(self.up(self.norm(x)))))
 
@@ -187,14 +187,14 @@ ON_SEQUENCE = {
 GATHERED = {**ON_SEQUENCE, "attention.[qkv]": Colwise(), "attention": WholeSequence()}
 
 
-def steps_as_one(make, plan, loss_of):
+def steps_as_one(make, plan, loss_of, **options):
     torch.manual_seed(3)
     model = make()
     whole = copy.deepcopy(model)
-    ours = parallelize(model, None, plan)
+    ours = parallelize(model, None, plan, **options)
     generator = torch.Generator().manual_seed(4)
     for _ in range(3):
-        tokens = torch.randint(11, (2, 6), generator=generator)
+        tokens = torch.randint(11, (2, 8), generator=generator)
         losses = []
         for m in (whole, ours):
             loss = loss_of(m, tokens)
@@ -209,6 +209,7 @@ def steps_as_one(make, plan, loss_of):
     state = get_model_state_dict(ours, full=True)
     for name, value in whole.state_dict().items():
         torch.testing.assert_close(state[name], value, rtol=1e-4, atol=1e-5)
+    return ours
 
 
 def scenario_between_layers_each_process_has_a_part_of_the_sequence(rank, size):
@@ -251,10 +252,27 @@ def scenario_the_loss_of_a_vocabulary_in_parts(rank, size):
     joint = copy.deepcopy(parted)
     joint.loss = nn.CrossEntropyLoss()
     ours = parallelize(parted, None, plan)
-    tokens = torch.randint(11, (2, 6))
+    tokens = torch.randint(11, (2, 8))
     for model in (ours, joint):
         model(tokens).backward()
     torch.testing.assert_close(ours.norm.weight.grad, joint.norm.weight.grad, rtol=1e-4, atol=1e-6)
+
+
+def products_run_beside_the_ring(size):
+    """Check that a plan trains as one process does where products are split, and what the programs do."""
+
+    def loss_of(model, tokens):
+        return F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+
+    ours = steps_as_one(OnSequence, ON_SEQUENCE, loss_of, splits_products=True)
+    forward, backward = (str(t[-1]) for t in (last_traces(ours), last_backward_traces(ours)))
+    rings = [program.count("collectives.permute(") / (size - 1) for program in (forward, backward)]
+    assert rings == [5, 7]  # q, k and v read one gather of the forward program, and have a sum each in the backward one
+    assert ".reduce_scatter(" not in backward and backward.count(".all_gather(") == 2, backward  # of embeddings
+
+
+def scenario_products_run_beside_the_ring(rank, size):
+    products_run_beside_the_ring(size)
 
 
 def scenario_what_cannot_run_on_a_sequence_is_refused(rank, size):

@@ -33,6 +33,7 @@ class Axis:
         size: how many processes.
         bucket_bytes: collectives of small tensors are made together until they are this large; 0: never.
         ahead_bytes: how many bytes may be under way before they are needed; one gather always may.
+        splits_products: whether products run while what they gather, or sum, goes around the ring, part by part.
         patience: seconds to wait for other processes to compile what this one has compiled.
         group: a weak reference to PyTorch's, whose collectives run; ``None`` for programs that are looked at and not
             run. Weak, as ``destroy_process_group`` ends the group's threads only if nothing else holds the group, and
@@ -47,6 +48,7 @@ class Axis:
     size: int
     bucket_bytes: int = field(default=25 * MEGABYTE, repr=False)
     ahead_bytes: int = field(default=0, repr=False)
+    splits_products: bool = field(default=False, repr=False)
     patience: float = field(default=300.0, repr=False, compare=False)
     group: weakref.ref[Any] | None = field(default=None, repr=False, compare=False)
     ledger: Ledger = field(default_factory=Ledger, repr=False, compare=False)
@@ -102,6 +104,7 @@ def axis_of(
     *,
     bucket_bytes: int = 25 * MEGABYTE,
     ahead_bytes: int = 0,
+    splits_products: bool = False,
     patience: float | None = None,
 ) -> Axis:
     """Return an axis for a process group or a mesh of one dimension.
@@ -109,7 +112,7 @@ def axis_of(
     Args:
         where: a ``ProcessGroup``, a one-dimensional ``DeviceMesh``, an axis, or ``None`` for all processes.
         name: of the axis; a mesh that names its dimension knows better.
-        bucket_bytes, ahead_bytes: see :class:`Axis`.
+        bucket_bytes, ahead_bytes, splits_products: see :class:`Axis`.
         patience: see there; if not given, as long as the group's timeout allows, and at most 300 seconds.
 
     Raises:
@@ -143,7 +146,9 @@ def axis_of(
     if dist.get_rank(group) < 0:
         raise AxisError(f"this process, rank {dist.get_rank()}, is not in the group that was given")
     patience = min(300.0, timeout_of(group) / LATEST) if patience is None else patience
-    return Axis(name, dist.get_world_size(group), bucket_bytes, ahead_bytes, patience, weakref.ref(group))
+    return Axis(
+        name, dist.get_world_size(group), bucket_bytes, ahead_bytes, splits_products, patience, weakref.ref(group)
+    )
 
 
 def timeout_of(group: Any) -> float:

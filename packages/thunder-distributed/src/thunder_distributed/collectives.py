@@ -108,18 +108,23 @@ def on_rank(a: torch.Tensor, axis: Axis, rank: int) -> torch.Tensor:
     return a if axis.rank == rank else torch.zeros_like(a)
 
 
-def part(a: torch.Tensor, axis: Axis, dim: int) -> torch.Tensor:
-    """Return this process's part of a tensor."""
+def part(a: torch.Tensor, axis: Axis, dim: int, shift: int = 0) -> torch.Tensor:
+    """Return the part of a tensor of the process ``shift`` ranks on."""
     size = a.shape[dim] // axis.size
-    return a.narrow(dim, axis.rank * size, size)
+    return a.narrow(dim, (axis.rank + shift) % axis.size * size, size)
 
 
-def placed(a: torch.Tensor, axis: Axis, dim: int) -> torch.Tensor:
-    """Return zeros with this process's part at its place."""
+def placed(a: torch.Tensor, axis: Axis, dim: int, shift: int = 0) -> torch.Tensor:
+    """Return zeros with the part of the process ``shift`` ranks on at its place."""
     size = a.shape[dim]
     whole = a.new_zeros([n * axis.size if i == dim else n for i, n in enumerate(a.shape)])
-    whole.narrow(dim, axis.rank * size, size).copy_(a)
+    whole.narrow(dim, (axis.rank + shift) % axis.size * size, size).copy_(a)
     return whole
+
+
+def joined_from_ring(parts: Sequence[torch.Tensor], axis: Axis, dim: int) -> torch.Tensor:
+    """Join parts that came around the ring, this process's first, in the order of ranks."""
+    return torch.cat([parts[(axis.rank - i) % axis.size] for i in range(axis.size)], dim)
 
 
 def counted_from_part(a: torch.Tensor, axis: Axis, step: int) -> torch.Tensor:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import torch
+
 from thunder_distributed import collectives, copies, in_flight, prims
 from thunder_distributed.agreement import agree_on_collectives
-from thunder_distributed.passes import bucket_collectives, place_collectives, sum_before_sending
+from thunder_distributed.passes import bucket_collectives, place_collectives, split_products, sum_before_sending
 from thunder_distributed.prim import OWNED
 from thunder_executors import OperatorExecutor, add_always_executor, register_executor
 from thunder_ir import BoundSymbol
@@ -28,6 +30,8 @@ executor.implements(prims.broadcast)(collectives.broadcast)
 executor.implements(prims.on_rank)(collectives.on_rank)
 executor.implements(prims.part)(collectives.part)
 executor.implements(prims.placed)(collectives.placed)
+executor.implements(prims.added)(torch.add)
+executor.implements(prims.joined_from_ring)(collectives.joined_from_ring)
 executor.implements(prims.counted_from_part)(collectives.counted_from_part)
 executor.implements(prims.all_to_all)(collectives.all_to_all)
 executor.implements(prims.permute)(collectives.permute)
@@ -35,7 +39,7 @@ executor.implements(prims.copy_to)(copies.copy_to)
 executor.implements(prims.pack)(collectives.pack)
 executor.implements(prims.unpack)(collectives.unpack)
 
-executor.passes += [sum_before_sending, bucket_collectives, place_collectives, agree_on_collectives]
+executor.passes += [split_products, sum_before_sending, bucket_collectives, place_collectives, agree_on_collectives]
 register_executor(executor)
 add_always_executor(executor)
 

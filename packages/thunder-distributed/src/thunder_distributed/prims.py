@@ -253,13 +253,14 @@ batches_elementwise(on_rank)
 
 
 @collective()
-def part(a: TensorProxy, axis: Axis, dim: int) -> TensorProxy:
-    """Return this process's part of a tensor along a dimension, in the order of ranks. Nothing is communicated.
+def part(a: TensorProxy, axis: Axis, dim: int, shift: int = 0) -> TensorProxy:
+    """Return a process's part of a tensor along a dimension, in the order of ranks. Nothing is communicated.
 
     Args:
         a: its size along ``dim`` is a multiple of that of the axis.
         axis: whose processes have the parts.
         dim: of ``a``, not negative.
+        shift: how many ranks on the process is whose part it is, any integer; 0 for this one.
     """
     _check_axis("part", axis)
     _check_divides("part", a, axis, dim)
@@ -267,9 +268,9 @@ def part(a: TensorProxy, axis: Axis, dim: int) -> TensorProxy:
 
 
 @vjp_rule(part)
-def part_vjp(a: TensorProxy, axis: Axis, dim: int) -> tuple[TensorProxy, Pullback]:
+def part_vjp(a: TensorProxy, axis: Axis, dim: int, shift: int) -> tuple[TensorProxy, Pullback]:
     """``da`` is ``dy`` at the place of the part, and zero elsewhere."""
-    return part(a, axis, dim), lambda dy: placed(dy, axis, dim)
+    return part(a, axis, dim, shift), lambda dy: placed(dy, axis, dim, shift)
 
 
 linear(part)
@@ -277,17 +278,17 @@ _batches_beside(part, 2)
 
 
 @collective()
-def placed(a: TensorProxy, axis: Axis, dim: int) -> TensorProxy:
-    """Return zeros with this process's part, ``a``, at its place along a dimension. Nothing is communicated."""
+def placed(a: TensorProxy, axis: Axis, dim: int, shift: int = 0) -> TensorProxy:
+    """Return zeros with a part, ``a``, at its place along a dimension; see :func:`part`. Nothing is communicated."""
     _check_axis("placed", axis)
     _check_dim("placed", a, dim)
     return a.like(shape=_resized(a, dim, a.shape[dim] * axis.size))
 
 
 @vjp_rule(placed)
-def placed_vjp(a: TensorProxy, axis: Axis, dim: int) -> tuple[TensorProxy, Pullback]:
+def placed_vjp(a: TensorProxy, axis: Axis, dim: int, shift: int) -> tuple[TensorProxy, Pullback]:
     """``da`` is the part of ``dy``."""
-    return placed(a, axis, dim), lambda dy: part(dy, axis, dim)
+    return placed(a, axis, dim, shift), lambda dy: part(dy, axis, dim, shift)
 
 
 linear(placed)
@@ -355,6 +356,44 @@ def permute_vjp(a: TensorProxy, axis: Axis, shift: int) -> tuple[InFlight, Pullb
 
 linear(permute)
 batches_elementwise(permute)
+
+
+@collective(OpTags.ELEMENTWISE)
+def added(a: TensorProxy, b: TensorProxy) -> TensorProxy:
+    """Return the sum of what came around the ring, and of what is here, of the same shape and dtype."""
+    return a.like(requires_grad=a.requires_grad or b.requires_grad)
+
+
+@vjp_rule(added)
+def added_vjp(a: TensorProxy, b: TensorProxy) -> tuple[TensorProxy, Pullback]:
+    """``da = db = dy``."""
+    return added(a, b), lambda dy: (dy, dy)
+
+
+@collective()
+def joined_from_ring(parts: tuple[TensorProxy, ...], axis: Axis, dim: int) -> TensorProxy:
+    """Join the parts of all processes in the order of their ranks. Nothing is communicated.
+
+    Args:
+        parts: as they come around the ring: this process's, that of the process before it, and so on.
+        axis: whose processes have them.
+        dim: along which they are joined.
+    """
+    _check_axis("joined_from_ring", axis)
+    return parts[0].like(
+        shape=_resized(parts[0], dim, parts[0].shape[dim] * axis.size),
+        requires_grad=any([p.requires_grad for p in parts]),
+    )
+
+
+@vjp_rule(joined_from_ring)
+def joined_from_ring_vjp(parts: Any, axis: Axis, dim: int) -> tuple[TensorProxy, Pullback]:
+    """Each gradient is found where its part was put."""
+
+    def pullback(dy: TensorProxy) -> Any:
+        return (tuple([part(dy, axis, dim, -i) for i in range(axis.size)]),)
+
+    return joined_from_ring(parts, axis, dim), pullback
 
 
 @collective(Does.PACK)
@@ -442,6 +481,7 @@ LINEAR_PRIMS: tuple[Symbol, ...] = (all_reduce, all_gather, reduce_scatter, broa
 """The collectives that begin something."""
 
 __all__ = [
-    "LINEAR_PRIMS", "Bucket", "all_gather", "all_reduce", "all_to_all", "broadcast", "copy_to",
-    "counted_from_part",    "on_rank", "pack", "part", "permute", "placed", "reduce_scatter", "unpack", "wait",
+    "LINEAR_PRIMS", "Bucket", "added", "all_gather", "all_reduce", "all_to_all", "broadcast", "copy_to",
+    "counted_from_part", "joined_from_ring", "on_rank", "pack", "part", "permute", "placed", "reduce_scatter", "unpack",
+    "wait",
 ]  # fmt: skip

@@ -38,9 +38,13 @@ def _exchanged(values: Values, split: int, join: int) -> Values:
     return [torch.cat([chunks[rank] for chunks in sent], join) for rank in range(len(values))]
 
 
-def _placed(values: Values, rank: int, dim: int) -> torch.Tensor:
-    here = values[rank]
-    return torch.cat([here if i == rank else torch.zeros_like(here) for i in range(len(values))], dim)
+def _placed(values: Values, rank: int, dim: int, shift: int) -> torch.Tensor:
+    here, at = values[rank], (rank + shift) % len(values)
+    return torch.cat([here if i == at else torch.zeros_like(here) for i in range(len(values))], dim)
+
+
+def _from_ring(parts: Sequence[torch.Tensor], rank: int, dim: int) -> torch.Tensor:
+    return torch.cat([parts[(rank - i) % len(parts)] for i in range(len(parts))], dim)
 
 
 COLLECTIVES: dict[Symbol, Callable[..., Values]] = {
@@ -55,8 +59,11 @@ COLLECTIVES: dict[Symbol, Callable[..., Values]] = {
     prims.permute: lambda values, axis, shift: [values[(r - shift) % len(values)] for r in range(len(values))],
     prims.on_rank: lambda values, axis, rank: [v if r == rank else torch.zeros_like(v) for r, v in enumerate(values)],
     prims.copy_to: lambda values, device: values,
-    prims.part: lambda values, axis, dim: [v.chunk(len(values), dim)[r] for r, v in enumerate(values)],
-    prims.placed: lambda values, axis, dim: [_placed(values, r, dim) for r in range(len(values))],
+    prims.part: lambda values, axis, dim, shift: [
+        v.chunk(len(values), dim)[(r + shift) % len(values)] for r, v in enumerate(values)
+    ],
+    prims.placed: lambda values, axis, dim, shift: [_placed(values, r, dim, shift) for r in range(len(values))],
+    prims.joined_from_ring: lambda parts, axis, dim: [_from_ring(own, r, dim) for r, own in enumerate(parts)],
     prims.counted_from_part: lambda values, axis, step: [v - r * step for r, v in enumerate(values)],
 }
 """What each rank gets of what all have."""
@@ -92,7 +99,7 @@ def on_all_ranks(trace: Trace, inputs: Sequence[Sequence[torch.Tensor]]) -> list
 
 
 def _together(collective: Callable[..., Values], bound: BoundSymbol, known: list[dict[str, Any]]) -> Values:
-    return collective([values[bound.args[0].name] for values in known], *bound.args[1:])
+    return collective([substitute(bound.args[0], values) for values in known], *bound.args[1:])
 
 
 def _on_each(bound: BoundSymbol, known: list[dict[str, Any]]) -> list[Any]:

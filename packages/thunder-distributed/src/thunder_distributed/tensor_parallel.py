@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -29,7 +30,11 @@ from thunder_frontend import ThunderModule
 
 
 def parallelize(
-    model: torch.nn.Module, device_mesh: Any = None, plan: Mapping[str, Style] | None = None
+    model: torch.nn.Module,
+    device_mesh: Any = None,
+    plan: Mapping[str, Style] | None = None,
+    *,
+    splits_products: bool = False,
 ) -> ThunderModule:
     """Let processes share the work of single layers, by a plan.
 
@@ -40,6 +45,8 @@ def parallelize(
         model: a module, or what ``thunder.jit`` made of one, equal in all processes. It is changed in place.
         device_mesh: a mesh of one dimension, a group or an axis; all processes if not given.
         plan: how modules are cut, by their names, in which ``*`` stands for anything.
+        splits_products: whether products run while parts of the sequence that they gather, or sums that they give parts
+            of, go around the ring; see :func:`thunder_distributed.passes.split_products`.
 
     Returns:
         The compiled module.
@@ -56,6 +63,8 @@ def parallelize(
     """
     original = original_of(model, "parallelize")
     axis = axis_of(device_mesh, "tensor")
+    if splits_products and not axis.splits_products:
+        axis = replace(axis, splits_products=True)
     modules = dict(original.named_modules())
     chosen: list[tuple[str, Style]] = []
     for pattern, style in (plan or {}).items():

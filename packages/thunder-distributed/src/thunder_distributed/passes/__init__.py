@@ -2,6 +2,10 @@
 
 from thunder_distributed.passes.buckets import bucket_collectives, sum_before_sending
 from thunder_distributed.passes.placement import place_collectives
+from thunder_distributed.passes.products import Split, split_products, splits_of
 from thunder_distributed.passes.schedule import Rank, collectives_of, reordered
 
-__all__ = ["Rank", "bucket_collectives", "collectives_of", "place_collectives", "reordered", "sum_before_sending"]
+__all__ = [
+    "Rank", "Split", "bucket_collectives", "collectives_of", "place_collectives", "reordered", "split_products",
+    "splits_of", "sum_before_sending",
+]  # fmt: skip
