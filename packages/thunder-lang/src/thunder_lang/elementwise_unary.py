@@ -7,7 +7,7 @@ from typing import Any
 
 import thunder_prims as prims
 from thunder_ir import DTypeError, TensorProxy, dtypes
-from thunder_lang.dims import need_tensor
+from thunder_lang.dims import as_tensor, need_tensor
 from thunder_lang.language import core
 from thunder_lang.operands import convert, elementwise
 from thunder_lang.promotion import Promotion, get_default_dtype
@@ -24,17 +24,13 @@ __all__ = [
 @core.method("abs", "absolute")
 def abs(a: TensorProxy) -> TensorProxy:
     """Absolute value; of complex elements, in the dtype of their parts."""
-    return _result(prims.abs(need_tensor("abs", a)))
-
-
-def _result(a: Any) -> TensorProxy:
-    return a  # type: ignore[no-any-return]
+    return as_tensor(prims.abs(need_tensor("abs", a)))
 
 
 def _computed_in_float(symbol: Any, a: Any) -> TensorProxy:
     """Call ``symbol``; integers and booleans become the default floating-point dtype first."""
     a = need_tensor(symbol.name, a)
-    return _result(symbol(a) if a.dtype.is_inexact else elementwise(symbol, a, promotion=Promotion.FLOAT))
+    return as_tensor(symbol(a) if a.dtype.is_inexact else elementwise(symbol, a, promotion=Promotion.FLOAT))
 
 
 @core.method("acos", "arccos")
@@ -187,14 +183,14 @@ def relu(a: TensorProxy) -> TensorProxy:
     a = need_tensor("relu", a)
     if a.dtype.is_bool or a.dtype.is_complex:
         raise DTypeError(f"relu needs a real tensor, got {a.type_string}")
-    return _result(prims.where(prims.le(a, 0), 0, a))  # at 0 the derivative is 0, that of a maximum would be 1/2
+    return as_tensor(prims.where(prims.le(a, 0), 0, a))  # at 0 the derivative is 0, that of a maximum would be 1/2
 
 
 def _float(operation: str, a: Any) -> TensorProxy:
     a = need_tensor(operation, a)
     if a.dtype.is_complex:
         raise DTypeError(f"{operation} needs a real tensor, got {a.type_string}")
-    return _result(a if a.dtype.is_inexact else convert(a, get_default_dtype()))
+    return as_tensor(a if a.dtype.is_inexact else convert(a, get_default_dtype()))
 
 
 @core.method("neg", "negative")
@@ -207,7 +203,7 @@ def neg(a: TensorProxy) -> TensorProxy:
     a = need_tensor("neg", a)
     if a.dtype.is_bool:
         raise DTypeError("negation, the `-` operator, of a bool8 tensor is not supported; use `~` or logical_not")
-    return _result(prims.neg(a))
+    return as_tensor(prims.neg(a))
 
 
 @core.method("positive")
@@ -229,27 +225,27 @@ def sign(a: TensorProxy) -> TensorProxy:
     a = need_tensor("sign", a)
     if a.dtype.is_complex:
         raise DTypeError(f"sign needs a real tensor, got {a.type_string}; use sgn")
-    return a if a.dtype.is_bool else _result(prims.sign(a))
+    return a if a.dtype.is_bool else as_tensor(prims.sign(a))
 
 
 @core.method("sgn")
 def sgn(a: TensorProxy) -> TensorProxy:
     """``sign``; of complex numbers, the number of absolute value 1 in the same direction, or 0."""
     a = need_tensor("sgn", a)
-    return a if a.dtype.is_bool else _result(prims.sign(a))
+    return a if a.dtype.is_bool else as_tensor(prims.sign(a))
 
 
 @core.method("signbit")
 def signbit(a: TensorProxy) -> TensorProxy:
     """Whether the sign bit is set."""
-    return _result(prims.signbit(need_tensor("signbit", a)))
+    return as_tensor(prims.signbit(need_tensor("signbit", a)))
 
 
 def _rounded(symbol: Any, a: Any) -> TensorProxy:
     a = need_tensor(symbol.name, a)
     if a.dtype.is_bool or a.dtype.is_complex:
         raise DTypeError(f"{symbol.name} needs a real tensor, got {a.type_string}")
-    return a if a.dtype.is_integer else _result(symbol(a))
+    return a if a.dtype.is_integer else as_tensor(symbol(a))
 
 
 @core.method("ceil")
@@ -278,14 +274,14 @@ def round(a: TensorProxy, *, decimals: int = 0) -> TensorProxy:
         return _rounded(prims.round, a)
     scale = 10.0 ** (decimals if decimals > 0 else -decimals)
     if decimals > 0:
-        return _result(prims.div(_rounded(prims.round, prims.mul(a, scale)), scale))
-    return _result(prims.mul(_rounded(prims.round, prims.div(a, scale)), scale))
+        return as_tensor(prims.div(_rounded(prims.round, prims.mul(a, scale)), scale))
+    return as_tensor(prims.mul(_rounded(prims.round, prims.div(a, scale)), scale))
 
 
 @core.method("frac")
 def frac(a: TensorProxy) -> TensorProxy:
     """The fraction of each element, with its sign."""
-    return _result(prims.sub(a, trunc(a)))
+    return as_tensor(prims.sub(a, trunc(a)))
 
 
 @core.method("frexp")
@@ -301,21 +297,21 @@ def square(a: TensorProxy) -> TensorProxy:
     a = need_tensor("square", a)
     if a.dtype.is_bool:
         a = convert(a, dtypes.int64)
-    return _result(prims.mul(a, a))
+    return as_tensor(prims.mul(a, a))
 
 
 @core.method("deg2rad")
 def deg2rad(a: TensorProxy) -> TensorProxy:
     """Degrees as radians."""
     a = _float("deg2rad", a)
-    return _result(prims.mul(a, math.pi / 180))
+    return as_tensor(prims.mul(a, math.pi / 180))
 
 
 @core.method("rad2deg")
 def rad2deg(a: TensorProxy) -> TensorProxy:
     """Radians as degrees."""
     a = _float("rad2deg", a)
-    return _result(prims.mul(a, 180 / math.pi))
+    return as_tensor(prims.mul(a, 180 / math.pi))
 
 
 @core.method("bitwise_not")
@@ -328,39 +324,39 @@ def bitwise_not(a: TensorProxy) -> TensorProxy:
     a = need_tensor("bitwise_not", a)
     if not a.dtype.is_exact:
         raise DTypeError(f"bitwise_not needs integers or booleans, got {a.type_string}")
-    return _result(prims.bitwise_not(a))
+    return as_tensor(prims.bitwise_not(a))
 
 
 @core.method("logical_not")
 def logical_not(a: TensorProxy) -> TensorProxy:
     """Whether each element is zero."""
     a = need_tensor("logical_not", a)
-    return _result(prims.bitwise_not(a) if a.dtype.is_bool else prims.eq(a, 0))
+    return as_tensor(prims.bitwise_not(a) if a.dtype.is_bool else prims.eq(a, 0))
 
 
 def _constant(a: TensorProxy, value: bool) -> TensorProxy:
-    return _result(prims.full(a.shape, value, dtypes.bool8, a.device))
+    return as_tensor(prims.full(a.shape, value, dtypes.bool8, a.device))
 
 
 @core.method("isfinite")
 def isfinite(a: TensorProxy) -> TensorProxy:
     """Whether each element is neither infinite nor NaN."""
     a = need_tensor("isfinite", a)
-    return _constant(a, True) if a.dtype.is_exact else _result(prims.isfinite(a))
+    return _constant(a, True) if a.dtype.is_exact else as_tensor(prims.isfinite(a))
 
 
 @core.method("isnan")
 def isnan(a: TensorProxy) -> TensorProxy:
     """Whether each element is NaN, in one of its parts if it is complex."""
     a = need_tensor("isnan", a)
-    return _constant(a, False) if a.dtype.is_exact else _result(prims.isnan(a))
+    return _constant(a, False) if a.dtype.is_exact else as_tensor(prims.isnan(a))
 
 
 @core.method("isinf")
 def isinf(a: TensorProxy) -> TensorProxy:
     """Whether each element is infinite, in one of its parts if it is complex."""
     a = need_tensor("isinf", a)
-    return _constant(a, False) if a.dtype.is_exact else _result(prims.isinf(a))
+    return _constant(a, False) if a.dtype.is_exact else as_tensor(prims.isinf(a))
 
 
 @core.method("isposinf")
@@ -369,7 +365,7 @@ def isposinf(a: TensorProxy) -> TensorProxy:
     a = need_tensor("isposinf", a)
     if a.dtype.is_complex:
         raise DTypeError(f"isposinf needs a real tensor, got {a.type_string}")
-    return _constant(a, False) if a.dtype.is_exact else _result(prims.eq(a, math.inf))
+    return _constant(a, False) if a.dtype.is_exact else as_tensor(prims.eq(a, math.inf))
 
 
 @core.method("isneginf")
@@ -378,7 +374,7 @@ def isneginf(a: TensorProxy) -> TensorProxy:
     a = need_tensor("isneginf", a)
     if a.dtype.is_complex:
         raise DTypeError(f"isneginf needs a real tensor, got {a.type_string}")
-    return _constant(a, False) if a.dtype.is_exact else _result(prims.eq(a, -math.inf))
+    return _constant(a, False) if a.dtype.is_exact else as_tensor(prims.eq(a, -math.inf))
 
 
 @core.method("nan_to_num")
@@ -391,18 +387,18 @@ def nan_to_num(
         return a
     if a.dtype.is_complex:
         parts = [nan_to_num(part, nan, posinf, neginf) for part in (prims.real(a), prims.imag(a))]
-        return _result(prims.complex(*parts))
+        return as_tensor(prims.complex(*parts))
     largest = dtypes.largest(a.dtype)
     clean = prims.where(prims.isnan(a), float(nan), a)
     clean = prims.where(prims.eq(a, math.inf), largest if posinf is None else float(posinf), clean)
-    return _result(prims.where(prims.eq(a, -math.inf), -largest if neginf is None else float(neginf), clean))
+    return as_tensor(prims.where(prims.eq(a, -math.inf), -largest if neginf is None else float(neginf), clean))
 
 
 @core.method("real")
 def real(a: TensorProxy) -> TensorProxy:
     """The real part; of a real tensor, itself."""
     a = need_tensor("real", a)
-    return _result(prims.real(a)) if a.dtype.is_complex else a
+    return as_tensor(prims.real(a)) if a.dtype.is_complex else a
 
 
 @core.method("imag")
@@ -415,11 +411,11 @@ def imag(a: TensorProxy) -> TensorProxy:
     a = need_tensor("imag", a)
     if not a.dtype.is_complex:
         raise DTypeError(f"imag is not implemented for tensors that are not complex, got {a.type_string}")
-    return _result(prims.imag(a))
+    return as_tensor(prims.imag(a))
 
 
 @core.method("conj")
 def conj(a: TensorProxy) -> TensorProxy:
     """The complex conjugate; of a real tensor, itself."""
     a = need_tensor("conj", a)
-    return _result(prims.conj(a)) if a.dtype.is_complex else a
+    return as_tensor(prims.conj(a)) if a.dtype.is_complex else a

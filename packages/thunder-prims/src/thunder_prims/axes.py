@@ -111,7 +111,9 @@ def shifted_dims(dims: Sequence[int], batch: int) -> tuple[int, ...]:
     return tuple([shifted(dim, batch) for dim in dims])
 
 
-def looped(symbol: Symbol, size: int, args: Sequence[Any], dims: Sequence[int | None], **kwargs: Any) -> Any:
+def looped(
+    symbol: Symbol, size: int, args: Sequence[Any], dims: Sequence[int | None], **kwargs: Any
+) -> tuple[Any, Any]:
     """Return the outputs of one call for each example, stacked in front, where a batched call cannot say the same."""
     calls = []
     for i in range(size):

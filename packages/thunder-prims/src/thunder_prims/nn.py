@@ -75,7 +75,7 @@ def embedding_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, in
     if of_weight is None:
         return embedding(indices, weight, *parameters), of_indices
     if of_indices is not None:
-        return looped(embedding, size, args, dims)  # type: ignore[no-any-return]
+        return looped(embedding, size, args, dims)
     weight = moved(weight, of_weight, 1)
     rows, _, width = weight.shape
     y = embedding(indices, reshape(weight, (rows, size * width)), *parameters)
@@ -145,7 +145,7 @@ def embedding_backward_batching(size: Any, args: Any, dims: Any) -> tuple[Tensor
         dweight = embedding_backward(joined, indices, rows, padding_index, scale)
         return reshape(dweight, (rows, size, dy.shape[-1])), 1
     if padding_index >= 0:  # of the many rows that would be padding, the operation knows one
-        return looped(embedding_backward, size, args, dims)  # type: ignore[no-any-return]
+        return looped(embedding_backward, size, args, dims)
     dy, indices = batch_first(dy, of_dy, size), batch_first(indices, of_indices, size)
     own = indices + convert_element_type(positions(indices, indices.shape, 0), indices.dtype) * rows
     dweight = embedding_backward(dy, own, size * rows, padding_index, scale)
@@ -294,4 +294,4 @@ def grouped_mm_jvp(a: Any, b: Any, ends: Any, da: Any, db: Any, _: None) -> tupl
 @batching_rule(grouped_mm)
 def grouped_mm_batching(size: Any, args: Any, dims: Any) -> tuple[TensorProxy, int]:
     """One product for each example: the groups of several do not follow one another."""
-    return looped(grouped_mm, size, args, dims)  # type: ignore[no-any-return]
+    return looped(grouped_mm, size, args, dims)

@@ -9,7 +9,15 @@ import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import DTypeError, Symbol, TensorProxy, dtypes
 from thunder_lang.numpy.language import numpy
-from thunder_lang.numpy.promotion import array, elementwise, elementwise_in_float, float_for, matched, result_type
+from thunder_lang.numpy.promotion import (
+    array,
+    as_array,
+    elementwise,
+    elementwise_in_float,
+    float_for,
+    matched,
+    result_type,
+)
 from thunder_lang.operands import broadcast, convert
 
 __all__ = [
@@ -140,13 +148,8 @@ def power(x1: Any, x2: Any) -> TensorProxy:
 pow = power
 
 
-def _tensor(x: Any) -> TensorProxy:
-    (x,) = matched(x)
-    return x  # type: ignore[no-any-return]
-
-
 def _real(operation: str, x: Any) -> TensorProxy:
-    x = _tensor(x)
+    x = as_array(x)
     if x.dtype.is_complex:
         raise TypeError(f"ufunc {operation!r} is not defined for complex numbers")
     return x  # type: ignore[no-any-return]
@@ -155,7 +158,7 @@ def _real(operation: str, x: Any) -> TensorProxy:
 @numpy.method("abs")
 def abs(x: Any) -> TensorProxy:
     """Absolute value."""
-    x = _tensor(x)
+    x = as_array(x)
     return x if x.dtype.is_bool else lang.abs(x)
 
 
@@ -169,7 +172,7 @@ def negative(x: Any) -> TensorProxy:
     Raises:
         TypeError: ``x`` is of booleans.
     """
-    x = _tensor(x)
+    x = as_array(x)
     if x.dtype.is_bool:
         raise TypeError("The numpy boolean negative, the `-` operator, is not supported")
     return lang.neg(x)
@@ -181,7 +184,7 @@ def positive(x: Any) -> TensorProxy:
     Raises:
         TypeError: ``x`` is of booleans.
     """
-    x = _tensor(x)
+    x = as_array(x)
     if x.dtype.is_bool:
         raise TypeError("ufunc 'positive' did not contain a loop for booleans")
     return x  # type: ignore[no-any-return]
@@ -215,7 +218,7 @@ def rint(x: Any) -> TensorProxy:
 @numpy.method("round")
 def round(x: Any, decimals: int = 0) -> TensorProxy:
     """The nearest number with that many decimals."""
-    x = _tensor(x)
+    x = as_array(x)
     if x.dtype.is_exact and decimals >= 0:
         return convert(x, dtypes.float16) if x.dtype.is_bool else x  # type: ignore[no-any-return]
     if x.dtype.is_complex:
@@ -229,7 +232,7 @@ def sign(x: Any) -> TensorProxy:
     Raises:
         TypeError: ``x`` is of booleans.
     """
-    x = _tensor(x)
+    x = as_array(x)
     if x.dtype.is_bool:
         raise TypeError("ufunc 'sign' did not contain a loop for booleans")
     return lang.sgn(x)
@@ -243,7 +246,7 @@ def signbit(x: Any) -> TensorProxy:
 
 def square(x: Any) -> TensorProxy:
     """``x * x``."""
-    x = _tensor(x)
+    x = as_array(x)
     x = convert(x, dtypes.int8) if x.dtype.is_bool else x
     return prims.mul(x, x)
 
@@ -254,7 +257,7 @@ def reciprocal(x: Any) -> TensorProxy:
     Raises:
         DTypeError: ``x`` is of booleans.
     """
-    x = _tensor(x)
+    x = as_array(x)
     if x.dtype.is_bool:
         raise DTypeError("reciprocal of booleans is not supported; convert them")
     return prims.trunc_divide(1, x) if x.dtype.is_integer else prims.reciprocal(x)
@@ -262,18 +265,18 @@ def reciprocal(x: Any) -> TensorProxy:
 
 def real(x: Any) -> TensorProxy:
     """The real part."""
-    return lang.real(_tensor(x))
+    return lang.real(as_array(x))
 
 
 def imag(x: Any) -> TensorProxy:
     """The imaginary part; zeros for what is real."""
-    x = _tensor(x)
+    x = as_array(x)
     return lang.imag(x) if x.dtype.is_complex else lang.zeros_like(x)
 
 
 def conj(x: Any) -> TensorProxy:
     """The complex conjugate."""
-    x = _tensor(x)
+    x = as_array(x)
     return convert(x, dtypes.int8) if x.dtype.is_bool else lang.conj(x)
 
 
@@ -283,7 +286,7 @@ conjugate = conj
 @numpy.method("bitwise_not")
 def bitwise_invert(x: Any) -> TensorProxy:
     """``~x`` of integers or booleans."""
-    return lang.bitwise_not(_tensor(x))
+    return lang.bitwise_not(as_array(x))
 
 
 bitwise_not = invert = bitwise_invert
@@ -291,11 +294,11 @@ bitwise_not = invert = bitwise_invert
 
 def logical_not(x: Any) -> TensorProxy:
     """Whether each element is zero."""
-    return lang.logical_not(_tensor(x))
+    return lang.logical_not(as_array(x))
 
 
 def _logical(symbol: Symbol, x1: Any, x2: Any) -> TensorProxy:
-    x1, x2 = broadcast(_tensor(x1), _tensor(x2))
+    x1, x2 = broadcast(as_array(x1), as_array(x2))
     truths = [x if x.dtype.is_bool else prims.ne(x, 0) for x in (x1, x2)]
     return symbol(*truths)  # type: ignore[no-any-return]
 
@@ -317,17 +320,17 @@ def logical_xor(x1: Any, x2: Any) -> TensorProxy:
 
 def isfinite(x: Any) -> TensorProxy:
     """Whether each element is neither infinite nor NaN."""
-    return lang.isfinite(_tensor(x))
+    return lang.isfinite(as_array(x))
 
 
 def isinf(x: Any) -> TensorProxy:
     """Whether each element is infinite."""
-    return lang.isinf(_tensor(x))
+    return lang.isinf(as_array(x))
 
 
 def isnan(x: Any) -> TensorProxy:
     """Whether each element is NaN."""
-    return lang.isnan(_tensor(x))
+    return lang.isnan(as_array(x))
 
 
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> TensorProxy:
@@ -340,7 +343,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
 def clip(x: Any, min: Any = None, max: Any = None) -> TensorProxy:
     """``x``, but ``min`` where it is below and ``max`` where it is above."""
     if min is None and max is None:
-        return _tensor(x)
+        return as_array(x)
     operands = iter(matched(*[o for o in (x, min, max) if o is not None]))
     first = next(operands)
     low = None if min is None else next(operands)

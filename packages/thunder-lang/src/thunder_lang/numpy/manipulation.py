@@ -9,7 +9,7 @@ import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import DType, NumberProxy, TensorProxy, dtypes
 from thunder_lang.numpy.language import numpy
-from thunder_lang.numpy.promotion import array, dtype_of, matched, result_type
+from thunder_lang.numpy.promotion import array, as_array, dtype_of, result_type
 from thunder_lang.operands import convert
 from thunder_lang.promotion import default_dtype, kind_of
 
@@ -22,18 +22,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _tensor(x: Any) -> TensorProxy:
-    (x,) = matched(x)
-    return x  # type: ignore[no-any-return]
-
-
 def _or(dtype: Any, default: DType) -> DType:
     return default if dtype is None else dtype_of(dtype)
 
 
 def asarray(obj: Any, dtype: Any = None) -> TensorProxy:
     """Make an array of numbers in nested sequences; an array is returned as it is, converted."""
-    x = _tensor(obj)
+    x = as_array(obj)
     return convert(x, _or(dtype, x.dtype))  # type: ignore[no-any-return]
 
 
@@ -121,60 +116,60 @@ def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None) -
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[TensorProxy]:
     """Return for vectors the grid of their combinations."""
-    return list(lang.meshgrid(*[_tensor(a) for a in arrays], indexing=indexing))
+    return list(lang.meshgrid(*[as_array(a) for a in arrays], indexing=indexing))
 
 
 def tril(x: TensorProxy, k: int = 0) -> TensorProxy:
     """Return the matrices with zeros above a diagonal."""
-    return lang.tril(_tensor(x), k)
+    return lang.tril(as_array(x), k)
 
 
 def triu(x: TensorProxy, k: int = 0) -> TensorProxy:
     """Return the matrices with zeros below a diagonal."""
-    return lang.triu(_tensor(x), k)
+    return lang.triu(as_array(x), k)
 
 
 def reshape(x: Any, shape: Any) -> TensorProxy:
     """Return the elements in another shape."""
-    return lang.reshape(_tensor(x), *_shape(shape))
+    return lang.reshape(as_array(x), *_shape(shape))
 
 
 def ravel(x: Any) -> TensorProxy:
     """Return the elements in one dimension."""
-    return lang.ravel(_tensor(x))
+    return lang.ravel(as_array(x))
 
 
 def permute_dims(x: Any, axes: Sequence[int]) -> TensorProxy:
     """Reorder the dimensions."""
-    return lang.permute(_tensor(x), *axes)
+    return lang.permute(as_array(x), *axes)
 
 
 @numpy.method("transpose")
 def transpose(x: Any, *axes: Any) -> TensorProxy:
     """Reorder the dimensions, or reverse their order if no order is given."""
-    x = _tensor(x)
+    x = as_array(x)
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
     return lang.permute(x, tuple(reversed(range(x.ndim))) if order is None or order == () else tuple(order))
 
 
 def matrix_transpose(x: Any) -> TensorProxy:
     """Swap the last two dimensions."""
-    return lang.matrix_transpose(_tensor(x))
+    return lang.matrix_transpose(as_array(x))
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> TensorProxy:
     """Swap two dimensions."""
-    return lang.transpose(_tensor(x), axis1, axis2)
+    return lang.transpose(as_array(x), axis1, axis2)
 
 
 def moveaxis(x: Any, source: Any, destination: Any) -> TensorProxy:
     """Move dimensions to other places."""
-    return lang.movedim(_tensor(x), source, destination)
+    return lang.movedim(as_array(x), source, destination)
 
 
 def expand_dims(x: Any, axis: Any = 0) -> TensorProxy:
     """Insert dimensions of length 1."""
-    return lang.unsqueeze(_tensor(x), axis)
+    return lang.unsqueeze(as_array(x), axis)
 
 
 def squeeze(x: Any, axis: Any = None) -> TensorProxy:
@@ -183,7 +178,7 @@ def squeeze(x: Any, axis: Any = None) -> TensorProxy:
     Raises:
         ValueError: a named one has another length.
     """
-    x = _tensor(x)
+    x = as_array(x)
     for dim in lang.canonical_dims("squeeze", x.ndim, axis) if axis is not None else ():
         if x.shape[dim] != 1:
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
@@ -192,17 +187,17 @@ def squeeze(x: Any, axis: Any = None) -> TensorProxy:
 
 def broadcast_to(x: Any, shape: Any) -> TensorProxy:
     """Repeat dimensions of length 1, and add new ones in front."""
-    return lang.broadcast_to(_tensor(x), _shape(shape))
+    return lang.broadcast_to(as_array(x), _shape(shape))
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[TensorProxy, ...]:
     """Return the arrays broadcast to one shape."""
-    return lang.broadcast_tensors(*[_tensor(a) for a in arrays])
+    return lang.broadcast_tensors(*[as_array(a) for a in arrays])
 
 
 def concat(arrays: Sequence[Any], axis: int | None = 0) -> TensorProxy:
     """Join arrays along a dimension, or all their elements if none is given."""
-    items = [_tensor(a) for a in arrays]
+    items = [as_array(a) for a in arrays]
     if axis is None:
         items, axis = [lang.ravel(a) for a in items], 0
     dtype = result_type(*items)
@@ -214,14 +209,14 @@ concatenate = concat
 
 def stack(arrays: Sequence[Any], axis: int = 0) -> TensorProxy:
     """Join arrays of one shape along a new dimension."""
-    items = [_tensor(a) for a in arrays]
+    items = [as_array(a) for a in arrays]
     dtype = result_type(*items)
     return lang.stack([convert(a, dtype) for a in items], axis)
 
 
 def unstack(x: TensorProxy, axis: int = 0) -> tuple[TensorProxy, ...]:
     """Return the slices along a dimension, without it."""
-    return lang.unbind(_tensor(x), axis)
+    return lang.unbind(as_array(x), axis)
 
 
 def split(x: TensorProxy, indices_or_sections: Any, axis: int = 0) -> list[TensorProxy]:
@@ -230,7 +225,7 @@ def split(x: TensorProxy, indices_or_sections: Any, axis: int = 0) -> list[Tenso
     Raises:
         ValueError: the parts would not be equal.
     """
-    x = _tensor(x)
+    x = as_array(x)
     if isinstance(indices_or_sections, int) and x.shape[axis] % indices_or_sections:
         raise ValueError("array split does not result in an equal division")
     return list(lang.tensor_split(x, indices_or_sections, axis))
@@ -238,13 +233,13 @@ def split(x: TensorProxy, indices_or_sections: Any, axis: int = 0) -> list[Tenso
 
 def flip(x: Any, axis: Any = None) -> TensorProxy:
     """Reverse the order of the elements along dimensions, all if none is given."""
-    x = _tensor(x)
+    x = as_array(x)
     return lang.flip(x, lang.canonical_dims("flip", x.ndim, axis))
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> TensorProxy:
     """Shift the elements along dimensions, those that fall out coming back on the other side."""
-    x = _tensor(x)
+    x = as_array(x)
     if axis is not None and not isinstance(axis, (tuple, list)) and isinstance(shift, (tuple, list)):
         axis = (axis,) * len(shift)
     if axis is not None and isinstance(axis, (tuple, list)) and not isinstance(shift, (tuple, list)):
@@ -254,38 +249,38 @@ def roll(x: Any, shift: Any, axis: Any = None) -> TensorProxy:
 
 def repeat(x: Any, repeats: int, axis: int | None = None) -> TensorProxy:
     """Repeat each element along a dimension."""
-    return lang.repeat_interleave(_tensor(x), repeats, axis)
+    return lang.repeat_interleave(as_array(x), repeats, axis)
 
 
 def tile(x: Any, repetitions: Any) -> TensorProxy:
     """Repeat the whole array along dimensions."""
-    x = _tensor(x)
+    x = as_array(x)
     return lang.tile(x, *_shape(repetitions))
 
 
 def where(condition: Any, x1: Any, x2: Any) -> TensorProxy:
     """``x1`` where the condition is not zero, elsewhere ``x2``."""
-    condition = _tensor(condition)
+    condition = as_array(condition)
     if not condition.dtype.is_bool:
         condition = prims.ne(condition, 0)
     dtype = result_type(array(x1), array(x2))
-    x1, x2 = [convert(_tensor(x), dtype) for x in (x1, x2)]
+    x1, x2 = [convert(as_array(x), dtype) for x in (x1, x2)]
     return lang.where(condition, x1, x2)
 
 
 def take(x: Any, indices: Any, axis: int | None = None) -> TensorProxy:
     """Return the elements at indices along a dimension, or of all of them if none is given."""
-    return lang.take(_tensor(x), convert(_tensor(indices), dtypes.int64), axis)
+    return lang.take(as_array(x), convert(as_array(indices), dtypes.int64), axis)
 
 
 def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> TensorProxy:
     """Return the elements at indices along a dimension, the others broadcast."""
-    return lang.take_along_dim(_tensor(x), _tensor(indices), axis)
+    return lang.take_along_dim(as_array(x), as_array(indices), axis)
 
 
 def diff(x: Any, n: int = 1, axis: int = -1) -> TensorProxy:
     """Return the differences of neighbours, ``n`` times."""
-    x = _tensor(x)
+    x = as_array(x)
     for _ in range(n):
         length = x.shape[axis]
         later, earlier = lang.narrow(x, axis, 1, length - 1), lang.narrow(x, axis, 0, length - 1)

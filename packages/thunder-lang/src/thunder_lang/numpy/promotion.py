@@ -8,6 +8,7 @@ import thunder_prims as prims
 from thunder_ir import DType, DTypeError, Symbol, TensorProxy, devices, dtypes
 from thunder_ir.dtypes import Kind
 from thunder_lang.creation import tensor
+from thunder_lang.dims import as_tensor
 from thunder_lang.operands import broadcast, convert
 from thunder_lang.promotion import kind_of
 
@@ -117,6 +118,11 @@ def matched(*operands: Any, dtype: DType | None = None) -> tuple[Any, ...]:
     if not any([isinstance(o, TensorProxy) for o in converted]):
         converted[0] = prims.full((), converted[0], common, devices.cpu)
     return broadcast(*converted)
+
+
+def as_array(x: Any) -> TensorProxy:
+    """Return an operand as a tensor; a number becomes one without dimensions."""
+    return as_tensor(matched(x)[0])
 
 
 def _number(value: Any, dtype: DType) -> Any:

@@ -8,7 +8,7 @@ import thunder_lang as lang
 import thunder_prims as prims
 from thunder_ir import DType, TensorProxy, dtypes
 from thunder_lang.numpy.language import numpy
-from thunder_lang.numpy.promotion import dtype_of, matched, result_type
+from thunder_lang.numpy.promotion import as_array, dtype_of, result_type
 from thunder_lang.operands import convert
 
 __all__ = [
@@ -18,13 +18,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _tensor(x: Any) -> TensorProxy:
-    (x,) = matched(x)
-    return x  # type: ignore[no-any-return]
-
-
 def _alike(*operands: Any) -> Any:
-    tensors = [_tensor(x) for x in operands]
+    tensors = [as_array(x) for x in operands]
     dtype = result_type(*tensors)
     return [convert(x, dtype) for x in tensors]
 
@@ -50,7 +45,7 @@ def _whole(x: TensorProxy, axis: Any) -> bool:
 @numpy.method("sum")
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> TensorProxy:
     """Add up the elements along dimensions; integers with 64 bits."""
-    x = _tensor(x)
+    x = as_array(x)
     wide = _wide(x, dtype)
     return convert(x, wide) if _whole(x, axis) else lang.sum(x, _dims(x, axis), keepdims, dtype=wide)
 
@@ -58,13 +53,13 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> 
 @numpy.method("prod")
 def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> TensorProxy:
     """Multiply the elements along dimensions; integers with 64 bits."""
-    x = _tensor(x)
+    x = as_array(x)
     wide = _wide(x, dtype)
     return convert(x, wide) if _whole(x, axis) else lang.prod(x, _dims(x, axis), keepdims, dtype=wide)
 
 
 def _floating(x: Any, dtype: Any = None) -> TensorProxy:
-    x = _tensor(x)
+    x = as_array(x)
     wanted = dtype_of(dtype) if dtype is not None else (dtypes.float64 if x.dtype.is_exact else x.dtype)
     return convert(x, wanted)  # type: ignore[no-any-return]
 
@@ -89,7 +84,7 @@ def std(x: Any, axis: Any = None, correction: float = 0, keepdims: bool = False)
 
 
 def _extremum(function: Any, x: Any, axis: Any, keepdims: bool) -> TensorProxy:
-    x = _tensor(x)
+    x = as_array(x)
     if _whole(x, axis):
         return x  # type: ignore[no-any-return]
     dims = lang.canonical_dims(function.__name__, x.ndim, axis)
@@ -122,7 +117,7 @@ amax, amin = max, min
 
 
 def _truth(x: Any) -> TensorProxy:
-    x = _tensor(x)
+    x = as_array(x)
     return x if x.dtype.is_bool else prims.ne(x, 0)
 
 
@@ -144,7 +139,7 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> TensorPro
 
 
 def _place(function: Any, x: Any, axis: int | None, keepdims: bool) -> TensorProxy:
-    x = _tensor(x)
+    x = as_array(x)
     if x.numel == 0 and (axis is None or x.shape[axis] == 0):
         raise ValueError(f"attempt to get {function.__name__} of an empty sequence")
     return function(x, axis, keepdims)  # type: ignore[no-any-return]
@@ -172,12 +167,12 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> TensorPro
 
 def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> TensorProxy:
     """The indices that sort along a dimension."""
-    return lang.argsort(_tensor(x), axis, descending, stable)
+    return lang.argsort(as_array(x), axis, descending, stable)
 
 
 def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> TensorProxy:
     """The elements in order along a dimension."""
-    return lang.sort(_tensor(x), axis, descending, stable)[0]
+    return lang.sort(as_array(x), axis, descending, stable)[0]
 
 
 def searchsorted(x1: Any, x2: Any, side: str = "left") -> TensorProxy:
@@ -194,13 +189,13 @@ def searchsorted(x1: Any, x2: Any, side: str = "left") -> TensorProxy:
 
 def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None) -> TensorProxy:
     """The sums of the elements up to each place, of all in one if no dimension is given."""
-    x, axis = (lang.ravel(_tensor(x)), 0) if axis is None else (_tensor(x), axis)
+    x, axis = (lang.ravel(as_array(x)), 0) if axis is None else (as_array(x), axis)
     return lang.cumsum(x, axis, dtype=_wide(x, dtype))
 
 
 def cumulative_prod(x: Any, axis: int | None = None, dtype: Any = None) -> TensorProxy:
     """The products of the elements up to each place, of all in one if no dimension is given."""
-    x, axis = (lang.ravel(_tensor(x)), 0) if axis is None else (_tensor(x), axis)
+    x, axis = (lang.ravel(as_array(x)), 0) if axis is None else (as_array(x), axis)
     return lang.cumprod(x, axis, dtype=_wide(x, dtype))
 
 
@@ -253,7 +248,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> TensorProxy:
 
 def trace(x: Any, offset: int = 0) -> TensorProxy:
     """The sum of a diagonal of a matrix."""
-    x = _tensor(x)
+    x = as_array(x)
     return lang.sum(lang.diagonal(x, offset), -1, dtype=_wide(x, None))
 
 
