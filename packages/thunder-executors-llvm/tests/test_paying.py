@@ -13,7 +13,7 @@ from thunder_executors import (
 )
 from thunder_executors_llvm import executor
 from thunder_executors_llvm.paying import LARGE
-from thunder_ir import trace_of
+from thunder_ir import dtypes, trace_of
 from thunder_torch import proxy_of, symbol_of, torch_language
 
 pytestmark = pytest.mark.skipif(executor.missing() is not None, reason=f"the executor cannot run: {executor.missing()}")
@@ -117,3 +117,28 @@ def test_gelu_is_fused_with_what_is_around_it_and_its_derivative_is_pytorchs():
     assert kernels(gelu, x) == []
     assert len(kernels(lambda x, y: gelu(x + y) + y, x, x)) == 1
     assert grad_rule(bound, resolve_executors(None)) is not None
+
+
+def test_arithmetic_and_conversions_of_half_precision_are_in_kernels():
+    x = torch.ones(SIDE, 2 * SIDE, dtype=torch.bfloat16)
+
+    (kernel,) = kernels(gated, x, x)
+    assert [p.dtype for p in kernel.outputs] == [dtypes.bfloat16]
+    assert len(kernels(lambda x: (symbol_of(torch.tanh)(x.to(torch.float32)) * 2).to(torch.bfloat16), x)) == 1
+
+
+def test_functions_and_reductions_of_half_precision_are_left_to_others():
+    x = torch.ones(SIDE, 2 * SIDE, dtype=torch.bfloat16)
+
+    assert not kernels(lambda x: symbol_of(torch.softmax)(symbol_of(torch.nn.functional.silu)(x), -1), x)
+    assert not kernels(gated, x[:SIDE, :SIDE].contiguous(), x[:SIDE, :SIDE].contiguous())
+
+
+@pytest.mark.parametrize(("shape", "taken"), [((SIDE, SIDE), True), ((8, SIDE * SIDE), False)], ids=["many", "few"])
+def test_what_is_cumulative_along_many_rows_is_in_kernels(shape, taken):
+    def program(x):
+        return symbol_of(torch.cumsum)(symbol_of(torch.exp)(x), -1) * x
+
+    inside = [b for k in kernels(program, torch.ones(shape)) for b in k.subsymbols]
+
+    assert any([b.symbol.name == "cumsum" for b in inside]) is taken

@@ -1,9 +1,9 @@
 """What kernels pay for: what is taken where this is one of the default executors, and the user names none.
 
 A call of a kernel costs what four calls of PyTorch cost, so tensors have to be large enough that passes over memory
-count more. What is measured to be no faster than PyTorch's own kernels is left to them: elements of half precision,
-whose functions PyTorch computes with fewer digits, what reads memory in another order than it writes it, layer
-normalisation, and gelu with its derivative.
+count more. What is measured to be no faster than PyTorch's own kernels is left to them: functions and reductions of
+half precision, which PyTorch computes with fewer digits, what reads memory in another order than it writes it, layer
+normalisation, gelu with its derivative, and cumulative sums of so few rows that threads would wait for each other.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import torch
 
 from thunder_executors_llvm.layouts import REORDERS, reorders
 from thunder_executors_llvm.selection import digests, elements
-from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, devices, dtypes, value_of
 from thunder_ir.passes import expand
-from thunder_loops import Parts, moves_only
-from thunder_prims import stride_order
+from thunder_loops import SCANNING, Parts, moves_only, operation_cost
+from thunder_prims import full, stride_order
 from thunder_torch import symbol_of
 
 LARGE = 65536
@@ -26,6 +26,12 @@ LARGE = 65536
 EXACT_OR_WIDE = frozenset({
     dtypes.bool8, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64,
 })  # fmt: skip
+
+ARITHMETIC = 10
+"""What operations cost, in additions, that are functions."""
+
+FEWEST_ROWS = 16
+"""Rows that are enough for the threads of most machines."""
 
 MOVING = REORDERS | {stride_order}
 """Prims that read memory in another order."""
@@ -61,10 +67,11 @@ class Selection:
         half = self._half(bound)
         if half is not None:
             return half
-        inputs = tuple({p.name: p for p in bound.inputs}.values())
-        prims = expand(Trace("call", inputs, (bound,), bound.outputs)).bound_symbols
+        prims = _prims(bound)
         if any(map(_moves, prims)):
             return "kernels of PyTorch are as fast for what moves elements"
+        if any(map(_of_few_rows, prims)):
+            return "what is cumulative along few rows would run on as few threads, with all around it"
         computing = [b for b in prims if OpTags.VIEW not in b.symbol.tags]
         if len(computing) > 2 and not self._has_large(bound):
             return "its tensors are small, and PyTorch has a kernel for it"
@@ -79,9 +86,14 @@ class Selection:
         return self._half(bound)
 
     def _half(self, bound: BoundSymbol) -> str | None:
-        for proxy in (*bound.inputs, *bound.outputs):
-            if isinstance(proxy, TensorProxy) and proxy.dtype not in EXACT_OR_WIDE:
-                return f"kernels of PyTorch are as fast for {proxy.dtype}"
+        proxies = (*bound.inputs, *bound.outputs)
+        half = [p for p in proxies if isinstance(p, TensorProxy) and p.dtype not in EXACT_OR_WIDE]
+        if not half:
+            return None
+        if not all(map(_is_arithmetic, _prims(bound))):
+            return f"kernels of PyTorch are as fast for functions and reductions of {half[0].dtype}"
+        if max(map(elements, proxies)) < 2 * self.large:  # as many bytes as of float32
+            return f"its tensors are small, for {half[0].dtype}"
         return None
 
     def differentiates(self, bound: BoundSymbol) -> bool:
@@ -103,6 +115,27 @@ class Selection:
     def _is_large(self, proxy: Proxy) -> bool:
         on_cpu = isinstance(proxy, TensorProxy) and proxy.device.type is devices.cpu.type
         return on_cpu and elements(proxy) >= self.large
+
+
+def _prims(bound: BoundSymbol) -> tuple[BoundSymbol, ...]:
+    inputs = tuple({p.name: p for p in bound.inputs}.values())
+    return tuple(expand(Trace("call", inputs, (bound,), bound.outputs)).bound_symbols)
+
+
+def _is_arithmetic(bound: BoundSymbol) -> bool:
+    """Whether a prim computes elements of ones at the same place without a call of a function, or nothing."""
+    tags = bound.symbol.tags
+    if OpTags.ELEMENTWISE in tags:
+        return operation_cost(bound.symbol.name) < ARITHMETIC
+    return OpTags.VIEW in tags or bound.symbol is full
+
+
+def _of_few_rows(bound: BoundSymbol) -> bool:
+    """Whether a prim walks along a dimension, and the others have few elements."""
+    if bound.symbol not in SCANNING:
+        return False
+    a, dim = bound.args
+    return bool(a.ndim < 2 or elements(a) < FEWEST_ROWS * value_of(a.shape[dim]))
 
 
 def _moves(bound: BoundSymbol) -> bool:

@@ -1,7 +1,7 @@
 """Regions of programs as loop nests, which anyone can render for a target. Knows no target, and needs no PyTorch."""
 
 from thunder_loops._version import __version__
-from thunder_loops.cost import Cost, cost, cost_again
+from thunder_loops.cost import Cost, cost, cost_again, operation_cost
 from thunder_loops.index import Index, Quotient, Remainder
 from thunder_loops.layout import Walk, row_major_strides, walks
 from thunder_loops.lower import ACCUMULATE, lower
@@ -37,6 +37,6 @@ __all__ = [
     "Buffer", "CannotLower", "Compute", "Constant", "Cost", "Index", "Launch", "Load", "LoopPlan", "LoopProgram",
     "Nest", "Operation", "Parts", "Position", "Quotient", "Reduce", "Reduction", "Remainder", "Scan", "Schedule",
     "Statement", "Store", "Structure", "Walk", "__version__", "axes_of", "cost", "cost_again", "divide", "lower",
-    "lowering", "may_overwrite", "moves_only", "parts_of", "plan", "reads", "row_major_strides", "run", "schedule",
-    "sizes_of", "structure_of", "verify", "walks",
+    "lowering", "may_overwrite", "moves_only", "operation_cost", "parts_of", "plan", "reads", "row_major_strides",
+    "run", "schedule", "sizes_of", "structure_of", "verify", "walks",
 ]  # fmt: skip
