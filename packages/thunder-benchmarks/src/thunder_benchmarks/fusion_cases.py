@@ -114,6 +114,27 @@ def embedding_scaled(table: torch.Tensor, positions: torch.Tensor, tokens: torch
     return F.embedding(tokens, table) * 8.0 + positions
 
 
+def cumulative(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """What comes to each place of a row, weighted."""
+    return x.exp().cumsum(-1) * y
+
+
+def cumulative_columns(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The same down the columns."""
+    return x.exp().cumsum(0) * y
+
+
+def residual(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Arithmetic alone."""
+    return (x * y + x).relu()
+
+
+def float_rms_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Root mean square normalisation as in most models of half precision: computed in ``float32``."""
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)).to(x.dtype) * w
+
+
 def adamw(*tensors: torch.Tensor) -> None:
     """A step of AdamW: weights, gradients and both moments of many tensors."""
     for w, g, m, v in zip(*[tensors[i::4] for i in range(4)], strict=True):
@@ -138,6 +159,10 @@ CASES = {
     "batch_norm_relu": Case(batch_norm_relu, (IMAGES, (64,), (64,))),
     "embedding_scaled": Case(embedding_scaled, ((CLASSES, 256), (512, 256)), ((TOKENS, CLASSES),)),
     "adamw": Case(adamw, [(256, 256)] * (4 * WEIGHTS), trains=False),
+    "cumulative": Case(cumulative, (ROWS, ROWS)),
+    "cumulative_columns": Case(cumulative_columns, (ROWS, ROWS)),
+    "residual, bfloat16": Case(residual, (ROWS, ROWS), dtype=torch.bfloat16),
+    "float_rms_norm, bfloat16": Case(float_rms_norm, (ROWS, (1024,)), dtype=torch.bfloat16),
     "chain, bfloat16": Case(chain, (ROWS, ROWS), dtype=torch.bfloat16),
     "softmax, bfloat16": Case(softmax, (ROWS, (1024,)), dtype=torch.bfloat16),
     "rms_norm, bfloat16": Case(rms_norm, (ROWS, (1024,)), dtype=torch.bfloat16),

@@ -43,9 +43,9 @@ compiler that `torch.compile` starts; caches on disk were empty, and each compil
 Over all cases with `float32`, `thunder` takes {eager:.2f} of eager's time and {compiled:.2f} of `torch.compile`'s, as
 geometric means. {slower}
 
-Elements of `bfloat16` are rounded after each operation, as eager PyTorch does and Inductor does not. The default
-executors leave them to PyTorch, and layer normalisation, too; what differs from eager there is the time around
-PyTorch's kernels.
+Elements of `bfloat16` are rounded after each operation, as eager PyTorch does and Inductor does not. Among
+the default executors, kernels take arithmetic and conversions of them; functions and reductions of them stay with
+PyTorch, and layer normalisation, too; what differs from eager there is the time around PyTorch's kernels.
 
 ## First calls
 
