@@ -19,7 +19,7 @@ from thunder_distributed.passes import place_collectives
 from thunder_distributed.timelines import main as timelines_main
 from thunder_distributed.timelines import timelines
 from thunder_distributed.validate import MEDIAN, WORST, main
-from thunder_frontend import jit, last_traces
+from thunder_frontend import jit, last_backward_traces, last_traces
 from thunder_ir import Tensor, trace_of
 
 AXIS = Axis("shard", 8)
@@ -120,16 +120,30 @@ class Block(nn.Module):
         return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
 
 
-def test_the_peak_of_a_forward_program_is_that_of_pytorchs_tracker():
-    compiled = jit(Block(), executors=["torch"])
-    x = torch.randn(8, 32, 64)
-    compiled(x).sum().backward()
-    trace = last_traces(compiled)[-1]
-    values = {name.replace(".", "_"): p.detach() for name, p in compiled.named_parameters()}
-    given = [values.get(p.name, x) for p in trace.inputs]
-    tracker, run = MemTracker(), trace.python_callable()
-    tracker.track_external(*given)
+def tracked_peak(run, given, held):
+    """Return what PyTorch's tracker finds while a program runs."""
+    tracker = MemTracker()
+    tracker.track_external(*held, *[t for t in given if isinstance(t, torch.Tensor)])
     with torch.no_grad(), tracker:
-        run(*given)
-    peak = max(held["Total"] for held in tracker.get_tracker_snapshot("peak").values())
-    assert simulate(trace, SLOW, RING).peak_bytes == pytest.approx(peak, rel=0.05)
+        kept = run(given)
+    assert kept is not None
+    return max(found["Total"] for found in tracker.get_tracker_snapshot("peak").values())
+
+
+@pytest.mark.parametrize("shape", [(8, 32, 64), (2, 16, 64)], ids=["activations", "parameters"])
+def test_peaks_are_those_of_pytorchs_tracker(shape):
+    compiled = jit(Block(), executors=["torch"])
+    x = torch.randn(shape)
+    y = compiled(x)
+    y.sum().backward()
+    forward, backward = last_traces(compiled)[-1], last_backward_traces(compiled)[-1]
+    values = {name.replace(".", "_"): p.detach() for name, p in compiled.named_parameters()}
+    given = [values.get(p.name, x) for p in forward.inputs]
+    run, back = forward.python_callable(), backward.python_callable()
+    peak = tracked_peak(lambda inputs: run(*inputs), given, [])
+    assert simulate(forward, SLOW, RING).peak_bytes == pytest.approx(peak, rel=0.05)
+    with torch.no_grad():
+        saved = [*run(*given)[1], torch.ones_like(y)]  # which the program empties
+    peak = tracked_peak(back, saved, given)
+    step = simulate([forward, backward], SLOW, RING)
+    assert step.peak_bytes == pytest.approx(peak, rel=0.05)

@@ -65,3 +65,15 @@ def test_effects_stay_where_they_are():
 
     trace = trace_of(program, Tensor((1024,)))
     assert order_for_memory(trace).bound_symbols is trace.bound_symbols
+
+
+def test_what_the_caller_holds_is_there_to_the_end():
+    def program(x):
+        return prims.exp(prims.exp(prims.exp(x)))
+
+    trace = free_after_last_use(trace_of(program, Tensor((4,))))
+    other = trace_of(lambda y: y, Tensor((8,))).inputs
+    other = [other[0].renamed("other")]
+    assert peak_bytes(trace) == 2 * 16
+    assert peak_bytes(trace, trace.inputs) == 3 * 16
+    assert peak_bytes(trace, [*trace.inputs, *other]) == 3 * 16 + 32

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from thunder_executors.order import bytes_of
-from thunder_ir import OpTags, Trace
+from thunder_ir import OpTags, Proxy, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class MemoryChange:
     size: int
 
 
-def memory_changes(trace: Trace) -> Iterator[MemoryChange]:
+def memory_changes(trace: Trace, held: Iterable[Proxy] = ()) -> Iterator[MemoryChange]:
     """Yield what takes memory and what frees it, in order.
 
     A value is held from the call that makes it to the last that reads it or a view of it; outputs stay to the end. This
@@ -33,6 +33,8 @@ def memory_changes(trace: Trace) -> Iterator[MemoryChange]:
 
     Args:
         trace: any stage of a program.
+        held: what the caller holds all the while, such as parameters, whether the program reads it or not; a program
+            that forgets one of them frees nothing.
     """
     base = {p.name: p.name for p in trace.inputs}
     for bound in trace.bound_symbols:
@@ -46,10 +48,12 @@ def memory_changes(trace: Trace) -> Iterator[MemoryChange]:
             last[base[proxy.name]] = position
     for proxy in trace.outputs:
         last[base[proxy.name]] = len(trace.bound_symbols)
-    sizes = {}
+    sizes = {p.name: bytes_of(p) for p in held}
+    yield from [MemoryChange(-1, name, size) for name, size in sizes.items()]
     ending: dict[int, list[str]] = {}
     for name, position in last.items():
-        ending.setdefault(position, []).append(name)
+        if name not in sizes:
+            ending.setdefault(position, []).append(name)
     positions = [(-1, trace.inputs), *enumerate([bound.outputs for bound in trace.bound_symbols])]
     for position, made in positions:
         for proxy in made:
@@ -60,16 +64,16 @@ def memory_changes(trace: Trace) -> Iterator[MemoryChange]:
             yield MemoryChange(position, name, -sizes.get(name, 0))
 
 
-def peak_bytes(trace: Trace) -> int:
+def peak_bytes(trace: Trace, held: Iterable[Proxy] = ()) -> int:
     """Return the most bytes that the program's tensors take at a time, inputs and outputs included.
 
     Args:
-        trace: any stage of a program; see :func:`memory_changes` for what is counted.
+        trace, held: see :func:`memory_changes`.
     """
-    held = most = 0
-    for change in memory_changes(trace):
-        held += change.size
-        most = max(most, held)
+    now = most = 0
+    for change in memory_changes(trace, held):
+        now += change.size
+        most = max(most, now)
     return most
 
 

@@ -13,7 +13,7 @@ from thunder_distributed.costs.machine import Machine, Network
 from thunder_distributed.passes.schedule import BEGINS, does
 from thunder_distributed.prim import Does
 from thunder_executors import peak_bytes
-from thunder_ir import BoundSymbol, OpTags, TensorProxy, Trace, value_of
+from thunder_ir import BoundSymbol, OpTags, Proxy, TensorProxy, Trace, value_of
 
 KINDS = {Does.REDUCE: "all_reduce", Does.GATHER: "all_gather", Does.SCATTER: "reduce_scatter"}
 
@@ -99,7 +99,7 @@ def simulate(programs: Trace | Sequence[Trace], machine: Machine, network: Netwo
 
     Args:
         programs: one, or several that run one after the other, such as the forward and the backward program, before
-            or after executors.
+            or after executors. The inputs of the first are in memory all the while.
         machine: what each process runs on.
         network: what joins them; how many there are say the axes of the collectives.
 
@@ -117,15 +117,16 @@ def simulate(programs: Trace | Sequence[Trace], machine: Machine, network: Netwo
         True
     """
     if isinstance(programs, Trace):
-        return _timeline(programs, machine, network)
-    timelines = [_timeline(trace, machine, network) for trace in programs]
+        programs = [programs]
+    held = programs[0].inputs  # by the caller: parameters live on when a backward program has read them
+    timelines = [_timeline(trace, machine, network, held) for trace in programs]
     first, *rest = timelines
     for timeline in rest:
         first = first.then(timeline)
     return first
 
 
-def _timeline(trace: Trace, machine: Machine, network: Network) -> Timeline:
+def _timeline(trace: Trace, machine: Machine, network: Network, held: Sequence[Proxy]) -> Timeline:
     now = free = copied = 0.0
     ready: dict[str, float] = {}
     events: list[Event] = []
@@ -154,7 +155,7 @@ def _timeline(trace: Trace, machine: Machine, network: Network) -> Timeline:
                 name = bound.outputs[0].name if bound.outputs else ""
                 events.append(Event(name, bound.symbol.name, "compute", now, now + took))
                 now += took
-    return Timeline(tuple(sorted(events, key=lambda e: e.start)), max(now, free, copied), peak_bytes(trace))
+    return Timeline(tuple(sorted(events, key=lambda e: e.start)), max(now, free, copied), peak_bytes(trace, held))
 
 
 def _kind(bound: BoundSymbol) -> str:
