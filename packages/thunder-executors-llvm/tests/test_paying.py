@@ -142,3 +142,13 @@ def test_what_is_cumulative_along_many_rows_is_in_kernels(shape, taken):
     inside = [b for k in kernels(program, torch.ones(shape)) for b in k.subsymbols]
 
     assert any([b.symbol.name == "cumsum" for b in inside]) is taken
+
+
+def test_cumulative_integers_are_left_to_others_so_that_what_they_lead_to_is_not():
+    def program(x, weight):
+        places = symbol_of(torch.cumsum)(x, 1)
+        return symbol_of(torch.exp)(symbol_of(torch.nn.functional.embedding)(places, weight)) * 2
+
+    made = kernels(program, torch.zeros(SIDE, SIDE, dtype=torch.int64), torch.ones(3, 4))
+
+    assert len(made) == 1 and "cumsum" not in [b.symbol.name for b in made[0].subsymbols]

@@ -257,3 +257,16 @@ def test_scans_in_both_directions_are_refused_in_one_nest():
     both = dataclasses.replace(nest, statements=(*nest.statements[:2], other, *nest.statements[2:]))
     with pytest.raises(VerificationError, match="direction"):
         verify(dataclasses.replace(program, nests=(both,)))
+
+
+def test_a_cumulative_sum_along_what_was_two_dimensions_reads_it_from_memory():
+    def program(x):
+        rows = prims.reshape(prims.exp(x), (6, 4))
+        return prims.neg(prims.reshape(prims.cumsum(rows, 0), (2, 3, 4)))
+
+    lowered = lower(trace_of(program, Tensor((2, 3, 4))))
+    verify(lowered)
+    x = np.linspace(-1, 1, 24, dtype="float32").reshape(2, 3, 4)
+    expected = -np.cumsum(np.exp(x).reshape(6, 4), 0).reshape(2, 3, 4)
+    np.testing.assert_allclose(run(lowered, x)[0], expected, rtol=1e-6)
+    assert len(lowered.nests) == 3

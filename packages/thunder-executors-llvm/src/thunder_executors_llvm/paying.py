@@ -3,7 +3,7 @@
 A call of a kernel costs what four calls of PyTorch cost, so tensors have to be large enough that passes over memory
 count more. What is measured to be no faster than PyTorch's own kernels is left to them: functions and reductions of
 half precision, which PyTorch computes with fewer digits, what reads memory in another order than it writes it, layer
-normalisation, gelu with its derivative, and cumulative sums of so few rows that threads would wait for each other.
+normalisation, gelu with its derivative, cumulative sums of integers, and of so few rows that threads would wait.
 """
 
 from __future__ import annotations
@@ -70,8 +70,11 @@ class Selection:
         prims = _prims(bound)
         if any(map(_moves, prims)):
             return "kernels of PyTorch are as fast for what moves elements"
-        if any(map(_of_few_rows, prims)):
+        scans = [b for b in prims if b.symbol in SCANNING]
+        if any(map(_of_few_rows, scans)):
             return "what is cumulative along few rows would run on as few threads, with all around it"
+        if any([b.args[0].dtype.is_exact for b in scans]):
+            return "cumulative integers are places mostly, and no nest checks places that it finds itself"
         computing = [b for b in prims if OpTags.VIEW not in b.symbol.tags]
         if len(computing) > 2 and not self._has_large(bound):
             return "its tensors are small, and PyTorch has a kernel for it"
@@ -131,9 +134,7 @@ def _is_arithmetic(bound: BoundSymbol) -> bool:
 
 
 def _of_few_rows(bound: BoundSymbol) -> bool:
-    """Whether a prim walks along a dimension, and the others have few elements."""
-    if bound.symbol not in SCANNING:
-        return False
+    """Whether the dimensions that a scan does not walk along have few elements."""
     a, dim = bound.args
     return bool(a.ndim < 2 or elements(a) < FEWEST_ROWS * value_of(a.shape[dim]))
 

@@ -111,9 +111,15 @@ class Grouping:
             if group.shape == shape and group.dims == dims and self._joins(number, made):
                 return number
         self.groups.append(Group(shape, dims))
-        if not self._joins(len(self.groups) - 1, made):
-            raise CannotLower(f"{bound.symbol.id} stands where no loop nest reaches it")
-        return len(self.groups) - 1
+        if self._joins(len(self.groups) - 1, made):
+            return len(self.groups) - 1
+        operand = bound.args[0]
+        if bound.symbol in SCANNING and operand.name in self.producers and operand.name not in self.results:
+            self.groups[-1] = Group(shape, ())  # what it reads takes a dimension apart that it walks along as one
+            self.groups.append(Group(shape, dims))
+            if self._written_by(operand.name, len(self.groups) - 2) and self._joins(len(self.groups) - 1, made):
+                return len(self.groups) - 1
+        raise CannotLower(f"{bound.symbol.id} stands where no loop nest reaches it")
 
     def _place_output(self, proxy: TensorProxy, buffer: Buffer) -> None:
         """Give an output to the first group that has what it needs and its shape, or to a new one."""
