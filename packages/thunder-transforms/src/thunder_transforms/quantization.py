@@ -8,7 +8,7 @@ import torch
 
 from thunder_frontend import ThunderModule, Transform
 from thunder_transforms.layers import Changed, Where, change, everywhere, linear_layers
-from thunder_transforms.weights import FORMATS, Format, Parts
+from thunder_transforms.weights import Format, Parts, format_called
 
 PREFIX = "weight_"
 
@@ -51,6 +51,7 @@ class Quantise(Transform):
 
     The layers stay what they are to all who hold them, but ``weight`` is no parameter any more: it is computed of the
     buffers that hold it. Biases and what else the model has are left as they are, so that gradients reach the inputs.
+    Where bitsandbytes is installed, its kernel restores weights in ``"nf4"``; what is kept is the same without it.
 
     Args:
         format: ``"int8"`` (a scale a row), ``"int4"`` or ``"nf4"`` (a scale for each 64 weights).
@@ -71,9 +72,7 @@ class Quantise(Transform):
     """
 
     def __init__(self, format: str = "int8", where: Where = everywhere) -> None:
-        if format not in FORMATS:
-            raise ValueError(f"format={format!r} is none of {', '.join(FORMATS)}")
-        self.format, self.where = FORMATS[format], where
+        self.format, self.where = format_called(format), where
 
     def transform_module(self, model: ThunderModule) -> None:
         for layer in linear_layers(model, self.where):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import statistics
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
 
 import torch
 
@@ -24,6 +27,9 @@ class Format(ABC):
     @abstractmethod
     def restored(self, parts: Parts, columns: int, dtype: torch.dtype) -> torch.Tensor:
         """Return the weight that is computed with, of shape ``(rows, columns)`` and ``dtype``."""
+
+    def __reduce__(self) -> Any:
+        return format_called, (self.name,)  # as what is installed where it is loaded may differ
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,23 @@ class FourBits(Format):
         return (levels * scale.unsqueeze(2)).reshape(rows, -1)[:, :columns].to(dtype)
 
 
+@dataclass(frozen=True)
+class BitsAndBytes(FourBits):
+    """The same, restored by a kernel of bitsandbytes, which keeps what it quantises to NF4 bit for bit as we do.
+
+    Args:
+        kernel: the operator ``bitsandbytes::dequantize_4bit``. It knows no groups that end with a row, and no float64.
+    """
+
+    kernel: Callable[..., torch.Tensor] = field(kw_only=True)
+
+    def restored(self, parts: Parts, columns: int, dtype: torch.dtype) -> torch.Tensor:
+        if columns % self.group or dtype not in (torch.float32, torch.float16, torch.bfloat16):
+            return super().restored(parts, columns, dtype)
+        codes, scale = parts["codes"], parts["scale"]
+        return self.kernel(codes.reshape(-1, 1), scale.reshape(-1), self.group, "nf4", (codes.shape[0], columns), dtype)
+
+
 def _nonzero(scale: torch.Tensor) -> torch.Tensor:
     return torch.where(scale == 0, torch.ones_like(scale), scale)
 
@@ -92,3 +115,20 @@ INT8 = Int8()
 INT4 = FourBits("int4", tuple([k / 8 if k < 0 else k / 7 for k in range(-8, 8)]))
 NF4 = FourBits("nf4", normal_levels())
 FORMATS: dict[str, Format] = {found.name: found for found in (INT8, INT4, NF4)}
+
+
+def format_called(name: str) -> Format:
+    """Return a format by its name; ``"nf4"`` with the kernel of bitsandbytes, where that is installed.
+
+    Raises:
+        ValueError: there is no such format.
+    """
+    if name not in FORMATS:
+        raise ValueError(f"format={name!r} is none of {', '.join(FORMATS)}")
+    if name != NF4.name:
+        return FORMATS[name]
+    try:
+        import_module("bitsandbytes")
+    except ImportError:
+        return NF4
+    return BitsAndBytes(NF4.name, NF4.levels, NF4.group, kernel=torch.ops.bitsandbytes.dequantize_4bit.default)
