@@ -62,7 +62,6 @@ RENAMED = {
     "thunder.dev_utils.benchmark.benchmark_n": "`thunder_benchmarks`",
     "thunder.transforms.ExtractionOnlyPrologueTransform": '`cache="same input"`, which checks nothing',
     "thunder.transforms.extraction_only_prologue_transform.ExtractionOnlyPrologueTransform": '`cache="same input"`',
-    "thunder.transforms.quantization.BitsAndBytesLinearQuant4bit": '`thunder.transforms.Quantise("nf4")`',
     "thunder.transforms.autocast.is_autocast_enabled": "`torch.is_autocast_enabled`",
     "thunder.core.recipe.Lookaside": "`OperatorExecutor.register_operator(..., replaces=...)`",
 }

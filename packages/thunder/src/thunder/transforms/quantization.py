@@ -2,4 +2,12 @@
 
 from thunder_transforms import Quantise
 
-__all__ = ["Quantise"]
+
+class BitsAndBytesLinearQuant4bit(Quantise):
+    """``Quantise("nf4")``, under the name that Lightning Thunder has for it."""
+
+    def __init__(self) -> None:
+        super().__init__("nf4")
+
+
+__all__ = ["BitsAndBytesLinearQuant4bit", "Quantise"]
