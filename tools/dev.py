@@ -7,6 +7,7 @@
     python3 tools/dev.py matrix --torch 2.15    the tests on a version of PyTorch, into docs/support.md
     python3 tools/dev.py lint | types | boundaries | isolated | walk | pyodide | release | docs | sizes
     python3 tools/dev.py gpu                what needs a GPU, with what is installed; a report in .hatch/reports/gpu
+    python3 tools/dev.py libraries          the training guide and the plugins with the libraries they speak of
     python3 tools/dev.py gpu-libraries      what libraries of GPUs can show without a GPU; installs 4 GB
 
 `gpu` runs in `.hatch/envs/default`, or with `--here`, and where that is not made, by the Python that it is called with.
@@ -34,7 +35,7 @@ TOOLS = HOME / "tools"
 HATCH = "hatch==1.18.2"
 OLDEST, NEWEST = (3, 11), (3, 14)
 PYTHONS = f"3.{OLDEST[1]} to 3.{NEWEST[1]}"
-SHORT = {"docs": "docs:build", "gpu-libraries": "gpu-libraries:test"}
+SHORT = {"docs": "docs:build", "libraries": "libraries:test", "gpu-libraries": "gpu-libraries:test"}
 WITH_COMPILER = ("demo", "test")
 
 try:

@@ -75,7 +75,7 @@ class PackageEnvironments(EnvironmentCollectorInterface):
         return environments
 
     def finalize_config(self, config: dict[str, dict]) -> None:
-        """Put every package, and what the tests of any need, into ``default`` and ``gpu-libraries``.
+        """Put every package, and what the tests of any need, into ``default``, ``libraries`` and ``gpu-libraries``.
 
         With ``THUNDER_BACKEND_ONLY`` set there is just what builds packages: tools/dev.py makes that first, so that pip
         can build all members with it, and not each in an environment of its own.
@@ -95,9 +95,10 @@ class PackageEnvironments(EnvironmentCollectorInterface):
             *sorted({r for r in tests if normal(r) not in workspace.folders}),
             *self.torch_if_in(needed),
         ]
-        heavy = config["gpu-libraries"]
-        heavy["workspace"] = default["workspace"]
-        heavy["dependencies"] = [*heavy["dependencies"], *default["dependencies"]]
+        for name in ("libraries", "gpu-libraries"):
+            more = config[name]
+            more["workspace"] = default["workspace"]
+            more["dependencies"] = [*more["dependencies"], *default["dependencies"]]
 
     def torch_if_in(self, names: list[str]) -> list[str]:
         """Pin PyTorch where it is among ``names``, and ask for it nowhere else."""
