@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
@@ -21,6 +22,11 @@ RATE = 1e-3
 DAMPING = 1e-3
 """AdamW's epsilon, relative to the largest gradient: without it, steps along gradients that are nothing but rounding
 (such as those of a bias of attention keys) are as large as any."""
+SENSITIVE = 30
+"""How many times as far as eager itself goes for weights that differ by one rounding, what is compiled may go, where
+one compares with that: it rounds at every operation, not at the weights alone."""
+TELLING = 1e-2
+"""How far gradients may differ at most, whatever eager does: of what differs more nothing can be told."""
 
 
 class Difference(Exception):  # noqa: N818
@@ -101,39 +107,64 @@ def difference(our: torch.Tensor, eager: torch.Tensor, scale: float | None = Non
     return float((our - eager)[finite].abs().max()) / max(largest, 1e-12)
 
 
-def compare_gradients(ours: torch.nn.Module, eager: torch.nn.Module, tolerance: float) -> float:
+def rounded(model: torch.nn.Module) -> torch.nn.Module:
+    """Return a model whose parameters differ by one rounding."""
+    other = copy.deepcopy(model)
+    draws = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            signs = (torch.randint(0, 2, parameter.shape, generator=draws) * 2 - 1).to(parameter.dtype)
+            parameter.mul_(1 + signs * torch.finfo(parameter.dtype).eps)
+    return other
+
+
+def compare_gradients(
+    ours: torch.nn.Module, eager: torch.nn.Module, tolerance: float, near: torch.nn.Module | None = None
+) -> float:
     """Compare the gradients of all parameters; return the largest.
+
+    Args:
+        ours, eager: the models.
+        tolerance: relative to the largest gradient.
+        near: eager, with weights that differ by one rounding: how far it goes is no difference.
 
     Raises:
         Difference: naming the first that differs.
     """
     grads = [p.grad for p in eager.parameters() if p.grad is not None]
     scale = max((float(g.detach().double().abs().max()) for g in grads if g.numel()), default=1.0)
-    for (name, our), expected in zip(ours.named_parameters(), eager.parameters(), strict=True):
+    models = ours.named_parameters(), eager.parameters(), (near or eager).parameters()
+    for (name, our), expected, nearby in zip(*models, strict=True):
         if (our.grad is None) != (expected.grad is None):
             raise Difference(f"gradient of {name} is {_there(our.grad)}, eager's {_there(expected.grad)}")
         if expected.grad is None:
             continue
         if our.grad.dtype != expected.grad.dtype or our.grad.shape != expected.grad.shape:
             raise Difference(f"gradient of {name} is {our.grad.dtype}, eager's {expected.grad.dtype}")
-        error = difference(our.grad, expected.grad, scale)
-        if not error <= tolerance:
-            raise Difference(f"gradient of {name} differs by {error:.1e}")
+        error, itself = (difference(g, expected.grad, scale) for g in (our.grad, nearby.grad))
+        if not error <= max(tolerance, min(SENSITIVE * itself, TELLING)):
+            raise Difference(f"gradient of {name} differs by {error:.1e}{_beside(itself)}")
     return scale
 
 
-def compare_parameters(ours: torch.nn.Module, eager: torch.nn.Module, tolerance: float) -> None:
-    """Compare parameters and buffers.
+def compare_parameters(
+    ours: torch.nn.Module, eager: torch.nn.Module, tolerance: float, near: torch.nn.Module | None = None
+) -> None:
+    """Compare parameters and buffers, as :func:`compare_gradients` does gradients.
 
     Raises:
         Difference: naming the first that differs.
     """
-    state = eager.state_dict()
+    state, beside = eager.state_dict(), (near or eager).state_dict()
     for name, our in ours.state_dict().items():
         largest = float(state[name].abs().max()) if state[name].numel() else 0.0
-        error = difference(our, state[name], max(largest, STEPS * RATE))
-        if not error <= tolerance:
-            raise Difference(f"{name} differs by {error:.1e} after {STEPS} steps")
+        error, itself = (difference(v, state[name], max(largest, STEPS * RATE)) for v in (our, beside[name]))
+        if not error <= max(tolerance, SENSITIVE * itself):
+            raise Difference(f"{name} differs by {error:.1e} after {STEPS} steps{_beside(itself)}")
+
+
+def _beside(itself: float) -> str:
+    return f", eager by {itself:.1e} for weights that differ by one rounding" if itself else ""
 
 
 def _there(gradient: Any) -> str:
@@ -154,6 +185,7 @@ def train_both(
     arguments: Callable[[], tuple[tuple[Any, ...], dict[str, Any]]],
     loss_of: Callable[[Any], torch.Tensor],
     dtype: torch.dtype = torch.float32,
+    near: torch.nn.Module | None = None,
 ) -> None:
     """Compare the gradients of all parameters, then losses and parameters over ten steps of AdamW.
 
@@ -163,15 +195,17 @@ def train_both(
         arguments: makes those of a call.
         loss_of: from an output.
         dtype: decides on the tolerances.
+        near: see :func:`compare_gradients`; called as it is.
 
     Raises:
         Difference: naming the first that differs.
         EagerError: eager does not train.
     """
-    optimizers = [torch.optim.AdamW(m.parameters(), lr=RATE) for m in (eager, ours)]
+    models, called = ((eager, ours), calls) if near is None else ((eager, ours, near), (*calls, near))
+    optimizers = [torch.optim.AdamW(m.parameters(), lr=RATE) for m in models]
     for step in range(STEPS):
         losses = []
-        for index, (call, optimizer) in enumerate(zip(calls, optimizers, strict=True)):
+        for index, (call, optimizer) in enumerate(zip(called, optimizers, strict=True)):
             optimizer.zero_grad()
             seed_all(step)
             args, kwargs = arguments()
@@ -184,15 +218,15 @@ def train_both(
                 raise
             losses.append(loss.detach())
         if step == 0:
-            largest = compare_gradients(ours, eager, GRADIENT[dtype])
+            largest = compare_gradients(ours, eager, GRADIENT[dtype], near)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
                 group["eps"] = DAMPING * largest
             optimizer.step()
-        error = difference(losses[1], losses[0])
-        if not error <= TRAINED[dtype]:
-            raise Difference(f"loss of step {step} differs by {error:.1e}")
-    compare_parameters(ours, eager, TRAINED[dtype])
+        error, itself = (difference(loss, losses[0]) for loss in (losses[1], losses[-1] if near else losses[0]))
+        if not error <= max(TRAINED[dtype], SENSITIVE * itself):
+            raise Difference(f"loss of step {step} differs by {error:.1e}{_beside(itself)}")
+    compare_parameters(ours, eager, TRAINED[dtype], near)
 
 
 def loss_of(output: Any) -> torch.Tensor:

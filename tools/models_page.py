@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from compare_models import FORWARD, GRADIENT, STEPS, TRAINED
+from compare_models import FORWARD, GRADIENT, SENSITIVE, STEPS, TRAINED
 
 from thunder_testing.sweeps import Rows, cell, table
 
@@ -125,6 +125,9 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
         "difference at all). *And Python at n* means that n calls run in Python between compiled programs. Training is",
         f"right if all gradients (within {GRADIENT[torch.float32]:g} of the largest gradient) and the losses and",
         f"parameters of {STEPS} steps of AdamW (within {TRAINED[torch.float32]:g}) match eager.",
+        f"*{IN_FLOAT64.capitalize()}* are models whose rounding is more than that in float32, as told in brackets:",
+        f"their training matches in float64, within {TRAINED[torch.float64]:g} or {SENSITIVE} times what eager differs",
+        "from itself where weights differ by one rounding.",
         "",
         "## Different from eager",
         "",
