@@ -1,6 +1,6 @@
 """Write docs/distributed.md: the tutorial in tools/distributed_page.md, with measurements on this machine put in.
 
-    python tools/distributed_page.py [--steps N] [--parts measured,configurations,faults,validated,timelines]
+    python tools/distributed_page.py [--steps N] [--parts measured,configurations,faults,validated,timelines,products]
 
 About twenty minutes on two cores; parts that are not named stay as they are on the page. Losses and times come from one
 launch in which the ways of training take turns; memory from one launch for each of them.
@@ -88,6 +88,12 @@ def timelines(steps: int) -> str:
     return subprocess.run(command, check=True, timeout=1200, capture_output=True, text=True).stdout.rstrip("\n")
 
 
+def products(steps: int) -> str:
+    """Return the table of layers of which each process has a part."""
+    command = [sys.executable, "-m", "thunder_distributed.timelines", "--tensor", "8"]
+    return subprocess.run(command, check=True, timeout=1200, capture_output=True, text=True).stdout.rstrip("\n")
+
+
 def validated(steps: int) -> str:
     """Return how far estimates are from published steps."""
     return "```text\n" + validate().table() + "\n```"
@@ -95,7 +101,7 @@ def validated(steps: int) -> str:
 
 PARTS = {
     "measured": measured, "configurations": configurations, "faults": faults, "validated": validated,
-    "timelines": timelines,
+    "timelines": timelines, "products": products,
 }  # fmt: skip
 
 

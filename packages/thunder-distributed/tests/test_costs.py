@@ -16,8 +16,8 @@ from thunder_distributed.costs.simulate import operations_of
 from thunder_distributed.costs.transformers import Transformer
 from thunder_distributed.costs.validation import halves, published, validate
 from thunder_distributed.passes import place_collectives
+from thunder_distributed.timelines import TENSOR_LAYERS, tensor_timelines, timelines
 from thunder_distributed.timelines import main as timelines_main
-from thunder_distributed.timelines import timelines
 from thunder_distributed.validate import MEDIAN, WORST, main
 from thunder_frontend import jit, last_backward_traces, last_traces
 from thunder_ir import Tensor, trace_of
@@ -99,6 +99,14 @@ def test_steps_of_large_models_wait_less_by_the_passes(capsys):
         assert after.exposed < before.exposed / 2 and after.seconds < before.seconds
         assert after.spent("compute") > 6 * 2048 * 4 * model.layer_weights / 890e12
     assert timelines_main(["--models", "llama-2-7b", "--processes", "8"]) == 0
+    assert "| llama-2-7b | 8 |" in capsys.readouterr().out
+
+
+def test_split_products_of_large_parts_wait_less(capsys):
+    whole, split = tensor_timelines(Transformer(4, 8192, 64, 8, 28672, 3, 128256), 8192, 8)
+    assert split.exposed < 0.9 * whole.exposed
+    assert sum(e.what == "permute" for e in split.events) == 8 * TENSOR_LAYERS * 7
+    assert timelines_main(["--models", "llama-2-7b", "--tensor", "8"]) == 0
     assert "| llama-2-7b | 8 |" in capsys.readouterr().out
 
 

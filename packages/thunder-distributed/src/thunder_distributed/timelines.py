@@ -4,6 +4,9 @@ The programs are those of Llama-2-7B and Llama-3-70B in bfloat16, sharded, gathe
 many processes of an H100 each as are asked for: once with every gather where it is needed, and once by the passes.
 Norms, rotations and activations are taken for one pass over memory each; there is no embedding, and the optimizer is
 left out.
+
+With ``--tensor N`` the programs are those of four layers of which N processes have a part each, and of sequences
+between them: once with gathers and sums that are waited for, and once with products beside the ring.
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ from thunder_distributed.axes import Axis
 from thunder_distributed.costs import Timeline, machine, simulate
 from thunder_distributed.costs.transformers import Transformer
 from thunder_distributed.parameters import Sharded, sharded_again
-from thunder_distributed.passes import bucket_collectives, place_collectives
+from thunder_distributed.passes import bucket_collectives, place_collectives, split_products
+from thunder_distributed.regions import gathered, scattered
 from thunder_ir import Tensor, TensorProxy, Trace, trace_of
-from thunder_prims import add, attention, broadcast_in_dim, matmul, mul, reshape, tanh, transpose
+from thunder_ir.passes import expand
+from thunder_prims import add, attention, broadcast_in_dim, matmul, mul, reshape, slice, tanh, transpose
 
 MODELS = {
     "llama-2-7b": (Transformer(32, 4096, 32, 32, 11008, 3, 32000), 4096),
@@ -31,6 +36,7 @@ MODELS = {
 """Sizes, and the tokens that each process has."""
 
 PROCESSES = (8, 64, 1024, 8192)
+TENSOR_LAYERS = 4
 
 
 def step(model: Transformer, tokens: int, processes: int) -> tuple[Trace, Trace]:
@@ -93,13 +99,74 @@ def timelines(model: Transformer, tokens: int, processes: int) -> tuple[Timeline
     return simulate(programs, device, network), simulate(placed, device, network)
 
 
+def tensor_step(model: Transformer, tokens: int, processes: int) -> tuple[Trace, Trace]:
+    """Return the forward and the backward program of layers of which each process has a part.
+
+    Args:
+        model: its sizes.
+        tokens: of the sequence, of which each process has a part between layers.
+        processes: on the axis.
+    """
+    axis = Axis("tensor", processes, splits_products=True)
+    head, heads, keys = model.width // model.heads, model.heads // processes, model.kv_heads // processes
+    inner = model.inner // processes
+    shapes = [
+        (model.width, (heads + 2 * keys) * head), (heads * head, model.width), (model.width, 2 * inner),
+        (inner, model.width),
+    ]  # fmt: skip
+
+    def columns(a: TensorProxy, start: int, count: int) -> TensorProxy:
+        return slice(a, (0, start), (tokens, start + count))
+
+    def by_head(a: TensorProxy, start: int, count: int) -> TensorProxy:
+        split = transpose(reshape(columns(a, start * head, count * head), (tokens, count, head)), (1, 0, 2))
+        if count == heads:
+            return split
+        many = broadcast_in_dim(split, (count, heads // count, tokens, head), (0, 2, 3))
+        return reshape(many, (heads, tokens, head))
+
+    def program(x: TensorProxy, *weights: TensorProxy) -> TensorProxy:
+        for i in range(0, len(weights), len(shapes)):
+            into, out, up, down = weights[i : i + len(shapes)]
+            qkv = matmul(gathered(tanh(x), axis, 0), into)
+            q, k, v = by_head(qkv, 0, heads), by_head(qkv, heads, keys), by_head(qkv, heads + keys, keys)
+            attended: Any = attention(q, k, v, None, True, 1 / math.sqrt(head))[0]
+            rows = reshape(transpose(attended, (1, 0, 2)), (tokens, heads * head))
+            x = add(x, scattered(matmul(rows, out), axis, 0))
+            both = matmul(gathered(tanh(x), axis, 0), up)
+            x = add(x, scattered(matmul(mul(columns(both, 0, inner), columns(both, inner, inner)), down), axis, 0))
+        return x
+
+    examples = [Tensor(shape, "bfloat16", requires_grad=True) for _ in range(TENSOR_LAYERS) for shape in shapes]
+    x = Tensor((tokens // processes, model.width), "bfloat16", requires_grad=True)
+    split = forward_and_backward(trace_of(program, x, *examples))
+    return expand(split.forward), expand(split.backward)
+
+
+def tensor_timelines(model: Transformer, tokens: int, processes: int) -> tuple[Timeline, Timeline]:
+    """Return the timelines of layers of which each process has a part: as they are, and with products split."""
+    programs = tensor_step(model, tokens, processes)
+    device, network = machine("h100")
+    whole, split = ([place_collectives(p) for p in made] for made in (programs, [split_products(p) for p in programs]))
+    return simulate(whole, device, network), simulate(split, device, network)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table, and write the timelines to files if asked for; return 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--processes", default=",".join(map(str, PROCESSES)))
+    parser.add_argument("--tensor", type=int, help="how many processes have a part of each layer")
     parser.add_argument("--folder", type=Path, help="where timelines are written, for ui.perfetto.dev")
     options = parser.parse_args(words)
+    if options.tensor:
+        print("| model | processes | step, ms | exposed, ms | products split: step, ms | exposed, ms |")
+        print("|---|---|---|---|---|---|")
+        for name in options.models.split(","):
+            found = tensor_timelines(*MODELS[name], options.tensor)
+            cells = [f"{s * 1e3:.2f}" for t in found for s in (t.seconds, t.exposed)]
+            print(f"| {name} | {options.tensor} | {' | '.join(cells)} |", flush=True)
+        return 0
     print("| model | processes | step, ms | exposed, ms | by the passes: step, ms | exposed, ms |")
     print("|---|---|---|---|---|---|")
     for name in options.models.split(","):
