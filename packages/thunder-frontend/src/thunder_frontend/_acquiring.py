@@ -75,8 +75,8 @@ class Acquiring(Tracer):
             try:
                 return self._called(function, args, kwargs)
             except DataDependentError:
-                counts = function is torch.Tensor.tolist or has_trait(function, Trait.SPLITS)
-                fixed = self.outcomes.fixed((args, kwargs), self._of_known_sizes if counts else lambda tensor: tensor)
+                splits = has_trait(function, Trait.SPLITS)
+                fixed = self.outcomes.fixed((args, kwargs), self._of_known_sizes if splits else lambda tensor: tensor)
                 if fixed is None:
                     raise
                 return self._called(function, *fixed)
@@ -87,7 +87,8 @@ class Acquiring(Tracer):
         proxy = self.value(self.traced(tensor))
         if proxy.strides is not None and any(map(is_unknown, proxy.strides)):
             sizes, strides = ([*map(self.outcomes.known, numbers)] for numbers in (proxy.shape, proxy.strides))
-            return self._called(torch.as_strided, (tensor, sizes, strides), {})  # type: ignore[no-any-return]
+            strided: torch.Tensor = self._called(torch.as_strided, (tensor, sizes, strides), {})
+            return strided
         for dim, size in enumerate(proxy.shape):
             if is_unknown(size):
                 tensor = self._called(torch.narrow, (tensor, dim, 0, self.outcomes.known(size)), {})

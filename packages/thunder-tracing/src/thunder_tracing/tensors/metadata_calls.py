@@ -402,6 +402,9 @@ def _item(calls: Calls, tensor: T) -> Any:
     return handed_out(calls, calls.on_values(T.item, (calls.value(calls.traced(tensor)),), {}))
 
 
+state(T.tolist, traits=(Trait.SPLITS,))
+
+
 @answers(T.tolist)
 def _to_list(calls: Calls, tensor: T) -> Any:
     known = calls.known_value(tensor)
