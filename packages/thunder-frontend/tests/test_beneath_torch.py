@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from thunder_frontend import jit
-from thunder_frontend._lookasides.beneath_torch import Beneath, called_by_name
+from thunder_frontend._library_code.beneath_torch import Beneath, called_by_name
 
 
 def doubled(*args, **kwargs):

@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from thunder_frontend import DataDependentError, jit
-from thunder_frontend._lookasides.torch_warnings import Warned, unless_it_warns
+from thunder_frontend._library_code.torch_warnings import Warned, unless_it_warns
 
 
 class Talker(torch.nn.Module):

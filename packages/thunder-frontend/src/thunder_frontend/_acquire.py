@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from thunder_frontend._acquiring import Acquiring
+from thunder_frontend._library_code.module_calls import call_module
+from thunder_frontend._library_code.native_code import is_of_torch, runs_natively
+from thunder_frontend._library_code.torch_warnings import asks_for_overrides, may_warn
 from thunder_frontend._lookasides.lookasides import lookasides
-from thunder_frontend._lookasides.module_calls import call_module
-from thunder_frontend._lookasides.native_code import is_of_torch, runs_natively
-from thunder_frontend._lookasides.torch_warnings import asks_for_overrides, may_warn
 from thunder_frontend._outside.process_settings import Values
 from thunder_frontend._outside.watch import Watch, WatchOpen
 from thunder_frontend._suspensions import Continuation

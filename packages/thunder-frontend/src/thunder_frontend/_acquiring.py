@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from thunder_frontend._evaluation import Evaluation
-from thunder_frontend._lookasides.beneath_torch import Beneath
-from thunder_frontend._lookasides.distributed_calls import refuse_wrappers
-from thunder_frontend._lookasides.inference_modes import InferenceModes
-from thunder_frontend._lookasides.module_calls import Again, has_hooks
-from thunder_frontend._lookasides.torch_warnings import may_warn, unless_it_warns
+from thunder_frontend._library_code.beneath_torch import Beneath
+from thunder_frontend._library_code.distributed_calls import refuse_wrappers
+from thunder_frontend._library_code.inference_modes import InferenceModes
+from thunder_frontend._library_code.module_calls import Again, has_hooks
+from thunder_frontend._library_code.torch_warnings import may_warn, unless_it_warns
 from thunder_frontend._outcomes import Outcomes
 from thunder_frontend._outside.handed_over import HandedOver
 from thunder_frontend._outside.world import World

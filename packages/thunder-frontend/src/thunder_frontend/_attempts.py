@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from thunder_frontend._acquire import Acquisition
+from thunder_frontend._library_code.torch_warnings import Warned
 from thunder_frontend._lookasides.lazy_modules import LazyModuleSettled
-from thunder_frontend._lookasides.torch_warnings import Warned
 from thunder_frontend._outside.left_open import FirstOpened
 from thunder_frontend._outside.mortal import KeptAlive
 from thunder_frontend._settings import Settings

@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from thunder_frontend._compiled import CompiledFunction
 from thunder_frontend._jit import asking, jit
-from thunder_frontend._lookasides.module_calls import is_acquired
+from thunder_frontend._library_code.module_calls import is_acquired
 from thunder_frontend._module import ThunderModule
 
 

@@ -13,8 +13,8 @@ import torch
 
 from thunder_frontend._compiled import CompiledFunction
 from thunder_frontend._dynamo import left_alone_by_dynamo
-from thunder_frontend._lookasides.distributed_calls import FULLY_SHARDED
-from thunder_frontend._lookasides.module_calls import has_hooks
+from thunder_frontend._library_code.distributed_calls import FULLY_SHARDED
+from thunder_frontend._library_code.module_calls import has_hooks
 from thunder_frontend._suspensions import Paused
 from thunder_frontend._tracebacks import tell_the_user
 from thunder_frontend.options import Options

@@ -20,10 +20,9 @@ from typing import Any
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from thunder_frontend._lookasides.module_calls import MODULE_CALL, MODULE_CALL_IMPL, has_hooks
-from thunder_frontend._lookasides.native_code import module_runs_natively
-from thunder_frontend._lookasides.other_compilers import is_disabled
-from thunder_frontend._lookasides.own_operations import is_own_operation
+from thunder_frontend._library_code.module_calls import MODULE_CALL, MODULE_CALL_IMPL, has_hooks
+from thunder_frontend._library_code.native_code import is_own_operation, module_runs_natively
+from thunder_frontend._library_code.other_compilers import is_disabled
 from thunder_frontend._report import Report
 from thunder_frontend._suspensions import CannotPause, Continuation, Handling, Pause, Paused, pause
 from thunder_guards.own_code import PACKAGES, name_in, package_of

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from thunder_frontend._lookasides.in_python import bound, remade
-from thunder_frontend._lookasides.module_calls import call_module
+from thunder_frontend._library_code.in_python import bound, remade
+from thunder_frontend._library_code.module_calls import call_module
 from thunder_guards.kinds import is_value
 from thunder_guards.own_code import name_in, package_of
 from thunder_interpreter import Place, resume, resume_raising

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
 from thunder_executors import transform_for_execution
+from thunder_frontend._acquiring import Acquiring
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import (
     BoundSymbol,
@@ -33,9 +34,6 @@ from thunder_tracing.derivatives.derivative_levels import SAME
 from thunder_tracing.tensors.levels import Level
 from thunder_tracing.tensors.overwrites import zeros_like
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
 
 T = torch.Tensor
 

@@ -10,10 +10,12 @@ import functools
 import gc
 import types
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from thunder_frontend._acquiring import Acquiring
+from thunder_frontend._outside.world import World
 from thunder_guards import TypeGuard
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.journal import MISSING, contents_of
@@ -22,10 +24,6 @@ from thunder_guards.sources import Source, held
 from thunder_ir import NumberProxy, Proxy, flat_proxies, is_unknown, map_values, reached
 from thunder_tracing.tensors.metadata_calls import fixed
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
-    from thunder_frontend._outside.world import World
 
 LOOKED_INTO = 20_000
 """How many objects are looked at for tensors of the program."""

@@ -5,19 +5,17 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from thunder_frontend._acquiring import Acquiring
 from thunder_frontend._torch_versions import CHECK_IS_SIZE_WARNING
 from thunder_frontend._tracebacks import users_stacklevel
 from thunder_interpreter import DECLINED
 from thunder_ir import NumberProxy
 from thunder_tracing.one_way import is_single_and_unknown
 from thunder_tracing.tensors.comparisons import compared
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
 
 T = torch.Tensor
 OF_TRUTHS = (

@@ -7,10 +7,11 @@ import random
 import sys
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from thunder_frontend._acquiring import Acquiring
 from thunder_frontend._draws import Draw, examples_of, generators, kinds
 from thunder_guards.kinds import NumPyScalar, is_array, is_value
 from thunder_interpreter import DECLINED
@@ -20,9 +21,6 @@ from thunder_tracing.tensors.array_calls import on_arrays
 from thunder_tracing.tensors.metadata_calls import fixed
 from thunder_tracing.tensors.recorded_arrays import recorded
 from thunder_tracing.tensors.run_arrays import run_arrays_in
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
 
 IN_C: Any = random.Random.__base__
 OF_MODULE = ("seed", "sample", "ranf")

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from thunder_frontend._acquiring import Acquiring
 from thunder_guards import Guard, SameAsBeforeGuard
 from thunder_guards.kinds import is_value
 from thunder_guards.sources import Source
 from thunder_interpreter import DECLINED
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
 
 LIBRARIES = tuple([os.path.dirname(str(module.__file__)) + os.sep for module in (os, torch)])
 INSTALLED = f"{os.sep}site-packages{os.sep}"

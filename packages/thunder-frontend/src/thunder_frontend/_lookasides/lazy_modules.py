@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils._pytree import tree_map_only
 
+from thunder_frontend._acquiring import Acquiring
 from thunder_guards.errors import BeginAgain
 from thunder_tracing.tensors.traced_tensor import TracedTensor
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
 
 INFER = LazyModuleMixin._infer_parameters
 

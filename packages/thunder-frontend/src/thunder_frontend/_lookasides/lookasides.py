@@ -7,27 +7,29 @@ import logging
 import types
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.utils.checkpoint
 from torch.optim.optimizer import _get_value
 from torch.utils._python_dispatch import _push_mode
 
-from thunder_frontend._lookasides import in_python, module_calls, transformer_encoders
-from thunder_frontend._lookasides.beneath_torch import is_replaced
+from thunder_frontend._acquiring import Acquiring
+from thunder_frontend._library_code import in_python, module_calls
+from thunder_frontend._library_code.beneath_torch import is_replaced
+from thunder_frontend._library_code.control_flow import OPERATORS, WHILE_LOOP, choose, without_index_mode
+from thunder_frontend._library_code.distributed_calls import COLLECTIVES
+from thunder_frontend._library_code.other_compilers import compiled_by_torch, is_disabled, leave_uncompiled
+from thunder_frontend._lookasides import transformer_encoders
 from thunder_frontend._lookasides.branches import Branches
 from thunder_frontend._lookasides.cached_functions import with_cache
 from thunder_frontend._lookasides.checks import checks
-from thunder_frontend._lookasides.control_flow import OPERATORS, WHILE_LOOP, choose, without_index_mode
-from thunder_frontend._lookasides.distributed_calls import COLLECTIVES
 from thunder_frontend._lookasides.draws import Draws
 from thunder_frontend._lookasides.identities import identities
 from thunder_frontend._lookasides.in_place import IN_PLACE
 from thunder_frontend._lookasides.module_lookasides import ModuleLookasides
 from thunder_frontend._lookasides.old_constructors import of_old_constructors
 from thunder_frontend._lookasides.open_numbers import OpenNumbers
-from thunder_frontend._lookasides.other_compilers import compiled_by_torch, is_disabled, leave_uncompiled
 from thunder_frontend._lookasides.other_transforms import transforms
 from thunder_frontend._lookasides.own_operations import in_place_of, own_operation
 from thunder_frontend._lookasides.seeds import Seeds
@@ -39,9 +41,6 @@ from thunder_interpreter import DECLINED, Interpreted
 from thunder_tracing.tensors.constants import variable
 from thunder_tracing.tensors.foreach import of_lists
 from thunder_tracing.tensors.metadata_calls import reduced
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
 
 CHECKPOINT, SAVED_TENSORS_HOOKS = torch.utils.checkpoint.checkpoint, torch.autograd.graph.saved_tensors_hooks
 RECORD_FUNCTION = torch.autograd.profiler.record_function

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from thunder_frontend._lookasides import module_calls
-from thunder_frontend._lookasides.lazy_modules import INFER, infer_parameters
-from thunder_frontend._lookasides.module_calls import (
+from thunder_frontend._acquiring import Acquiring
+from thunder_frontend._library_code import module_calls
+from thunder_frontend._library_code.module_calls import (
     GLOBAL_HOOKS,
     HOOKS,
     IMPLEMENTATIONS,
@@ -20,12 +20,10 @@ from thunder_frontend._lookasides.module_calls import (
     may_matter,
     runs_forward_alone,
 )
+from thunder_frontend._lookasides.lazy_modules import INFER, infer_parameters
 from thunder_guards.errors import AcquisitionError
 from thunder_guards.sources import held
 from thunder_interpreter import Interpreted
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
 
 OF_ALL_MODULES = held(MODULES.__dict__, MODULES.__name__)
 MODULE_GETATTR = torch.nn.Module.__getattr__

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from thunder_frontend._acquiring import Acquiring
 from thunder_interpreter import DECLINED
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
 
 T = torch.Tensor
 OLD_CONSTRUCTORS = (T, *[kind for kind in torch._tensor_classes if not kind.is_cuda and not kind.is_sparse])

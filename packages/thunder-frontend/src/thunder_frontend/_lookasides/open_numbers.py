@@ -5,23 +5,20 @@ from __future__ import annotations
 import functools
 import operator
 import types
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from thunder_guards.errors import AcquisitionError
-from thunder_guards.kinds import CONTAINERS, is_array
+from thunder_frontend._acquiring import Acquiring
+from thunder_frontend._outside.open_numbers import identical
+from thunder_guards.kinds import CONTAINERS
 from thunder_interpreter import DECLINED
-from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies, is_unknown, value_of
+from thunder_ir import BoolProxy, FloatProxy, IntegerProxy, NumberProxy, flat_proxies
 from thunder_tracing.tensors.foreach import OF_LISTS
-from thunder_tracing.tensors.metadata_calls import SymbolicSize, fixed
+from thunder_tracing.tensors.metadata_calls import SymbolicSize
 from thunder_tracing.tensors.run_arrays import RunArray
 from thunder_tracing.tensors.traced_tensor import TracedTensor, is_replaced
 from thunder_tracing.tensors.whole_numbers import ROUNDING, rounded
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
 
 
 @functools.cache
@@ -36,61 +33,6 @@ def functions_in_c() -> tuple[Any, ...]:
     }
     methods = [m for m in vars(torch._C.TensorBase).values() if isinstance(m, types.MethodDescriptorType)]
     return (*found.values(), *methods)
-
-
-SMALL_INTEGERS = range(-5, 257)
-"""Integers of which Python has one object each."""
-
-
-def identical(a: object, b: object) -> bool:
-    """Return whether two values are one object in eager, which fixes open numbers where that depends on them."""
-    if a is b or not (isinstance(a, NumberProxy) or isinstance(b, NumberProxy)):
-        return a is b
-    kinds = [v.python_type if isinstance(v, NumberProxy) else type(v) for v in (a, b)]
-    return kinds == [int, int] and fixed(a) == fixed(b) and fixed(a) in SMALL_INTEGERS
-
-
-DIVISIONS = frozenset({
-    divmod, operator.truediv, operator.floordiv, operator.mod, operator.itruediv, operator.ifloordiv, operator.imod,
-})  # fmt: skip
-POWERS = frozenset({pow, operator.pow, operator.ipow})
-
-
-def compare_with_zero(fn: object, args: Sequence[Any]) -> None:
-    """Let the program hold for open numbers that are all zero, or all not, where Python raises for zero.
-
-    Args:
-        fn: what is called; can be looked up.
-        args: with which operands.
-    """
-    if len(args) != 2:
-        return
-    left, right = args
-    if fn in DIVISIONS:
-        number = right
-    elif fn in POWERS and isinstance(right, (int, float, NumberProxy)) and not is_unknown(right):
-        number = left if value_of(right) < 0 else None
-    else:
-        return
-    if isinstance(number, NumberProxy) and not is_unknown(number):
-        _ = number != 0
-
-
-def refuse_array(made: Any, given: Any) -> None:
-    """Refuse an array of NumPy that is made of open numbers, which would be one of objects.
-
-    Args:
-        made: what a call returned.
-        given: its arguments.
-
-    Raises:
-        AcquisitionError: it is one; a program that does not leave the numbers open has an array of numbers.
-    """
-    if is_array(made) and made.dtype == object and any([isinstance(p, NumberProxy) for p in flat_proxies(given)]):
-        raise AcquisitionError(
-            "the program makes an array of NumPy of a number that is left open; make a tensor of it, or do not mark "
-            "the dimension as dynamic"
-        )
 
 
 class OpenNumbers:

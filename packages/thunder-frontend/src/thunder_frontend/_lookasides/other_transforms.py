@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import _vmap_internals
@@ -10,12 +10,10 @@ from torch._functorch import eager_transforms, vmap
 from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
+from thunder_frontend._acquiring import Acquiring
 from thunder_frontend._lookasides import transform_calls
 from thunder_interpreter import Interpreted
 from thunder_tracing.derivatives.derivative_levels import Derivatives
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
 
 OF_LEVELS = tuple([
     (name, getattr(place, name))

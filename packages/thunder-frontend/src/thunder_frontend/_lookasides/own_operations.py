@@ -6,31 +6,21 @@ import functools
 import types
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from thunder_guards.own_code import name_in, package_of
+from thunder_frontend._acquiring import Acquiring
+from thunder_frontend._library_code.native_code import is_of_language
+from thunder_guards.own_code import name_in
 from thunder_ir import OpTags, Symbol, TensorProxy, flat_proxies, map_values, substitute
 from thunder_lang import core
 from thunder_lang.numpy import numpy
 from thunder_torch.convert import from_torch_device, from_torch_dtype
 from thunder_tracing import FOLLOWS
 
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
-
 LANGUAGES = {"thunder_lang.numpy": numpy, "thunder_lang": core}
 """What operators mean in the functions of packages, the innermost first."""
-
-
-def is_own_operation(function: object) -> bool:
-    """Whether something is one of Thunder's own operations, which run in programs only."""
-    return isinstance(function, Symbol) or _is_of_language(function)
-
-
-def _is_of_language(function: object) -> bool:
-    return type(function) is types.FunctionType and package_of(name_in(function.__globals__)) == "thunder_lang"
 
 
 def own_operation(acquisition: Acquiring, function: Any) -> Callable[..., Any] | None:
@@ -43,7 +33,7 @@ def own_operation(acquisition: Acquiring, function: Any) -> Callable[..., Any] |
         if function.origin is not None and function.executor is None:
             return functools.partial(_as_torch, acquisition, function)
         return functools.partial(_call_symbol, acquisition, function)
-    if _is_of_language(function):
+    if is_of_language(function):
         return functools.partial(_call_function, acquisition, function)
     return None
 
@@ -119,4 +109,4 @@ def _in_own_types(value: object) -> Any:
     return from_torch_device(value) if isinstance(value, torch.device) else value
 
 
-__all__ = ["in_place_of", "is_own_operation", "own_operation"]
+__all__ = ["in_place_of", "own_operation"]

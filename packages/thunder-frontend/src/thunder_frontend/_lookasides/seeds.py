@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from thunder_frontend._acquiring import Acquiring
 from thunder_ir import OpTags
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
 
 MANUAL_SEED = torch.random.manual_seed
 """What ``torch.manual_seed`` is, until somebody imports ``torch._dynamo``, which puts a wrapper of it in its place."""

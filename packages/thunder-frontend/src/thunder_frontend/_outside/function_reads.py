@@ -6,9 +6,9 @@ import builtins
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from thunder_frontend._lookasides import module_calls
-from thunder_frontend._lookasides.beneath_torch import called_by_name
-from thunder_frontend._lookasides.native_code import is_of_torch, runs_natively
+from thunder_frontend._library_code import module_calls
+from thunder_frontend._library_code.beneath_torch import called_by_name
+from thunder_frontend._library_code.native_code import is_of_torch, runs_natively
 from thunder_frontend._outside.class_facts import is_ours
 from thunder_guards import MembershipGuard
 from thunder_guards.journal import is_empty

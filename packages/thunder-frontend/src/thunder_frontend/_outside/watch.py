@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from thunder_frontend._lookasides.native_code import is_of_no_concern
-from thunder_frontend._lookasides.open_numbers import compare_with_zero, identical, refuse_array
+from thunder_frontend._library_code.native_code import is_of_no_concern
 from thunder_frontend._outside.builtin_reads import found_in_dict
 from thunder_frontend._outside.class_facts import type_of
 from thunder_frontend._outside.native import hashable
 from thunder_frontend._outside.opaque_calls import OpaqueCalls, makes_class
+from thunder_frontend._outside.open_numbers import compare_with_zero, identical, refuse_array
 from thunder_frontend._outside.world import World
 from thunder_guards import IdentityGuard
 from thunder_guards.errors import BeginAgain

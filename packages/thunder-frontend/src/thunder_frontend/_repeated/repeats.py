@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend._lookasides.module_calls import Again
+from thunder_frontend._library_code.module_calls import Again
 from thunder_frontend._repeated.counterparts import Unlike
 from thunder_frontend._repeated.replay import Recording, Replay, Run, is_of_numbers
 from thunder_guards import environment

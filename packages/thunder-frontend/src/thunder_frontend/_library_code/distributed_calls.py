@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from thunder_frontend._lookasides.collectives import WRITTEN_OUT, refuse
+from thunder_frontend._library_code.collectives import WRITTEN_OUT, refuse
 from thunder_guards.errors import AcquisitionError
 
 FULLY_SHARDED = (

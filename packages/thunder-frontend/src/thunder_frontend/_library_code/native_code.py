@@ -6,9 +6,10 @@ from types import FrameType, FunctionType
 
 import torch
 
-from thunder_frontend._lookasides.control_flow import INTERPRETED_OPERATORS
-from thunder_frontend._lookasides.module_calls import call_module, checkpoint
+from thunder_frontend._library_code.control_flow import INTERPRETED_OPERATORS
+from thunder_frontend._library_code.module_calls import call_module, checkpoint
 from thunder_guards.own_code import PACKAGES, name_in, package_of
+from thunder_ir import Symbol
 
 INTERPRETED_TRANSFORMS = (
     "torch._functorch.apis", "torch._functorch.eager_transforms", "torch._functorch.vmap", "torch._vmap_internals",
@@ -31,9 +32,9 @@ INTERPRETED_OWN = (
     "thunder_frontend._gradients",
     "thunder_frontend._suspensions",
     "thunder_frontend._lookasides.transform_calls",
-    "thunder_frontend._lookasides.control_flow",
+    "thunder_frontend._library_code.control_flow",
     "thunder_frontend._lookasides.transformer_encoders",
-    "thunder_frontend._lookasides.in_python",
+    "thunder_frontend._library_code.in_python",
 )
 """Modules of ours that say in terms of PyTorch or of Python what happens in place of something else."""
 
@@ -75,6 +76,16 @@ def module_runs_natively(module: str) -> bool:
     return package in NATIVE_PACKAGES
 
 
+def is_own_operation(function: object) -> bool:
+    """Whether something is one of Thunder's own operations, which run in programs only."""
+    return isinstance(function, Symbol) or is_of_language(function)
+
+
+def is_of_language(function: object) -> bool:
+    """Whether something is a function of Thunder's own languages."""
+    return type(function) is FunctionType and package_of(name_in(function.__globals__)) == "thunder_lang"
+
+
 def is_of_no_concern(frame: FrameType) -> bool:
     """Whether a function runs for the acquisition, or for a function of PyTorch's, of all of which nothing is seen."""
     if _is_native(frame):
@@ -99,4 +110,11 @@ def _is_native(frame: FrameType) -> bool:
     return frame.f_code in COUNTING_CODE or module_runs_natively(_module_of(frame))
 
 
-__all__ = ["is_of_no_concern", "is_of_torch", "module_runs_natively", "runs_natively"]
+__all__ = [
+    "is_of_language",
+    "is_of_no_concern",
+    "is_of_torch",
+    "is_own_operation",
+    "module_runs_natively",
+    "runs_natively",
+]

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from thunder_frontend._lookasides.beneath_torch import PROTOCOL, looked_up
+from thunder_frontend._library_code.beneath_torch import PROTOCOL, looked_up
 from thunder_guards.errors import BeginAgain
 
 MODULES = (F, torch.nn._reduction)
