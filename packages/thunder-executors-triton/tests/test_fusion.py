@@ -28,6 +28,9 @@ PROGRAMS = {
     "gelu": lambda x, y: functional.gelu(x, approximate="tanh") * functional.gelu(y),
     "integers": lambda x, y: ((x > 0).to(torch.int64) * 3 + (y > 0).to(torch.int64)) & 2,
     "half": lambda x, y: (x.to(torch.bfloat16) * y.to(torch.bfloat16) + 1).float() * 2,
+    "integers as half": lambda x, y: (
+        (x > 0).to(torch.bfloat16) + (y * 2).to(torch.int64).to(torch.bfloat16) / 8
+    ).float(),
     "join": lambda x, y: torch.cat([x * 2, y + 1], 1).exp(),
     "gather": lambda x, y: (x * 2)[torch.arange(x.shape[0], device=x.device) % 2] + y,
 }

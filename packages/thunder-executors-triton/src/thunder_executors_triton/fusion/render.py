@@ -172,13 +172,20 @@ class _Writer:
     def computed(self, s: Compute) -> str:
         have = self.types[s.operands[-1]]
         if s.operation == "to":
-            return f"({s.operands[0]} != 0)" if s.dtype is dtypes.bool8 else f"{s.operands[0]}.to({TYPES[s.dtype]})"
+            return self.converted(s.operands[0], s.dtype)
         text = INDICES.get(s.operation) if s.operands[0] in self.indices else row(s.operation, have)
         if text is None:
             raise CannotLower(f"{s.operation} of {have.name} has no row in the tables of Triton")
         if s.operation in INDICES:
             self.indices.add(s.name)
         return text(*s.operands)
+
+    def converted(self, operand: str, dtype: DType) -> str:
+        if dtype is dtypes.bool8:
+            return f"({operand} != 0)"
+        halved = dtype.is_floating and dtype.bytes < 4 and not self.types[operand].is_floating
+        # PyTorch rounds integers twice, and Triton's interpreter makes garbage of them in one step
+        return f"{operand}{'.to(tl.float32)' if halved else ''}.to({TYPES[dtype]})"
 
 
 def _unravelled(point: str, axes: tuple[Axis, ...]) -> list[str]:
