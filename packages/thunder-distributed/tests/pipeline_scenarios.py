@@ -8,7 +8,7 @@ from torch import nn
 from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
 
 from thunder_distributed import DisagreementError, axis_of, pipeline
-from thunder_distributed._torch_versions import TRAINS_BESIDE_INTEGERS
+from thunder_distributed._torch_versions import TRAINS_BESIDE_CONSTANTS
 from thunder_frontend import jit
 
 
@@ -38,7 +38,7 @@ class Model(nn.Module):
     def forward(self, tokens):
         x = start = self.tokens(tokens)
         table = self.table[: tokens.shape[1]].cos()
-        kept = tokens if TRAINS_BESIDE_INTEGERS else (tokens > 0).to(x.dtype)
+        kept = tokens if TRAINS_BESIDE_CONSTANTS else (tokens > 0) + 0 * x[..., 0]
         for block in self.blocks:
             x = block(x, table, kept)
         return self.head(x + start)

@@ -107,8 +107,8 @@ class Masked(nn.Sequential):
         return self[1](self[0](x)) * kept
 
 
-def test_integers_are_refused_where_pytorch_gives_them_a_gradient(one_process, monkeypatch):
-    monkeypatch.setattr(pipelines, "TRAINS_BESIDE_INTEGERS", False)
+def test_what_has_no_gradient_is_refused_where_pytorch_expects_one(one_process, monkeypatch):
+    monkeypatch.setattr(pipelines, "TRAINS_BESIDE_CONSTANTS", False)
     model = Masked(nn.Linear(3, 3), nn.Linear(3, 3))
     with pytest.raises(NotImplementedError, match=r"stage 1 is given t\d+: bool8\[4, 3\], and stages of PyTorch"):
         pipeline(model, split_at=["1"], args=(torch.ones(4, 3),))

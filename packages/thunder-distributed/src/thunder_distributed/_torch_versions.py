@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torch.distributed.pipelining import _utils as pipelining_utils
+from torch.distributed.pipelining import PipelineStage
 
-TRAINS_BESIDE_INTEGERS = hasattr(pipelining_utils, "_TensorMeta")
-"""Whether PyTorch asks if what a stage hands on has a gradient; before 2.12 it gives all of it one."""
+TRAINS_BESIDE_CONSTANTS = hasattr(PipelineStage, "_get_grad_send_meta")
+"""Whether PyTorch asks if what a stage hands on has a gradient; before 2.13 it expects one of all."""
 
-__all__ = ["TRAINS_BESIDE_INTEGERS"]
+__all__ = ["TRAINS_BESIDE_CONSTANTS"]

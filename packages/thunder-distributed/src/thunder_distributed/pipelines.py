@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.distributed.pipelining import PipelineStage
 
-from thunder_distributed._torch_versions import TRAINS_BESIDE_INTEGERS
+from thunder_distributed._torch_versions import TRAINS_BESIDE_CONSTANTS
 from thunder_distributed.axes import axis_of
 from thunder_distributed.compiled import original_of
 from thunder_distributed.stages import Inlined, StageModule, StageProgram, arguments_in_order, cut_program
@@ -72,8 +72,8 @@ def pipeline(
         DisagreementError: the processes' models differ.
         KeyError: a name is that of no module.
         NotImplementedError: a parameter is read by two stages; the program writes to a tensor outside of it; it
-            returns something else than tensors; it is trained, and hands on integers, which PyTorch before 2.12
-            cannot.
+            returns something else than tensors; it is trained, and hands on what has no gradient, which PyTorch
+            before 2.13 cannot.
         ValueError: there are no multiple of the processes of stages, or modules run in another order.
 
     Example:
@@ -89,8 +89,8 @@ def pipeline(
         )
     arguments_in_order(args)
     programs = cut_program(original, split_at, args)
-    if original.training and not TRAINS_BESIDE_INTEGERS:
-        _refuse_integers(programs)
+    if original.training and not TRAINS_BESIDE_CONSTANTS:
+        _refuse_constants(programs)
     if axis.group is not None and axis.size > 1:
         lines = [line for p in programs for line in str(p.trace).splitlines()]
         ranks = ",".join(map(str, torch.distributed.get_process_group_ranks(axis.process_group)))
@@ -102,14 +102,14 @@ def pipeline(
     ]
 
 
-def _refuse_integers(programs: Sequence[StageProgram]) -> None:
+def _refuse_constants(programs: Sequence[StageProgram]) -> None:
     for number, program in enumerate(programs[1:], 1):
-        integers = [p for p in program.given if not p.dtype.is_inexact]
-        if integers:
+        constants = [p for p in program.given if not p.requires_grad]
+        if constants:
             raise NotImplementedError(
-                f"stage {number} is given {', '.join(f'{p.name}: {p.type_string}' for p in integers)}, and stages of "
-                f"PyTorch {torch.__version__} give everything a gradient in training: compute from it a floating-point "
-                "tensor in the first stage, or use PyTorch 2.12"
+                f"stage {number} is given {', '.join(f'{p.name}: {p.type_string}' for p in constants)}, and stages of "
+                f"PyTorch {torch.__version__} expect a gradient of all that they are given in training: compute it in "
+                "each stage, or use PyTorch 2.13"
             )
 
 
