@@ -47,7 +47,15 @@ class Acquiring(Tracer):
         left_open = settings.left_open
         self.world = World(self.input, self.number, self.known_input, left_open, settings.mortal)
         symbolic = left_open is not None and left_open.any_numbers()
-        super().__init__(self.world, settings.written, settings.replacements, symbolic, settings.opens, settings.looks)
+        super().__init__(
+            self.world,
+            settings.written,
+            settings.replacements,
+            symbolic,
+            settings.opens,
+            settings.looks,
+            settings.of_the_run,
+        )
         self.tells = settings.tells
         self.asked_about_capture = False
         self.beneath = Beneath(lambda: self.world.journal.version)

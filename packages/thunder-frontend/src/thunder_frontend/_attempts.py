@@ -22,6 +22,7 @@ from thunder_guards.errors import DataDependentError, is_of_our_code
 from thunder_guards.program import Program
 from thunder_ir import ThunderError
 from thunder_tracing.one_way import AsEager
+from thunder_tracing.tensors.array_calls import ArrayWritten
 from thunder_tracing.tensors.known_values import Looks
 from thunder_tracing.tensors.open_numbers import NumbersMet
 
@@ -99,7 +100,8 @@ def _ways(depends_on_data: bool, symbolic: bool) -> Iterator[tuple[Looks, bool]]
 
 def _run(attempt: Acquisition, call: Call) -> Program:
     """Acquire a call; again if a lazy module got its parameters, a function of PyTorch's warns, several inputs share
-    written memory, the program is the first to leave something open, or would keep alive what weak references lead to.
+    written memory, an array of NumPy's gets what only the run brings, the program is the first to leave something open,
+    or would keep alive what weak references lead to.
     """
     while True:
         settings = replace(attempt.settings, mortal=attempt.world.mortal.values())
@@ -113,6 +115,8 @@ def _run(attempt: Acquisition, call: Call) -> Program:
             pass  # which changed what the next attempt finds
         except Warned as warned:
             settings = replace(settings, interprets=settings.interprets | {warned.function})
+        except ArrayWritten as written_to:
+            settings = replace(settings, of_the_run=settings.of_the_run | {written_to.number})
         except KeptAlive as kept:
             settings = replace(settings, mortal=kept.values)
         attempt = Acquisition(settings)

@@ -29,6 +29,8 @@ class Settings:
         looks: at what it may look of values that are computed of integers among the inputs, which are then guarded.
         tells: whether libraries that ask are told that something captures the program.
         interprets: functions of PyTorch that are interpreted, as they warn.
+        of_the_run: numbers of the arrays of NumPy's, among those it computes, to which the program writes what only its
+            run brings.
         mortal: objects that the program is not to keep alive.
         path: what Python is to see first of values that only the run tells, after which it sees those of the call at
             hand; ``None`` lets it see none.
@@ -44,6 +46,7 @@ class Settings:
     looks: Looks = Looks.AT_NOTHING
     tells: bool = False
     interprets: frozenset[Any] = frozenset()
+    of_the_run: frozenset[int] = frozenset()
     mortal: Collection[Any] = ()
     path: Path | None = None
 

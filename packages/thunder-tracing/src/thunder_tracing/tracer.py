@@ -60,6 +60,7 @@ class Tracer(WriteCalls):
         symbolic: whether numbers among the inputs are left open.
         opens: whether user code may get hold of numbers that only the run of the program tells.
         looks: at what it may look of values that are computed of integers among the inputs, which are then guarded.
+        of_the_run: numbers of arrays of NumPy's that it computes when it runs.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Tracer(WriteCalls):
         symbolic: bool = False,
         opens: bool = False,
         looks: Looks = Looks.AT_NOTHING,
+        of_the_run: frozenset[int] = frozenset(),
     ) -> None:
         super().__init__(Builder(language=torch_language), self.met, replacements)
         self.builder.names.reserve(OWN_NAMES)
@@ -91,7 +93,7 @@ class Tracer(WriteCalls):
         self._unseen: Input | None = None
         self.leaves = Leaves(self)
         self.shadows = Shadows(external.require)
-        self.arrays = Arrays(self)
+        self.arrays = Arrays(self, of_the_run)
         self.spent: set[str] = set()
         self.later: list[Effect] = []
         """What is done when a call has computed everything: what it prints, and what it warns of."""

@@ -37,9 +37,10 @@ from thunder_frontend._outside.queries import (
 )
 from thunder_frontend._outside.world import World
 from thunder_guards.journal import MISSING
-from thunder_guards.kinds import CODE, ITERATORS, LISTS, VALUES, is_buffer, is_container
+from thunder_guards.kinds import CODE, ITERATORS, LISTS, VALUES, is_array, is_buffer, is_container
 from thunder_guards.sources import held
 from thunder_tracing.tensors.constants import Arrays
+from thunder_tracing.tensors.run_arrays import run_arrays_in
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType)
@@ -75,6 +76,8 @@ class OpaqueCalls:
             if is_buffer(value) and not (known and fn in TAKE_ARRAYS):
                 self._arrays.looked_at(value)
                 self._world.unwatched.escapes(value)
+        if fn is operator.setitem and is_array(args[0]) and run_arrays_in(args[1:]):
+            self._arrays.is_of_the_run(args[0])
         if native.before is not None:
             native.before(self._world, *args)
         elif (subscribed := _subscribed(fn, args)) is not None:
@@ -208,6 +211,8 @@ class OpaqueCalls:
             result = self._arrays.made(fn, args, result)
             if isinstance(result, TracedTensor):
                 return result
+        if is_array(result):
+            result = self._arrays.computed(fn, args, kwargs, result)
         subscribed = _subscribed(fn, args)
         if subscribed is not None:
             return self._world.containers.item(*subscribed, result)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from thunder_guards.errors import DataDependentError
+from thunder_guards.errors import BeginAgain, DataDependentError
 from thunder_guards.kinds import is_array
 from thunder_torch.convert import proxy_of
 from thunder_torch.opaque import Call
@@ -90,22 +90,56 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Returns a copy of its first argument that a function has written to.
+    """Returns a copy of one of its arguments that a function has written to.
 
     Args:
-        function: writes to its first argument.
+        function: writes to it.
+        place: of the argument, or its name.
     """
 
     function: Callable[..., Any]
+    place: int | str
 
-    def __call__(self, owner: Any, *args: Any, **kwargs: Any) -> Any:
-        copied = owner.copy()
-        self.function(copied, *args, **kwargs)
-        return copied
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(*args, **kwargs)[0]
+
+    def run(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """Return the copy, and what the function returns."""
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        copied = given[self.place] = given[self.place].copy()
+        return copied, self.function(*[given[i] for i in range(len(args))], **{k: given[k] for k in kwargs})
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Does what a ufunc does at indices of an array, which writes to read-only arrays, too, if it is left to.
+
+    Args:
+        ufunc: computes what is written.
+    """
+
+    ufunc: Any
+
+    def __call__(self, array: Any, *args: Any) -> None:
+        if not array.flags.writeable:
+            raise ValueError("the array is read-only")
+        self.ufunc.at(array, *args)
 
 
 class ReadOnlyError(DataDependentError):
     """A function writes to an array that it is given."""
+
+
+class ArrayWritten(BeginAgain):
+    """The program writes what only its run brings to an array that was taken for one of the same values on each call.
+
+    Args:
+        number: of the array, among those that the program computes.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 def on_arrays(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -114,6 +148,6 @@ def on_arrays(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 __all__ = [
-    "Method", "OnArrays", "ReadOnlyError", "Written", "as_tensor", "numpy", "of_tensor", "on_arrays",
-    "scalar_of_tensor",
+    "ArrayWritten", "At", "Method", "OnArrays", "ReadOnlyError", "Written", "as_tensor", "numpy", "of_tensor",
+    "on_arrays", "scalar_of_tensor",
 ]  # fmt: skip

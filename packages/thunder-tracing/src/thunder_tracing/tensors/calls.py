@@ -99,6 +99,9 @@ class ArraysOfNumPy(Protocol):
     def sharing(self, array: object, tensor: torch.Tensor) -> TracedTensor:
         """Return what stands for a tensor that shares the memory of an array."""
 
+    def is_of_the_run(self, array: Any) -> None:
+        """Begin again where the program writes what only its run brings to an array that it has computed, or a view."""
+
 
 class Rules(Protocol):
     """Derivatives that a program brings along."""

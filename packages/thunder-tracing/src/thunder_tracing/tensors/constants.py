@@ -5,7 +5,8 @@ What they are made of is guarded where it comes from outside, so that they hold 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,11 +18,14 @@ from thunder_guards.kinds import NumPyScalar, is_array
 from thunder_torch import opaque_call
 from thunder_torch.convert import proxy_of
 from thunder_tracing.tensors._handlers import answers, answers_each
+from thunder_tracing.tensors.array_calls import ArrayWritten, Method, on_arrays
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.run_arrays import OF_ARRAYS, RunArray, index_of
 from thunder_tracing.tensors.traced_tensor import TracedTensor
 
 T = torch.Tensor
+COMPUTE_ARRAYS = ("numpy", "_operator")
+"""Whose functions compute arrays of what they are given alone."""
 MAKES_TENSORS = frozenset({torch.frombuffer, torch.range})
 
 
@@ -50,10 +54,13 @@ class Arrays:
 
     Args:
         calls: the acquisition.
+        of_the_run: numbers of the arrays that the program computes when it runs: see :class:`ArrayWritten`.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, of_the_run: frozenset[int]) -> None:
         self._calls = calls
+        self._of_the_run = of_the_run
+        self._computed: list[Any] = []
         self._lent: dict[int, tuple[Any, Any, TracedTensor]] = {}
 
     def made(self, function: object, args: Sequence[Any], result: Any) -> Any:
@@ -75,6 +82,38 @@ class Arrays:
         elif function not in MAKES_TENSORS:
             return result
         return constant(self._calls, result)
+
+    def computed(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
+        """Return what a program gets for an array that a function of NumPy's returned: one of the run, if it has to be.
+
+        Args:
+            function, args, kwargs: of the call.
+            result: what it returned.
+        """
+        owner = getattr(function, "__self__", None)
+        if is_array(owner):
+            function, args = Method(function.__name__), (owner, *args)
+        elif getattr(function, "__module__", None) not in COMPUTE_ARRAYS or function is operator.getitem:
+            return result
+        if result.base is not None or any([result is given for given in (*args, *kwargs.values())]):
+            return result
+        self._computed.append(result)
+        if len(self._computed) - 1 not in self._of_the_run:
+            return result
+        with torch._C.DisableTorchFunction():
+            return self._calls(on_arrays, (function, tuple(args), dict(kwargs)), {})
+
+    def is_of_the_run(self, array: Any) -> None:
+        """Begin again where the program writes what only its run brings to an array that it has computed, or a view.
+
+        Raises:
+            ArrayWritten: it has.
+        """
+        while array is not None:
+            for number, known in enumerate(self._computed):
+                if known is array:
+                    raise ArrayWritten(number)
+            array = array.base
 
     def sharing(self, array: object, tensor: T) -> TracedTensor:
         """Return what stands for a tensor that shares the memory of an array."""

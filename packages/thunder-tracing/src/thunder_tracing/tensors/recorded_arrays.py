@@ -14,7 +14,7 @@ from thunder_torch import opaque_call
 from thunder_torch.opaque import call_of
 from thunder_tracing.one_way import TAGS
 from thunder_tracing.tensors._handlers import answers
-from thunder_tracing.tensors.array_calls import OnArrays, ReadOnlyError, as_tensor, numpy, on_arrays
+from thunder_tracing.tensors.array_calls import OnArrays, ReadOnlyError, Written, as_tensor, numpy, on_arrays
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.metadata_calls import fixed
 from thunder_tracing.tensors.run_arrays import RunArray, run_arrays_in
@@ -25,19 +25,55 @@ EXAMPLES = 2
 
 @answers(on_arrays)
 def _on_arrays(calls: Calls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    args, kwargs = map_values(_settled, (args, kwargs))
-    given = run_arrays_in((args, kwargs))
-    made = tuple([_example(function, args, kwargs, index) for index in range(EXAMPLES)])
     calls.changes += 1  # a module that does the same may be given others
-    for one in given:
+    given: tuple[Any, Any] = map_values(_settled, (args, kwargs))
+    try:
+        made = _examples(function, *given)
+    except ReadOnlyError as refused:
+        return _write(calls, function, args, kwargs, refused)
+    for one in run_arrays_in(given):
         if not one.is_scalar and is_array(made[0]) and numpy().may_share_memory(one.example, made[0]):
             return _view(calls, one.root, made)
-    scalars = [v for v in _flat((args, kwargs)) if isinstance(v, (RunArray, NumberProxy))]
-    call, values = call_of(
-        function, *map_values(lambda v: calls.value(v.tensor) if type(v) is RunArray else v, (args, kwargs))
-    )
+    return _computed(calls, function, given, made)
+
+
+def _computed(calls: Calls, function: Any, given: tuple[Any, Any], examples: tuple[Any, ...]) -> Any:
+    """Record a call, of which what it returns is not part of what it is given."""
+    scalars = [v for v in _flat(given) if isinstance(v, (RunArray, NumberProxy))]
+    call, values = call_of(function, *map_values(lambda v: calls.value(v.tensor) if type(v) is RunArray else v, given))
     kinds = tuple([type(v) is RunArray and v.is_scalar for v in scalars])
-    return recorded(calls, OnArrays(call, kinds, made[0]), values, made)
+    return recorded(calls, OnArrays(call, kinds, examples[0]), values, examples)
+
+
+def _write(calls: Calls, function: Any, args: Any, kwargs: Any, refused: ReadOnlyError) -> Any:
+    """Record a call that writes to one of the arrays that it is given; return what it returns.
+
+    Raises:
+        DataDependentError: it writes to what a program cannot write to, or returns something else besides.
+    """
+    given: tuple[Any, Any] = map_values(_settled, (args, kwargs))
+    for place, owner in [*enumerate(args), *kwargs.items()]:
+        if type(owner) is RunArray and not owner.is_scalar or is_array(owner):
+            written = Written(function, place)
+            try:
+                found = _examples(written.run, *given)
+            except ReadOnlyError:
+                continue
+            if type(owner) is not RunArray:
+                calls.arrays.is_of_the_run(owner)
+                break
+            copies, returned = zip(*found, strict=True)
+            made = _computed(calls, written, given, copies)
+            itself = returned[0] is copies[0]
+            alike = made.example.dtype == owner.example.dtype and made.example.shape == owner.example.shape
+            spread = 0 in owner.example.strides  # to which NumPy does not write, either
+            if not alike or spread or not itself and returned[0] is not None:
+                break
+            calls(torch.Tensor.copy_, (owner.tensor, made.tensor), {})
+            for example, now in zip(owner._examples, made._examples, strict=True):
+                example[...] = now
+            return owner if itself else None
+    raise refused
 
 
 def recorded(calls: Calls, call: Any, values: Sequence[Any], examples: tuple[Any, ...]) -> Any:
@@ -94,6 +130,10 @@ def _settled(value: Any) -> Any:
     raise DataDependentError(
         f"NumPy is given a {type(value).__name__} beside numbers that only the run of the program brings"
     )
+
+
+def _examples(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, ...]:
+    return tuple([_example(function, args, kwargs, index) for index in range(EXAMPLES)])
 
 
 def _example(function: Callable[..., Any], args: Any, kwargs: Any, index: int) -> Any:

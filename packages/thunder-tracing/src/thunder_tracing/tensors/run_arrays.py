@@ -16,7 +16,7 @@ from thunder_guards.errors import DataDependentError
 from thunder_guards.kinds import NumPyScalar, is_array
 from thunder_guards.templates import Built
 from thunder_ir import map_values
-from thunder_tracing.tensors.array_calls import Method, ReadOnlyError, Written, of_tensor, on_arrays, scalar_of_tensor
+from thunder_tracing.tensors.array_calls import At, Method, of_tensor, on_arrays, scalar_of_tensor
 from thunder_tracing.tensors.calls import Calls
 
 T = torch.Tensor
@@ -71,7 +71,7 @@ class RunArray:
         if not callable(found):
             is_of_elements = is_array(found) or isinstance(found, NumPyScalar)
             return self._computed(operator.attrgetter(name)) if is_of_elements else found
-        return lambda *args, **kwargs: self._called(Method(name), args, kwargs)
+        return lambda *args, **kwargs: self._computed(Method(name), *args, **kwargs)
 
     def _refused(self, why: str) -> DataDependentError:
         """Return why there is no program: whoever asks may not hand it on."""
@@ -94,23 +94,8 @@ class RunArray:
         with torch._C.DisableTorchFunction():
             return self._calls(function, args, kwargs)
 
-    def _called(self, method: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        try:
-            return self._computed(method, *args, **kwargs)
-        except ReadOnlyError:
-            self._write(method, *args, **kwargs)
-            return None
-
     def _computed(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return self.do(on_arrays, function, (self, *args), kwargs)
-
-    def _write(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        made = self.do(on_arrays, Written(function), (self, *args), kwargs)
-        if made.example.dtype != self.example.dtype or made.example.shape != self.example.shape:
-            raise DataDependentError("an array that only the run of the program brings becomes one of another shape")
-        self.do(T.copy_, self.tensor, made.tensor)
-        for example, now in zip(self._examples, made._examples, strict=True):
-            example[...] = now
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise self._refused(
@@ -121,7 +106,9 @@ class RunArray:
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         if any([isinstance(a, T) for a in args]):
             return NotImplemented
-        return self.do(on_arrays, getattr(ufunc, method), args, kwargs)
+        if len(kwargs.get("out", ())) == 1:
+            kwargs = {**kwargs, "out": kwargs["out"][0]}
+        return self.do(on_arrays, At(ufunc) if method == "at" else getattr(ufunc, method), args, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return self.do(on_arrays, function, args, kwargs)
@@ -145,7 +132,7 @@ class RunArray:
         return self._computed(operator.getitem, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._write(operator.setitem, key, value)
+        self._computed(operator.setitem, key, value)
 
     def __iter__(self) -> Iterator[Any]:
         iter(self._examples[0])
@@ -220,8 +207,7 @@ def _in_place(name: str) -> Callable[..., Any]:
     def method(self: RunArray, other: Any) -> Any:
         if self.is_scalar or isinstance(other, T):
             return NotImplemented
-        self._write(function, other)
-        return self
+        return self._computed(function, other)
 
     return method
 
