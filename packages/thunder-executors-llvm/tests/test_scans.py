@@ -58,7 +58,9 @@ def test_cumulative_sums_and_products_have_eagers_bits_from_both_ends(shape, dty
 
 def test_what_is_before_and_after_a_cumulative_sum_is_in_its_kernel():
     def nucleus(x):
-        rows = lambda v: prims.broadcast_in_dim(v, x.shape, (0,))  # noqa: E731
+        def rows(v):
+            return prims.broadcast_in_dim(v, x.shape, (0,))
+
         e = prims.exp(prims.sub(x, rows(prims.amax(x, (1,)))))
         total = prims.cumsum(prims.div(e, rows(prims.sum(e, (1,)))), 1)
         return (prims.where(prims.lt(total, 0.9), x, float("-inf")), prims.sum(total, (1,)))

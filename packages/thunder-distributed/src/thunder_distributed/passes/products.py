@@ -46,7 +46,8 @@ class Split:
     @property
     def axis(self) -> Axis:
         """Over which it goes."""
-        return self.begins[0].args[1]  # type: ignore[no-any-return]
+        axis: Axis = self.begins[0].args[1]
+        return axis
 
     @property
     def gathers(self) -> bool:
@@ -56,7 +57,8 @@ class Split:
     @property
     def dim(self) -> int:
         """Along which dimension the parts lie."""
-        return self.begins[0].args[2 if self.gathers else 3]  # type: ignore[no-any-return]
+        dim: int = self.begins[0].args[2 if self.gathers else 3]
+        return dim
 
     def __str__(self) -> str:
         one = self.begins[0].args[0] if self.gathers else self.waits[0].output
