@@ -2,7 +2,7 @@
 
     python tools/run_tests.py                           everything, a summary per package, `N passed, N failed`
     python tools/run_tests.py thunder-ir integration    some of it
-    python tools/run_tests.py README.md packages/thunder-ir/tests/test_names.py     some files
+    python tools/run_tests.py README.md thunder-ir integration-tests/test_site.py    files, too
     python tools/run_tests.py -k word                   everything else is passed on to pytest
     python tools/run_tests.py --package packages/thunder-ir [words for pytest]     one package, pytest's own output
 
@@ -288,7 +288,8 @@ def everything(words: list[str]) -> int:
     known = {"integration", *(p.name for p in ROOT.glob("packages/*") if (p / "pyproject.toml").is_file())}
     wanted = [word for word in words if word in known]
     files = [word for word in words if word not in known and (ROOT / word).is_file()]
-    shares = narrow(plan(wanted), files) if files else plan(wanted)
+    shares = plan(wanted) if wanted or not files else []
+    shares += narrow([share for share in plan([]) if share.package not in wanted], files)
     REPORTS.mkdir(parents=True, exist_ok=True)
     passed_on = [word for word in words if word not in known and word not in files]
     run = Run(shares, passed_on, max(1, min(os.cpu_count() or 1, 8)))
