@@ -4,10 +4,12 @@ import collections
 import dataclasses
 import enum
 import functools
+import operator
 
 import pytest
 import torch
 from against_eager import same_as_eager
+from torch import nn
 
 from thunder_frontend import DataDependentError, jit
 
@@ -115,6 +117,36 @@ def makes_classes(x):
 
 def test_classes_that_a_program_makes_are_as_eager_makes_them():
     same_as_eager(makes_classes, torch.randn(3))
+
+
+@functools.lru_cache
+def library_of(cls):
+    return cls.__module__.split(".")[0]
+
+
+WEIGHT = nn.Parameter(torch.randn(3))
+
+
+def asks_for_classes(x):
+    y = x * WEIGHT
+    found = [
+        y.__class__ is torch.Tensor,
+        x.__class__.__name__,
+        library_of(y.__class__),
+        WEIGHT.__class__ is nn.Parameter,
+        getattr(WEIGHT, "__class__").__name__,  # noqa: B009
+        list(map(operator.attrgetter("__class__"), [x, WEIGHT])),
+        {torch.Tensor: "tensor"}[y.__class__],
+        issubclass(WEIGHT.__class__, y.__class__),
+    ]
+    return y, found
+
+
+def test_tensors_are_of_the_classes_that_they_have_in_eager():
+    library_of.cache_clear()
+    same_as_eager(asks_for_classes, torch.randn(3))
+    found = jit(asks_for_classes)(torch.randn(3))[1]
+    assert found == asks_for_classes(torch.randn(3))[1]
 
 
 def test_dataclasses_go_in_and_out():

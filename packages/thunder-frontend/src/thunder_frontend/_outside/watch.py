@@ -107,12 +107,12 @@ class Watch(Callbacks):
         self.world.functions.missing(function, name)
 
     def load_attribute(self, obj: Any, name: str, value: Any) -> Any:
+        if name == "__class__" and isinstance(obj, (TracedTensor, NumberProxy, SymbolicSize)):
+            return type_of(obj, value)
         if isinstance(obj, TracedTensor):
             if name in obj.__dict__:
                 return self.world.attributes.found_on_tensor(obj, name, value)
             return self.world.attributes.given_by_class_of_tensor(obj, name, value)
-        if name == "__class__" and isinstance(obj, (NumberProxy, SymbolicSize)):
-            return type_of(obj, value)
         return self.world.stand_ins.of(self.world.loaded(self.world.attributes.found, obj, name, value))
 
     def missing_attribute(self, obj: object, name: str) -> None:
