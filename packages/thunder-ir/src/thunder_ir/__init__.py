@@ -45,7 +45,7 @@ from thunder_ir.saving import load_trace, register_codec, save_trace
 from thunder_ir.symbols import BoundSymbol, Namespace, OpTags, Symbol, bind
 from thunder_ir.tensor_proxies import Tensor, TensorProxy
 from thunder_ir.trace import Provenance, Trace, provide_default_language, record, trace_of
-from thunder_ir.trees import flat_proxies, map_values, substitute, tree_map
+from thunder_ir.trees import flat_proxies, map_values, substitute, tree_map, values_in
 from thunder_ir.unknown import Unknown, is_unknown
 from thunder_ir.verifier import verify
 
@@ -60,5 +60,5 @@ __all__ = [
     "number_proxy", "print_function", "provide_default_language", "quickly_made", "reached", "record", "recording",
     "register_codec", "register_literal", "same_shape", "save_trace",
     "set_execution_callback_file", "speaking", "substitute", "trace_of", "tree_map",
-    "value_of", "verify",
+    "value_of", "values_in", "verify",
 ]  # fmt: skip

@@ -131,6 +131,24 @@ def map_values(function: Callable[[Any], Any], tree: Any) -> Any:
     return function(tree)
 
 
+def values_in(tree: Any) -> list[Any]:
+    """Return the values of a tree in order, as `map_values` would come by them.
+
+    Example:
+        >>> from thunder_ir import values_in
+        >>> values_in({"a": [1, (2,)], "b": slice(3, None)})
+        [1, 2, 3, None, None]
+    """
+    found: list[Any] = []
+
+    def keep(value: Any) -> Any:
+        found.append(value)
+        return value
+
+    map_values(keep, tree)
+    return found
+
+
 def rebuild(cls: Any, fields: dict[str, Any]) -> Any:
     """Return an instance of a dataclass with these fields, through its constructor if that takes them all."""
     if can_construct(cls):

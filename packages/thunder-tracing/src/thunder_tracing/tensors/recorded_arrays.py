@@ -9,7 +9,7 @@ import torch
 
 from thunder_guards.errors import DataDependentError
 from thunder_guards.kinds import NumPyScalar, is_array, is_value
-from thunder_ir import FloatProxy, NumberProxy, is_unknown, map_values
+from thunder_ir import FloatProxy, NumberProxy, is_unknown, map_values, values_in
 from thunder_torch import opaque_call
 from thunder_torch.opaque import call_of
 from thunder_tracing.one_way import TAGS
@@ -39,7 +39,7 @@ def _on_arrays(calls: Calls, function: Callable[..., Any], args: tuple[Any, ...]
 
 def _computed(calls: Calls, function: Any, given: tuple[Any, Any], examples: tuple[Any, ...]) -> Any:
     """Record a call, of which what it returns is not part of what it is given."""
-    scalars = [v for v in _flat(given) if isinstance(v, (RunArray, NumberProxy))]
+    scalars = [v for v in values_in(given) if isinstance(v, (RunArray, NumberProxy))]
     call, values = call_of(function, *map_values(lambda v: calls.value(v.tensor) if type(v) is RunArray else v, given))
     kinds = tuple([type(v) is RunArray and v.is_scalar for v in scalars])
     return recorded(calls, OnArrays(call, kinds, examples[0]), values, examples)
@@ -107,12 +107,6 @@ def recorded(calls: Calls, call: Any, values: Sequence[Any], examples: tuple[Any
         tensor = calls.wrap(opaque_call(call, *values))
     made = RunArray(calls, tensor, tuple([e.copy("K") if is_array(e) else e for e in examples]))
     return made.number() if type(examples[0]) in (bool, int, float) else made
-
-
-def _flat(tree: Any) -> list[Any]:
-    found: list[Any] = []
-    map_values(found.append, tree)
-    return found
 
 
 def _settled(value: Any) -> Any:

@@ -15,7 +15,7 @@ import torch
 from thunder_guards.errors import DataDependentError
 from thunder_guards.kinds import NumPyScalar, is_array
 from thunder_guards.templates import Built
-from thunder_ir import map_values
+from thunder_ir import values_in
 from thunder_tracing.tensors.array_calls import At, Method, of_tensor, on_arrays, scalar_of_tensor
 from thunder_tracing.tensors.calls import Calls
 
@@ -250,9 +250,7 @@ def index_of(value: RunArray) -> Any:
 
 def run_arrays_in(tree: Any) -> list[RunArray]:
     """Return the arrays in the arguments of a call that only the run of the program brings."""
-    found: list[RunArray] = []
-    map_values(lambda v: found.append(v) if type(v) is RunArray else None, tree)
-    return found
+    return [value for value in values_in(tree) if type(value) is RunArray]
 
 
 __all__ = ["OF_ARRAYS", "RunArray", "built", "index_of", "run_arrays_in"]
