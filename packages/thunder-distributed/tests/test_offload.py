@@ -59,14 +59,14 @@ def test_parts_are_copied_one_gather_ahead_of_their_own():
     assert {b.output.device for b in forward.bound_symbols if b.symbol.name in ("all_gather", "matmul")} == {CUDA}
 
 
-def test_gradients_are_copied_back_once_the_next_one_is_sent():
+def test_gradients_are_copied_back_before_the_next_one_is_sent():
     backward = place_collectives(layers(Axis("shard", 8)).backward)
     verify(backward)
     made = steps(backward)
     assert made.count("to cuda") == 2  # the first matrix is not asked for: nobody wants the gradient of x
     sent = [i for i, step in enumerate(made) if step == "reduce_scatter"]
     back = [i for i, step in enumerate(made) if step == "to cpu"]
-    assert len(sent) == len(back) == 3 and sent[1] < back[0] < sent[2] < back[1] < back[2]
+    assert len(sent) == len(back) == 3 and sent[0] < back[0] < sent[1] < back[1] < sent[2] < back[2]
     assert made[-3:] == ["wait for copy_to"] * 3
     assert {p.device.type for p in backward.outputs if p is not None} == {"cpu"}
 

@@ -144,14 +144,88 @@ def test_more_gathers_are_under_way_where_memory_allows():
     ]  # fmt: skip
 
 
-def test_whole_gradients_are_let_go_of_when_the_next_ones_are_sent():
-    def program(x, y, z):
-        return [dist.wait(dist.reduce_scatter(prims.exp(t), DATA, "mean")) for t in (x, y, z)]
+def test_a_gather_begins_when_the_buffer_of_the_one_before_is_freed():
+    def program(x, *shards):
+        for i, shard in enumerate(shards):
+            x = prims.matmul(x, dist.wait(dist.all_gather(shard, DATA, 0, (f"layer {i // 2}", i))))
+        return x
 
-    trace = place_collectives(trace_of(program, Tensor((8,)), Tensor((8,)), Tensor((8,))))
+    trace = place_collectives(bucket_collectives(trace_of(program, Tensor((8, 8)), *[Tensor((1, 8))] * 4)))
     verify(trace)
     assert order_of(trace) == [
-        "exp", "reduce_scatter", "exp", "reduce_scatter", "wait", "exp", "reduce_scatter", "wait", "wait",
+        "pack", "all_gather", "wait", "unpack", "pack", "all_gather", "matmul", "matmul",
+        "wait", "unpack", "matmul", "matmul",
+    ]  # fmt: skip
+
+
+def test_as_much_is_gathered_ahead_as_the_largest_gather_takes():
+    def program(x, *shards):
+        for shard in shards:
+            x = prims.matmul(x, dist.wait(dist.all_gather(shard, DATA, 1)))
+        return x
+
+    sizes = [Tensor((8, 1)), Tensor((8, 1)), Tensor((8, 2)), Tensor((16, 1))]
+    trace = place_collectives(trace_of(program, Tensor((8, 8)), *sizes))
+    verify(trace)
+    assert order_of(trace) == [
+        "all_gather", "all_gather", "wait", "matmul", "wait", "all_gather", "matmul",
+        "wait", "all_gather", "matmul", "wait", "matmul",
+    ]  # fmt: skip
+
+
+def scatters(axis, *buckets):
+    def program(*tensors):
+        return [
+            dist.wait(dist.reduce_scatter(prims.exp(t), axis, "mean", 0, bucket))
+            for t, bucket in zip(tensors, buckets, strict=True)
+        ]
+
+    return trace_of(program, *[Tensor((8,))] * len(buckets))
+
+
+def test_whole_gradients_are_let_go_of_before_the_next_ones_are_sent():
+    trace = place_collectives(scatters(DATA, None, None, None))
+    verify(trace)
+    assert order_of(trace) == [
+        "exp", "reduce_scatter", "exp", "wait", "reduce_scatter", "exp", "wait", "reduce_scatter", "wait",
+    ]  # fmt: skip
+
+
+def test_more_gradients_are_under_way_where_memory_allows():
+    trace = place_collectives(scatters(Axis("data", 8, ahead_bytes=2 * 8 * 4), None, None, None))
+    verify(trace)
+    assert order_of(trace) == [
+        "exp", "reduce_scatter", "exp", "reduce_scatter", "exp", "wait", "reduce_scatter", "wait", "wait",
+    ]  # fmt: skip
+
+
+def test_whole_gradients_are_let_go_of_before_the_next_ones_are_packed():
+    places = [(f"layer {i // 2}", i) for i in range(4)]
+    trace = place_collectives(bucket_collectives(scatters(DATA, *places)))
+    verify(trace)
+    assert order_of(trace) == [
+        "exp", "exp", "pack", "reduce_scatter", "exp", "exp", "wait", "pack", "reduce_scatter",
+        "wait", "unpack", "unpack",
+    ]  # fmt: skip
+
+
+def test_what_is_large_travels_alone_and_is_copied_nowhere():
+    large, small = Tensor((1024, 128)), Tensor((8,))  # half a megabyte, and little
+
+    def program(a, b, c, x, y, z):
+        places = [("layer", i) for i in range(3)]
+        whole = [dist.wait(dist.all_gather(t, DATA, 0, p)) for t, p in zip((a, b, c), places, strict=True)]
+        parts = [dist.wait(dist.reduce_scatter(t, DATA, "mean", 0, p)) for t, p in zip((x, y, z), places, strict=True)]
+        return whole, parts
+
+    whole = Tensor((8192, 128))
+    trace = bucket_collectives(trace_of(program, large, small, small, whole, Tensor((64,)), Tensor((64,))))
+    verify(trace)
+    kinds = (dist.all_gather, dist.reduce_scatter)
+    sent = [(b.symbol.name, b.args[0].type_string) for b in trace.bound_symbols if b.symbol in kinds]
+    assert sent == [
+        ("all_gather", "float32[1024, 128]"), ("all_gather", "float32[16]"),
+        ("reduce_scatter", "float32[8192, 128]"), ("reduce_scatter", "float32[128]"),
     ]  # fmt: skip
 
 

@@ -32,7 +32,8 @@ class Axis:
         name: how programs refer to it, such as ``"data"``.
         size: how many processes.
         bucket_bytes: collectives of small tensors are made together until they are this large; 0: never.
-        ahead_bytes: how many bytes may be under way before they are needed; one gather always may.
+        ahead_bytes: how many bytes may be gathered before they are needed, or be sent of gradients, at a time; as many
+            as the largest of them has always may.
         splits_products: whether products run while what they gather, or sum, goes around the ring, part by part.
         patience: seconds to wait for other processes to compile what this one has compiled.
         group: a weak reference to PyTorch's, whose collectives run; ``None`` for programs that are looked at and not

@@ -67,33 +67,45 @@ def all_gather(a: torch.Tensor, axis: Axis, dim: int = 0, bucket: Any = None) ->
 
 
 def reduce_scatter(a: torch.Tensor, axis: Axis, operation: str = "sum", dim: int = 0, bucket: Any = None) -> Pending:
-    """Begin to combine the tensors of all processes, of which each gets its part."""
+    """Begin to combine the tensors of all processes, of which each gets its part.
+
+    What gloo sends is scaled for a mean when it comes, in place, and elsewhere before it is sent: both give the same.
+    """
+    scale = 1 / axis.size if operation == "mean" else None
     if dim:
         a = torch.cat(a.chunk(axis.size, dim))
-        if operation == "mean":
-            a *= 1 / axis.size
-    else:
-        a = torch.mul(a, 1 / axis.size).contiguous() if operation == "mean" else a.contiguous()
-    return reduce_scatter_scaled(a, axis, operation)
+    if _sends_parts(axis, operation):
+        return _scattered(a.contiguous(), axis, operation, scale)
+    return _scattered((a if scale is None else torch.mul(a, scale)).contiguous(), axis, operation, None)
 
 
 def reduce_scatter_scaled(
     a: torch.Tensor, axis: Axis, operation: str = "sum", dim: int = 0, bucket: Any = None
 ) -> Pending:
-    """Begin to combine contiguous tensors of all processes, scaled already, of which each gets its part in order.
+    """Begin to combine contiguous tensors of all processes, scaled already, of which each gets its part in order."""
+    return _scattered(a, axis, operation, None)
 
-    gloo's own sends twice what is needed: there every process gets all parts of its own share, and combines them.
-    """
-    group = axis.process_group
+
+def _sends_parts(axis: Axis, operation: str) -> bool:
+    """Whether every process gets all parts of its own share, and combines them: gloo sends twice what is needed."""
+    return dist.get_backend(axis.process_group) == "gloo" and operation not in ("max", "min")
+
+
+def _scattered(a: torch.Tensor, axis: Axis, operation: str, scale: float | None) -> Pending:
     what = _begun("reduce_scatter", a, axis)
-    part = (a.shape[0] // axis.size, *a.shape[1:])
-    if dist.get_backend(group) != "gloo" or operation in ("max", "min"):
+    group, part = axis.process_group, (a.shape[0] // axis.size, *a.shape[1:])
+    if not _sends_parts(axis, operation):
         result = a.new_empty(part)
         work = _reduce_scatter(result, a, REDUCTIONS[operation], group=group, async_op=True)
         return Pending(result, [work], what, axis.ledger, [a])
     received = torch.empty_like(a)
     work = dist.all_to_all_single(received, a, group=group, async_op=True)
-    return Pending(received, [work], what, axis.ledger, [a], lambda parts: parts.view(axis.size, *part).sum(0))
+
+    def combined(parts: torch.Tensor) -> torch.Tensor:
+        parts = parts if scale is None else parts.mul_(scale)
+        return parts.view(axis.size, *part).sum(0)
+
+    return Pending(received, [work], what, axis.ledger, [a], combined)
 
 
 def broadcast(a: torch.Tensor, axis: Axis, source: int = 0) -> Pending:

@@ -76,7 +76,8 @@ def fsdp(
         reduce_dtype: in which gradients are sent; that of the gradients if not given.
         ignored_params: left as they are, and their gradients, too.
         init: gives a module whose own parameters are on ``meta`` their values.
-        ahead_in_mb: how much may be gathered ahead of its use beside the next one.
+        ahead_in_mb: how much may be gathered ahead of its use, or be sent of gradients, at a time, where that is more
+            than the largest tensor, or bucket. More hides slow links, and takes memory.
         gather_group: another process group of the same processes, over which parameters are gathered, such as
             ``dist.new_group()``: so gathers do not wait for gradients that are sent.
         offload_policy: PyTorch's ``CPUOffloadPolicy()``: parts, their gradients and the optimizer's state are in the

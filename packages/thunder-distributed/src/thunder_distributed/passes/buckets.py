@@ -18,6 +18,9 @@ from thunder_ir.passes import trace_pass
 PARTS = 4
 """Of how many buckets each is at most that part of all that is sent, if that is a megabyte."""
 
+LARGE = MEGABYTE // 2
+"""Parts of tensors of which each process has that much are gathered, and summed, by themselves, and copied nowhere."""
+
 
 @dataclass(frozen=True, eq=False)
 class Member:
@@ -56,6 +59,11 @@ class Member:
         return max(sizes) if all([isinstance(n, int) for n in sizes]) else 0
 
     @property
+    def is_large(self) -> bool:
+        """Whether other tensors beside it would save no time, and cost memory: for the buffer, and to wait for them."""
+        return not does(self.begin, Does.REDUCE) and self.bytes >= LARGE * self.axis.size
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """What must be equal for collectives to be made together."""
         value = self.value
@@ -78,7 +86,8 @@ def bucket_collectives(trace: Trace) -> Trace:
 
     Buckets with a name are those of what has that name, whatever they take. Others are closed when they are as large
     as the axis says, or hold a quarter of all that is sent: nothing is computed beside the last one. A reduction begins
-    when the last of its tensors is there, a gathering where the first is needed.
+    when the last of its tensors is there, a gathering where the first is needed. Gathers, and sums of which parts are
+    kept, stay as they are where each process has half a megabyte of the tensor: so no buffer has to be filled first.
     Tensors lie in a bucket in the order of their places, whatever the order in which they came.
     """
     groups = [group for group in _groups(trace) if len(group) > 1]
@@ -157,7 +166,7 @@ def _groups(trace: Trace) -> list[list[Member]]:
     """Return which collectives are made together, each group in the order of the program."""
     groups: list[list[Member]] = []
     open_: dict[Any, list[Member]] = {}
-    members = [member for member in _members(trace) if member.axis.bucket_bytes]
+    members = [member for member in _members(trace) if member.axis.bucket_bytes and not member.is_large]
     whole: Counter[Any] = Counter()
     for member in members:
         whole[member.key] += member.bytes

@@ -28,9 +28,11 @@ def place_collectives(trace: Trace) -> Trace:
     - A wait, and what only converts or cuts what it returns, stands right before the first call that computes with it;
       for results of the program that is the end.
     - A gather begins while what was gathered before is computed with: one ahead, and more as long as all that is under
-      way takes no more than the axis's ``ahead_bytes``. What is copied to the device for it begins one gather earlier.
-    - Of the sums of which each process keeps a part, one more is under way while the next begins: the whole gradients
-      that they are made of live until then. If the part is copied to the host, that begins there, too.
+      way takes no more than the largest gather, or the axis's ``ahead_bytes``. What is copied to the device for it
+      begins one gather earlier.
+    - Sums of which each process keeps a part are under way as long as the whole gradients that they are made of take no
+      more than the largest of these, or ``ahead_bytes``, when the next ones are packed or sent. If the part is copied
+      to the host, that begins there, too.
     """
     calls = trace.bound_symbols
     if not any([does(bound, *BEGINS) for bound in calls]) or not can_move(trace):
@@ -77,19 +79,27 @@ def _gathers_early(calls: Sequence[BoundSymbol], ranks: dict[int, Rank]) -> None
     waits = sorted(
         [w for w in waits if _preparation(begun[w.args[0].name], producer) is not None], key=lambda w: ranks[id(w)]
     )
-    sizes = [_bytes(begun[w.args[0].name]) for w in waits]
+    readers = readers_of(calls)
+    sizes = [_bytes(begun[w.args[0].name].output) for w in waits]
+    largest = max(sizes, default=0)
     earlier = Rank(-1)
     for k, wait in enumerate(waits):
         gather = begun[wait.args[0].name]
-        limit = gather.args[1].ahead_bytes
+        limit = max(gather.args[1].ahead_bytes, largest)
         before = k - 1
         while before >= 0 and sum(sizes[before : k + 1]) <= limit:
             before -= 1
-        at = ranks[id(waits[before])].after() if before >= 0 else Rank(-1)
+        at = ranks[id(_found(waits[before], readers))].after() if before >= 0 else Rank(-1)
         for call in (gather, *(_preparation(gather, producer) or ())):
             wanted = earlier if does(call, Does.COPY) else at
             ranks[id(call)] = min(wanted, ranks[id(call)])
         earlier = ranks[id(gather)]
+
+
+def _found(wait: BoundSymbol, readers: Mapping[str, Sequence[BoundSymbol]]) -> BoundSymbol:
+    """Return the call that finds tensors in the buffer that was waited for, which is freed then; the wait itself."""
+    following = readers.get(wait.output.name, ())
+    return following[0] if len(following) == 1 and does(following[0], Does.UNPACK) else wait
 
 
 def _preparation(gather: BoundSymbol, producer: dict[str, BoundSymbol]) -> list[BoundSymbol] | None:
@@ -107,15 +117,22 @@ def _preparation(gather: BoundSymbol, producer: dict[str, BoundSymbol]) -> list[
 
 
 def _scatters_in_turn(calls: Sequence[BoundSymbol], ranks: dict[int, Rank]) -> None:
-    """Wait for each sum of which parts are kept once the next one has begun."""
+    """Wait for sums of which parts are kept before others are packed, or begin, that would take too much with them."""
     scatters = sorted([b for b in calls if does(b, Does.SCATTER)], key=lambda b: ranks[id(b)])
     waits = {w.args[0].name: w for w in calls if does(w, Does.WAIT)}
-    readers = readers_of(calls)
-    for scatter, following in zip(scatters, scatters[1:], strict=False):
-        wait = waits.get(scatter.output.name)
-        if wait is not None:
-            for call in (wait, *_to_copies(wait, readers)):
-                ranks[id(call)] = min(ranks[id(call)], ranks[id(following)].after())
+    readers, producer = readers_of(calls), {p.name: bound for bound in calls for p in bound.outputs}
+    sizes = [_bytes(scatter.args[0]) for scatter in scatters]
+    largest = max(sizes, default=0)
+    first = 0
+    for k, scatter in enumerate(scatters):
+        packs = producer.get(scatter.args[0].name)
+        at = ranks[id(packs if packs is not None and does(packs, Does.PACK) else scatter)].before()
+        while first < k and sum(sizes[first : k + 1]) > max(scatter.args[1].ahead_bytes, largest):
+            wait = waits.get(scatters[first].output.name)
+            if wait is not None:
+                for call in (wait, *_to_copies(wait, readers)):
+                    ranks[id(call)] = min(ranks[id(call)], at)
+            first += 1
 
 
 def _to_copies(wait: BoundSymbol, readers: Mapping[str, Sequence[BoundSymbol]]) -> list[BoundSymbol]:
@@ -131,10 +148,8 @@ def _to_copies(wait: BoundSymbol, readers: Mapping[str, Sequence[BoundSymbol]]) 
     return found if any([does(call, Does.COPY) for call in found]) else []
 
 
-def _bytes(bound: BoundSymbol) -> int:
-    output = bound.output
-    assert isinstance(output, TensorProxy)
-    size = output.numel * output.dtype.bytes
+def _bytes(tensor: TensorProxy) -> int:
+    size = tensor.numel * tensor.dtype.bytes
     return size if isinstance(size, int) else 0
 
 
