@@ -85,11 +85,17 @@ REASONS = {
 
 
 def here(module: str, name: str) -> bool:
-    """Whether a name is found under the same path."""
+    """Whether a name is found under the same path.
+
+    Raises:
+        ImportError: ``thunder`` itself, or what a module of it imports, is not there.
+    """
     try:
         return hasattr(importlib.import_module(module), name)
-    except ImportError:
-        return False
+    except ModuleNotFoundError as error:
+        if error.name != "thunder" and f"{module}.".startswith(f"{error.name}."):
+            return False
+        raise
 
 
 def reason(module: str) -> str:
