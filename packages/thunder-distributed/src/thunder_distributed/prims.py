@@ -477,11 +477,8 @@ linear(copy_to)
 batches_elementwise(copy_to)
 
 
-LINEAR_PRIMS: tuple[Symbol, ...] = (all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, permute)
-"""The collectives that begin something."""
-
 __all__ = [
-    "LINEAR_PRIMS", "Bucket", "added", "all_gather", "all_reduce", "all_to_all", "broadcast", "copy_to",
+    "Bucket", "added", "all_gather", "all_reduce", "all_to_all", "broadcast", "copy_to",
     "counted_from_part", "joined_from_ring", "on_rank", "pack", "part", "permute", "placed", "reduce_scatter", "unpack",
     "wait",
 ]  # fmt: skip

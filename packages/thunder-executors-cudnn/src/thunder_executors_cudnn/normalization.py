@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,7 +15,6 @@ from thunder_ir import TensorProxy, dtypes
 from thunder_torch import symbol_of
 from thunder_torch.call_arguments import LayerNorm, RMSNorm, called_with
 
-Shape = Sequence[int]
 Rule = tuple[Any, Any]
 
 

@@ -123,13 +123,6 @@ def compile_object(text: str, machine: Machine) -> bytes:
         return made
 
 
-def assembly_of(text: str, machine: Machine) -> str:
-    """Return the assembly that the text of a module becomes, for readers."""
-    with _LOCK:
-        module = _llvm().parse_assembly(text)
-        return str(_target_machine(machine).emit_assembly(module))
-
-
 _numbers = itertools.count()
 
 
