@@ -44,7 +44,8 @@ def with_tensors(operator: Symbol) -> Callable[..., Any]:
     return transform
 
 
-def _promoted(a: TensorProxy, b: TensorProxy) -> TensorProxy:
+def like_larger(a: TensorProxy, b: TensorProxy) -> TensorProxy:
+    """The metadata of the operand of more dimensions."""
     return a.like() if a.ndim >= b.ndim else b.like()
 
 
@@ -93,7 +94,7 @@ for _prim, _path in (
     (prims.fmod, "torch.fmod"),
     (prims.div, "torch.div"),
 ):
-    _operator = executor.call(_path, _promoted)
+    _operator = executor.call(_path, like_larger)
     if _prim not in (prims.copysign, prims.fmod, prims.div):
         executor.implements(_prim, when=two_tensors)(torch_function(_path))
     executor.transforms(_prim)(with_tensors(_operator))

@@ -9,7 +9,8 @@ import torch
 
 import thunder_prims as prims
 from thunder_executors import arguments
-from thunder_executors_torch.elementwise_binary import two_tensors, with_tensors
+from thunder_executors_torch.elementwise_binary import like_larger, two_tensors, with_tensors
+from thunder_executors_torch.elementwise_unary import floating
 from thunder_executors_torch.executor import executor, torch_function
 from thunder_ir import TensorProxy
 
@@ -54,12 +55,8 @@ def polygamma(a: TensorProxy, n: int) -> Any:
     return arguments(n, a)
 
 
-def _like_larger(a: TensorProxy, b: TensorProxy) -> TensorProxy:
-    return a.like() if a.ndim >= b.ndim else b.like()
-
-
 for _prim, _path in ((prims.igamma, "torch.igamma"), (prims.igammac, "torch.igammac")):
-    _operator = executor.call(_path, _like_larger)
+    _operator = executor.call(_path, like_larger)
     executor.implements(_prim, when=two_tensors)(torch_function(_path))
     executor.transforms(_prim)(with_tensors(_operator))
 
@@ -79,12 +76,7 @@ _logit = executor.call("torch.logit", _like_first)
 _logit_backward = executor.call("torch.ops.aten.logit_backward.default", _like_first, differentiable=logit_gradient)
 
 
-def of_floats(a: Any, *rest: Any, **kwargs: Any) -> bool:
-    """Whether the first argument is a floating-point tensor."""
-    return isinstance(a, TensorProxy) and a.dtype.is_floating
-
-
-@executor.differentiates_torch(torch.logit, when=of_floats)
+@executor.differentiates_torch(torch.logit, when=floating)
 def logit(input: TensorProxy, eps: float | None = None) -> tuple[Any, Any]:
     """Save the input."""
     return _logit(input, eps), lambda dy: _logit_backward(dy, input, eps)

@@ -13,6 +13,7 @@ from thunder_lang.dims import need_tensor, spread
 from thunder_lang.elementwise_binary import mul
 from thunder_lang.reduction import sum
 from thunder_lang.shape import diagonal, permute, reshape, squeeze, unsqueeze
+from thunder_prims.checks import count
 
 __all__ = ["einsum", "einsum_contracts"]
 
@@ -132,8 +133,8 @@ Term = tuple[TensorProxy, Labels]
 
 def _distinct(a: TensorProxy, labels: Labels) -> Term:
     """Take diagonals until each label stands for one dimension."""
-    for label, count in Counter(labels).items():
-        for _ in range(count - 1):
+    for label, times in Counter(labels).items():
+        for _ in range(times - 1):
             first = labels.index(label)
             second = labels.index(label, first + 1)
             if a.shape[first] != a.shape[second]:
@@ -202,7 +203,7 @@ def _contracted(x: Term, y: Term, needed: set[str]) -> Term:
     lengths = {**dict(zip(of_a, a.shape, strict=True)), **dict(zip(of_b, b.shape, strict=True))}
     left = permute(a, [of_a.index(label) for label in (*batch, *rows, *summed)])
     right = permute(b, [of_b.index(label) for label in (*batch, *summed, *columns)])
-    sizes = [_product([lengths[label] for label in group]) for group in (batch, rows, summed, columns)]
+    sizes = [count([lengths[label] for label in group]) for group in (batch, rows, summed, columns)]
     front = sizes[:1] if batch else []
     left = reshape(left, (*front, sizes[1], sizes[2]))
     right = reshape(right, (*front, sizes[2], sizes[3]))
@@ -214,10 +215,3 @@ def _spread(a: TensorProxy, labels: Labels, wanted: Labels) -> TensorProxy:
     a = permute(a, [labels.index(label) for label in wanted if label in labels])
     missing = [i for i, label in enumerate(wanted) if label not in labels]
     return unsqueeze(a, missing) if missing else a
-
-
-def _product(lengths: Sequence[Any]) -> Any:
-    count: Any = 1
-    for length in lengths:
-        count = count * length
-    return count

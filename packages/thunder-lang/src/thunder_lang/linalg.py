@@ -15,6 +15,7 @@ from thunder_lang.operands import broadcast_shapes, broadcast_to, convert
 from thunder_lang.promotion import result_type
 from thunder_lang.reduction import sum
 from thunder_lang.shape import permute, reshape, unsqueeze
+from thunder_prims.checks import count
 
 __all__ = [
     "bmm", "cross", "dot", "inner", "kron", "linear", "matmul", "mm", "mv", "outer", "tensordot", "trace", "vdot",
@@ -173,18 +174,11 @@ def tensordot(a: TensorProxy, b: TensorProxy, dims: int | Sequence[Any] = 2) -> 
         raise ShapeError(f"tensordot: {a.type_string} along {over_a} and {b.type_string} along {over_b} differ")
     rest_a = tuple([d for d in range(a.ndim) if d not in over_a])
     rest_b = tuple([d for d in range(b.ndim) if d not in over_b])
-    rows, columns, inner = (_product(x, d) for x, d in ((a, rest_a), (b, rest_b), (a, over_a)))
+    rows, columns, inner = (count([x.shape[i] for i in d]) for x, d in ((a, rest_a), (b, rest_b), (a, over_a)))
     left = reshape(permute(a, rest_a + over_a), (rows, inner))
     right = reshape(permute(b, over_b + rest_b), (inner, columns))
     shape = (*[a.shape[d] for d in rest_a], *[b.shape[d] for d in rest_b])
     return reshape(prims.matmul(left, right), shape)
-
-
-def _product(a: TensorProxy, dims: Sequence[int]) -> Any:
-    count: Any = 1
-    for d in dims:
-        count = count * a.shape[d]
-    return count
 
 
 def kron(a: TensorProxy, b: TensorProxy) -> TensorProxy:

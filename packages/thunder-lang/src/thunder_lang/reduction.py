@@ -13,6 +13,7 @@ from thunder_lang.language import core
 from thunder_lang.operands import convert
 from thunder_lang.promotion import get_default_dtype
 from thunder_lang.shape import unsqueeze
+from thunder_prims.checks import count
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "mean", "norm", "prod", "std",
@@ -34,7 +35,8 @@ def _dims(operation: str, a: TensorProxy, dim: Dims, empty_is_all: bool = True) 
     return canonical_dims(operation, a.ndim, dim)
 
 
-def _sum_dtype(a: TensorProxy, dtype: DType | None) -> DType:
+def exact_as_int64(a: TensorProxy, dtype: DType | None) -> DType:
+    """The dtype of sums: the one asked for, or that of ``a``; ``int64`` of integers and booleans."""
     return dtype if dtype is not None else (dtypes.int64 if a.dtype.is_exact else a.dtype)
 
 
@@ -66,7 +68,7 @@ def sum(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     """
     a = need_tensor("sum", a)
     dims = _dims("sum", a, dim)
-    return _kept(as_tensor(prims.sum(convert(a, _sum_dtype(a, dtype)), dims)), dims, keepdim)
+    return _kept(as_tensor(prims.sum(convert(a, exact_as_int64(a, dtype)), dims)), dims, keepdim)
 
 
 @core.method("prod")
@@ -76,7 +78,7 @@ def prod(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
     if dtype is None and a.dtype.is_floating and a.dtype.bits < 32:  # rounded once, not for each dimension
         return convert(prod(convert(a, dtypes.float32), dim, keepdim), a.dtype)  # type: ignore[no-any-return]
     dims = canonical_dims("prod", a.ndim, dim)
-    return _kept(as_tensor(prims.prod(convert(a, _sum_dtype(a, dtype)), dims)), dims, keepdim)
+    return _kept(as_tensor(prims.prod(convert(a, exact_as_int64(a, dtype)), dims)), dims, keepdim)
 
 
 def _extremum(symbol: Any, a: Any, dim: Dims, keepdim: bool) -> TensorProxy:
@@ -171,13 +173,6 @@ def count_nonzero(a: TensorProxy, dim: Dims = None) -> TensorProxy:
     return as_tensor(prims.sum(convert(_truth(a), dtypes.int64), dims))
 
 
-def _count(a: TensorProxy, dims: tuple[int, ...]) -> Any:
-    count: Any = 1
-    for d in dims:
-        count = count * a.shape[d]
-    return count
-
-
 @core.method("mean")
 def mean(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> TensorProxy:
     """The mean along dimensions.
@@ -190,10 +185,10 @@ def mean(a: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
     if not dtype.is_inexact:
         raise DTypeError(f"mean needs a floating-point or complex dtype; got {a.type_string} and no other dtype")
     dims = _dims("mean", a, dim)
-    count = _count(a, dims)
+    averaged = count([a.shape[d] for d in dims])
     half = dtype.is_floating and dtype.bits < 32  # which may not hold the sum
     total = prims.sum(convert(convert(a, dtype), dtypes.float32 if half else dtype), dims)
-    mean = prims.mul(total, math.nan) if count == 0 else prims.div(total, count)
+    mean = prims.mul(total, math.nan) if averaged == 0 else prims.div(total, averaged)
     return _kept(convert(as_tensor(mean), dtype), dims, keepdim)
 
 
@@ -303,7 +298,7 @@ def norm(a: TensorProxy, ord: float = 2.0, dim: Dims = None, keepdim: bool = Fal
     dims = _dims("norm", a, dim)
     size = abs(a)
     if math.isinf(ord):
-        if _count(a, dims) == 0:
+        if count([a.shape[d] for d in dims]) == 0:
             raise ShapeError(f"norm of order {ord} of {a.type_string} along {dims}: an empty vector has none")
         return _kept(as_tensor((prims.amax if ord > 0 else prims.amin)(size, dims)), dims, keepdim)
     if ord == 0:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import thunder_prims as prims
-from thunder_ir import DType, TensorProxy, dtypes
+from thunder_ir import DType, TensorProxy
 from thunder_lang.dims import canonical_dim, need_tensor
 from thunder_lang.language import core
 from thunder_lang.operands import convert
 from thunder_lang.promotion import get_default_dtype
+from thunder_lang.reduction import exact_as_int64
 from thunder_lang.shape import reshape
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp"]
@@ -25,22 +26,18 @@ def _running(symbol: Any, a: Any, dim: int, dtype: DType) -> Any:
     return tuple([reshape(f, ()) for f in found]) if isinstance(found, tuple) else reshape(found, ())
 
 
-def _exact_as_int64(a: TensorProxy, dtype: DType | None) -> DType:
-    return dtype if dtype is not None else (dtypes.int64 if a.dtype.is_exact else a.dtype)
-
-
 @core.method("cumsum")
 def cumsum(a: TensorProxy, dim: int, *, dtype: DType | None = None) -> TensorProxy:
     """The sums of the elements up to each place; integers and booleans as ``int64``."""
     a = need_tensor("cumsum", a)
-    return _running(prims.cumsum, a, dim, _exact_as_int64(a, dtype))  # type: ignore[no-any-return]
+    return _running(prims.cumsum, a, dim, exact_as_int64(a, dtype))  # type: ignore[no-any-return]
 
 
 @core.method("cumprod")
 def cumprod(a: TensorProxy, dim: int, *, dtype: DType | None = None) -> TensorProxy:
     """The products of the elements up to each place; integers and booleans as ``int64``."""
     a = need_tensor("cumprod", a)
-    return _running(prims.cumprod, a, dim, _exact_as_int64(a, dtype))  # type: ignore[no-any-return]
+    return _running(prims.cumprod, a, dim, exact_as_int64(a, dtype))  # type: ignore[no-any-return]
 
 
 @core.method("logcumsumexp")

@@ -11,19 +11,13 @@ from thunder_ir.number_proxies import Dimension
 from thunder_lang.dims import as_tensor, canonical_dim, canonical_dims, need_tensor, shape_text, spread
 from thunder_lang.language import core
 from thunder_lang.operands import broadcast, broadcast_to
+from thunder_prims.checks import count
 
 __all__ = [
     "broadcast_tensors", "diagonal", "expand", "expand_as", "expand_dims", "flatten", "matrix_transpose", "movedim",
     "permute", "permute_dims", "ravel", "reshape", "select", "squeeze", "swapaxes", "t", "transpose", "unflatten",
     "unfold", "unsqueeze", "view_as",
 ]  # fmt: skip
-
-
-def _numel(shape: Sequence[Any]) -> Any:
-    count: Any = 1
-    for length in shape:
-        count = count * length
-    return count
 
 
 @core.method("reshape", "view")
@@ -62,7 +56,7 @@ def _is_computed(length: Any) -> bool:
 def _with_computed(a: TensorProxy, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     places = [i for i, n in enumerate(shape) if _is_computed(n)]
     place = places[0]
-    known = _numel([d for i, d in enumerate(shape) if i != place])
+    known = count([d for i, d in enumerate(shape) if i != place])
     if len(places) > 1:
         raise ShapeError(f"reshape: only one dimension can be computed, got {shape_text(shape)}")
     numel = a.numel
@@ -210,7 +204,7 @@ def flatten(a: TensorProxy, start_dim: int = 0, end_dim: int = -1) -> TensorProx
     start, end = canonical_dim("flatten", a.ndim, start_dim), canonical_dim("flatten", a.ndim, end_dim)
     if start > end:
         raise ShapeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
-    return reshape(a, (*a.shape[:start], _numel(a.shape[start : end + 1]), *a.shape[end + 1 :]))
+    return reshape(a, (*a.shape[:start], count(a.shape[start : end + 1]), *a.shape[end + 1 :]))
 
 
 @core.method("ravel")
@@ -229,7 +223,7 @@ def unflatten(a: TensorProxy, dim: int, sizes: Sequence[int]) -> TensorProxy:
     a = need_tensor("unflatten", a)
     place = canonical_dim("unflatten", a.ndim, dim)
     length = a.shape[place]
-    known = _numel([s for s in sizes if s != -1])
+    known = count([s for s in sizes if s != -1])
     computed = [s for s in sizes if s == -1]
     if len(computed) > 1 or (length % known != 0 if computed and known != 0 else not computed and known != length):
         raise ShapeError(f"unflatten: sizes {list(sizes)} do not multiply up to {length}, dimension {dim} of the input")

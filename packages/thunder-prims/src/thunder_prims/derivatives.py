@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thunder_autograd import ZERO, jvp_rule, vjp_rule
+from thunder_autograd.traits import is_differentiable
 from thunder_ir import MissingRuleError, Symbol, TensorProxy
 from thunder_prims.creation import full
 
@@ -66,7 +67,9 @@ def _register(symbol: Symbol, maps: Maps, replace: bool) -> None:
 
         def pullback(dy: TensorProxy) -> tuple[Any, ...]:
             of = _as_tuple(maps(*args, y))
-            return tuple([_pulled_back(f, a, dy) if _is_inexact(a) else None for f, a in zip(of, args, strict=False)])
+            return tuple(
+                [_pulled_back(f, a, dy) if is_differentiable(a) else None for f, a in zip(of, args, strict=False)]
+            )
 
         return y, pullback
 
@@ -106,10 +109,6 @@ def _pulled_back(f: Map | NoFormula | None, a: TensorProxy, dy: TensorProxy) -> 
 
 def _as_tuple(maps: Any) -> tuple[Map | NoFormula | None, ...]:
     return maps if isinstance(maps, tuple) else (maps,)
-
-
-def _is_inexact(a: Any) -> bool:
-    return isinstance(a, TensorProxy) and a.dtype.is_inexact
 
 
 def constant_in_pieces(*symbols: Symbol) -> None:

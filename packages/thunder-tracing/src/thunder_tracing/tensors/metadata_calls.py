@@ -12,6 +12,7 @@ import torch
 
 from thunder_guards.errors import AcquisitionError, DataDependentError
 from thunder_ir import IntegerProxy, NumberProxy, is_unknown
+from thunder_prims.checks import count
 from thunder_torch.traits import Trait, state
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_tracing.tensors._einsum_views import rearranged
@@ -70,10 +71,7 @@ class SymbolicSize(tuple):  # type: ignore[type-arg]
 
     def numel(self) -> Any:
         """Return the product of the dimensions."""
-        count: Any = 1
-        for dimension in self:
-            count = count * dimension
-        return count
+        return count(self)
 
 
 def shape_of(tensor: TracedTensor) -> Any:
