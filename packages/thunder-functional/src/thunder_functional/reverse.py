@@ -10,6 +10,7 @@ from thunder_autograd import differentiable_outputs, grad_transform_on_trace
 from thunder_functional.arguments import ArgNums, check_differentiable, constant_like, function_of_chosen, zeros_like
 from thunder_functional.subprograms import Staged, record_call, tensors_in
 from thunder_ir import DTypeError, ShapeError, TensorProxy, flat_proxies
+from thunder_ir.passes import leading_to
 from thunder_ir.trees import flatten, unflatten
 
 
@@ -69,12 +70,9 @@ def _keeping(joint: Any, trace: Any, read: list[Any]) -> Any:
     """Return the joint program with the calls that compute ``read``, which it dropped as dead."""
     made = {p.name for b in joint.bound_symbols for p in b.outputs} | {p.name for p in joint.inputs}
     missing = {p.name for p in read} - made
-    extra = []
-    for bound in reversed(trace.bound_symbols):
-        if any([p.name in missing for p in bound.outputs]):
-            extra.append(bound)
-            missing.update([p.name for p in bound.inputs if p.name not in made])
-    return joint.replace(bound_symbols=(*joint.bound_symbols, *reversed(extra))) if extra else joint
+    dropped = [b for b in trace.bound_symbols if made.isdisjoint([p.name for p in b.outputs])]
+    extra, _ = leading_to(dropped, missing)
+    return joint.replace(bound_symbols=(*joint.bound_symbols, *extra)) if extra else joint
 
 
 def _pair(output: Any) -> tuple[Any, Any]:

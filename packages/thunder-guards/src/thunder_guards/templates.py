@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from thunder_guards.sources import Source
@@ -46,15 +46,23 @@ def has_identity(tree: object) -> bool:
 
 def proxies_of(tree: object) -> list[Proxy]:
     """Return the proxies in a template, in order."""
+    return [part for part in within(tree) if isinstance(part, Proxy)]
+
+
+def within(tree: object) -> Iterator[Any]:
+    """Yield all parts of a template, the inner ones first."""
+    for part in children_of(tree):
+        yield from within(part)
+    yield tree
+
+
+def children_of(tree: object) -> Iterable[Any]:
+    """Return the parts of a template, without theirs."""
     if isinstance(tree, Built):
-        return [p for part in tree.parts for p in proxies_of(part)]
-    if isinstance(tree, Proxy):
-        return [tree]
-    if isinstance(tree, (tuple, list)):
-        return [p for part in tree for p in proxies_of(part)]
+        return tree.parts
     if isinstance(tree, dict):
-        return [p for part in tree.values() for p in proxies_of(part)]
-    return []
+        return tree.values()
+    return tree if isinstance(tree, (tuple, list)) else ()
 
 
 def is_plain(tree: object) -> bool:

@@ -12,6 +12,7 @@ import torch
 
 from thunder_executors import Region
 from thunder_ir import BoundSymbol, IntegerProxy, Proxy, TensorProxy
+from thunder_ir.passes import leading_to
 from thunder_native.kernels import Elsewhere
 from thunder_native.registry import Written, is_inner, makes_new, row_of, written
 from thunder_native.runtime import Runtime
@@ -150,10 +151,12 @@ def inner_values(calls: Sequence[BoundSymbol], outputs: Iterable[Proxy]) -> froz
         calls: in the order in which they run; what one without a row reads is seen.
         outputs: of all of them.
     """
-    seen = {p.name for p in outputs}
-    for bound in reversed(calls):
-        if row_of(bound) is None or (not makes_new(bound) and any([p.name in seen for p in bound.outputs])):
-            seen.update([p.name for p in bound.inputs])
+    seen = leading_to(
+        calls,
+        [p.name for p in outputs],
+        through=lambda bound: not makes_new(bound),
+        besides=lambda bound: row_of(bound) is None,
+    )[1]
     return frozenset([p.name for bound in calls for p in bound.outputs if p.name not in seen])
 
 

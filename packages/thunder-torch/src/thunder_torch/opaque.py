@@ -76,19 +76,7 @@ class Call:
 
 def _filled(template: Any, values: tuple[Any, ...]) -> Any:
     """Return ``template`` with values for its holes."""
-    cls = template.__class__
-    if cls is Hole:
-        return values[template.index]
-    if cls is tuple or cls is list:
-        return cls([_filled(t, values) for t in template])
-    if isinstance(template, tuple) and not isinstance(template, torch.Size):
-        items = [_filled(t, values) for t in template]
-        return template._make(items) if hasattr(template, "_make") else cls(items)
-    if cls is slice:
-        return slice(*[_filled(t, values) for t in (template.start, template.stop, template.step)])
-    if isinstance(template, dict):
-        return {k: _filled(v, values) for k, v in template.items()}
-    return template
+    return map_values(lambda part: values[part.index] if part.__class__ is Hole else part, template)
 
 
 def call_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, list[Any]]:

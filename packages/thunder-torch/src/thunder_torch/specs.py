@@ -123,18 +123,9 @@ def spec_of_result(output: Any, inputs: list[torch.Tensor], known: bool, unknown
         )
 
     specified = map_tensors(spec, output)
-    return specified if unknown is None else _map_symbols(unknown.result, specified)
-
-
-def _map_symbols(function: Callable[[Any], Any], value: Any) -> Any:
-    """Return ``value`` with ``function`` applied to PyTorch's symbolic numbers in it."""
-    if isinstance(value, SYMBOLS):
-        return function(value)
-    if value.__class__ in (tuple, list):
-        return value.__class__([_map_symbols(function, v) for v in value])
-    if value.__class__ is dict:
-        return {k: _map_symbols(function, v) for k, v in value.items()}
-    return value
+    if unknown is None:
+        return specified
+    return map_values(lambda v: unknown.result(v) if isinstance(v, SYMBOLS) else v, specified)
 
 
 def storage_key(tensor: torch.Tensor) -> int:

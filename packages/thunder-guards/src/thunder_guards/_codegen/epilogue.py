@@ -14,7 +14,7 @@ from torch.autograd.graph import increment_version
 
 from thunder_guards.places import WRITTEN
 from thunder_guards.program import Effect, Program
-from thunder_guards.templates import Built, Outside, has_identity
+from thunder_guards.templates import Built, Outside, children_of, has_identity, within
 from thunder_ir import Context, NumberProxy, Proxy, literal
 
 
@@ -26,7 +26,7 @@ def epilogue_lines(program: Program, context: Context) -> list[str]:
     repeated = _repeated(trees)
 
     def expression_of(tree: object) -> str:
-        for part in _within(tree):
+        for part in within(tree):
             if id(part) in repeated and id(part) not in names:
                 text = expression(part, context, names)
                 names[id(part)] = context.names.fresh("part")
@@ -44,26 +44,13 @@ def _fetched(trees: list[Any], context: Context, lines: list[str]) -> Iterator[t
     """Name what comes from outside and is not held, before the effects change where it is found."""
     known: dict[str, str] = {}
     for tree in trees:
-        for part in _within(tree):
+        for part in within(tree):
             if isinstance(part, Outside) and not part.source.is_held:
                 text = part.source.expression(context)
                 if text not in known:
                     known[text] = context.names.fresh("outside")
                     lines.append(f"{known[text]} = {text}")
                 yield id(part), known[text]
-
-
-def _within(tree: object) -> Iterator[Any]:
-    """All parts of a template, the inner ones first."""
-    if isinstance(tree, Built):
-        children: Any = tree.parts
-    elif tree.__class__ is dict:
-        children = tree.values()
-    else:
-        children = tree if tree.__class__ in (tuple, list) else ()
-    for child in children:
-        yield from _within(child)
-    yield tree
 
 
 def _repeated(trees: list[Any]) -> set[int]:
@@ -77,15 +64,8 @@ def _repeated(trees: list[Any]) -> set[int]:
                 repeated.add(id(tree))
                 return
             seen.add(id(tree))
-        if isinstance(tree, Built):
-            for part in tree.parts:
-                visit(part)
-        elif tree.__class__ in (list, tuple):
-            for part in tree:
-                visit(part)
-        elif tree.__class__ is dict:
-            for part in tree.values():
-                visit(part)
+        for part in children_of(tree):
+            visit(part)
 
     for tree in trees:
         visit(tree)
