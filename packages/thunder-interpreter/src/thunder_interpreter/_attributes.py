@@ -3,12 +3,13 @@
 from types import FunctionType, ModuleType, TracebackType, WrapperDescriptorType
 from typing import Any
 
-from thunder_interpreter._calls import call, call_native
+from thunder_interpreter._calls import call, call_native, operation
 from thunder_interpreter._frame import AnyFrame, Frame
 from thunder_interpreter._generators import RESUMABLE_TYPES
 from thunder_interpreter._generators import attribute as generator_attribute
 from thunder_interpreter._machine import Machine, Outcome
 from thunder_interpreter._native_callables import KINDS, tell_of_held
+from thunder_interpreter._natives import replaces
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._traceback import interpreted_frame
@@ -298,6 +299,7 @@ def find_setter(
     return None
 
 
+@replaces(getattr)
 def special_getattr(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``getattr``."""
     if kwargs or not 2 <= len(args) <= 3 or not isinstance(args[1], str):
@@ -315,11 +317,10 @@ def getting(obj: object, name: str, default: object) -> Protocol:
         return default
 
 
-def special_hasattr(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+@operation(hasattr, 2)
+def special_hasattr(frame: AnyFrame, obj: object, name: object) -> Outcome:
     """``hasattr``."""
-    if kwargs or len(args) != 2 or not isinstance(args[1], str):
-        return call_native(frame, hasattr, args, kwargs)
-    return start(frame, having(*args))
+    return start(frame, having(obj, name)) if isinstance(name, str) else call_native(frame, hasattr, [obj, name], {})
 
 
 def having(obj: object, name: str) -> Protocol:
@@ -331,18 +332,20 @@ def having(obj: object, name: str) -> Protocol:
     return True
 
 
-def special_setattr(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+@operation(setattr, 3)
+def special_setattr(frame: AnyFrame, obj: object, name: object, value: object) -> Outcome:
     """``setattr``."""
-    if kwargs or len(args) != 3 or not isinstance(args[1], str):
-        return call_native(frame, setattr, args, kwargs)
-    return start(frame, discarding(Call(STORE, *args)))
+    if not isinstance(name, str):
+        return call_native(frame, setattr, [obj, name, value], {})
+    return start(frame, discarding(Call(STORE, obj, name, value)))
 
 
-def special_delattr(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+@operation(delattr, 2)
+def special_delattr(frame: AnyFrame, obj: object, name: object) -> Outcome:
     """``delattr``."""
-    if kwargs or len(args) != 2 or not isinstance(args[1], str):
-        return call_native(frame, delattr, args, kwargs)
-    return start(frame, discarding(Call(DELETE, *args)))
+    if not isinstance(name, str):
+        return call_native(frame, delattr, [obj, name], {})
+    return start(frame, discarding(Call(DELETE, obj, name)))
 
 
 def discarding(request: Call) -> Protocol:
@@ -361,6 +364,11 @@ def DELETE(obj: object, name: str) -> None:  # noqa: N802
     delattr(obj, name)
 
 
+operation(STORE, 3)(store)
+operation(DELETE, 2)(delete)
+
+
+@replaces(OBJECT_GET)
 def special_object_get(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``object.__getattribute__``: the generic lookup, whatever the class overrides."""
     if kwargs or len(args) != 2 or type(args[1]) is not str:
@@ -372,6 +380,7 @@ def special_object_get(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any])
     return generic(frame, OBJECT_GET, obj, name)
 
 
+@replaces(TYPE_GET)
 def special_type_get(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``type.__getattribute__``."""
     if kwargs or len(args) != 2 or type(args[1]) is not str or not isinstance(args[0], type):
@@ -398,6 +407,7 @@ def generic(frame: AnyFrame, get: Any, obj: Any, name: str) -> Outcome:
     return None
 
 
+@replaces(OBJECT_SET)
 def special_object_set(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``object.__setattr__``."""
     machine = frame.machine
@@ -414,6 +424,7 @@ def special_object_set(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any])
     return None
 
 
+@replaces(OBJECT_DELETE)
 def special_object_delete(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``object.__delattr__``."""
     machine = frame.machine
@@ -426,6 +437,7 @@ def special_object_delete(frame: AnyFrame, args: list[Any], kwargs: dict[str, An
     return None
 
 
+@replaces(TYPE_SET, TYPE_DELETE)
 def special_type_set(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``type.__setattr__`` and ``type.__delattr__``: what is known about classes no longer holds."""
     machine = frame.machine
@@ -433,19 +445,3 @@ def special_type_set(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -
     if machine.store_attribute is not None and len(args) == 3:
         machine.store_attribute(*args)
     return call_native(frame, TYPE_SET if len(args) == 3 else TYPE_DELETE, args, kwargs)
-
-
-SPECIALS: dict[Any, Any] = {
-    getattr: special_getattr,
-    hasattr: special_hasattr,
-    setattr: special_setattr,
-    delattr: special_delattr,
-    STORE: lambda frame, args, kwargs: store(frame, *args),
-    DELETE: lambda frame, args, kwargs: delete(frame, *args),
-    OBJECT_GET: special_object_get,
-    TYPE_GET: special_type_get,
-    OBJECT_SET: special_object_set,
-    OBJECT_DELETE: special_object_delete,
-    TYPE_SET: special_type_set,
-    TYPE_DELETE: special_type_set,
-}

@@ -13,20 +13,23 @@ from types import (
     MethodWrapperType,
     ModuleType,
 )
-from typing import Any
+from typing import Any, TypeVar
 
 from thunder_interpreter._decode import CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, Program
 from thunder_interpreter._frame import AnyFrame, Frame
 from thunder_interpreter._machine import Machine, Opaque, Outcome
 from thunder_interpreter._native_callables import tell_of_special
+from thunder_interpreter._natives import ANYTHING, Runs, replaces
 from thunder_interpreter._null import NULL
 from thunder_interpreter._observing import run_natively
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
-from thunder_interpreter._types import HEAP_TYPE, python_function, raw_attribute
+from thunder_interpreter._types import HEAP_TYPE, descriptor_of, python_function, raw_attribute
 from thunder_interpreter._waiting import InitFrame
 
 keep_builtins(globals())
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def call(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -49,6 +52,12 @@ def call(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> O
     if isinstance(fn, type):
         return call_type(frame, fn, args, kwargs)
     return call_object(frame, fn, args, kwargs)
+
+
+@replaces(operator.call)
+def special_call(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    """``operator.call``."""
+    return call(frame, args[0], args[1:], kwargs)
 
 
 def call_function(frame: AnyFrame, fn: FunctionType, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
@@ -84,6 +93,27 @@ def call_native(frame: AnyFrame, fn: object, args: list[Any], kwargs: dict[str, 
         machine.log.called(frame, fn)
     frame.stack.append(reported(machine, fn, args, kwargs))
     return None
+
+
+def operation(native: Any, count: int, runs: Runs = ANYTHING) -> Callable[[F], F]:
+    """Say that the decorated function does what a callable in C does with so many arguments, and none by name.
+
+    Args:
+        native: the callable; called natively with others.
+        count: of the arguments; the function takes the frame before them.
+        runs: what the callable runs where it is called natively.
+    """
+
+    def register(function: F) -> F:
+        @replaces(native, runs=runs)
+        def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+            if kwargs or len(args) != count:
+                return call_native(frame, native, args, kwargs)
+            return function(frame, *args)
+
+        return function
+
+    return register
 
 
 def reported(machine: "Machine", fn: object, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -161,15 +191,6 @@ def call_builtin(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, An
                 args.insert(0, owner)
                 return special(frame, args, kwargs)
     return call_native(frame, fn, args, kwargs)
-
-
-def descriptor_of(owner: object, name: str) -> Any:
-    """What a bound C method was made of; one that ``super()`` found may be overridden in Python."""
-    cls = owner if isinstance(owner, type) else type(owner)
-    found = raw_attribute(cls, name)
-    if type(found) is FunctionType:
-        return next((vars(c)[name] for c in cls.__mro__ if type(vars(c).get(name, found)) is not FunctionType), None)
-    return found
 
 
 def call_method_wrapper(frame: AnyFrame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Outcome:

@@ -5,9 +5,10 @@ import types
 from types import CodeType, FunctionType
 from typing import Any
 
-from thunder_interpreter._calls import call_native
+from thunder_interpreter._calls import TYPE_CALL, call_native
 from thunder_interpreter._frame import AnyFrame, Frame
 from thunder_interpreter._machine import Outcome
+from thunder_interpreter._natives import NOTHING, replaces
 from thunder_interpreter._null import NULL
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
@@ -20,6 +21,7 @@ def RUN(function: FunctionType, namespace: object) -> Any:  # noqa: N802
     raise AssertionError("looked aside")
 
 
+@replaces(RUN)
 def run_in_namespace(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Enter a frame that stores its names in a namespace."""
     function, names = args
@@ -35,6 +37,7 @@ def run_in_namespace(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -
     return entered
 
 
+@replaces(builtins.__build_class__)
 def special_build_class(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``__build_class__``, which runs a class body."""
     if len(args) < 2 or type(args[0]) is not FunctionType or not isinstance(args[1], str):
@@ -130,6 +133,7 @@ def innermost(frame: AnyFrame) -> Frame | None:
     return frame
 
 
+@replaces(super, runs=NOTHING)
 def special_super(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``super``, which without arguments looks at the frame."""
     if args or kwargs:
@@ -169,10 +173,11 @@ def super_arguments(frame: Frame) -> list[Any]:
     return [cls, first]
 
 
+@replaces(TYPE_CALL)
 def special_type_call(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``type.__call__``, as metaclasses call it."""
     if not args or not isinstance(args[0], type):
-        return call_native(frame, type.__dict__["__call__"], args, kwargs)
+        return call_native(frame, TYPE_CALL, args, kwargs)
     return frame.machine.construct(frame, args[0], args[1:], kwargs)
 
 

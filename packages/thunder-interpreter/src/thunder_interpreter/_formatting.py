@@ -8,7 +8,8 @@ from typing import Any
 
 from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame
-from thunder_interpreter._machine import Outcome, Special
+from thunder_interpreter._machine import Outcome
+from thunder_interpreter._natives import replaces
 from thunder_interpreter._observing import INERT
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
@@ -80,20 +81,19 @@ def text_of(template: str, arguments: Arguments, deeper: int = DEEPEST) -> Proto
     return "".join(parts)
 
 
-def formatting(native: object, arguments_of: Any) -> Special:
-    """A replacement of ``str.format`` or ``str.format_map``, where it looks into objects.
+def formatting(native: object, arguments_of: Any) -> None:
+    """Replace ``str.format`` or ``str.format_map``, where it looks into objects.
 
     Args:
         native: the method.
         arguments_of: makes :class:`Arguments` of those of the method.
     """
 
+    @replaces(native)
     def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
         if args and isinstance(args[0], str) and any([type(v) not in INERT for v in (*args[1:], *kwargs.values())]):
             return start(frame, text_of(str(args[0]), arguments_of(args[1:], kwargs)))
         return call_native(frame, native, args, kwargs)
-
-    return special
 
 
 def of_format(args: list[Any], kwargs: dict[str, Any]) -> Arguments:
@@ -108,7 +108,5 @@ def of_format_map(args: list[Any], kwargs: dict[str, Any]) -> Arguments:
     return Arguments(None, args[0])
 
 
-SPECIALS: dict[Any, Special] = {
-    str.format: formatting(str.format, of_format),
-    str.format_map: formatting(str.format_map, of_format_map),
-}
+formatting(str.format, of_format)
+formatting(str.format_map, of_format_map)

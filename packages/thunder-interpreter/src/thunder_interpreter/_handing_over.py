@@ -6,12 +6,14 @@ import contextvars
 import functools
 import itertools
 import operator
+import re
 from typing import Any
 
 from thunder_interpreter import _iteration
 from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame
-from thunder_interpreter._machine import Outcome, Run, Special
+from thunder_interpreter._machine import Outcome, Run
+from thunder_interpreter._natives import ANYTHING, NOTHING, SPECIAL_METHODS, Runs, replaces
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import HEAP_TYPE
 
@@ -69,79 +71,64 @@ def NEXT(iterator: Any) -> Any:  # noqa: N802
     return next(iterator)
 
 
-def handing_over(
-    native: object, positions: tuple[int, ...], names: tuple[str, ...], iterables: slice | None
-) -> Special:
-    """A replacement of a C function that calls what it gets.
+def hand_over(
+    *natives: Any,
+    position: int | None = None,
+    name: str | None = None,
+    iterables: slice | None = None,
+    runs: Runs = ANYTHING,
+) -> None:
+    """Say that C functions call what they get.
 
     Args:
-        native: the C function.
-        positions: of the positional arguments that it calls.
-        names: of the keyword arguments that it calls.
-        iterables: the positional arguments that it iterates over.
+        natives: the C functions.
+        position: of the positional argument that they call.
+        name: of the keyword argument that they call.
+        iterables: the positional arguments that they iterate over.
+        runs: what they run by themselves besides.
     """
 
-    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+    def special(native: object, frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
         run = frame.machine.run
-        for position in positions:
-            if position < len(args):
-                args[position] = run.bridge(args[position])
-        for name in names:
-            if name in kwargs:
-                kwargs = {**kwargs, name: run.bridge(kwargs[name])}
+        if position is not None and position < len(args):
+            args[position] = run.bridge(args[position])
+        if name is not None and name in kwargs:
+            kwargs = {**kwargs, name: run.bridge(kwargs[name])}
         if iterables is not None:
             for index in range(*iterables.indices(len(args))):
                 if _iteration.needs_interpreting(frame.machine, args[index]):
                     args[index] = BridgedIterable(run, args[index])
         return call_native(frame, native, args, kwargs)
 
-    return special
+    for native in natives:
+        replaces(native, runs=runs)(functools.partial(special, native))
 
 
-FIRST, ALL, REST = slice(0, 1), slice(0, None), slice(1, None)
-HANDED: tuple[tuple[Any, tuple[int, ...], tuple[str, ...], slice | None], ...] = (
-    (sorted, (), ("key",), FIRST),
-    (list.sort, (), ("key",), None),
-    (min, (), ("key",), FIRST),
-    (max, (), ("key",), FIRST),
-    (map, (0,), (), REST),
-    (filter, (0,), (), REST),
-    (zip, (), (), ALL),
-    (enumerate, (), (), FIRST),
-    (sum, (), (), FIRST),
-    (any, (), (), FIRST),
-    (all, (), (), FIRST),
-    (list, (), (), FIRST),
-    (tuple, (), (), FIRST),
-    (set, (), (), FIRST),
-    (frozenset, (), (), FIRST),
-    (list.extend, (), (), slice(1, 2)),
-    (str.join, (), (), slice(1, 2)),
-    (set.update, (), (), REST),
-    (functools.reduce, (0,), (), slice(1, 2)),
-    (itertools.accumulate, (1,), ("func",), FIRST),
-    (itertools.starmap, (0,), (), slice(1, 2)),
-    (itertools.takewhile, (0,), (), slice(1, 2)),
-    (itertools.dropwhile, (0,), (), slice(1, 2)),
-    (itertools.filterfalse, (0,), (), slice(1, 2)),
-    (itertools.groupby, (1,), ("key",), FIRST),
-    (itertools.chain, (), (), ALL),
-    (itertools.islice, (), (), FIRST),
-    (itertools.product, (), (), ALL),
-    (itertools.zip_longest, (), (), ALL),
-    (functools.cmp_to_key, (0,), ("mycmp",), None),
-    (bisect.bisect_left, (), ("key",), None),
-    (bisect.bisect_right, (), ("key",), None),
-    (type(functools.lru_cache(len)), (0,), ("user_function",), None),
-    (_thread.start_new_thread, (0,), ("function",), None),
-    (contextvars.Context.run, (1,), (), None),
-    (type(__import__("re").compile("")).sub, (1,), ("repl",), None),
-    (type(__import__("re").compile("")).subn, (1,), ("repl",), None),
-)
+FIRST, SECOND, ALL, REST = slice(0, 1), slice(1, 2), slice(0, None), slice(1, None)
+PATTERN = type(re.compile(""))
 
-SPECIALS: dict[Any, Special] = {
-    **{native: handing_over(native, *rest) for native, *rest in HANDED},  # type: ignore[arg-type]
-}
+replaces(ITER)(_iteration.special_iter)
+replaces(NEXT)(_iteration.special_next)
+hand_over(sorted, min, max, name="key", iterables=FIRST, runs=SPECIAL_METHODS)
+hand_over(enumerate, sum, any, all, list, tuple, set, frozenset, iterables=FIRST, runs=SPECIAL_METHODS)
+hand_over(zip, iterables=ALL, runs=SPECIAL_METHODS)
+hand_over(list.extend, iterables=SECOND, runs=NOTHING)
+hand_over(list.sort, bisect.bisect_left, bisect.bisect_right, name="key")
+hand_over(map, filter, position=0, iterables=REST)
+hand_over(str.join, iterables=SECOND)
+hand_over(set.update, iterables=REST)
+hand_over(
+    functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile, itertools.filterfalse,
+    position=0, iterables=SECOND,
+)  # fmt: skip
+hand_over(itertools.accumulate, position=1, name="func", iterables=FIRST)
+hand_over(itertools.groupby, position=1, name="key", iterables=FIRST)
+hand_over(itertools.chain, itertools.product, itertools.zip_longest, iterables=ALL)
+hand_over(itertools.islice, iterables=FIRST)
+hand_over(functools.cmp_to_key, position=0, name="mycmp")
+hand_over(type(functools.lru_cache(len)), position=0, name="user_function")
+hand_over(contextvars.Context.run, position=1)
+hand_over(PATTERN.sub, PATTERN.subn, position=1, name="repl")
+hand_over(_thread.start_new_thread, position=0, name="function")
 if hasattr(_thread, "start_joinable_thread"):
-    native = _thread.start_joinable_thread
-    SPECIALS[native] = handing_over(native, (0,), ("function",), None)
+    hand_over(_thread.start_joinable_thread, position=0, name="function")

@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, MethodWrapperType
 from typing import Any, TypeAlias
 
-from thunder_interpreter import _generators
-from thunder_interpreter._builtins import SPECIALS
+from thunder_interpreter import (
+    _formatting,
+    _generators,
+    _handing_over,
+    _introspection,
+    _source,
+    _special_methods,
+    opcodes,
+)
 from thunder_interpreter._callbacks import DECLINED, Callbacks, Interpreted, overridden
 from thunder_interpreter._calls import MethodOfClassType, call, call_function, call_native, call_type
 from thunder_interpreter._decode import LOG
@@ -18,6 +25,7 @@ from thunder_interpreter._log import Log
 from thunder_interpreter._loop import Loop
 from thunder_interpreter._machine import BY_NAME, Found, Machine, Special
 from thunder_interpreter._native_stack import strip
+from thunder_interpreter._natives import NATIVES, replaces
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._registry import FREE_THREADED, RUNNING, SUPPORTED, UnsupportedPython
 from thunder_interpreter._suspending import Left, Place, special_resume, special_resume_raising, suspended
@@ -31,6 +39,8 @@ Predicate: TypeAlias = Callable[[Any], Any]
 Lookasides: TypeAlias = Mapping[Any, Any] | Predicate | Iterable[Any]
 
 KEPT_ANSWERS = 100_000
+FAMILIES = (_formatting, _handing_over, _introspection, _source, _special_methods, opcodes)
+"""Modules that say, when they are imported, how callables in C and opcodes are run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +153,14 @@ class Interpretation:
         self.peculiar: set[type] = set()
         self.constructors: dict[type, Any] = {}
         self.generators: dict[int, weakref.ref[Frame]] = {}
-        self.table: dict[int, Special] = {id(key): special for key, special in {**SPECIALS, **RESUMING}.items()}
+        specials = {key: native.special for key, native in NATIVES.items() if native.special is not None}
+        self.table: dict[int, Special] = {id(key): special for key, special in specials.items()}
         self._kept: list[Any] = []
         self._predicates: list[Predicate] = []
         self._explicit: set[int] = set()
         if lookasides is not None:
             self._add(lookasides)
-        keys = [*SPECIALS, *self._kept]
+        keys = [*specials, *self._kept]
         self.names = frozenset(key.__name__ for key in keys if hasattr(key, "__objclass__")) | {
             name for _, name in BY_NAME
         }
@@ -399,4 +410,5 @@ def resume_raising(places: Sequence[Place], values: Sequence[Any], error: BaseEx
     return interpret(functools.partial(resume_raising, places, values, error))()
 
 
-RESUMING: dict[Any, Special] = {resume: special_resume, resume_raising: special_resume_raising}
+replaces(resume)(special_resume)
+replaces(resume_raising)(special_resume_raising)

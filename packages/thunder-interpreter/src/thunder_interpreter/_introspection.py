@@ -11,7 +11,8 @@ from thunder_interpreter._calls import call_native, call_type
 from thunder_interpreter._frame import AnyFrame, Frame, user_frames
 from thunder_interpreter._locals import FrameLocalsProxy, local_mapping
 from thunder_interpreter._loop import handled_exception
-from thunder_interpreter._machine import BY_NAME, Outcome, Special
+from thunder_interpreter._machine import BY_NAME, Outcome
+from thunder_interpreter._natives import SPECIAL_METHODS, replaces
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
 from thunder_interpreter._registry import RUNNING
@@ -21,6 +22,7 @@ from thunder_interpreter._traceback import stand_in
 keep_builtins(globals())
 
 
+@replaces(globals)
 def special_globals(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``globals()``."""
     caller = _classes.innermost(frame)
@@ -31,6 +33,7 @@ def special_globals(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) ->
     return push(frame, caller.globals)
 
 
+@replaces(locals)
 def special_locals(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``locals()``."""
     caller = _classes.innermost(frame)
@@ -45,6 +48,7 @@ def snapshot(frame: Frame) -> Any:
     return found.copy() if type(found) is FrameLocalsProxy else found
 
 
+@replaces(vars, runs=SPECIAL_METHODS)
 def special_vars(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``vars``."""
     caller = _classes.innermost(frame)
@@ -64,6 +68,7 @@ def reading_dict(obj: object) -> Protocol:
     raise TypeError("vars() argument must have __dict__ attribute")
 
 
+@replaces(dir, runs=SPECIAL_METHODS)
 def special_dir(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``dir``."""
     caller = _classes.innermost(frame)
@@ -74,6 +79,7 @@ def special_dir(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Out
     return special_method(frame, dir, "__dir__", args)
 
 
+@replaces(sys._getframe)
 def special_getframe(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``sys._getframe``."""
     depth = operator.index(args[0]) if args else 0
@@ -99,12 +105,14 @@ def current_exception(frame: AnyFrame) -> BaseException | None:
     return handled_exception(frame) or sys.exception()
 
 
+@replaces(sys.exc_info)
 def special_exc_info(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``sys.exc_info()``."""
     error = current_exception(frame)
     return push(frame, (None, None, None) if error is None else (type(error), error, error.__traceback__))
 
 
+@replaces(sys.exception)
 def special_exception(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``sys.exception()``."""
     return push(frame, current_exception(frame))
@@ -113,6 +121,7 @@ def special_exception(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) 
 NATIVE_RESERVE = 300  # frames that the interpreter itself may need
 
 
+@replaces(sys.setrecursionlimit)
 def special_setrecursionlimit(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``sys.setrecursionlimit``: the limit holds for the user's frames; the interpreter's own get a reserve."""
     if len(args) != 1 or kwargs or not isinstance(args[0], int) or args[0] < 1:
@@ -126,6 +135,7 @@ def special_setrecursionlimit(frame: AnyFrame, args: list[Any], kwargs: dict[str
     return push(frame, None)
 
 
+@replaces(sys.getrecursionlimit)
 def special_getrecursionlimit(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``sys.getrecursionlimit``."""
     if frame.machine.limit == sys.getrecursionlimit():
@@ -133,6 +143,7 @@ def special_getrecursionlimit(frame: AnyFrame, args: list[Any], kwargs: dict[str
     return push(frame, frame.machine.limit)
 
 
+@replaces(warnings.warn)
 def special_warn(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``warnings.warn``, whose ``stacklevel`` counts user frames."""
     return start(frame, warning(frame, *args, **kwargs))
@@ -178,6 +189,7 @@ def warning(
     return None
 
 
+@replaces(type)
 def special_type(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``type``; an interpreted frame is a frame."""
     if len(args) == 1 and not kwargs:
@@ -190,6 +202,7 @@ def special_type(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Ou
     return call_type(frame, type, args, kwargs)
 
 
+@replaces(type.__new__)
 def special_type_new(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``type.__new__``."""
     if len(args) == 4:
@@ -207,16 +220,15 @@ def with_module(frame: AnyFrame, names: object) -> Any:
     return {**names, "__module__": caller.globals["__name__"]}
 
 
-def placed(native: object) -> Special:
-    """A replacement of a class of :mod:`typing` whose instances take ``__module__`` from the calling frame."""
+def placed(native: object) -> None:
+    """Replace a class of :mod:`typing` whose instances take ``__module__`` from the calling frame."""
 
+    @replaces(native)
     def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
         caller = _classes.innermost(frame)
         if caller is None:
             return call_native(frame, native, args, kwargs)
         return push(frame, types.FunctionType(CALLING.__code__, caller.globals)(native, args, kwargs))
-
-    return special
 
 
 def CALLING(fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: N802
@@ -224,30 +236,16 @@ def CALLING(fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: N
     return fn(*args, **kwargs)
 
 
+@replaces(types.TracebackType)
 def special_traceback(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``types.TracebackType``, which needs real frames."""
     args = [stand_in(arg) if type(arg) is Frame else arg for arg in args]
     return call_native(frame, types.TracebackType, args, kwargs)
 
 
-SPECIALS: dict[Any, Special] = {
-    globals: special_globals,
-    locals: special_locals,
-    vars: special_vars,
-    dir: special_dir,
-    types.TracebackType: special_traceback,
-    sys._getframe: special_getframe,
-    sys.exc_info: special_exc_info,
-    sys.exception: special_exception,
-    sys.setrecursionlimit: special_setrecursionlimit,
-    sys.getrecursionlimit: special_getrecursionlimit,
-    type.__new__: special_type_new,
-    warnings.warn: special_warn,
-    type: special_type,
-}
 BY_NAME["_warnings", "warn"] = special_warn
 if hasattr(sys, "_getframemodulename"):
-    SPECIALS[sys._getframemodulename] = special_getframemodulename
+    replaces(sys._getframemodulename)(special_getframemodulename)
 if "typing" in sys.modules and sys.modules["typing"].TypeVar.__flags__ & 1 << 8:  # implemented in C
     for kind in ("TypeVar", "ParamSpec", "TypeVarTuple", "TypeAliasType"):
-        SPECIALS[getattr(sys.modules["typing"], kind)] = placed(getattr(sys.modules["typing"], kind))
+        placed(getattr(sys.modules["typing"], kind))

@@ -1,14 +1,15 @@
 """Iteration: over builtin containers (reported), interpreted generators (resumed) and user-defined iterators."""
 
 import itertools
-from types import GeneratorType
+from types import CoroutineType, GeneratorType
 from typing import Any
 
 from thunder_interpreter import _generators
 from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame, Frame
-from thunder_interpreter._machine import Machine, Outcome, Special
+from thunder_interpreter._machine import Machine, Outcome
 from thunder_interpreter._native_callables import KINDS
+from thunder_interpreter._natives import SPECIAL_METHODS, replaces
 from thunder_interpreter._null import NOTHING, NULL
 from thunder_interpreter._observing import run_natively
 from thunder_interpreter._operators import is_plain
@@ -169,6 +170,7 @@ def stepping(frame: Frame, request: Call, target: int) -> Protocol:
     return value
 
 
+@replaces(next, runs=SPECIAL_METHODS)
 def special_next(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``next``."""
     if kwargs or not 1 <= len(args) <= 2:
@@ -200,9 +202,10 @@ def finish_next(back: AnyFrame, value: object) -> Outcome:
     return RaiseFrame(back, StopIteration() if value is None else StopIteration(value))
 
 
-def resuming(native: object) -> Special:
-    """A replacement of ``generator.send`` and its like, which resumes an interpreted generator directly."""
+def resuming(native: object) -> None:
+    """Replace ``generator.send`` or its like, which resumes an interpreted generator directly."""
 
+    @replaces(native)
     def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
         if len(args) == 2 and not kwargs and type(frame) is Frame:
             resumed = _generators.interpreted(frame.machine, args[0])
@@ -214,7 +217,9 @@ def resuming(native: object) -> Special:
                 return _generators.resume_for(frame, resumed, args[1], finish_next)
         return call_native(frame, native, args, kwargs)
 
-    return special
+
+resuming(GeneratorType.send)
+resuming(CoroutineType.send)
 
 
 def next_or_default(request: Call, default: object) -> Protocol:
@@ -225,6 +230,7 @@ def next_or_default(request: Call, default: object) -> Protocol:
         return default
 
 
+@replaces(iter)
 def special_iter(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``iter``."""
     if kwargs or len(args) != 1:

@@ -21,7 +21,6 @@ from types import (
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
-    MethodType,
     MethodWrapperType,
     ModuleType,
     NoneType,
@@ -32,6 +31,7 @@ from typing import Any
 from thunder_interpreter._machine import Machine
 from thunder_interpreter._native_callables import callables_in
 from thunder_interpreter._native_stack import own
+from thunder_interpreter._natives import KEYS, NOTHING, REGISTERED, SPECIAL_METHODS, UNLISTED, Native, native_of
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._types import DICT, HEAP_TYPE, MRO, raw_attribute
 
@@ -46,69 +46,34 @@ INERT = frozenset({
 OF_TIME = (datetime.datetime, datetime.time)
 DEPTH = 4
 """How deep objects are looked into."""
-CONTAINERS = (list, tuple, dict, set, frozenset)
-NEVER_CALL = frozenset({
-    isinstance, issubclass, id, callable, super, list.append, list.extend, list.insert, list.clear, list.reverse,
-    list.copy, dict.keys, dict.values, dict.items, dict.clear, dict.copy, functools.partial, MethodType,
-})  # fmt: skip
-"""C functions that call nothing of what they get, or nothing that would not be interpreted."""
-CALL_SPECIAL_METHODS = frozenset({
-    abs, all, any, bool, bytes, complex, dict, dir, divmod, enumerate, float, format, frozenset, hash, int, len, list,
-    max, min, next, pow, print, range, repr, reversed, round, set, slice, sorted, str, sum, tuple, vars, zip,
-})  # fmt: skip
-"""C functions that call special methods of what they get, and nothing else that would not be interpreted."""
-KINDS_OF_THOSE = frozenset({BuiltinFunctionType, MethodDescriptorType, type})
-QUIET_METHODS = frozenset("append extend insert clear reverse keys values items copy".split())
-"""Methods of builtin containers that call nothing of what these hold."""
-KEYED_METHODS = frozenset("get pop setdefault add discard __getitem__ __setitem__ __delitem__ __contains__".split())
-"""Methods of dicts and sets that compare keys."""
-
 COMPARED_AS_OBJECTS = frozenset({BuiltinFunctionType, functools.partial})
 """Types of keys that call nothing when they are compared."""
-CODECS = frozenset({"encode", "decode"})
-"""Methods of strings that may run functions which were registered for them."""
 
 
 def run_natively(machine: Machine, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """``fn(*args, **kwargs)``; the Python functions that it runs are reported."""
     if machine.native_frame is not None:
-        called = called_by(fn, args, kwargs)
-        tell_of_callables(machine, called, fn, args, kwargs)
-        if called and any([may_run_python(machine, value) for value in called]) or runs_codec(fn):
+        native = native_of(fn)
+        called = called_by(native, fn, args, kwargs)
+        tell_of_callables(machine, native, called, fn, args, kwargs)
+        if called and any([may_run_python(machine, value) for value in called]) or native.runs is REGISTERED:
             return observed(machine, fn, args, kwargs)
     return fn(*args, **kwargs) if kwargs else fn(*args)
 
 
-def called_by(fn: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
-    """What C code may call, or call something of: what it is given, and itself."""
-    if type(fn) in KINDS_OF_THOSE and fn in NEVER_CALL:
+def called_by(native: Native, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+    """What C code may call, or call something of: what it is given, and itself or what it is a method of."""
+    if native.runs is NOTHING:
         return ()
-    own: tuple[Any, ...] = (fn.__self__,) if type(fn) is MethodWrapperType else (fn,)
-    if type(fn) is BuiltinFunctionType:
-        owner = fn.__self__
-        if fn is operator.contains and isinstance(args[0], (dict, set)):  # however much they hold
-            return keys_compared(args[0], args[1:])
-        if isinstance(owner, CONTAINERS):
-            if fn.__name__ in QUIET_METHODS:
-                return ()
-            if fn.__name__ in KEYED_METHODS and isinstance(owner, (dict, set)) and not computes_items(owner):
-                return keys_compared(owner, args)
-        own = () if type(owner) is ModuleType else (owner,)
-    return [value for value in (*own, *args, *kwargs.values()) if type(value) not in INERT]
-
-
-def computes_items(container: object) -> bool:
-    """Whether a dict makes items that it does not have, by code in C."""
-    return isinstance(container, dict) and hasattr(type(container), "__missing__")
-
-
-def runs_codec(fn: object) -> bool:
-    """Whether a C function is a method of strings that may run functions which were registered for it."""
-    return type(fn) is BuiltinFunctionType and fn.__name__ in CODECS and isinstance(fn.__self__, (str, bytes))
+    own = fn.__self__ if type(fn) is BuiltinFunctionType or type(fn) is MethodWrapperType else fn
+    given = [*args, *kwargs.values()] if type(own) in INERT else [own, *args, *kwargs.values()]
+    if native.runs is KEYS and given and isinstance(given[0], (dict, set)):  # however much they hold
+        return keys_compared(given[0], given[1:])
+    return [value for value in given if type(value) not in INERT]
 
 
 def tell_of_callables(
-    machine: Machine, called: Sequence[Any], fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    machine: Machine, native: Native, called: Sequence[Any], fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> None:
     """Tell a tracer of callables in C that a call may call, or look into."""
     if machine.native_callables is not None and called:
@@ -116,7 +81,7 @@ def tell_of_callables(
         odd = [value for value in called if type(value) not in quiet]
         depth = 0 if type(fn) is FunctionType else DEPTH  # no C code: the module of an opaque function, say
         found = [each for value in odd for each in callables_in(machine, value, parts_of, depth)]
-        if found and type(fn) in KINDS_OF_THOSE and fn in CALL_SPECIAL_METHODS:
+        if native.runs is SPECIAL_METHODS:
             found = [each for each in found if each[0] is not None]
         if found:
             own = () if getattr(fn, "__self__", None) is None else (fn.__self__,)
@@ -139,7 +104,7 @@ def with_keys(machine: Machine, fn: Any, args: Sequence[Any], keys: Sequence[Any
             machine.special_methods(operator.eq, [key, key])
     if machine.native_frame is not None:
         called = keys_compared(args[0], odd)
-        tell_of_callables(machine, called, fn, args, {})
+        tell_of_callables(machine, UNLISTED, called, fn, args, {})
         if called and any([may_run_python(machine, value) for value in called]):
             return observed(machine, fn, args, {})
     return fn(*args)

@@ -1,5 +1,6 @@
 """``exec``, ``eval`` and ``compile``."""
 
+import functools
 import types
 from typing import Any
 
@@ -7,7 +8,8 @@ from thunder_interpreter import _classes
 from thunder_interpreter._calls import call_native
 from thunder_interpreter._frame import AnyFrame
 from thunder_interpreter._introspection import snapshot
-from thunder_interpreter._machine import Outcome, Special
+from thunder_interpreter._machine import Outcome
+from thunder_interpreter._natives import replaces
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
 
@@ -17,17 +19,7 @@ keep_builtins(globals())
 COMPILER_FLAGS = 0x1FF0000  # the __future__ features
 
 
-def special_exec(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
-    """``exec``."""
-    return run_source(frame, exec, args, kwargs)
-
-
-def special_eval(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
-    """``eval``."""
-    return run_source(frame, eval, args, kwargs)
-
-
-def run_source(frame: AnyFrame, native: object, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+def run_source(native: object, frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """Compile what ``exec`` or ``eval`` got, and run it interpreted."""
     caller = _classes.innermost(frame)
     keywords = dict(kwargs)
@@ -66,6 +58,7 @@ def running(native: object, function: types.FunctionType, names: object) -> Prot
     return None if native is exec else result
 
 
+@replaces(compile)
 def special_compile(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``compile``, which inherits the ``__future__`` features of the calling code."""
     caller = _classes.innermost(frame)
@@ -80,8 +73,5 @@ def special_compile(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) ->
     return call_native(frame, compile, args, kwargs)
 
 
-SPECIALS: dict[Any, Special] = {
-    exec: special_exec,
-    eval: special_eval,
-    compile: special_compile,
-}
+for source_runner in (exec, eval):
+    replaces(source_runner)(functools.partial(run_source, source_runner))

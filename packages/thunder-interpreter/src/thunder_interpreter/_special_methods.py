@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from thunder_interpreter import _items, _operators, _truth
-from thunder_interpreter._calls import call, call_native
+from thunder_interpreter._calls import call, call_native, operation
 from thunder_interpreter._frame import AnyFrame
-from thunder_interpreter._machine import Machine, Outcome, Special
+from thunder_interpreter._machine import Machine, Outcome
 from thunder_interpreter._native_callables import tell_of_special
+from thunder_interpreter._natives import KEYS, NOTHING, SPECIAL_METHODS, replaces
 from thunder_interpreter._operators import ARITHMETIC, COMPARE, INPLACE, UNARY, Shim
 from thunder_interpreter._pristine import keep_builtins
 from thunder_interpreter._protocol import Call, Protocol, start
@@ -41,39 +42,22 @@ def checked(native: Callable[..., Any], request: Call, rest: list[Any]) -> Proto
     return native(Shim((yield request)), *rest)
 
 
-def by_method(native: Callable[..., Any], name: str) -> Special:
-    """A replacement of ``native``, which calls the method ``name`` of its only argument."""
-
-    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
-        if len(args) != 1 or kwargs:
-            return call_native(frame, native, args, kwargs)
-        return special_method(frame, native, name, args)
-
-    return special
-
-
-def special_bool(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
-    """``bool``."""
-    if len(args) != 1 or kwargs:
-        return call_native(frame, bool, args, kwargs)
-    return _truth.to_bool(frame, args[0])
-
-
-def special_str(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
-    """``str``."""
-    if len(args) != 1 or kwargs:
-        return call_native(frame, str, args, kwargs)
-    machine = frame.machine
-    cls = type(args[0])
-    if cls in machine.plain or raw_attribute(cls, "__str__") is not OBJECT_STR:
-        return special_method(frame, str, "__str__", args)
-    return special_method(frame, repr, "__repr__", args)
-
-
 OBJECT_STR = object.__dict__["__str__"]
+
+
+@operation(str, 1, SPECIAL_METHODS)
+def special_str(frame: AnyFrame, value: object) -> Outcome:
+    """``str``."""
+    cls = type(value)
+    if cls in frame.machine.plain or raw_attribute(cls, "__str__") is not OBJECT_STR:
+        return special_method(frame, str, "__str__", [value])
+    return special_method(frame, repr, "__repr__", [value])
+
+
 OBJECT_FORMAT = object.__dict__["__format__"]
 
 
+@replaces(format, runs=SPECIAL_METHODS)
 def special_format(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
     """``format``."""
     if kwargs or not 1 <= len(args) <= 2 or (len(args) == 2 and type(args[1]) is not str):
@@ -88,21 +72,20 @@ def special_format(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> 
     return special_method(frame, format, "__format__", args)
 
 
-def special_reduce(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+OBJECT_REDUCE = object.__dict__["__reduce_ex__"]
+
+
+@operation(OBJECT_REDUCE, 2)
+def special_reduce(frame: AnyFrame, obj: object, protocol: object) -> Outcome:
     """``object.__reduce_ex__``, which calls the ``__reduce__`` of the object's class, or its ``__getstate__``."""
     machine = frame.machine
-    if kwargs or len(args) != 2:
-        return call_native(frame, OBJECT_REDUCE, args, kwargs)
-    cls = type(args[0])
+    cls = type(obj)
     reduce, state = raw_attribute(cls, "__reduce__"), raw_attribute(cls, "__getstate__")
     if python_function(machine, reduce):
-        return call(frame, reduce, args[:1], {})
-    if python_function(machine, state) and isinstance(args[1], int) and args[1] >= 2:  # else ``copyreg`` does it all
-        return start(frame, reducing(state, *args))
-    return call_native(frame, OBJECT_REDUCE, args, kwargs)
-
-
-OBJECT_REDUCE = object.__dict__["__reduce_ex__"]
+        return call(frame, reduce, [obj], {})
+    if python_function(machine, state) and isinstance(protocol, int) and protocol >= 2:  # else ``copyreg`` does it all
+        return start(frame, reducing(state, obj, protocol))
+    return call_native(frame, OBJECT_REDUCE, [obj, protocol], {})
 
 
 def reducing(getter: object, obj: object, protocol: object) -> Protocol:
@@ -112,21 +95,18 @@ def reducing(getter: object, obj: object, protocol: object) -> Protocol:
     return how, given, state, *rest
 
 
-def special_isinstance(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+@operation(isinstance, 2, NOTHING)
+def special_isinstance(frame: AnyFrame, obj: object, cls: object) -> Outcome:
     """``isinstance``."""
-    if kwargs or len(args) != 2:
-        return call_native(frame, isinstance, args, kwargs)
-    obj, cls = args
     if type(obj) is cls:
         return push(frame, True)
     return checking(frame, isinstance, "__instancecheck__", obj, cls)
 
 
-def special_issubclass(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+@operation(issubclass, 2, NOTHING)
+def special_issubclass(frame: AnyFrame, obj: object, cls: object) -> Outcome:
     """``issubclass``."""
-    if kwargs or len(args) != 2:
-        return call_native(frame, issubclass, args, kwargs)
-    return checking(frame, issubclass, "__subclasscheck__", *args)
+    return checking(frame, issubclass, "__subclasscheck__", obj, cls)
 
 
 def checking(frame: AnyFrame, native: object, name: str, obj: object, cls: object) -> Outcome:
@@ -175,14 +155,18 @@ def checking_by_hook(hook: object, cls: object, obj: object) -> Protocol:
     return (yield Call(bool, (yield Call(hook, cls, obj))))
 
 
-def special_abc_instancecheck(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+ABC_INSTANCE: Any = abc._abc_instancecheck  # type: ignore[attr-defined]
+ABC_SUBCLASS: Any = abc._abc_subclasscheck  # type: ignore[attr-defined]
+
+
+@operation(ABC_INSTANCE, 2)
+def special_abc_instancecheck(frame: AnyFrame, cls: object, obj: object) -> Outcome:
     """``ABCMeta``'s check of instances in C, which calls ``__subclasscheck__``; that may look at its callers."""
-    if len(args) == 2 and not kwargs:
-        hook = raw_attribute(type(args[0]), "__subclasscheck__")
-        looks_at_callers = hook is not abc.ABCMeta.__subclasscheck__ or is_protocol(args[0])
-        if looks_at_callers and python_function(frame.machine, hook):
-            return start(frame, checking_instance(hook, *args))
-    return call_native(frame, abc._abc_instancecheck, args, kwargs)  # type: ignore[attr-defined]
+    hook = raw_attribute(type(cls), "__subclasscheck__")
+    looks_at_callers = hook is not abc.ABCMeta.__subclasscheck__ or is_protocol(cls)
+    if looks_at_callers and python_function(frame.machine, hook):
+        return start(frame, checking_instance(hook, cls, obj))
+    return call_native(frame, ABC_INSTANCE, [cls, obj], {})
 
 
 def is_protocol(cls: object) -> bool:
@@ -190,11 +174,12 @@ def is_protocol(cls: object) -> bool:
     return bool(getattr(cls, "_is_protocol", False))
 
 
-def special_abc_subclasscheck(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+@operation(ABC_SUBCLASS, 2)
+def special_abc_subclasscheck(frame: AnyFrame, cls: object, subclass: object) -> Outcome:
     """``ABCMeta``'s check of subclasses in C, which calls ``__subclasshook__``."""
-    if len(args) == 2 and not kwargs and isinstance(args[1], type) and is_protocol(args[0]):
-        return start(frame, checking_subclass(*args))
-    return call_native(frame, abc._abc_subclasscheck, args, kwargs)  # type: ignore[attr-defined]
+    if isinstance(subclass, type) and is_protocol(cls):
+        return start(frame, checking_subclass(cls, subclass))
+    return call_native(frame, ABC_SUBCLASS, [cls, subclass], {})
 
 
 def checking_subclass(cls: Any, subclass: type) -> Protocol:
@@ -222,52 +207,10 @@ def checking_instance(hook: object, cls: object, instance: object) -> Protocol:
     return bool(type(instance) is not claimed and (yield Call(hook, cls, type(instance))))
 
 
-def as_binary(native: object, symbol: str) -> Special:
-    """A replacement of a function of :mod:`operator`."""
-
-    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
-        if kwargs or len(args) != 2:
-            return call_native(frame, native, args, kwargs)
-        if symbol in COMPARE:
-            return _operators.compare(frame, symbol, *args)
-        return _operators.arithmetic(frame, symbol, *args)
-
-    return special
-
-
-def as_unary(native: object, symbol: str) -> Special:
-    """A replacement of a unary function of :mod:`operator`."""
-
-    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
-        if kwargs or len(args) != 1:
-            return call_native(frame, native, args, kwargs)
-        return _operators.unary(frame, symbol, args[0])
-
-    return special
-
-
-def as_operation(native: object, count: int, operation: Callable[..., Outcome]) -> Special:
-    """A replacement of another function of :mod:`operator`."""
-
-    def special(frame: AnyFrame, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
-        if kwargs or len(args) != count:
-            return call_native(frame, native, args, kwargs)
-        return operation(frame, *args)
-
-    return special
-
-
-def special_abs(frame: AnyFrame, value: object) -> Outcome:
-    """``abs``."""
-    method = raw_attribute(type(value), "__abs__")
-    if python_function(frame.machine, method):
-        return call(frame, method, [value], {})
-    return call_native(frame, abs, [value], {})
-
-
 NOT_THERE = object()
 
 
+@operation(reversed, 1, SPECIAL_METHODS)
 def special_reversed(frame: AnyFrame, value: object) -> Outcome:
     """``reversed``."""
     if frame.machine.special_methods is not None:
@@ -288,30 +231,28 @@ def reversing(sequence: object) -> Protocol:
     return iter(items)
 
 
-SPECIALS: dict[Any, Special] = {
-    bool: special_bool,
-    str: special_str,
-    OBJECT_REDUCE: special_reduce,
-    format: special_format,
-    isinstance: special_isinstance,
-    issubclass: special_issubclass,
-    abc._abc_instancecheck: special_abc_instancecheck,  # type: ignore[attr-defined]
-    abc._abc_subclasscheck: special_abc_subclasscheck,  # type: ignore[attr-defined]
-    len: by_method(len, "__len__"),
-    repr: by_method(repr, "__repr__"),
-    hash: by_method(hash, "__hash__"),
-    abs: as_operation(abs, 1, lambda frame, value: special_abs(frame, value)),
-    reversed: as_operation(reversed, 1, lambda frame, value: special_reversed(frame, value)),
-    operator.truth: special_bool,
-    operator.not_: as_operation(operator.not_, 1, _truth.negate),
-    operator.getitem: as_operation(operator.getitem, 2, _items.subscript),
-    operator.setitem: as_operation(operator.setitem, 3, _items.store_item),
-    operator.delitem: as_operation(operator.delitem, 2, _items.delete_item),
-    operator.contains: as_operation(
-        operator.contains, 2, lambda frame, container, item: _items.contains(frame, item, container, False)
-    ),
-    **{native: as_binary(native, symbol) for symbol, (native, _) in ARITHMETIC.items()},
-    **{native: as_binary(native, symbol) for symbol, native in INPLACE.items()},
-    **{native: as_binary(native, symbol) for symbol, native in COMPARE.items()},
-    **{native: as_unary(native, symbol) for symbol, (native, _) in UNARY.items()},
-}
+@operation(abs, 1, SPECIAL_METHODS)
+def special_abs(frame: AnyFrame, value: object) -> Outcome:
+    """``abs``."""
+    method = raw_attribute(type(value), "__abs__")
+    if python_function(frame.machine, method):
+        return call(frame, method, [value], {})
+    return call_native(frame, abs, [value], {})
+
+
+operation(len, 1, SPECIAL_METHODS)(lambda frame, value: special_method(frame, len, "__len__", [value]))
+operation(repr, 1, SPECIAL_METHODS)(lambda frame, value: special_method(frame, repr, "__repr__", [value]))
+operation(hash, 1, SPECIAL_METHODS)(lambda frame, value: special_method(frame, hash, "__hash__", [value]))
+operation(bool, 1, SPECIAL_METHODS)(_truth.to_bool)
+operation(operator.truth, 1)(_truth.to_bool)
+operation(operator.not_, 1)(_truth.negate)
+operation(operator.getitem, 2)(_items.subscript)
+operation(operator.setitem, 3)(_items.store_item)
+operation(operator.delitem, 2)(_items.delete_item)
+operation(operator.contains, 2, KEYS)(lambda frame, held, item: _items.contains(frame, item, held, False))
+for sign, function in COMPARE.items():
+    operation(function, 2)(lambda frame, a, b, sign=sign: _operators.compare(frame, sign, a, b))
+for sign, function in [*((sign, function) for sign, (function, _) in ARITHMETIC.items()), *INPLACE.items()]:
+    operation(function, 2)(lambda frame, a, b, sign=sign: _operators.arithmetic(frame, sign, a, b))
+for sign, (of_one, _) in UNARY.items():
+    operation(of_one, 1)(lambda frame, value, sign=sign: _operators.unary(frame, sign, value))

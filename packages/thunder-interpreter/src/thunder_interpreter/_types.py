@@ -24,6 +24,15 @@ def raw_attribute(cls: type, name: str, default: object = None) -> Any:
     return default
 
 
+def descriptor_of(owner: object, name: str) -> Any:
+    """What a bound C method was made of; one that ``super()`` found may be overridden in Python."""
+    cls = owner if isinstance(owner, type) else type(owner)
+    found = raw_attribute(cls, name)
+    if type(found) is FunctionType:
+        return next((vars(c)[name] for c in cls.__mro__ if type(vars(c).get(name, found)) is not FunctionType), None)
+    return found
+
+
 def derives(cls: type, base: type) -> bool:
     """Whether ``base`` is among the classes that ``cls`` inherits from; classes registered with an ABC are not."""
     return any([base is each for each in MRO(cls) or ()])

@@ -4,6 +4,7 @@ from typing import Any
 
 from thunder_interpreter import _attributes, _items
 from thunder_interpreter._attributes import DELETE, STORE
+from thunder_interpreter._calls import operation
 from thunder_interpreter._decode import name
 from thunder_interpreter._frame import Frame
 from thunder_interpreter._machine import Outcome
@@ -90,7 +91,5 @@ def DELETE_ITEM(container: Any, key: Any) -> None:  # noqa: N802
     del container[key]
 
 
-SPECIALS: dict[Any, Any] = {
-    STORE_ITEM: lambda frame, args, kwargs: _items.store_item(frame, *args),
-    DELETE_ITEM: lambda frame, args, kwargs: _items.delete_item(frame, *args),
-}
+operation(STORE_ITEM, 3)(_items.store_item)
+operation(DELETE_ITEM, 2)(_items.delete_item)

@@ -3,8 +3,8 @@
 import operator
 from typing import Any
 
-from thunder_interpreter import _iteration
-from thunder_interpreter._calls import call
+from thunder_interpreter import _items, _iteration
+from thunder_interpreter._calls import call, operation
 from thunder_interpreter._decode import Instruction
 from thunder_interpreter._frame import Frame
 from thunder_interpreter._machine import Outcome
@@ -186,6 +186,9 @@ def GET_ITEM(container: Any, key: Any) -> Any:  # noqa: N802
     return container[key]
 
 
+operation(GET_ITEM, 2)(_items.subscript)
+
+
 @opcode("UNPACK_SEQUENCE")
 def unpack_sequence(frame: Frame, stack: list[Any], count: int) -> Outcome:
     """``iterable -> *elements``, the first on top."""
@@ -295,6 +298,3 @@ def converting(conversion: object, value: object, spec: object) -> Protocol:
     """Convert, then format."""
     value = yield Call(conversion, value)
     return (yield Call(format, value, spec)) if spec else value
-
-
-SPECIALS: dict[Any, Any] = {}
