@@ -66,7 +66,7 @@ class Acquiring(Tracer):
         self._bridge: Callable[[Any], Callable[..., Any]] | None = None
         self._is_tried: Callable[[], bool] = bool
         self.inference_modes = InferenceModes()
-        self.prints = Prints(self)
+        self.prints = Prints(self, self.world, self.sharp)
         self.answered_by_cache: dict[Any, Any] = {}
         self.tried = False
         recording = Recording(self.world, self.builder, self.known_input, self.wrap, self.layouts)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
+from thunder_frontend._outside.world import World
 from thunder_guards.program import Effect
 from thunder_guards.sources import held
 from thunder_guards.templates import Built, Outside
 from thunder_ir import Proxy, TensorProxy
-
-if TYPE_CHECKING:
-    from thunder_frontend._acquiring import Acquiring
+from thunder_tracing.tracer import Tracer
 
 T = torch.Tensor
 WARN = warnings.warn_explicit
@@ -33,21 +33,23 @@ class Prints:
     """What a program prints, in order.
 
     Args:
-        calls: the acquisition.
+        calls: the tracer of the program.
+        world: what is outside of it.
+        sharp: tells of a sharp edge.
     """
 
-    def __init__(self, calls: Acquiring) -> None:
-        self._calls = calls
+    def __init__(self, calls: Tracer, world: World, sharp: Callable[[str], None]) -> None:
+        self._calls, self._world, self._sharp = calls, world, sharp
 
     def __call__(
         self, *values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False
     ) -> None:
         """Do what ``print`` does, later. A tensor is printed as it is now, without what autograd knows of it."""
-        source = None if file is None else self._calls.world.source_of(file)
+        source = None if file is None else self._world.source_of(file)
         if file is not None and source is None:  # made by the program, which may read what it prints there
             print(*values, sep=sep, end=end, file=file, flush=flush)
             return
-        self._calls.sharp("it calls print(), which prints when all of a call is computed")
+        self._sharp("it calls print(), which prints when all of a call is computed")
         target = None if source is None else Outside(source)
         self._calls.later.append(Effect("print", target, (sep, end, flush), [self._part(v) for v in values]))
 
@@ -64,7 +66,7 @@ class Prints:
     ) -> None:
         """Do what ``warnings.warn_explicit`` does, later; now, if that is an error or the program records warnings."""
         give = functools.partial(WARN, message, category, filename, lineno, module, registry, module_globals, source)
-        self._calls.world.answers.warns()
+        self._world.answers.warns()
         if self._records_warnings() or _action(message, category, lineno, module or filename) == "error":
             give()
         else:
@@ -72,7 +74,7 @@ class Prints:
 
     def _records_warnings(self) -> bool:
         """Whether the program itself says what becomes of warnings."""
-        journal = self._calls.world.journal
+        journal = self._world.journal
         return any(journal.written_at(warnings, "attribute", n) for n in STATE_OF_WARNINGS) or bool(
             journal.wrote(warnings.filters)
         )
@@ -87,7 +89,7 @@ class Prints:
             return value.__class__([self._part(v) for v in value])
         if value.__class__ is dict:
             return {k: self._part(v) for k, v in value.items()}
-        source = self._calls.world.source_of(value)
+        source = self._world.source_of(value)
         return Outside(source) if source is not None else Built(Text, (str(value),))
 
     def _contents(self, proxy: TensorProxy) -> Any:
