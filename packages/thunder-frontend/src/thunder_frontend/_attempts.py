@@ -144,6 +144,3 @@ def _is_farther(other: Program | Exception, found: Program | Exception) -> bool:
     if not isinstance(other, DataDependentError) or not isinstance(found, DataDependentError):
         return False
     return other.recorded >= found.recorded
-
-
-__all__ = ["acquire"]

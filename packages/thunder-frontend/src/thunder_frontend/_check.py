@@ -112,6 +112,3 @@ def _tensors(tree: object) -> list[torch.Tensor]:
 def _sharing(tensors: list[torch.Tensor]) -> list[int]:
     first: dict[int, int] = {}
     return [first.setdefault(storage_key(t), i) for i, t in enumerate(tensors)]
-
-
-__all__ = ["FirstCallCheck"]

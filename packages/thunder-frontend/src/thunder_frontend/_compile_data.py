@@ -66,6 +66,3 @@ class CompileData:
     def debug_options(self) -> DebugOptions:
         """What is checked, kept and shown."""
         return self.options.debug
-
-
-__all__ = ["CompileData"]

@@ -164,6 +164,3 @@ def copied(function: Callable[..., Any], inputs: object) -> tuple[Copies, Any, A
     """Return copies of a function and of its arguments, and what keeps both together."""
     copies = Copies()
     return copies, copies.of(function), copies.of(inputs)
-
-
-__all__ = ["Copies", "copied", "is_copied_whole"]

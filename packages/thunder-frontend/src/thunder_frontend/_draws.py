@@ -120,6 +120,3 @@ class DrawnFrom:
         """Set them to states that they had."""
         for generator, state in zip(self.generators, states, strict=True):
             set_state_of(generator, state)
-
-
-__all__ = ["Draw", "DrawnFrom", "examples_of", "generators", "kinds"]

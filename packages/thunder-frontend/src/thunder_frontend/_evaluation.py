@@ -94,6 +94,3 @@ class Evaluation:
             self._states.update(zip(places, (*devices, *given), strict=True))
             self._states.update(zip(map(id, drawn.generators), drawn.states(), strict=True))
         self._values.update({p.name: value for p, value in zip(piece.output, results, strict=True)})
-
-
-__all__ = ["Evaluation"]

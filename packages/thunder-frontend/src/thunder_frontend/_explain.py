@@ -76,6 +76,3 @@ def _explanation(compiled: CompiledFunction, result: object = None) -> Explanati
     parts = [part for part in compiled.parts() if part.compiled]
     programs = [(part.name, len(part.compiled[-1].traces[0].bound_symbols)) for part in parts]
     return Explanation(tuple(programs), tuple(compiled.split_off()), result)
-
-
-__all__ = ["Explanation", "explain"]

@@ -44,6 +44,3 @@ def export(
     """
     exported = importlib.import_module("thunder_frontend._exported")  # here: loads PyTorch's compilers
     return exported.exported(fn, args, kwargs, dynamic_shapes)  # type: ignore[no-any-return]
-
-
-__all__ = ["export"]

@@ -92,6 +92,3 @@ def _binding(given: Input, names: Mapping[int, str]) -> Argument | Held:
 
 def _reading(source: Source) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Any]:
     return lambda args, kwargs: source.evaluate({"args": args, "kwargs": kwargs})
-
-
-__all__ = ["exported"]

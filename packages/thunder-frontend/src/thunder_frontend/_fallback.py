@@ -87,6 +87,3 @@ def _kind_of(value: object) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
     return type(value)
-
-
-__all__ = ["Fallback"]

@@ -320,23 +320,3 @@ def explain_misses(fn: object) -> list[list[str]]:
         [['args[1] is 3, compiled for 2']]
     """
     return compiled_function(fn).stats.reasons
-
-
-__all__ = [
-    "cache_hits",
-    "cache_misses",
-    "cache_option",
-    "compile_data",
-    "compile_stats",
-    "explain_misses",
-    "get_auto_registered_torch_op_names",
-    "last_backward_traces",
-    "last_compile_options",
-    "last_epilogue_traces",
-    "last_interpreted_instructions",
-    "last_interpreter_log",
-    "last_prologue_traces",
-    "last_traces",
-    "list_transforms",
-    "print_last_interpreter_log",
-]

@@ -80,6 +80,3 @@ class OutcomeTree:
 
 def _looks(compiled: Compiled) -> list[Any]:
     return [b for b in compiled.program.computation.bound_symbols if b.args and isinstance(b.args[0], Look)]
-
-
-__all__ = ["OUTCOMES", "OutcomeTree"]

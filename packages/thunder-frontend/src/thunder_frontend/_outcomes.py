@@ -191,6 +191,3 @@ class Outcomes:
 def is_prefix(path: Sequence[Any], whole: Sequence[Any]) -> bool:
     """Whether Python sees all of a path in a program, in order, before anything else."""
     return tuple(whole[: len(path)]) == tuple(path)
-
-
-__all__ = ["LONGEST", "Look", "OtherOutcome", "Outcomes", "Path", "is_prefix"]

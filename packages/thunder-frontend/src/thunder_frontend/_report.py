@@ -74,6 +74,3 @@ def _reason(error: Exception) -> str:
     text = Exception.__str__(error) if isinstance(error, ThunderError) else f"{type(error).__name__}: {error}"
     operation = getattr(error, "operation", None)
     return f"{text} (operation: {operation})" if operation else text
-
-
-__all__ = ["FallbackWarning", "Report", "SplitOff"]

@@ -49,6 +49,3 @@ class Settings:
     of_the_run: frozenset[int] = frozenset()
     mortal: Collection[Any] = ()
     path: Path | None = None
-
-
-__all__ = ["Settings"]

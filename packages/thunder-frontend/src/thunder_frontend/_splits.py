@@ -325,6 +325,3 @@ def _holds_tensors(value: object, depth: int) -> bool:
     if depth and isinstance(value, dict):
         return any([_holds_tensors(item, depth - 1) for item in value.values()])
     return False
-
-
-__all__ = ["Splits"]

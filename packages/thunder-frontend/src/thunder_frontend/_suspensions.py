@@ -220,6 +220,3 @@ def _advanced(make: Callable[[Any], Any], over: object, count: int) -> Any:
     for _ in range(count):
         next(iterator, None)
     return iterator
-
-
-__all__ = ["CannotPause", "Continuation", "Handling", "Pause", "Paused", "is_lasting", "pause"]

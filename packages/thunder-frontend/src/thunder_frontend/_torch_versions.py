@@ -12,5 +12,3 @@ FUNCTION_APPLY: Any = getattr(_APPLY, "__func__", _APPLY)
 
 CHECK_IS_SIZE_WARNING: str | None = getattr(getattr(torch, "_check_is_size", None), "__deprecated__", None)
 """What ``torch._check_is_size`` warns of, as it does in later versions."""
-
-__all__ = ["CHECK_IS_SIZE_WARNING", "FUNCTION_APPLY"]

@@ -19,6 +19,3 @@ def context_and_tensors(args: Sequence[Any], options: Mapping[str, Any]) -> tupl
     """
     mask = options.get("args_tensor_mask")
     return ((), len(args)) if mask is None else ((None,), sum(mask))
-
-
-__all__ = ["context_and_tensors"]

@@ -122,6 +122,3 @@ def paths_named(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
             ways[way] = None
             way = ()
     return tuple(ways)
-
-
-__all__ = ["CodeNames", "does_nothing", "names_of", "paths_named"]

@@ -76,6 +76,3 @@ def _on_error(code: CodeType, offset: int, live: dict[int, frozenset[str]]) -> f
         target for start, end, target, *_ in exception_ranges(code.co_exceptiontable) if start <= offset < end
     )
     return live.get(next(handlers, -1), frozenset())
-
-
-__all__ = ["live_variables"]

@@ -102,6 +102,3 @@ def tell_of_held(machine: Machine, cls: type, name: str, raw: object, given: Seq
     """Tell a tracer of what a class holds that is, or gets its value by, such a callable, about to be called."""
     if machine.native_callables is not None:
         machine.native_callables([(cls, name, raw)], given)
-
-
-__all__: Sequence[str] = ["KINDS", "Found", "callables_in", "tell_of_held", "tell_of_special"]

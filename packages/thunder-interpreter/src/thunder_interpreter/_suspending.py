@@ -122,6 +122,3 @@ def special_resume_raising(frame: AnyFrame, args: list[Any], kwargs: dict[str, A
     """Run ``resume_raising``."""
     places, values, error = args
     return RaiseFrame(_rebuilt(frame, places, values), error)
-
-
-__all__ = ["Left", "Place", "special_resume", "special_resume_raising", "suspended"]

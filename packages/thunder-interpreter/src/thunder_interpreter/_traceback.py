@@ -159,6 +159,3 @@ def frame_code(code: CodeType, names: tuple[str, ...] = ()) -> CodeType:
         co_flags=CO_GENERATOR | CO_OPTIMIZED | CO_NEWLOCALS,
         co_code=_RETURN_GENERATOR + code.co_code[2:],
     )
-
-
-__all__ = ["entry", "interpreted_frame", "show", "stand_in", "strip"]

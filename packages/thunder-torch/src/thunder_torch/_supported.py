@@ -34,6 +34,3 @@ def warn_if_untested(version: str) -> None:
             UserWarning,
             stacklevel=3,
         )
-
-
-__all__ = ["NEWEST", "OLDEST", "range_text", "warn_if_untested"]

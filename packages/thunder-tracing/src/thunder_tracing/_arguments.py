@@ -68,6 +68,3 @@ class Arguments:
 
     def shows_tensor(self) -> None:
         """Leave PyTorch's print options as they are."""
-
-
-__all__ = ["Arguments"]

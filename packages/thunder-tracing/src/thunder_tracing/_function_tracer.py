@@ -257,6 +257,3 @@ def location() -> Location | None:
     while frame is not None and of_library(frame.f_globals):
         frame = frame.f_back
     return None if frame is None else Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname)
-
-
-__all__ = ["FunctionTracer", "OpenNumbers", "TracedInput", "TracedOutput", "TracedWrite", "ViewStep"]

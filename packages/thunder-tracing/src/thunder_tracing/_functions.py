@@ -206,6 +206,3 @@ def refusals_in_users_code() -> Iterator[None]:
         raise DataDependentError(str(error)) from error
     except AcquisitionError as error:
         raise in_users_code(error) from error.__cause__
-
-
-__all__ = ["TracedFunction", "refusals_in_users_code", "trace_function", "trace_function_open"]

@@ -96,6 +96,3 @@ def _attempt(
             return program, tracer.shared.written()
     finally:
         tracer.let_go()
-
-
-__all__ = ["trace_program"]

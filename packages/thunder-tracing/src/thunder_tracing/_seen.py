@@ -119,5 +119,3 @@ class Seen:
 
 
 SEEN = Seen()
-
-__all__ = ["SEEN"]

@@ -14,5 +14,3 @@ SETTINGS_OF_CALLS: tuple[str, ...] = tuple(
     [n for n in ("clear_saved_tensors_on_access", "boxed_grads_call") if APPLIES is _FUNCTION and hasattr(APPLIES, n)]
 )
 """What C code asks a class of which it runs ``apply``, before any Python code of it runs; a base of all has them."""
-
-__all__ = ["APPLIES", "SETTINGS_OF_CALLS"]

@@ -132,6 +132,3 @@ def _is_own(value: object, name: str) -> bool:
     if type(value) is types.FunctionType and not is_of_library(name_in(value.__globals__)):
         return False
     return name.replace("_", "") in value.__name__.replace("_", "")
-
-
-__all__ = ["PROTOCOL", "Beneath", "called_by_name", "is_replaced", "looked_up"]

@@ -135,5 +135,3 @@ if dist.is_available():
         for function in (all_reduce, broadcast, all_gather, all_gather_into_tensor, reduce_scatter_tensor)
     }
 """What is run in place of collectives that a program can hold."""
-
-__all__ = ["WRITTEN_OUT", "refuse"]

@@ -98,5 +98,3 @@ INTERPRETED_OPERATORS = tuple(
     ]
 )
 """Modules of PyTorch that check the arguments of these operators, and say in Python what they do."""
-
-__all__ = ["INTERPRETED_OPERATORS", "OPERATORS", "without_index_mode"]

@@ -61,5 +61,3 @@ COLLECTIVES: dict[Any, Any] = {
     },
 }
 """What is called in place of collectives."""
-
-__all__ = ["COLLECTIVES", "FULLY_SHARDED", "refuse_wrappers"]

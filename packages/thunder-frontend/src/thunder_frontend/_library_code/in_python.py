@@ -32,6 +32,3 @@ def remade(cls: Any, attributes: object) -> Any:
     made = object.__new__(cls)
     made.__dict__.update(attributes)
     return made
-
-
-__all__ = ["bound", "reduce", "remade"]

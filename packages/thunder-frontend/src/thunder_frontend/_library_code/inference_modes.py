@@ -51,6 +51,3 @@ class InferenceModes:
         """
         if self.restore():
             raise AcquisitionError(REFUSED.format("enters"))
-
-
-__all__ = ["InferenceModes"]

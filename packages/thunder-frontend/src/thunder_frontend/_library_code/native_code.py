@@ -108,13 +108,3 @@ def _module_of(frame: FrameType) -> str:
 
 def _is_native(frame: FrameType) -> bool:
     return frame.f_code in COUNTING_CODE or module_runs_natively(_module_of(frame))
-
-
-__all__ = [
-    "is_of_language",
-    "is_of_no_concern",
-    "is_of_torch",
-    "is_own_operation",
-    "module_runs_natively",
-    "runs_natively",
-]

@@ -43,6 +43,3 @@ def is_disabled(function: object) -> bool:
 def leave_uncompiled(model: object = None, **options: Any) -> Any:
     """Do what ``torch.compile`` does inside of a program, which is compiled as a whole."""
     return model if model is not None else lambda inner: inner
-
-
-__all__ = ["compiled_by_torch", "is_disabled", "leave_uncompiled"]

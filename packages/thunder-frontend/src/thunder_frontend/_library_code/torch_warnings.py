@@ -80,6 +80,3 @@ def unless_it_warns(record: Callable[..., Any], function: object, args: tuple[An
 def _raise_at_a_warning(function: object, frame: types.FrameType, event: str, called: object) -> None:
     if called is warnings.warn or event == "call" and frame.f_code is getattr(warnings.warn, "__code__", None):
         raise Warned(function)
-
-
-__all__ = ["Warned", "asks_for_overrides", "may_warn", "unless_it_warns"]

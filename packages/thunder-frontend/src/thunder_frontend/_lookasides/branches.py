@@ -379,6 +379,3 @@ def _has_constants(trace: Trace) -> bool:
         b.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE) and any([getattr(p, "requires_grad", False) for p in b.inputs])
         for b in trace.bound_symbols
     )
-
-
-__all__ = ["BranchLevel", "Branches", "Choice", "Loop"]

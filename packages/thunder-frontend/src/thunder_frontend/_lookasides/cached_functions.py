@@ -207,6 +207,3 @@ def _as_part_of_program(acquisition: Acquiring, function: Any, args: tuple[Any, 
 
 def _fact(value: object) -> Any:
     return as_fact(value) if is_value(value) else id(value)
-
-
-__all__ = ["with_cache"]

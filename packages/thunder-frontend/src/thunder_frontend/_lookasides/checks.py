@@ -62,6 +62,3 @@ def checks(acquisition: Acquiring) -> dict[Any, Any]:
         CHECK_ALL_WITH: after_the_error(check_all),
         CHECK_IS_SIZE: check_is_size,
     }
-
-
-__all__ = ["checks"]

@@ -183,6 +183,3 @@ def _draws_as_random(generator: random.Random) -> bool:
 
 class _Unlisted(Exception):  # noqa: N818  (no error: the call is none that is recorded)
     """A call is given what may change."""
-
-
-__all__ = ["Draws"]

@@ -68,6 +68,3 @@ def _require(acquisition: Acquiring, source: Source, value: Any, slot: tuple[Any
     if slot is None and source.is_of_the_call() and type(value).__weakrefoffset__:
         guard = SameAsBeforeGuard(source, value)
     acquisition.world.require(guard, id(value), "identity")
-
-
-__all__ = ["identities"]

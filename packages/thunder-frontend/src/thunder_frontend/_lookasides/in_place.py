@@ -36,6 +36,3 @@ def interpreted_in_place_of(replaced: Callable[..., Any]) -> Callable[[F], F]:
         return function
 
     return register
-
-
-__all__ = ["IN_PLACE", "interpreted_in_place_of"]

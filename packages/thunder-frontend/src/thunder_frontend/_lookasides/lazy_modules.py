@@ -31,6 +31,3 @@ def infer_parameters(acquisition: Acquiring) -> Any:
         raise LazyModuleSettled
 
     return infer
-
-
-__all__ = ["LazyModuleSettled", "infer_parameters"]

@@ -281,6 +281,3 @@ def _compiled_before(acquisition: Acquiring, function: Any) -> Any:
     if acquisition.world.source_of(function) is not None:
         acquisition.world.hold(inner, getattr(function, "__name__", "compiled"))
     return Interpreted(inner)
-
-
-__all__ = ["lookasides"]

@@ -115,6 +115,3 @@ class ModuleLookasides:
 
     def _leave_hooks(self, before: bool) -> None:
         self._calls.tells = before
-
-
-__all__ = ["ModuleLookasides"]

@@ -71,6 +71,3 @@ def transforms(acquisition: Acquiring) -> dict[Any, Any]:
 
 def _tensors_in(tree: object) -> list[torch.Tensor]:
     return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
-
-
-__all__ = ["transforms"]

@@ -107,6 +107,3 @@ def _in_own_types(value: object) -> Any:
     if isinstance(value, torch.dtype):
         return from_torch_dtype(value)
     return from_torch_device(value) if isinstance(value, torch.device) else value
-
-
-__all__ = ["in_place_of", "own_operation"]

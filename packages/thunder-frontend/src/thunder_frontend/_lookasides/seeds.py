@@ -114,6 +114,3 @@ class Seeds:
         self._calls.changes += 1
         with torch._C.DisableTorchFunction(), self._calls.builder.tagged(*TAGS):
             return opaque_call(call, *values)
-
-
-__all__ = ["Seeds"]

@@ -89,6 +89,3 @@ class Answers:
             self._known.require(MembershipGuard(source, name, False), id(sys.modules), name, "absent")
         elif found is None:
             self._known.read(held(sys.modules, "sys.modules"), "item", name, None, (sys.modules, name))
-
-
-__all__ = ["Answers"]

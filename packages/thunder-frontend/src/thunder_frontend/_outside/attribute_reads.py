@@ -203,5 +203,3 @@ def _computes_attributes(cls: type) -> bool:
 
 PLAIN = (object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__, super.__getattribute__)
 """What finds attributes of objects, classes, modules and of what comes after a class."""
-
-__all__ = ["AttributeReads"]

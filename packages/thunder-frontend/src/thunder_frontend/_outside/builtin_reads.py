@@ -199,8 +199,3 @@ BUILTIN = frozenset(
 """Modules of functions that look into objects of the user's classes only by calling their methods."""
 
 OF_CONTAINERS = ("__len__", "__bool__", "__contains__", "__getitem__")
-
-__all__ = [
-    "BUILTIN", "OF_CONTAINERS", "TAKE_ARRAYS", "TAKE_STATE", "TEXT", "asked_inside", "found_in_dict", "method_named",
-    "only_grows",
-]  # fmt: skip

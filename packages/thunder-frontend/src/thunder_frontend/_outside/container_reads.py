@@ -195,6 +195,3 @@ class ContainerReads:
             inside = source if container is write.target else Source(source, "attribute", "__dict__")
             present = write.before is not MISSING
             self._world.require(MembershipGuard(inside, write.key, present), str(inside), write.key, "deleted")
-
-
-__all__ = ["ContainerReads"]

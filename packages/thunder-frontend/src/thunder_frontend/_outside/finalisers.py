@@ -53,6 +53,3 @@ def refuse_callback(fn: object, args: Sequence[Any]) -> None:
                 f"the program makes a weak reference that calls {getattr(callback, '__qualname__', callback)}() when "
                 "its object is gone: while the program is compiled, and not on later calls; make it outside"
             )
-
-
-__all__ = ["refuse_callback", "refuse_finaliser"]

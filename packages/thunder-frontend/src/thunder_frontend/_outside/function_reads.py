@@ -149,6 +149,3 @@ class FunctionReads:
 
 def _cell(function: FunctionType, name: str) -> Any:
     return (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
-
-
-__all__ = ["BUILTINS", "OWN", "FunctionReads"]

@@ -165,5 +165,3 @@ MAKE: dict[type, Callable[[Any, Any], Any]] = {
     defaultdict: lambda value, items: defaultdict(value.default_factory, items),
 }
 """For each class of containers, what makes one like another, with other items."""
-
-__all__ = ["HandedOver"]

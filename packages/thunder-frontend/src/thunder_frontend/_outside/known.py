@@ -127,6 +127,3 @@ class Known(ABC):
         if (id(own), key, "empty") not in self._facts:
             self._facts.add((id(own), key, "empty"))
             self.guards.append(EmptyGuard(Source(source, "item", key)))
-
-
-__all__ = ["Known"]

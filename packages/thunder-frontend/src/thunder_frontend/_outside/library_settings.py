@@ -174,5 +174,3 @@ WITHOUT_EFFECTS_BY_NAME = frozenset(
     "sum prod mean std var dot max min cumsum cumprod round astype clip linspace".split()
 )
 """Functions and methods of NumPy that compute, and change nothing but what is given as ``out``."""
-
-__all__ = ["LibrarySettings"]

@@ -85,6 +85,3 @@ class Mortal:
 
 def _is_kept(source: Source | None) -> bool:
     return source is not None and source.is_held and not source.is_weak
-
-
-__all__ = ["KeptAlive", "Mortal"]

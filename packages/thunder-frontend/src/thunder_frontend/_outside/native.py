@@ -83,6 +83,3 @@ def native_of(fn: object) -> Native:
         return found
     module, name = getattr(fn, "__module__", None), getattr(fn, "__name__", None)
     return _NATIVE.get((module, name), UNLISTED) if isinstance(module, str) and isinstance(name, str) else UNLISTED
-
-
-__all__ = ["UNLISTED", "Answer", "Native", "file", "file_named", "hashable", "native_of"]

@@ -96,6 +96,3 @@ def _names(parts: Sequence[Any]) -> Iterator[str]:
             yield from part.split(".")
         elif isinstance(part, GETTERS):
             yield from _names(part.__reduce__()[1])
-
-
-__all__ = ["NativeCallables", "is_made_of_others"]

@@ -93,6 +93,3 @@ def _asked_of(owner: object) -> frozenset[str] | None:
         if cls.__module__ in ASKED_OF:
             return ASKED_OF[cls.__module__] if cls.__name__ != "_local" else None
     return None
-
-
-__all__ = ["NativeState"]

@@ -289,6 +289,3 @@ def makes_class(fn: object, args: Sequence[Any]) -> bool:
     if fn is type.__new__:
         return True
     return isinstance(fn, type) and issubclass(fn, type) and (fn is not type or len(args) == 3)
-
-
-__all__ = ["OpaqueCalls", "makes_class"]

@@ -64,6 +64,3 @@ def refuse_array(made: Any, given: Any) -> None:
             "the program makes an array of NumPy of a number that is left open; make a tensor of it, or do not mark "
             "the dimension as dynamic"
         )
-
-
-__all__ = ["compare_with_zero", "identical", "refuse_array"]

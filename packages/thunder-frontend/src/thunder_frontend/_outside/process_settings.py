@@ -112,6 +112,3 @@ class ProcessSettings:
 def _is_of_torch(fn: object) -> bool:
     module = name_in(fn.__globals__) if type(fn) is types.FunctionType else getattr(fn, "__module__", None)
     return package_of(module) == "torch" or isinstance(fn, types.BuiltinFunctionType) and fn.__self__ is torch._C
-
-
-__all__ = ["ProcessSettings"]

@@ -234,9 +234,3 @@ def refuse(name: str) -> None:
         f"the program calls {name}(), and what that reads or writes lies outside of what a compiled program can watch "
         "or repeat; do it before the call and pass in what it gives, or after the call"
     )
-
-
-__all__ = [
-    "answer_of", "as_positional", "asks_process", "decimal_context", "failing", "is_generator", "is_query",
-    "is_question", "reads_stream", "refuse", "warning_filters",
-]  # fmt: skip

@@ -84,6 +84,3 @@ class StandIns:
 
 def _is_method(function: Any) -> bool:
     return is_container(getattr(function, "__self__", None)) and function.__name__ in RETURN_CONTAINERS
-
-
-__all__ = ["StandIns"]

@@ -155,6 +155,3 @@ def _is_written_by_c(value: object) -> bool:
     if isinstance(value, (torch.Tensor, *VALUES, *SHOWN_BY_C)) or is_buffer(value):
         return False  # of these is taken in what they keep
     return isinstance(type(value).__repr__, WRITTEN_BY_C)
-
-
-__all__ = ["Unwatched"]

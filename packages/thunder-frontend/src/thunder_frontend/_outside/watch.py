@@ -274,6 +274,3 @@ class WatchOpen(Watch):
 
     def compare(self, fn: Callable[..., Any], a: Any, b: Any) -> Any:
         return compared(fn, a, b)
-
-
-__all__ = ["Watch", "WatchOpen"]

@@ -188,6 +188,3 @@ def _same_size(a: object, b: object) -> bool:
     if a is b or (a.__class__ is int and b.__class__ is int):
         return bool(a == b)
     return is_unknown(a) and is_unknown(b) and surely_equal(a, b)
-
-
-__all__ = ["Counterparts", "Unlike", "require"]

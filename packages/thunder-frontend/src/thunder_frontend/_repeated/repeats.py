@@ -81,6 +81,3 @@ def _finds_out(bound: BoundSymbol) -> bool:
         if isinstance(proxy, TensorProxy) and any([is_unknown(d) for d in proxy.shape]):
             return True
     return False
-
-
-__all__ = ["Repeats"]

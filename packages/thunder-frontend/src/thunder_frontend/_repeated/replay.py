@@ -355,6 +355,3 @@ def _free(bound: list[BoundSymbol]) -> frozenset[str]:
         free.update(p.name for p in b.inputs if p.name not in defined and not isinstance(p, NumberProxy))
         defined.update(p.name for p in flat_proxies(b.output))
     return frozenset(free)
-
-
-__all__ = ["Recording", "Replay", "Run", "is_of_numbers"]

@@ -63,6 +63,3 @@ class Lines:
     def add(self, line: str, depth: int = 1) -> None:
         """Add a line, indented so many times."""
         self.lines.append(INDENT * depth + line)
-
-
-__all__ = ["INDENT", "Generated", "Lines"]

@@ -232,6 +232,3 @@ def _in_slot(slot: tuple[Any, Any], context: Context) -> str:
 def constraints_of(program: Program) -> ConstraintsGuard:
     """Return what the open numbers of a program must meet."""
     return ConstraintsGuard(program.numbers, program.computation.constraints)
-
-
-__all__ = ["constraints_of", "ordered", "passed", "prologue_lines", "unpacked"]

@@ -29,6 +29,3 @@ def result_views(program: Program, computation: Trace) -> dict[int, ResultView]:
         make = Generated(text, context, "view").compile({})
         made[results[name]] = ResultView(make, tuple([inputs[n] for n in given]), tuple([results[n] for n in others]))
     return made
-
-
-__all__ = ["result_views"]

@@ -149,6 +149,3 @@ def _epilogue_text(program: Program, epilogue: Lines, returns_result: bool) -> s
         return f"def epilogue({', '.join([*names, 'result'])}):\n{INDENT}return result\n"
     names += [p.name for p in program.computation.output]
     return "\n".join([f"def epilogue({', '.join(names)}):", *epilogue.lines]) + "\n"
-
-
-__all__ = ["Specialisation", "around", "specialise"]

@@ -232,6 +232,3 @@ def _looks(named: Sequence[tuple[Input, str]], context: Context) -> list[str]:
 
 def _is_argument(source: Source) -> bool:
     return source.base is not None and source.base.base is None and not source.base.is_held
-
-
-__all__ = ["snapshots", "tensor_checks"]

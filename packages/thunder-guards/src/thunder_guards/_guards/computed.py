@@ -99,6 +99,3 @@ class ComputedValuesGuard(Guard):
             return f"{self.source} is gone ({type(error).__name__}: {error})"
         sources = ", ".join([str(source) for _, source in self.inputs])
         return None if problem is None else f"a value that Python reads, computed of {sources}, {problem}"
-
-
-__all__ = ["ComputedValuesGuard", "Step", "same_tensor"]

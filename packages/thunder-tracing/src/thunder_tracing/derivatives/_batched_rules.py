@@ -111,6 +111,3 @@ def _gradient(gradient: Any, dim: int | None, value: Any, place: int | None) -> 
     if dim is None:
         return call(T.expand, (call(T.unsqueeze, (gradient, place), {}), tuple(value.shape)), {})
     return call(T.movedim, (gradient, dim, place), {})
-
-
-__all__ = ["BatchedRule"]

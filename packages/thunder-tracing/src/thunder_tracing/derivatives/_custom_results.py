@@ -92,6 +92,3 @@ def share(
         parent = step
     fixed = None if apart or constant else f"Output {place} of {name} is a view"
     share_storage(made, replace(views[-1], parent=parent, tracked=False, apart=apart, fixed=fixed))
-
-
-__all__ = ["share", "viewed_by_several"]

@@ -69,6 +69,3 @@ def beneath_hooks(bound_symbols: Sequence[BoundSymbol], wanted: Sequence[TensorP
             value = hooked[value.name]
         found.append(value)
     return found
-
-
-__all__ = ["MARKED", "beneath_hooks", "marked", "with_rule"]

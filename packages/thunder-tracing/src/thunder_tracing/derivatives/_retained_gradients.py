@@ -41,6 +41,3 @@ def retain(calls: Calls, tensors: Sequence[TracedTensor], gradients: Sequence[An
         else:
             made = calls(T.add, (before, gradient), {})
         calls.leaves.set_gradient(tensor, made)
-
-
-__all__ = ["retain", "retained_gradients"]

@@ -60,6 +60,3 @@ def _expanded(term: str, hidden: list[int]) -> Labels:
     before, dots, after = term.partition("...")
     letters = [*before, *after]
     return [*before, *(hidden if dots else []), *after] if all([x.isalpha() for x in letters]) else []
-
-
-__all__ = ["rearranged"]

@@ -39,6 +39,3 @@ def answers_each(*functions: Any) -> Callable[[Callable[..., Any]], Callable[...
         return answer
 
     return register
-
-
-__all__ = ["HANDLERS", "answers", "answers_each"]

@@ -117,6 +117,3 @@ def selected_by_places(
 
 def _is_mask(item: object) -> bool:
     return isinstance(item, TensorProxy) and item.dtype.is_bool and item.ndim > 0
-
-
-__all__ = ["Places", "selected_by_places"]

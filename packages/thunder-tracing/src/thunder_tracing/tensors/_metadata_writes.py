@@ -117,6 +117,3 @@ class Stages:
             else:
                 made.append(Effect("memory", target, None, (template(stage.change), stage.views)))
         return made
-
-
-__all__ = ["MetadataWrite", "Stages"]

@@ -158,19 +158,3 @@ class RemadeView:
         with torch.set_grad_enabled(self.tracked):
             made = self.function(tensor, *args, **kwargs)
         return made if self.index is None else made[self.index]
-
-
-__all__ = [
-    "NoGraph",
-    "RemadeView",
-    "as_inference",
-    "as_normal",
-    "copied_with_history",
-    "view_with_history",
-    "with_attributes",
-    "with_contents",
-    "with_gradient",
-    "with_history",
-    "with_hooks",
-    "with_retained_gradient",
-]
