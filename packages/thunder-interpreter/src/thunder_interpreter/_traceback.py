@@ -7,7 +7,6 @@ from typing import Any
 from thunder_interpreter._decode import CO_GENERATOR, CO_NEWLOCALS, CO_OPTIMIZED
 from thunder_interpreter._frame import Frame
 from thunder_interpreter._locals import bound_variables
-from thunder_interpreter._native_stack import strip
 from thunder_interpreter._pristine import keep_builtins
 
 keep_builtins(globals())

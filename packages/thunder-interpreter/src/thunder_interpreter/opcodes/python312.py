@@ -4,7 +4,7 @@ import dis
 import functools
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import Any, TypeAlias
+from typing import Any
 
 from thunder_interpreter import _attributes, _items, _operators
 from thunder_interpreter._classes import super_attribute
@@ -235,22 +235,6 @@ TYPING = {7: "TypeVar", 8: "ParamSpec", 9: "TypeVarTuple", 10: "Generic[...]", 1
 INTRINSICS.update({number: push_of(in_typing("CALL_INTRINSIC_1", number)) for number in TYPING})
 
 
-BINARY_INTRINSICS: dict[int, Any] = {}
-
-
-BinaryIntrinsic: TypeAlias = Callable[[Frame, Any, Any], Any]
-
-
-def binary_intrinsic(number: int) -> Callable[[BinaryIntrinsic], BinaryIntrinsic]:
-    """Register a binary intrinsic function."""
-
-    def register(handler: BinaryIntrinsic) -> BinaryIntrinsic:
-        BINARY_INTRINSICS[number] = handler
-        return handler
-
-    return register
-
-
 @opcode("CALL_INTRINSIC_2", since=V312, decode=lambda instruction: BINARY_INTRINSICS[instruction.arg])
 def call_intrinsic_2(frame: Frame, stack: list[Any], handler: Any) -> None:
     """``a, b -> intrinsic(a, b)``."""
@@ -258,11 +242,13 @@ def call_intrinsic_2(frame: Frame, stack: list[Any], handler: Any) -> None:
     stack.append(handler(frame, stack.pop(), b))
 
 
-@binary_intrinsic(1)
 def prep_reraise_star(frame: Frame, original: Any, errors: Any) -> Any:
     """What is left of a group after its ``except*`` clauses."""
     return left_to_raise(original, errors)
 
 
 TYPING_BINARY = {2: "a bound", 3: "constraints", 4: "type parameters of a function"}
-BINARY_INTRINSICS.update({number: in_typing("CALL_INTRINSIC_2", number) for number in TYPING_BINARY})
+BINARY_INTRINSICS: dict[int, Callable[..., Any]] = {
+    1: prep_reraise_star,
+    **{number: in_typing("CALL_INTRINSIC_2", number) for number in TYPING_BINARY},
+}
