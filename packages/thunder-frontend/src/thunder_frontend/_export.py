@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-
-if TYPE_CHECKING:
-    from torch.export import ExportedProgram
+from torch.export import ExportedProgram
 
 
 def export(
