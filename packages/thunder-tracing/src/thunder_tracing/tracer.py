@@ -84,10 +84,10 @@ class Tracer(WriteCalls):
         self.looks = looks
         self.known = None if looks is Looks.AT_NOTHING else KnownValues(lambda: self.inputs)
         self._tensors: dict[int, TracedTensor] = {}
-        examples = Examples(self.builder, self.inputs)
+        examples = Examples(self.producers, self.inputs)
         self.layouts = Layouts(self, examples)
         self.custom_functions = CustomFunctions(self, self.interpreted)
-        self.levels = Levels(self, examples.rewritten)
+        self.levels = Levels(self, self.producers.rewritten)
         self.batches = Batches(self)
         self.shared = SharedMemory(self, written)
         self._unseen: Input | None = None

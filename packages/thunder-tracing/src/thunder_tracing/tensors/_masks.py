@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 
-from thunder_ir import BoundSymbol, Builder, Proxy, TensorProxy, substitute
+from thunder_ir import BoundSymbol, Proxy, TensorProxy, substitute
 from thunder_ir.keys import key_of
 from thunder_ir.passes.traits import has_effect, is_random
 from thunder_ir.unknown import surely_equal
+from thunder_tracing.tensors.producers import Producers
 
 GETITEM = torch.Tensor.__getitem__
 SELECTIONS = frozenset({GETITEM, torch.masked_select, torch.Tensor.masked_select})
@@ -25,12 +26,12 @@ class Places:
     Masks that are computed in the same way from the same values are one.
 
     Args:
-        builder: of the trace in the making.
+        producers: of the trace in the making.
         find: records where a mask is true.
     """
 
-    def __init__(self, builder: Builder, find: Callable[[TensorProxy], Any]) -> None:
-        self._producers = Producers(builder)
+    def __init__(self, producers: Producers, find: Callable[[TensorProxy], Any]) -> None:
+        self._producers = producers
         self._find = find
         self._found: dict[str, Any] = {}
 
@@ -40,37 +41,6 @@ class Places:
         if key not in self._found:
             self._found[key] = self._find(mask)
         return self._found[key]
-
-
-class Producers:
-    """Which bound symbols of a trace in the making produce which values. What was looked at stays looked at.
-
-    Args:
-        builder: of the trace.
-    """
-
-    def __init__(self, builder: Builder) -> None:
-        self._builder = builder
-        self._seen: list[BoundSymbol] = []
-        self._found: dict[str, BoundSymbol] = {}
-        self._end = 0
-        self._last: BoundSymbol | None = None
-
-    def __call__(self) -> dict[str, BoundSymbol]:
-        """Return them by the names of the values."""
-        recorded = self._builder.bound_symbols
-        goes_on = recorded is self._seen and len(recorded) >= self._end and self._last is self._last_of(recorded)
-        if not goes_on:  # something was put between, or taken out
-            self._found.clear()
-            self._end = 0
-        for bound in recorded[self._end :]:
-            self._found.update([(p.name, bound) for p in bound.outputs])
-        self._seen, self._end = recorded, len(recorded)
-        self._last = self._last_of(recorded)
-        return self._found
-
-    def _last_of(self, recorded: list[BoundSymbol]) -> BoundSymbol | None:
-        return recorded[self._end - 1] if self._end else None
 
 
 def _computed(value: Proxy, producers: dict[str, BoundSymbol], steps: int) -> str:

@@ -56,6 +56,7 @@ from thunder_tracing.tensors.leaves import Leaves
 from thunder_tracing.tensors.levels import Levels
 from thunder_tracing.tensors.metadata_calls import SymbolicSize
 from thunder_tracing.tensors.open_numbers import at_hand, with_numbers
+from thunder_tracing.tensors.producers import Producers
 from thunder_tracing.tensors.shadows import Shadows
 from thunder_tracing.tensors.storage import (
     View,
@@ -105,7 +106,8 @@ class TorchCalls:
         self.stages = Stages()
         self.reached: set[int] = set()
         self.unseen = UnseenWrites()
-        self.places = Places(builder, lambda mask: self.on_values(torch.where, (mask,), {}))
+        self.producers = Producers(builder)
+        self.places = Places(self.producers, lambda mask: self.on_values(torch.where, (mask,), {}))
 
     # --- the way in ------------------------------------------------------------------------------------------------
 

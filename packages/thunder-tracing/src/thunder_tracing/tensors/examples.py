@@ -10,7 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
 
 from thunder_guards.program import Input
-from thunder_ir import BoundSymbol, Builder, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, map_values, value_of
+from thunder_ir import BoundSymbol, NumberProxy, OpTags, Proxy, TensorProxy, flat_proxies, map_values, value_of
 from thunder_torch.convert import fake_mode, fake_of, proxy_of, to_torch_device, to_torch_dtype
 from thunder_torch.metadata import metadata_of, unlogged
 from thunder_torch.only_views import fake_views, is_only_view
@@ -18,6 +18,7 @@ from thunder_torch.places import at_first_place
 from thunder_torch.specs import map_tensors, tensors_of
 from thunder_torch.unknown_sizes import has_unknown_sizes
 from thunder_torch.views import view_argument
+from thunder_tracing.tensors.producers import Producers
 from thunder_tracing.tensors.shadows import is_followed
 
 P = ParamSpec("P")
@@ -43,24 +44,21 @@ class Examples:
     Only what is asked for is computed, and each operation once.
 
     Args:
-        builder: of the trace in the making.
+        producers: of the trace in the making.
         inputs: of the program in the making.
     """
 
-    def __init__(self, builder: Builder, inputs: Sequence[Input]) -> None:
-        self._builder = builder
+    def __init__(self, producers: Producers, inputs: Sequence[Input]) -> None:
+        self._producers = producers
         self._inputs = inputs
         self._made: dict[str, torch.Tensor] = {}
-        self._producers: dict[str, BoundSymbol] = {}
         self._alike: dict[str, str] = {}
-        self._seen = 0
-        self._last: BoundSymbol | None = None
 
     @outside_inference_mode
     def of(self, proxy: Proxy) -> torch.Tensor:
         """Return the example of ``proxy``."""
         if proxy.name not in self._made:
-            self._index()
+            self._take_inputs()
             if proxy.name not in self._made:
                 self._compute(proxy.name)
         return self._made[proxy.name]
@@ -74,20 +72,7 @@ class Examples:
         """Let a value that has memory of its own be laid out as another: what leads to it need not be run."""
         self._alike[proxy.name] = other.name
 
-    def rewritten(self) -> None:
-        """Take note that calls were put in the place of others."""
-        self._seen = 0
-
-    def _index(self) -> None:
-        bound_symbols = self._builder.bound_symbols
-        if self._last is not None and (
-            len(bound_symbols) < self._seen or bound_symbols[self._seen - 1] is not self._last
-        ):
-            self._seen = 0  # what was recorded for a custom function was taken out
-        for bound in bound_symbols[self._seen :]:
-            for proxy in bound.outputs:
-                self._producers[proxy.name] = bound
-        self._seen, self._last = len(bound_symbols), bound_symbols[-1] if bound_symbols else None
+    def _take_inputs(self) -> None:
         for i in self._inputs:
             if i.proxy.name not in self._made:
                 with torch._C.DisableTorchFunction():
@@ -96,7 +81,7 @@ class Examples:
                     self._made[i.proxy.name] = fake(i.example.detach())
 
     def _compute(self, name: str) -> None:
-        todo = [name]
+        todo, producers = [name], self._producers()
         while todo:
             other = self._alike.get(todo[-1])
             if other is not None:
@@ -105,7 +90,7 @@ class Examples:
                 else:
                     todo.append(other)
                 continue
-            bound = self._producers[todo[-1]]
+            bound = producers[todo[-1]]
             missing = [p.name for p in bound.inputs if p.name not in self._made and not isinstance(p, NumberProxy)]
             if missing:
                 todo += missing
