@@ -100,6 +100,8 @@ def scenario_tied_weights_train_as_one_process(rank, size):
         backward = str(thunder_frontend.last_backward_traces(model)[-1])
         expected = 8 if bucketing is FSDPBucketingStrategy.NONE else 2
         assert backward.count(".reduce_scatter") == expected, backward
+        if bucketing is FSDPBucketingStrategy.NONE:
+            assert str(thunder_frontend.last_traces(model)[-1]).count(".all_gather(") == expected
 
 
 def scenario_accumulation_trains_as_one_process(rank, size):

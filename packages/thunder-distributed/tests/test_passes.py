@@ -1,9 +1,11 @@
 """Passes over collectives, as text, with the sizes of a mesh of eight in one process."""
 
+import pytest
+
 import thunder_prims as prims
 from thunder_distributed import Axis
 from thunder_distributed import prims as dist
-from thunder_distributed.passes import bucket_collectives, place_collectives
+from thunder_distributed.passes import bucket_collectives, gather_once, place_collectives
 from thunder_ir import Tensor, trace_of, verify
 from thunder_testing import assert_text
 
@@ -93,6 +95,56 @@ def test_shards_of_a_layer_are_gathered_together_where_the_first_is_needed():
             return t6
         """,
     )
+
+
+def test_what_several_layers_gather_of_one_input_is_gathered_once():
+    def program(x, first, second):
+        y = prims.matmul(dist.wait(dist.all_gather(x, DATA)), first)
+        return prims.add(y, prims.matmul(dist.wait(dist.all_gather(x, DATA)), second))
+
+    trace = gather_once(trace_of(program, Tensor((1, 4)), Tensor((4, 3)), Tensor((4, 3))))
+    verify(trace)
+    assert_text(
+        trace,
+        """
+        def program(x: "float32[1, 4]", first: "float32[4, 3]", second: "float32[4, 3]"):
+            t0 = dist_prims.all_gather(x, _data, 0, None)  # float32[8, 4], in flight
+            t1 = dist_prims.wait(t0)  # float32[8, 4]
+            t2 = prims.matmul(t1, first)  # float32[8, 3]
+            t5 = prims.matmul(t1, second)  # float32[8, 3]
+            t6 = prims.add(t2, t5)  # float32[8, 3]
+            return t6
+        """,
+    )
+
+
+def gathers_twice(first, second, read=prims.exp):
+    def program(x, y):
+        given = {"x": x, "y": y}
+        return [read(dist.wait(dist.all_gather(given[name], *rest))) for name, *rest in (first, second)]
+
+    return trace_of(program, Tensor((8, 8)), Tensor((8, 8)))
+
+
+def test_a_weight_that_is_tied_is_gathered_once_and_is_one_tensor():
+    place = ("layer", 0)
+    trace = gather_once(gathers_twice(("x", DATA, 0, place), ("x", DATA, 0, place), read=lambda whole: whole))
+    verify(trace)
+    assert order_of(trace) == ["all_gather", "wait"] and len({p.name for p in trace.outputs}) == 1
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        gathers_twice(("x", DATA), ("y", DATA)),
+        gathers_twice(("x", DATA), ("x", DATA, 1)),
+        gathers_twice(("x", DATA), ("x", Axis("other", 8))),
+        gathers_twice(("x", DATA), ("x", DATA), read=lambda whole: whole),
+    ],
+    ids=["of others", "along another dimension", "over another axis", "memory that two results would share"],
+)
+def test_gathers_that_differ_are_not_merged(before):
+    assert gather_once(before).bound_symbols == before.bound_symbols
 
 
 def test_a_wait_moves_down_to_its_first_reader():

@@ -6,7 +6,13 @@ import torch
 
 from thunder_distributed import collectives, copies, in_flight, prims
 from thunder_distributed.agreement import agree_on_collectives
-from thunder_distributed.passes import bucket_collectives, place_collectives, split_products, sum_before_sending
+from thunder_distributed.passes import (
+    bucket_collectives,
+    gather_once,
+    place_collectives,
+    split_products,
+    sum_before_sending,
+)
 from thunder_distributed.prim import OWNED
 from thunder_executors import OperatorExecutor, add_always_executor, register_executor
 from thunder_ir import BoundSymbol
@@ -39,7 +45,9 @@ executor.implements(prims.copy_to)(copies.copy_to)
 executor.implements(prims.pack)(collectives.pack)
 executor.implements(prims.unpack)(collectives.unpack)
 
-executor.passes += [split_products, sum_before_sending, bucket_collectives, place_collectives, agree_on_collectives]
+executor.passes += [
+    gather_once, split_products, sum_before_sending, bucket_collectives, place_collectives, agree_on_collectives,
+]  # fmt: skip
 register_executor(executor)
 add_always_executor(executor)
 

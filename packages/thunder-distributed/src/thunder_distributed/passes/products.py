@@ -12,7 +12,6 @@ from thunder_distributed.passes.schedule import Rank, as_run_by, can_move, does,
 from thunder_distributed.prim import Does
 from thunder_ir import BoundSymbol, Builder, OpTags, TensorProxy, Trace, recording
 from thunder_ir.passes import dead_code_elimination, trace_pass
-from thunder_ir.trees import substitute
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,44 +34,43 @@ class Split:
     """A collective that goes around the ring, and the products that run beside it.
 
     Args:
-        begins, waits: the calls that begin it, and wait for it; several if they gather the same.
+        begin, wait: the calls that begin it, and wait for it.
         products: those that read what it gathers, or the one that makes what it sums.
     """
 
-    begins: tuple[BoundSymbol, ...]
-    waits: tuple[BoundSymbol, ...]
+    begin: BoundSymbol
+    wait: BoundSymbol
     products: tuple[Product, ...]
 
     @property
     def axis(self) -> Axis:
         """Over which it goes."""
-        axis: Axis = self.begins[0].args[1]
+        axis: Axis = self.begin.args[1]
         return axis
 
     @property
     def gathers(self) -> bool:
         """Whether the products read what it gathers."""
-        return does(self.begins[0], Does.GATHER)
+        return does(self.begin, Does.GATHER)
 
     @property
     def dim(self) -> int:
         """Along which dimension the parts lie."""
-        dim: int = self.begins[0].args[2 if self.gathers else 3]
+        dim: int = self.begin.args[2 if self.gathers else 3]
         return dim
 
     def __str__(self) -> str:
-        one = self.begins[0].args[0] if self.gathers else self.waits[0].output
+        one = self.begin.args[0] if self.gathers else self.wait.output
         made = ", ".join([product.call.output.name for product in self.products])
         what = "all_gather" if self.gathers else "reduce_scatter"
-        names = ", ".join([b.output.name for b in self.begins])
-        return f"{what} {names}: {self.axis.size - 1} permutes of {one.type_string}, beside the products {made}"
+        permutes = f"{self.axis.size - 1} permutes of {one.type_string}"
+        return f"{what} {self.begin.output.name}: {permutes}, beside the products {made}"
 
 
 def splits_of(trace: Trace) -> list[Split]:
     """Return what :func:`split_products` moves; each says what it is, as text."""
     readers, producer = readers_of(trace.bound_symbols), {p.name: b for b in trace.bound_symbols for p in b.outputs}
     outputs = {p.name for p in trace.outputs}
-    alike: dict[Any, list[BoundSymbol]] = {}
     found: list[Split] = []
     for bound in trace.bound_symbols:
         if not does(bound, Does.GATHER, Does.SCATTER) or bound.output.name in outputs:
@@ -81,14 +79,11 @@ def splits_of(trace: Trace) -> list[Split]:
         if not axis.splits_products or axis.size == 1 or len(waits) != 1 or bound.args[-1] is not None:
             continue
         if does(bound, Does.GATHER):
-            alike.setdefault((bound.args[0].name, axis, bound.args[2]), []).append(bound)
+            products = _reading(waits[0].output, bound.args[2], readers)
+            found += [Split(bound, waits[0], tuple(products))] if products else []
         elif bound.args[2] == "sum":
             product = _made_by(bound.args[0], bound.args[3], producer, readers, outputs)
-            found += [Split((bound,), (waits[0],), (product,))] if product is not None else []
-    for begins in alike.values():
-        waits = [readers[b.output.name][0] for b in begins]
-        products = [p for w in waits for p in _reading(w.output, begins[0].args[2], readers)]
-        found += [Split(tuple(begins), tuple(waits), tuple(products))] if products else []
+            found += [Split(bound, waits[0], (product,))] if product is not None else []
     return found
 
 
@@ -110,24 +105,19 @@ def split_products(trace: Trace) -> Trace:
         return trace
     positions = {id(bound): i for i, bound in enumerate(trace.bound_symbols)}
     ranks = {id(bound): Rank(i) for i, bound in enumerate(trace.bound_symbols)}
-    replaced: dict[str, Any] = {}
     gone: set[int] = set()
     made: list[BoundSymbol] = []
     builder = Builder(trace.names())
     for split in splits:
         ring = _Ring(split, builder)
         calls = ring.gathering() if split.gathers else ring.summing()
-        at = positions[id(split.waits[0] if split.gathers else split.begins[0])]
+        at = positions[id(split.wait if split.gathers else split.begin)]
         ranks.update([(id(call), Rank(at)) for call in calls])
         made += calls
-        gone.update([id(b) for b in (*split.begins, *split.waits)], [id(p.call) for p in split.products])
+        gone.update([id(split.begin), id(split.wait)], [id(p.call) for p in split.products])
         gone.update([id(p.after) for p in split.products if p.after is not None])
-        replaced.update([(w.output.name, split.waits[0].output) for w in split.waits[1:]])
-    kept = [(b, b.substituted(replaced)) for b in trace.bound_symbols if id(b) not in gone]
-    ranks.update([(id(new), ranks[id(old)]) for old, new in kept])
-    calls = reordered([*[new for _, new in kept], *made], ranks)
-    output = substitute(trace.output, replaced) if replaced else trace.output
-    return dead_code_elimination(trace.replace(bound_symbols=tuple(calls), output=output))
+    kept = [b for b in trace.bound_symbols if id(b) not in gone]
+    return dead_code_elimination(trace.replace(bound_symbols=tuple(reordered([*kept, *made], ranks))))
 
 
 class _Ring:
@@ -148,7 +138,7 @@ class _Ring:
         self.builder.locate = lambda: self.split.products[0].call.location
         with recording(self.builder):
             result = symbol(*args)
-        self.calls += as_run_by(self.split.begins[0].symbol.executor, self.builder.bound_symbols)
+        self.calls += as_run_by(self.split.begin.symbol.executor, self.builder.bound_symbols)
         return result
 
     def again(self, bound: BoundSymbol, output: TensorProxy, *args: Any) -> TensorProxy:
@@ -170,7 +160,7 @@ class _Ring:
 
     def gathering(self) -> list[BoundSymbol]:
         """Return the calls that multiply one part while the next one comes."""
-        part, n = self.split.begins[0].args[0], self.axis.size
+        part, n = self.split.begin.args[0], self.axis.size
         parts: list[TensorProxy] = [part]
         products: list[list[TensorProxy]] = [[] for _ in self.split.products]
         for step in range(n):
@@ -180,7 +170,7 @@ class _Ring:
             if coming is not None:
                 part = self.record(prims.wait, coming)
                 parts.append(part)
-        self.joined(parts, self.split.waits[0].output)
+        self.joined(parts, self.split.wait.output)
         for results, product in zip(products, self.split.products, strict=True):
             if product.before is None:
                 self.joined(results, product.call.output)
@@ -192,7 +182,7 @@ class _Ring:
     def summing(self) -> list[BoundSymbol]:
         """Return the calls that multiply one part while the sum of another one goes on."""
         (product,), n = self.split.products, self.axis.size
-        read, whole = product.call.args[0], self.split.begins[0].args[0]
+        read, whole = product.call.args[0], self.split.begin.args[0]
         if product.after is not None:
             shape = (*whole.shape[:-1], read.shape[-1])
             read = self.again(product.after, read.like(shape=shape), read, shape)
@@ -201,7 +191,7 @@ class _Ring:
             coming = self.record(prims.permute, total, self.axis, 1) if step else None
             mine = self.multiplied(product, self.record(prims.part, read, self.axis, self.dim, n - 1 - step))
             total = mine if coming is None else self.record(prims.added, self.record(prims.wait, coming), mine)
-        self.calls[-1] = self.calls[-1].replace(output=self.split.waits[0].output)
+        self.calls[-1] = self.calls[-1].replace(output=self.split.wait.output)
         return self.calls
 
     def joined(self, parts: Sequence[TensorProxy], output: TensorProxy) -> None:
