@@ -102,7 +102,7 @@ class Examples:
     def run(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a torch function on examples, given themselves or by proxies."""
         args, kwargs = at_first_place(function, self._found(args)), self._found(kwargs)
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with torch._C.DisableTorchFunction(), torch.no_grad(), unlogged():
             return _call(function, args, kwargs)
 
     def _found(self, tree: object) -> Any:
