@@ -108,7 +108,7 @@ DIFFERENTIABLE = {
 def test_gradients_go_through(name):
     function = DIFFERENTIABLE[name]
     trace = recorded(function)
-    joint = grad_transform_on_trace(trace, rule_of=rules_for_unknown_sizes(trace.bound_symbols, lambda bound: None))
+    joint = grad_transform_on_trace(trace, rule_of=rules_for_unknown_sizes(lambda bound: None))
     run = to_callable(joint, [executor])
     for value in VALUES[:2]:
         x = value.clone().requires_grad_()

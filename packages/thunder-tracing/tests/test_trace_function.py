@@ -8,11 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch.utils._pytree import tree_flatten
 
+from thunder_autograd import grad_transform_on_trace
 from thunder_executors import to_callable
 from thunder_guards.errors import AcquisitionError, DataDependentError
 from thunder_ir.passes import dead_code_elimination
 from thunder_tracing import trace_function
 from thunder_tracing._torch_versions import SETTINGS_OF_CALLS
+from thunder_tracing.derivatives import inner_gradients
 
 
 def randn(*shape, **kwargs):
@@ -238,3 +240,22 @@ def test_arguments_nested_in_another_way_are_refused():
     traced = trace_function(lambda xs: xs[0] + xs[1], [X, X])
     with pytest.raises(TypeError, match="nested"):
         traced.call(to_callable(traced.trace), (X, X))
+
+
+def test_gradients_within_look_at_what_they_go_through_alone(monkeypatch):
+    lengths = []
+
+    def counted(trace, **options):
+        lengths.append(len(trace.bound_symbols))
+        return grad_transform_on_trace(trace, **options)
+
+    def program(x):
+        for _ in range(5):
+            x = torch.autograd.grad(x.sin().prod(), x, create_graph=True)[0].cos() + x
+        return x
+
+    monkeypatch.setattr(inner_gradients, "grad_transform_on_trace", counted)
+    x = randn(4).requires_grad_()
+    traced = trace_function(program, x)
+    assert len(set(lengths)) == 1, "the cost of each grows with what was recorded before"
+    torch.testing.assert_close(traced.call(to_callable(traced.trace), x).detach(), program(x).detach())

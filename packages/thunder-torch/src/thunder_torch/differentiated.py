@@ -111,7 +111,7 @@ def differentiated(
     def differentiate(made: Trace, wanted: Any = None) -> Split:
         return forward_and_backward(
             made,
-            rule_of=rules_for_unknown_sizes(made.bound_symbols, rule_of),
+            rule_of=rules_for_unknown_sizes(rule_of),
             wanted=wanted,
             partition=partition,
             memory_budget=memory_budget,

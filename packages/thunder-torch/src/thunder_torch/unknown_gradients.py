@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -15,18 +15,15 @@ from thunder_torch.sized import with_sizes
 RuleOf = Callable[[BoundSymbol], Any]
 
 
-def rules_for_unknown_sizes(bound_symbols: Sequence[BoundSymbol], rule_of: RuleOf) -> RuleOf:
+def rules_for_unknown_sizes(rule_of: RuleOf) -> RuleOf:
     """Return what finds the rule of each call of a program.
 
     A call whose rule, or whose decomposition's, would have to know a size that only the run tells is differentiated as
     a whole by PyTorch's autograd, if it stands for a function of PyTorch.
 
     Args:
-        bound_symbols: those of the program.
         rule_of: finds the rule of an executor for a call, or ``None``.
     """
-    if not any([is_unknown(p) for bound in bound_symbols for p in bound.outputs]):
-        return rule_of
 
     def found(bound: BoundSymbol) -> Any:
         rule = rule_of(bound)

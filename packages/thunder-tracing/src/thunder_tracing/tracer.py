@@ -247,9 +247,7 @@ class Tracer(WriteCalls):
             return self.batches.gradients(*args, **kwargs)
         self.changes += 1  # it depends on all that was recorded before
         rules = self.custom_functions.rules
-        rule_of = rules_for_unknown_sizes(
-            self.builder.bound_symbols, lambda bound: rule_for_higher_derivatives(rules, bound)
-        )
+        rule_of = rules_for_unknown_sizes(lambda bound: rule_for_higher_derivatives(rules, bound))
         return inner_gradients(self, rule_of, *args, **kwargs)
 
     def inner_backward(self, *args: Any, **kwargs: Any) -> None:

@@ -10,6 +10,7 @@ import torch
 from thunder_autograd import Traits, differentiable_outputs, grad_transform_on_trace, gradient_trace
 from thunder_guards.errors import AcquisitionError
 from thunder_ir import BoundSymbol, Names, OpTags, TensorProxy, Trace, flat_proxies, substitute
+from thunder_ir.passes import leading_to
 from thunder_torch import call
 from thunder_tracing.derivatives._freed_graphs import ancestors, check_not_freed, computed_of_others, descendants, freed
 from thunder_tracing.derivatives._intermediates import beneath_hooks, marked, with_rule
@@ -133,32 +134,47 @@ def _gradients(
     cotangents: Sequence[Any],
     create_graph: bool,
 ) -> list[Any]:
-    before = _with_open_draws(calls.builder.bound_symbols, calls.builder.names)
+    before = calls.builder.bound_symbols
     wanted = beneath_hooks(before, wanted)
+    between = _with_open_draws(before, _between(before, wanted, results), calls.builder.names)
     defined = {p.name for b in before for p in b.outputs}
-    inside = [p for p in wanted if p.name in defined]
-    calls_before, marked_results, probes = marked(before, results, inside, calls.builder.names)
+    calls_between, marked_results, probes = marked(between, results, wanted, calls.builder.names)
     sought = [probes.get(p.name, p) for p in wanted]
-    joint, outside = _joint(calls_before, defined, sought, marked_results, with_rule(rule_of))
+    joint, outside = _joint(calls_between, defined, sought, marked_results, with_rule(rule_of))
     differentiable = [c for c, flows in zip(cotangents, differentiable_outputs(joint), strict=True) if flows]
     known = {p.name: c for p, c in zip(joint.inputs[len(outside) :], differentiable, strict=True)}
-    known |= {probes[p.name].name: p for p in inside}
+    known |= {probes[p.name].name: p for p in wanted if p.name in probes}
     _record(calls, joint, defined, known, create_graph)
     by_name = dict(zip(outside, joint.output[1], strict=True))
     found = [by_name.get(p.name) for p in sought]
     return [None if g is None else known.get(flat_proxies(g)[0].name, g) for g in found]
 
 
+def _between(
+    bound_symbols: Sequence[BoundSymbol], wanted: Sequence[TensorProxy], results: Sequence[TensorProxy]
+) -> list[BoundSymbol]:
+    """Return the calls that a derivative of results by what is wanted may go through: a program may ask for many."""
+    reached, after = {p.name for p in wanted}, []
+    for bound in bound_symbols:
+        if not bound.has_tag(OpTags.CONSTANT_FOR_DERIVATIVE) and any([p.name in reached for p in bound.inputs]):
+            after.append(bound)
+            reached.update([p.name for p in bound.outputs])
+    return leading_to(after, [p.name for p in results])[0]
+
+
 def _joint(
-    before: Sequence[BoundSymbol], defined: set[str], wanted: Sequence[Any], results: Sequence[Any], rule_of: RuleOf
+    between: Sequence[BoundSymbol], defined: set[str], wanted: Sequence[Any], results: Sequence[Any], rule_of: RuleOf
 ) -> tuple[Trace, list[str]]:
-    """Return the joint trace of what leads from the wanted to the results, and the names of what it gets of that."""
-    outside = {p.name: p for b in before for p in b.inputs if p.name not in defined}
-    outside.update({p.name: p for p in wanted})
-    made = {p.name for b in before for p in b.outputs}
-    outside = {name: p for name, p in outside.items() if name not in made}
-    trace = Trace("inner", tuple(outside.values()), tuple(before), tuple(results))
-    return grad_transform_on_trace(trace, rule_of=rule_of, wanted={p.name for p in wanted}), list(outside)
+    """Return the joint trace of what leads from the wanted to the results, and the names of what it gets of that.
+
+    What it computes anew has none of the names that are defined.
+    """
+    made = {p.name for b in between for p in b.outputs}
+    read = [p for b in between for p in b.inputs]
+    outside = {p.name: p for p in [*read, *wanted, *results] if p.name not in made}
+    trace = Trace("inner", tuple(outside.values()), tuple(between), tuple(results))
+    sought = {p.name for p in wanted}
+    return grad_transform_on_trace(trace, rule_of=rule_of, wanted=sought, reserved=defined), list(outside)
 
 
 def _record(calls: WriteCalls, joint: Trace, defined: set[str], known: dict[str, Any], create_graph: bool) -> None:
@@ -194,15 +210,22 @@ def _record(calls: WriteCalls, joint: Trace, defined: set[str], known: dict[str,
         builder.bound_symbols[:] = replaced
 
 
-def _with_open_draws(bound_symbols: list[BoundSymbol], names: Names) -> list[BoundSymbol]:
-    """Put the parts of composites that draw random numbers in the place of these, and return the calls.
+def _with_open_draws(bound_symbols: list[BoundSymbol], between: list[BoundSymbol], names: Names) -> list[BoundSymbol]:
+    """Put the parts of composites that draw random numbers in the place of these, and return the calls between.
 
     What is drawn then has a name, by which a derivative reads it. It would draw other numbers of its own otherwise.
+
+    Args:
+        bound_symbols: all calls, which are changed.
+        between: those that a derivative goes through.
+        names: for what is made.
     """
     traits = Traits()
-    if any([traits.draws(bound) for bound in bound_symbols]):
-        bound_symbols[:] = [part for bound in bound_symbols for part in _opened(bound, names, traits)]
-    return list(bound_symbols)
+    parts = {id(bound): _opened(bound, names, traits) for bound in between if traits.draws(bound)}
+    if not parts:
+        return between
+    bound_symbols[:] = [part for bound in bound_symbols for part in parts.get(id(bound), (bound,))]
+    return [part for bound in between for part in parts.get(id(bound), (bound,))]
 
 
 def _opened(bound: BoundSymbol, names: Names, traits: Traits) -> list[BoundSymbol]:
