@@ -43,6 +43,7 @@ class Machine:
     """A GPU."""
 
     rehearsed = False
+    patience = 1.0  # how many times as long as its limit a check may take
 
     def __init__(self) -> None:
         self.device = torch.device("cuda", 0)
@@ -84,6 +85,7 @@ class Rehearsal(Machine):
     """The CPU, asked for all that a GPU is asked for: graphs are recorded by the tests' stand-in for them."""
 
     rehearsed = True
+    patience = 10.0  # as it shares its cores with whoever else is there
 
     def __init__(self) -> None:
         self.device = torch.device("cpu")
