@@ -124,6 +124,17 @@ def test_on_several_processes_each_measures_and_the_first_tells(tmp_path):
         compiler("ddp")
 
 
+def test_the_memory_of_sharded_steps_is_compared_with_that_of_fully_shard():
+    sizes = "nanogpt:layers=4,heads=8,width=256,vocabulary=512,length=64,batch=4"
+    command = [*TORCHRUN, "--standalone", "-m", "thunder_benchmarks.parallel_memory", sizes]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert found.returncode == 0, found.stderr
+    (row,) = [line.strip("|").split("|") for line in found.stdout.splitlines() if sizes in line]
+    kept, theirs, ours, ratio = map(float, row[1:])
+    assert 0 < kept < ours < theirs
+    assert ratio == pytest.approx(ours / theirs, abs=0.02)
+
+
 def test_pytest_runs_them_under_the_peers_names(tmp_path):
     wanted = "(test_litgpt_gelu and bs1 or test_nanogpt_gpt2 or test_interpreter) and not compile and not gpt2xl"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs"]

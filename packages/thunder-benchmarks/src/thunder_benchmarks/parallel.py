@@ -41,7 +41,7 @@ def torch_ddp_compiled(model: nn.Module, axis: Axis) -> nn.Module:
 def torch_fsdp(model: nn.Module, axis: Axis) -> nn.Module:
     """Shard each block where there are some, and the rest, as PyTorch's guide does."""
     mesh = init_device_mesh("cpu", (axis.size,))
-    for block in getattr(model, "blocks", ()):
+    for block in next((m for m in model.modules() if isinstance(m, nn.ModuleList)), ()):
         fully_shard(block, mesh=mesh)
     return fully_shard(model, mesh=mesh)  # type: ignore[return-value]
 

@@ -113,8 +113,9 @@ def peak_bytes(once: Callable[[], Any]) -> int:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as told:
         once()
     held = most = 0
-    for event in sorted(told.events(), key=lambda e: e.time_range.start):
-        held += event.self_cpu_memory_usage
+    told_by_allocator = [e for e in told.profiler.kineto_results.events() if e.name() == "[memory]"]
+    for event in sorted(told_by_allocator, key=lambda e: e.start_ns()):
+        held += event.nbytes()
         most = max(most, held)
     return most
 
