@@ -58,15 +58,20 @@ def held(name: str, mode: str, axis: Axis) -> Held:
         name: of a target, with sizes.
         mode: of :mod:`thunder_benchmarks.parallel`.
         axis: over which parameters are sharded.
+
+    Raises:
+        ValueError: the target is a function.
     """
     target, _, sizes = name.partition(":")
     torch.manual_seed(0)
     job = TARGETS[target].job(**dict([setting(text) for text in sizes.split(",") if text]))
+    if not isinstance(job.target, torch.nn.Module):
+        raise ValueError(f"{target} is no module, and has no parameters to shard")
     module = MODES[mode](job.target, axis)
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
 
     def step() -> None:
-        job.loss(module(*job.args, **job.kwargs)).backward()
+        torch.autograd.backward(job.loss(module(*job.args, **job.kwargs)))
         optimizer.step()
 
     for _ in range(2):
