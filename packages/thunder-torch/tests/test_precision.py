@@ -137,3 +137,10 @@ def test_logit_has_pytorchs_slopes_outside_of_its_bounds(eps):
     torch.testing.assert_close(
         decomposed(torch.logit, [x], {"eps": eps}, seed), eager(torch.logit, [x], {"eps": eps}, seed), equal_nan=True
     )
+
+
+def test_gelu_scales_by_the_number_that_pytorch_scales_by():
+    """So what knows PyTorch's formula, as Inductor does, computes one ``erf`` for value and gradient."""
+    x = proxy_of(torch.ones(3))
+    trace = record(lambda x: call(F.gelu, (x,), {}), [x], language=torch_language)
+    assert f", {math.sqrt(0.5)!r})" in str(expand(trace))

@@ -56,7 +56,7 @@ def gelu(a: TensorProxy, *, approximate: str = "none") -> TensorProxy:
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
         return narrow_to(0.5 * x * (1 + lang.tanh(inner)), a.dtype)
-    return narrow_to(0.5 * x * (1 + lang.erf(x * (1 / math.sqrt(2)))), a.dtype)
+    return narrow_to(0.5 * x * (1 + lang.erf(x * math.sqrt(0.5))), a.dtype)
 
 
 @torchsymbol(F.silu, torch._C._nn.silu, tags=POINTWISE)
