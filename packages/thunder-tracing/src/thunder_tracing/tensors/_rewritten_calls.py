@@ -6,8 +6,11 @@ from typing import Any
 
 import torch
 
+from thunder_ir import NumberProxy
+from thunder_ir.trees import flatten, unflatten
 from thunder_torch.convert import to_torch_device, to_torch_dtype
 from thunder_torch.deprecated_signatures import DEPRECATED, in_current_form
+from thunder_torch.places import is_place
 from thunder_tracing.tensors._handlers import answers_each
 from thunder_tracing.tensors.calls import Calls
 from thunder_tracing.tensors.open_numbers import with_numbers
@@ -54,9 +57,32 @@ def _in_old_form(function: Any, calls: Calls, *args: Any, **kwargs: Any) -> Any:
 
 @answers_each(T.__getitem__, T.__setitem__)
 def _indexed(method: Any, calls: Calls, tensor: T, *rest: Any) -> Any:
-    """The index may hold arrays."""
-    rest = (calls.arrays.as_index(rest[0]), *rest[1:]) if rest else rest
+    """The index may hold arrays, and sequences of tensors."""
+    rest = (_joined(calls, calls.arrays.as_index(rest[0])), *rest[1:]) if rest else rest
     return calls.write_or_record(method, (tensor, *rest), {})
+
+
+def _joined(calls: Calls, key: Any) -> Any:
+    """Return an index with one tensor in the place of a sequence that holds tensors of one integer each."""
+    if not isinstance(key, (list, tuple)) or not any([isinstance(part, (list, tuple)) for part in key]):
+        return key
+    parts = [_joined_part(calls, part) if isinstance(part, (list, tuple)) else part for part in key]
+    return parts if isinstance(key, list) else tuple(parts)
+
+
+def _joined_part(calls: Calls, part: Any) -> Any:
+    leaves, structure = flatten(part)
+    places = [calls.value(leaf) for leaf in leaves if isinstance(leaf, T)]
+    numbers = [leaf for leaf in leaves if isinstance(leaf, (int, NumberProxy))]
+    if not places or not all(map(is_place, places)) or len(places) + len(numbers) < len(leaves):
+        return part
+    with torch._C.DisableTorchFunction():
+        shape = torch.tensor(unflatten(structure, [0] * len(leaves))).shape
+    full = {"dtype": torch.int64, "device": to_torch_device(places[0].device)}
+    integers = [
+        calls(T.long, (leaf,), {}) if isinstance(leaf, T) else calls(torch.full, ((), leaf), full) for leaf in leaves
+    ]
+    return calls(torch.reshape, (calls(torch.stack, (integers,), {}), tuple(shape)), {})
 
 
 @answers_each(torch.atleast_1d, torch.atleast_2d, torch.atleast_3d)
