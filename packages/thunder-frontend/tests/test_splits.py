@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from thunder_frontend import AcquisitionError, FallbackWarning, compiled_function, explain, jit
+from thunder_frontend._acquire import Acquisition
 
 pytestmark = pytest.mark.filterwarnings("ignore::thunder_frontend.FallbackWarning")
 
@@ -327,3 +328,24 @@ def test_modules_that_each_call_makes_have_no_programs_of_their_own():
         torch.testing.assert_close(compiled(x), makes_its_loss(x))
         counts.append(sum(len(p.compiled) for p in compiled_function(compiled).parts()))
     assert counts[2:] == [counts[2]] * 4
+
+
+def _summed_by_numpy(x):
+    return torch.from_numpy(np.asarray(x.detach())).sum()
+
+
+def _through_numpy(x):
+    return x + _summed_by_numpy(x)
+
+
+def test_a_call_is_acquired_again_only_in_the_way_that_came_to_the_lost_frame(monkeypatch):
+    def function(x):
+        x = x * 2 if x.sum() > 0 else -x  # ends what sees no values, well before
+        return _through_numpy(x.relu()) + x.exp()
+
+    paths, run = [], Acquisition.run
+    monkeypatch.setattr(Acquisition, "run", lambda self, *call: paths.append(self.settings.path) or run(self, *call))
+    compiled = jit(function, fallback="split", cache="constant values")
+    for x in (torch.rand(3), -torch.rand(3)):
+        torch.testing.assert_close(compiled(x), function(x))
+    assert paths[:4] == [None, (), None, ()], "all ways, and once a frame is lost the one that came to it"

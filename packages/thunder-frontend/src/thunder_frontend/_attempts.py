@@ -7,6 +7,7 @@ not always. So a program is told of its acquisition only where it can be had in 
 from __future__ import annotations
 
 import contextvars
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from thunder_frontend._outside.left_open import FirstOpened
 from thunder_frontend._outside.mortal import KeptAlive
 from thunder_frontend._settings import Settings
 from thunder_frontend._tracebacks import because_of_builtins
-from thunder_guards.errors import DataDependentError, is_of_our_code
+from thunder_guards.errors import AcquisitionError, DataDependentError, is_of_our_code
 from thunder_guards.program import Program
 from thunder_ir import ThunderError
 from thunder_tracing.one_way import AsEager
@@ -63,6 +64,7 @@ def _in_other_ways(found: Program | Exception, first: Acquisition, call: Call, s
     asked, placeholder = first.asked_about_capture, first.met_numbers
     seen: Program | None = None
     """Python looks at values in it, so that it is the last choice."""
+    seeing, came = None, [_length(found)]
     for looks, tells in _ways(isinstance(found, DataDependentError), first.symbolic):
         if tells and not asked or looks is Looks.AT_ALL and seen is not None and _sees_truths(seen):
             continue
@@ -70,13 +72,24 @@ def _in_other_ways(found: Program | Exception, first: Acquisition, call: Call, s
         attempt = Acquisition(replace(first.settings, opens=True, looks=looks, tells=tells, path=path))
         other = _tried(attempt, call)
         asked |= attempt.asked_about_capture
+        if path is not None:
+            seeing = other
+        else:
+            came.append(_length(other))
         if isinstance(other, Program) and other.raises is None:
             if not other.path:
                 return other
             seen = other
         elif not tells and (placeholder or _is_farther(other, found) or not isinstance(other, ThunderError)):
             found, placeholder = other, False
+    if found is seeing and isinstance(found, AcquisitionError):
+        found.sees = found.recorded > max(came)
     return found if seen is None else seen
+
+
+def _length(found: Program | Exception) -> float:
+    """Return how many calls an attempt recorded before it was refused; infinity if it was not, or is not known."""
+    return found.recorded if isinstance(found, AcquisitionError) and found.frames else math.inf
 
 
 SEEING = (Looks.AT_TRUTHS, False)

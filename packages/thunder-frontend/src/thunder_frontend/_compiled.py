@@ -37,7 +37,7 @@ from thunder_frontend._suspensions import Continuation, Paused
 from thunder_frontend._tracebacks import because_of_builtins, tell_the_user, users_stacklevel
 from thunder_frontend.options import Options
 from thunder_guards import MISSED, Dispatcher, Specialisation, missed
-from thunder_guards.errors import with_state
+from thunder_guards.errors import AcquisitionError, with_state
 from thunder_guards.program import Program
 from thunder_ir import ThunderError, Trace, collector_paused
 from thunder_ir.passes import verifying
@@ -217,16 +217,19 @@ class CompiledFunction(CompileData):
 
     def _compile_or_note(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path) -> Compiled | None:
         """Compile a specialisation; return ``None`` where there is none and the call is to run in Python."""
+        way = path or None
         while True:
             try:
                 with collector_paused():
-                    return self._compile(args, kwargs, path)
+                    return self._compile(args, kwargs, way)
             except Exception as error:
                 if not self._fallback.takes(error):
                     raise
                 if not self._fallback.loses(error):
                     self._fallback.note(error, args, kwargs)
                     return None
+                if isinstance(error, AcquisitionError) and error.sees:
+                    way = path  # the other ways end before the frame that is lost, and would again
 
     def _keep(self, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let later calls use a specialisation."""
@@ -293,14 +296,14 @@ class CompiledFunction(CompileData):
         return result
 
     def acquired(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None = None, path: Path = ()
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None = None, path: Path | None = None
     ) -> Program:
         """Return a call as a program, without running it.
 
         Args:
             args, kwargs: of the call.
             left_open: tells what it leaves open.
-            path: what Python is to see first of values that only the run tells.
+            path: what Python is to see first of values that only the run tells; ``None`` where it sees them if it must.
         """
         settings = Settings(
             self.options.sharp_edges,
@@ -308,11 +311,11 @@ class CompiledFunction(CompileData):
             left_open,
             replacements(self.options.executors),
             self._splits if self.options.fallback == "split" else None,
-            path=path or None,
+            path=path,
         )
         return acquire(self.function, args, kwargs, settings, self.options.extra.get("outcomes") != 0)
 
-    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path) -> Compiled:
+    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any], path: Path | None) -> Compiled:
         found: ThunderError
         try:
             return self._compiled_for(args, kwargs, self._left_open or None, path)
@@ -326,13 +329,13 @@ class CompiledFunction(CompileData):
         raise found
 
     def _compiled_for(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None, path: Path
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None, path: Path | None
     ) -> Compiled:
         with progress(self.name) as begins:
             return self._compiled_in_stages(args, kwargs, left_open, path, Timer(begins))
 
     def _compiled_in_stages(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None, path: Path, timer: Timer
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], left_open: LeftOpen | None, path: Path | None, timer: Timer
     ) -> Compiled:
         with timer("acquisition"):
             program = self.acquired(args, kwargs, left_open, path)

@@ -27,6 +27,8 @@ class AcquisitionError(ThunderError, RuntimeError):
     """The interpreted frames that it went through, innermost first: code, package, the module whose method it is."""
     recorded: int = 0
     """How many calls the program had until then."""
+    sees: bool = False
+    """Whether it came so far in the one way alone in which Python sees values that only the run tells."""
 
     def __str__(self) -> str:
         parts = [super().__str__()]
