@@ -59,7 +59,10 @@ def test_differences_are_told_apart_from_errors_of_eager_itself():
 
 @pytest.mark.parametrize(("cache", "programs"), [("static", 2), ("dynamic", 3)])
 def test_generation_with_a_compiled_forward_writes_what_eager_writes(cache, programs):
-    """A static cache needs a program for the prompt and one for all further tokens, a growing one one more."""
+    """A static cache needs a program for the prompt and one for all further tokens, a growing one one more.
+
+    Of transformers 4 it needs another one: it keeps keys of the prompt as they lie, which is not in order.
+    """
     case = tiny_transformers.tiny_case("llama")
     model = case.model().eval()
     inputs = case.inputs(model)
@@ -68,7 +71,8 @@ def test_generation_with_a_compiled_forward_writes_what_eager_writes(cache, prog
     written = model.generate(**inputs, **options)
     model.forward = compiled = thunder.jit(model.forward)
     assert torch.equal(model.generate(**inputs, **options), written)
-    assert thunder.cache_misses(compiled) == programs
+    expected = programs + (cache == "dynamic" and not transformers_sweep.TAKE_CONFIGURATIONS)
+    assert thunder.cache_misses(compiled) == expected
 
 
 @pytest.mark.parametrize(
