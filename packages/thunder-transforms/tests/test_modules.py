@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import sys
 
 import pytest
 import torch
@@ -100,7 +101,7 @@ def test_layers_that_compute_otherwise_are_left_and_computed_weights_refused():
     parametrized = torch.nn.Sequential(torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(4, 4)))
     with pytest.raises(TypeError, match="the weight of 0 is computed"):
         strict(parametrized, Quantise("int8"))
-    with pytest.raises(ValueError, match="none of int8, int4, nf4"):
+    with pytest.raises(ValueError, match="none of int8, int4, nf4, torchao-int4"):
         Quantise("int3")
 
 
@@ -246,3 +247,9 @@ def test_autocast_of_a_module_is_that_of_torch():
     assert "bfloat16" in str(last_traces(compiled)[0])
     with pytest.raises(TypeError, match="is for modules"):
         jit(lambda x: x @ x, transforms=[AutocastTransform(torch.bfloat16)])(torch.ones(2, 2))
+
+
+def test_a_format_that_needs_a_library_says_which_and_what_needs_none(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchao.prototype.quantization.int4", None)
+    with pytest.raises(RuntimeError, match='needs torchao.*"nf4" needs no library.*bitsandbytes'):
+        Quantise("torchao-int4")

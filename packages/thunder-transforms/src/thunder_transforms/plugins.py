@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 
 import torch
 
@@ -12,6 +13,7 @@ from thunder_frontend import Transform
 from thunder_transforms.quantization import Quantise
 from thunder_transforms.recipe import Plugin, PluginPolicy, Registered
 from thunder_transforms.watching import ProfileTransform
+from thunder_transforms.weights import format_called
 
 REGISTERED: Registered[Callable[[], Plugin]] = Registered("plugin")
 
@@ -65,10 +67,23 @@ class QuantizeInt8(Plugin):
 
 
 class QuantizeInt4(Plugin):
-    """Weights of linear layers in four bits, as NF4; the last layer, which makes logits, stays as it is."""
+    """Weights of linear layers in four bits; the last layer, which makes logits, stays as it is.
+
+    As NF4, restored by the kernel of bitsandbytes where that is installed. Where it is not and torchao is, layers in
+    evaluation mode whose weights the int4 kernel for CPUs takes are quantised by torchao for it.
+    """
 
     def setup_transforms(self) -> Sequence[Transform]:
-        return [Quantise("nf4", where=lambda name, layer: not name.endswith("lm_head"))]
+        normal = Quantise("nf4", where=lambda name, layer: not name.endswith("lm_head"))
+        if find_spec("bitsandbytes") is not None or find_spec("torchao") is None:
+            return [normal]
+        form = format_called("torchao-int4")
+
+        def fits(name: str, layer: torch.nn.Module) -> bool:
+            weight = layer.get_parameter("weight")
+            return not (name.endswith("lm_head") or layer.training) and form.takes(weight)
+
+        return [Quantise("torchao-int4", where=fits), normal]
 
 
 class Profile(Plugin):

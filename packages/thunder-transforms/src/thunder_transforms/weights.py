@@ -28,6 +28,20 @@ class Format(ABC):
     def restored(self, parts: Parts, columns: int, dtype: torch.dtype) -> torch.Tensor:
         """Return the weight that is computed with, of shape ``(rows, columns)`` and ``dtype``."""
 
+    def product(
+        self, x: torch.Tensor, parts: Parts, bias: torch.Tensor | None, columns: int, dtype: torch.dtype
+    ) -> torch.Tensor:
+        """Return what a linear layer does: of shape ``(*, columns)``, ``(*, rows)``."""
+        return torch.nn.functional.linear(x, self.restored(parts, columns, dtype), bias)
+
+    def takes(self, weight: torch.Tensor) -> bool:
+        """Whether a weight can be kept so."""
+        return True
+
+    def reads(self, parts: Parts) -> bool:
+        """Whether this machine can compute with parts that were loaded, maybe from another one."""
+        return True
+
     def __reduce__(self) -> Any:
         return format_called, (self.name,)  # as what is installed where it is loaded may differ
 
@@ -94,6 +108,78 @@ class BitsAndBytes(FourBits):
         return self.kernel(codes.reshape(-1, 1), scale.reshape(-1), self.group, "nf4", (codes.shape[0], columns), dtype)
 
 
+@dataclass(frozen=True)
+class TorchAO(Format):
+    """Four bits a weight as torchao chooses and packs them on CPUs, multiplied as they are by a kernel of PyTorch.
+
+    A group of a row has a scale and a zero; a code stands for ``(code - 8) * scale + zero``. The kernel knows no
+    derivative: where one is asked for, or under autocast, weights are restored. How codes are packed depends on the
+    processor, so that a sample of it is kept beside them.
+
+    Args:
+        quantise: ``Int4OpaqueTensor.from_hp`` of torchao.
+        group: how many weights of a row share a scale and a zero.
+    """
+
+    quantise: Callable[[torch.Tensor, list[int]], Any]
+    name: str = "torchao-int4"
+    group: int = 64
+
+    def takes(self, weight: torch.Tensor) -> bool:
+        rows, columns = weight.shape
+        small = weight.dtype in (torch.bfloat16, torch.float16)  # in float32 the kernel is slower than a product
+        return weight.device.type == "cpu" and small and rows % 16 == 0 and columns % self.group == 0
+
+    def quantised(self, weight: torch.Tensor) -> Parts:
+        kept = self.quantise(weight, [1, self.group])
+        return {"codes": kept.qdata, "scale": kept.scale_and_zero, "layout": packed_sample()}
+
+    def restored(self, parts: Parts, columns: int, dtype: torch.dtype) -> torch.Tensor:
+        scale, zero = parts["scale"].transpose(0, 1).float().unbind(2)
+        codes = unpacked(parts["codes"], columns).reshape(*scale.shape, self.group).float() - 8
+        return (codes * scale.unsqueeze(2) + zero.unsqueeze(2)).reshape(-1, columns).to(dtype)
+
+    def product(
+        self, x: torch.Tensor, parts: Parts, bias: torch.Tensor | None, columns: int, dtype: torch.dtype
+    ) -> torch.Tensor:
+        differentiated = x.requires_grad and torch.is_grad_enabled()
+        if differentiated or x.dtype != dtype or torch.is_autocast_enabled("cpu") or x.device.type != "cpu":
+            return super().product(x, parts, bias, columns, dtype)
+        flat = x.reshape(-1, columns).contiguous()
+        product = torch.ops.aten._weight_int4pack_mm_for_cpu(flat, parts["codes"], self.group, parts["scale"])
+        shaped: torch.Tensor = product.reshape(*x.shape[:-1], product.shape[1])
+        return shaped if bias is None else shaped + bias
+
+    def reads(self, parts: Parts) -> bool:
+        return "layout" not in parts or torch.equal(parts["layout"].cpu(), packed_sample())
+
+
+def packed(codes: torch.Tensor) -> torch.Tensor:
+    """Return int32 codes of shape ``(rows, columns)`` as the kernel of this processor reads them, two in a byte."""
+    found: torch.Tensor = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 1)
+    return found
+
+
+def packed_sample() -> torch.Tensor:
+    """Return codes that this processor has packed: 64 rows, as the largest block of any."""
+    return packed((torch.arange(128, dtype=torch.int32) * 5 // 3 % 16).reshape(64, 2))
+
+
+def halves(codes: torch.Tensor) -> torch.Tensor:
+    """Return the codes in a tensor of bytes, in a row."""
+    return torch.stack([codes >> 4, codes & 15], dim=-1).reshape(-1)
+
+
+def unpacked(codes: torch.Tensor, columns: int) -> torch.Tensor:
+    """Return codes in the order that they had before they were packed; packing itself tells where it puts each."""
+    found = halves(codes)
+    places = torch.arange(found.numel(), dtype=torch.int32).reshape(-1, columns)
+    order = torch.zeros(found.numel(), dtype=torch.int64)
+    for shift in range(0, max(found.numel() - 1, 1).bit_length(), 4):
+        order = order + (halves(packed(places >> shift & 15)).long() << shift)
+    return torch.zeros_like(found).scatter(0, order.to(found.device), found)
+
+
 def _nonzero(scale: torch.Tensor) -> torch.Tensor:
     return torch.where(scale == 0, torch.ones_like(scale), scale)
 
@@ -117,14 +203,33 @@ NF4 = FourBits("nf4", normal_levels())
 FORMATS: dict[str, Format] = {found.name: found for found in (INT8, INT4, NF4)}
 
 
+def torchao_format() -> TorchAO:
+    """Return the format that torchao quantises to.
+
+    Raises:
+        RuntimeError: torchao is not there, or has not what is needed of it.
+    """
+    try:
+        library = import_module("torchao.prototype.quantization.int4")
+    except ImportError as error:
+        raise RuntimeError(
+            f'{TorchAO.name!r} needs torchao 0.18 or newer ({error}): pip install torchao; "nf4" needs no library, and '
+            "is faster where bitsandbytes is installed"
+        ) from error
+    return TorchAO(library.Int4OpaqueTensor.from_hp)
+
+
 def format_called(name: str) -> Format:
     """Return a format by its name; ``"nf4"`` with the kernel of bitsandbytes, where that is installed.
 
     Raises:
         ValueError: there is no such format.
+        RuntimeError: it needs a library that is not there.
     """
+    if name == TorchAO.name:
+        return torchao_format()
     if name not in FORMATS:
-        raise ValueError(f"format={name!r} is none of {', '.join(FORMATS)}")
+        raise ValueError(f"format={name!r} is none of {', '.join((*FORMATS, TorchAO.name))}")
     if name != NF4.name:
         return FORMATS[name]
     try:
