@@ -110,6 +110,18 @@ def test_the_number_of_threads_changes_no_bit(threads):
     assert all([torch.equal(g, e) for g, e in zip(got, expected, strict=True)])
 
 
+def test_profilers_see_a_region_under_its_name_in_the_trace():
+    x, y = torch.randn(40), torch.randn(40)
+    run = compiled(gated, x, y)
+    run(x, y)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        found = run(x, y)
+        run(x, y)
+    torch.testing.assert_close(found, gated_in_torch(x, y))
+    counts = {event.key: event.count for event in profile.key_averages()}
+    assert {name: count for name, count in counts.items() if name.startswith("llvm")} == {"llvm_0": 2}
+
+
 def test_denormals_survive():
     x = torch.full((40,), 1e-42)
     assert torch.equal(compiled(lambda a: prims.neg(prims.mul(a, 0.5)), x)(x), -(x * 0.5))

@@ -27,6 +27,7 @@ from thunder_loops import (
     sizes_of,
 )
 from thunder_torch.convert import to_torch_dtype
+from thunder_torch.profiling import shown
 
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 """Classes of tensors that are nothing but memory."""
@@ -101,7 +102,7 @@ class Runner:
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Return the outputs."""
-        return self.compute(inputs, _NOWHERE)
+        return shown(self.__name__, self.compute, inputs, _NOWHERE)
 
     def compute(self, inputs: tuple[Any, ...], places: Mapping[int, int]) -> tuple[Any, ...]:
         """Return the outputs, some of them computed right into the memory of inputs.
@@ -220,7 +221,7 @@ class Overwriting:
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Return the outputs."""
-        return self.runner.compute(inputs, self.places)
+        return shown(self.runner.__name__, self.runner.compute, inputs, self.places)
 
     def with_place(self, output: int, source: int) -> Overwriting | None:
         """Return what writes one more output to an input; ``None`` where something would be read after that."""

@@ -9,6 +9,7 @@ MISSING = fill(
         "torch._C._FunctionBase",
         "torch._C._VariableFunctions",
         "torch._C._are_functorch_transforms_active",
+        "torch._C._autograd._profiler_enabled",
         "torch._C._current_graph_task_id",
         "torch._C._get_cudnn_sdp_enabled",
         "torch._C._get_flash_sdp_enabled",

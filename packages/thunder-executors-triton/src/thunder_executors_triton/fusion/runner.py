@@ -19,6 +19,7 @@ from thunder_executors_triton.kernels.tuning import OF_ELEMENTS, Choice, launch_
 from thunder_loops import Axis, LoopProgram, sizes_of
 from thunder_torch.convert import to_torch_dtype
 from thunder_torch.fake_modes import fake_outputs
+from thunder_torch.profiling import shown
 
 LONGEST = 16_384  # elements of a row that a program holds in registers
 _NUMBERS = itertools.count()
@@ -54,6 +55,10 @@ class Runner:
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Return the outputs."""
+        return shown(self.__name__, self.compute, *inputs)
+
+    def compute(self, *inputs: Any) -> tuple[Any, ...]:
+        """Return the outputs, whoever watches."""
         sizes = sizes_of(self.program, *inputs)
         if any(not 0 < extent(kernel.reduced, sizes) <= LONGEST for kernel, *_ in self.kernels if kernel.reduced):
             return tuple(self.eager(*inputs))
