@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from thunder_examine import Facts, Memory, Report, costs, get_alloc_memory, memory, report
+from thunder_examine import Cost, Facts, Memory, Report, Roof, costs, get_alloc_memory, memory, report, roof_of
 from thunder_examine.facts import Line, Part, Stage
 from thunder_frontend import jit, last_traces
 
@@ -60,6 +60,25 @@ def test_a_chrome_trace_has_a_span_for_each_line():
     assert all(event["ph"] == "X" and event["dur"] >= 0 for event in events)
     with pytest.raises(RuntimeError, match="the forward program was not measured: not asked for"):
         report(model(), torch.randn(3, 4), measure=False).chrome_trace()
+
+
+def test_the_roof_is_what_a_product_and_a_copy_reach():
+    roof = Roof(operations=200.0, bytes=50.0)
+    assert roof.share(Cost(2.0, 25, 300)) == 0.75 and not roof.bound_by_memory(Cost(2.0, 25, 300))
+    assert roof.share(Cost(4.0, 100, 300)) == 0.5 and roof.bound_by_memory(Cost(4.0, 100, 300))
+    assert roof.share(Cost(None, 25, 300)) is None and roof.share(Cost(0.0, 0, 0)) is None
+    here = roof_of(torch.device("cpu"), size=256, elements=1 << 20)
+    assert 1e8 < here.operations < 1e14 and 1e8 < here.bytes < 1e13
+
+
+def test_measured_programs_have_a_roof_and_it_is_shown_everywhere(capsys):
+    found = report(model(), torch.randn(3, 4))
+    forward, backward = found.facts.parts
+    assert forward.roof is backward.roof and forward.roof.operations > 0
+    assert json.loads(found.json())["parts"][0]["roof"]["bytes"] == forward.roof.bytes
+    found.print()
+    assert "of roof" in capsys.readouterr().out
+    assert report(model(), torch.randn(3, 4), measure=False).facts.parts[0].roof is None
 
 
 def test_memory_counts_what_is_alive():
@@ -170,3 +189,4 @@ def test_a_browser_shows_it_without_an_error(make, tmp_path):
     assert "CONSOLE" not in done.stderr, done.stderr
     assert 'class="row new"' in done.stdout or 'class="row"' in done.stdout
     assert "forward peak" in done.stdout and "<svg" in done.stdout
+    assert ("<circle" in done.stdout) == ("Not measured: not asked for" not in done.stdout)

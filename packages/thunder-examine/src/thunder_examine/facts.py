@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import torch
+
 from thunder_examine.costs import Cost, costs
 from thunder_examine.memory import Memory, memory
+from thunder_examine.roofline import Roof, roof_of
 from thunder_frontend import CompiledFunction, compile_stats, compiled_function
-from thunder_ir import BoundSymbol, Trace, collector_paused
+from thunder_ir import BoundSymbol, TensorProxy, Trace, collector_paused
 from thunder_ir.codegen import INDENT, print_bound
 from thunder_ir.literals import Context, literal
+from thunder_torch import to_torch_device
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ class Part:
         memory: of the last stage.
         costs: of the last stage, one per line.
         not_measured: why no line was measured; ``None`` if they were.
+        roof: what the device reaches, where lines were measured.
     """
 
     name: str
@@ -69,6 +76,7 @@ class Part:
     memory: Memory
     costs: tuple[Cost, ...]
     not_measured: str | None
+    roof: Roof | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +130,10 @@ def facts_of(fn: Any, *, measure: bool = True) -> Facts:
                            "runs in Python")  # fmt: skip
     last = function.compiled[-1]
     stats = compile_stats(fn)
-    parts = [_part("forward", last.traces, measure)]
+    roof = functools.cache(roof_of)
+    parts = [_part("forward", last.traces, measure, roof)]
     if last.backward_traces:
-        parts.append(_part("backward", _without_box(last.backward_traces), measure))
+        parts.append(_part("backward", _without_box(last.backward_traces), measure, roof))
     return Facts(
         function.name,
         tuple(parts),
@@ -159,11 +168,13 @@ def _without_box(traces: list[Trace]) -> list[Trace]:
     return [t for t in traces if not (len(t.inputs) == 1 and t.inputs[0].type_string == "any")] or traces
 
 
-def _part(name: str, traces: list[Trace], measure: bool) -> Part:
+def _part(name: str, traces: list[Trace], measure: bool, roof: Callable[[torch.device], Roof]) -> Part:
     found, reason = costs(traces[-1], measure=measure)
+    devices = [p.device for p in traces[-1].inputs if isinstance(p, TensorProxy)]
+    reached = roof(to_torch_device(devices[0])) if reason is None and devices else None
     printed = Printed()
     stages = tuple([stage_of(trace, printed) for trace in traces])
-    return Part(name, stages, memory(traces[-1]), tuple(found), reason)
+    return Part(name, stages, memory(traces[-1]), tuple(found), reason, reached)
 
 
 class Printed:

@@ -143,7 +143,7 @@ def compact(facts: Facts) -> dict[str, Any]:
         costs = [[None if c.seconds is None else round(c.seconds * 1e6, 2), c.bytes, c.operations] for c in part.costs]
         parts.append(
             {"name": part.name, "stages": stages, "held": part.memory.held, "given": part.memory.given, "costs": costs,
-             "reason": part.not_measured}
+             "reason": part.not_measured, "roof": part.roof and [part.roof.operations, part.roof.bytes]}
         )  # fmt: skip
     rest = {
         "name": facts.name, "prologue": facts.prologue, "epilogue": facts.epilogue, "phases": facts.phases,
@@ -157,10 +157,12 @@ def _costliest(part: Part, most: int) -> Table:
     title = f"{part.name}: peak {part.memory.peak:,} bytes"
     if part.not_measured is not None:
         title += f"; not measured, {part.not_measured}"
-    table = Table("µs", "bytes", "executor", "line", "from", title=title)
+    table = Table("µs", "of roof", "bytes", "executor", "line", "from", title=title)
     rows = [row for row in zip(part.stages[-1].lines, part.costs, strict=True) if not row[0].text.startswith("del ")]
     rows.sort(key=lambda row: (-(row[1].seconds or 0.0), -row[1].bytes))
     for line, cost in rows[:most]:
         micros = "" if cost.seconds is None else f"{cost.seconds * 1e6:.1f}"
-        table.add_row(micros, f"{cost.bytes:,}", line.executor, line.text, line.source)
+        share = part.roof.share(cost) if part.roof is not None else None
+        near = "" if share is None else f"{share:.0%}"
+        table.add_row(micros, near, f"{cost.bytes:,}", line.executor, line.text, line.source)
     return table
