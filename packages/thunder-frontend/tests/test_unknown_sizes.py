@@ -421,3 +421,19 @@ def test_a_division_by_zero_raises_though_nobody_reads_what_it_gives(divide):
     assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 2.0))
     with pytest.raises(ZeroDivisionError):
         compiled(torch.zeros(3))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_of_unknown_lengths_drops_the_same_in_backward(masked):
+    def program(x, keep):
+        q = x[keep]
+        mask = torch.zeros_like(x[:, 0])[~keep].expand(q.shape[0], -1) if masked else None
+        return F.scaled_dot_product_attention(q[None], q[None], q[None], mask, 0.5)
+
+    compiled, x = jit(program), torch.randn(8, 4, dtype=torch.float64, requires_grad=True)
+    keep = torch.arange(8) % 2 == 0
+    found = []
+    for run in (program, compiled):
+        torch.manual_seed(0)
+        found.append((torch.autograd.grad(run(x, keep).square().sum(), x)[0], torch.rand(1)))
+    torch.testing.assert_close(found[1], found[0])

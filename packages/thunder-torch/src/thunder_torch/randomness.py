@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from thunder_ir import TensorProxy, Trace, dtypes
-from thunder_torch.names import name_of
+from thunder_torch.names import last_name, name_of
 from thunder_torch.torch_versions import OpOverload, OpOverloadPacket
 from thunder_torch.traits import Trait, has_trait
 
@@ -28,6 +28,20 @@ def is_random(function: Callable[..., Any]) -> bool:
         overloads: list[str] = function.overloads()  # type: ignore[no-untyped-call]
         return any(torch.Tag.nondeterministic_seeded in getattr(function, o).tags for o in overloads)
     return has_trait(function, Trait.DRAWS)
+
+
+def draws(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call may draw random numbers: attention does for the sake of its dropout alone.
+
+    Example:
+        >>> import torch.nn.functional as F
+        >>> from thunder_torch.randomness import draws
+        >>> [draws(F.scaled_dot_product_attention, ("q", "k", "v"), {"dropout_p": p}) for p in (0.0, 0.5)]
+        [False, True]
+    """
+    if last_name(function) == "scaled_dot_product_attention":
+        return bool(kwargs.get("dropout_p") or (len(args) > 4 and args[4]))
+    return is_random(function)
 
 
 def _generator_of(call: Any) -> torch.Generator | None:
@@ -210,6 +224,7 @@ __all__ = [
     "Drawn",
     "Generators",
     "Replayed",
+    "draws",
     "generator_states",
     "is_random",
     "replaying",

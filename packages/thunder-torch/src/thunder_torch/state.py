@@ -23,6 +23,7 @@ from thunder_torch.memo import default_device_name
 from thunder_torch.metadata import drew, metadata_of, tensors_of
 from thunder_torch.names import last_name, path_of
 from thunder_torch.opaque import opaque
+from thunder_torch.randomness import draws
 from thunder_torch.symbol import find_symbol
 from thunder_torch.traits import Trait, has_trait
 
@@ -99,7 +100,7 @@ def call(what: Symbol | Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     if last_name(function) == "scaled_dot_product_attention":
         if (allowed := sdpa_backends()) != _ALL_SDPA:
             symbol = opaque(Within(function, sdpa=allowed))
-        if kwargs.get("dropout_p") or (len(args) > 4 and args[4]):
+        if draws(function, args, kwargs):
             tags = (*tags, OpTags.RANDOM)
     if symbol is None:
         symbol = opaque(what)

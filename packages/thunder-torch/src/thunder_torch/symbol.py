@@ -25,6 +25,7 @@ from thunder_torch.convert import from_torch_dtype
 from thunder_torch.metadata import metadata_of
 from thunder_torch.names import LTORCH, OF_NUMPY
 from thunder_torch.opaque import call_of, drawing_call, failing, opaque_call
+from thunder_torch.randomness import draws
 from thunder_torch.sized import TorchSymbol
 from thunder_torch.traits import Trait, state
 from thunder_torch.views import view_argument
@@ -85,7 +86,7 @@ def torchsymbol(
     state(*callables, traits=(*traits, *([Trait.DRAWS] if OpTags.RANDOM in tags else [])))
 
     def make(body: Callable[..., Any]) -> Symbol:
-        decomposition = _decomposition(origin, body, OpTags.RANDOM in tags)
+        decomposition = _decomposition(origin, body)
         symbol = TorchSymbol(
             name or body.__name__,
             LTORCH,
@@ -106,7 +107,7 @@ def torchsymbol(
 _FIRST = ("input", "self", "x")
 
 
-def _decomposition(origin: Any, body: Callable[..., Any], random: bool) -> Callable[..., Any]:
+def _decomposition(origin: Any, body: Callable[..., Any]) -> Callable[..., Any]:
     """Return the body as a decomposition: it takes PyTorch's other names of arguments, and runs under its defaults.
 
     A body that returns ``NotImplemented`` for some arguments leaves these calls to PyTorch, and so does one that would
@@ -140,7 +141,7 @@ def _decomposition(origin: Any, body: Callable[..., Any], random: bool) -> Calla
         if output is NotImplemented and origin is not None:
             call, values = call_of(origin, args, kwargs)
             with current_builder().tagged(*failing(origin)):
-                return (drawing_call if random else opaque_call)(call, *values)
+                return (drawing_call if draws(origin, args, kwargs) else opaque_call)(call, *values)
         return _of_its_own(output, (*args, *kwargs.values())) if copies else output
 
     @wraps(body)
