@@ -16,6 +16,9 @@ import torch
 from transformers import PretrainedConfig
 
 VOCABULARY, WIDTH, HEADS, LENGTH, BATCH, IMAGE = 99, 32, 4, 10, 2, 32
+UNSAID_IMAGE = 2 * IMAGE
+"""Where no configuration says it, as that of most convolutional models: five halvings leave more than one place, and so
+more than two values for a batch norm, which makes of two nothing but a sign and rounding."""
 SPECIAL_TOKENS = {"image_token_id": 90, "image_token_index": 90, "video_token_id": 91, "video_token_index": 91,
                   "audio_token_id": 92, "audio_token_index": 92, "vision_start_token_id": 93,
                   "vision_end_token_id": 94}  # fmt: skip
@@ -75,7 +78,7 @@ def ids(config: PretrainedConfig, length: int = LENGTH) -> torch.Tensor:
 def image_shape(config: PretrainedConfig) -> tuple[int, int, int]:
     """Return channels, height and width of an image."""
     vision = vision_of(config)
-    size = size_of(vision, "image_size", "input_size", "img_size", default=IMAGE)
+    size = size_of(vision, "image_size", "input_size", "img_size", default=UNSAID_IMAGE)
     size = next(iter(size.values())) if isinstance(size, dict) else size
     height, width = (size, size) if isinstance(size, int) else size[-2:] if len(size) > 1 else size * 2
     return size_of(vision, "num_channels", "in_channels", "in_chans", default=3), height, width

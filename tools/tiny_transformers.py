@@ -22,7 +22,8 @@ from transformers.models.auto import modeling_auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 COUNTS: dict[str, Any] = {
-    **dict.fromkeys(("vocab_size", "text_vocab_size", "vocab_size_per_layer_input"), VOCABULARY),
+    **dict.fromkeys(("vocab_size", "text_vocab_size", "vocab_size_per_layer_input",
+                    "encoder_hash_byte_group_vocab"), VOCABULARY),
     **dict.fromkeys(
         ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "decoder_layers",
          "num_encoder_layers", "num_decoder_layers", "num_hidden_groups", "vision_layers", "text_layers",
@@ -43,7 +44,7 @@ SIZES: dict[str, Any] = {
          "projection_dim", "encoder_hidden_size", "attention_hidden_size", "pooler_output_size", "decoder_hidden_size",
          "attention_dim", "classifier_proj_size", "bottleneck_size", "output_hidden_size", "out_hidden_size",
          "text_hidden_size", "fusion_hidden_size", "pooler_hidden_size", "cross_hidden_size", "backbone_hidden_size",
-         "projector_hidden_size"), WIDTH),
+         "projector_hidden_size", "hidden_size_global"), WIDTH),
     **dict.fromkeys(
         ("intermediate_size", "d_ff", "n_inner", "hidden_dim", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim",
          "ffn_hidden_size", "d_inner", "moe_intermediate_size", "intermediate_size_mlp", "feed_forward_hidden_size",
@@ -99,6 +100,7 @@ SWIN = {
 """Sizes of a backbone for models that look at what each of its stages finds."""
 
 SPECIAL: dict[str, dict[str, Any]] = {
+    "align_vision_model": {"width_coefficient": 0.5, "depth_coefficient": 0.5, "image_size": 64},
     "convnext": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
     "convnextv2": {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 1, 1]},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
@@ -124,12 +126,15 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "autoformer": {"prediction_length": 8}, "informer": {"prediction_length": 8},
     "time_series_transformer": {"prediction_length": 8},
     "zamba": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"]},
-    "align": {"projection_dim": 640}, "maskformer": {"backbone_config": SWIN},
+    "align": {"projection_dim": 160}, "maskformer": {"backbone_config": SWIN},
     "mask2former": {"backbone_config": SWIN}, "upernet": {"backbone_config": ALL_STAGES},
     "rt_detr": LAST_STAGES, "rt_detr_v2": LAST_STAGES,
     "depth_anything": {"backbone_config": PATCHES}, "prompt_depth_anything": {"backbone_config": PATCHES},
     "pix2struct_vision_model": {"patch_embed_hidden_size": 192},
     "oneformer": {"backbone_config": SWIN},
+    "blt": {"use_cache": False}, "sam_vision_model": {"output_channels": WIDTH, "num_pos_feats": WIDTH // 2},
+    "sam_hq_vision_model": {"output_channels": WIDTH, "num_pos_feats": WIDTH // 2},
+    "sam_hq_mask_decoder": {"vit_dim": WIDTH}, "sam3_vision_model": {"fpn_hidden_size": WIDTH},
     "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
     "rwkv": {"attention_hidden_size": 32, "intermediate_size": 64},
     }  # fmt: skip

@@ -148,8 +148,9 @@ class Sweep:
             row.training = self._outcome(row, lambda: self.train(row, model_type, variant))
             if " differs by " in row.training and self.dtype is torch.float32 and variant in IN_ANY_DTYPE:
                 wide = Sweep(argparse.Namespace(**{**vars(self.options), "dtype": "float64"}))
-                if self._outcome(row, lambda: wide.train(row, model_type, variant, beside=True)) == "right":
-                    row.training = f"{IN_FLOAT64} ({row.training})"
+                told = self._outcome(row, lambda: wide.train(row, model_type, variant, beside=True))
+                right = told == "right"
+                row.training = f"{IN_FLOAT64} ({row.training})" if right else f"{row.training}; in float64: {told}"
         return row
 
     def _outcome(self, row: Row, run: Callable[[], str]) -> str:
