@@ -9,7 +9,19 @@ import time
 import pytest
 import torch
 
-from thunder_examine import Cost, Facts, Memory, Report, Roof, costs, get_alloc_memory, memory, report, roof_of
+from thunder_examine import (
+    Cost,
+    Facts,
+    Memory,
+    Report,
+    Roof,
+    costs,
+    get_alloc_memory,
+    memory,
+    report,
+    roof_of,
+    saved_for_backward,
+)
 from thunder_examine.facts import Line, Part, Stage
 from thunder_frontend import jit, last_traces
 
@@ -77,8 +89,26 @@ def test_measured_programs_have_a_roof_and_it_is_shown_everywhere(capsys):
     assert forward.roof is backward.roof and forward.roof.operations > 0
     assert json.loads(found.json())["parts"][0]["roof"]["bytes"] == forward.roof.bytes
     found.print()
-    assert "of roof" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    for words in (
+        "of roof",
+        "saved for the backward program",
+        "specialisation 0 took: acquisition ",
+        "1 calls, 1 compiled",
+    ):
+        assert words in shown
     assert report(model(), torch.randn(3, 4), measure=False).facts.parts[0].roof is None
+
+
+def test_brackets_are_shown_in_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    compiled = jit(lambda x, idx: x.tanh()[idx] * 2)
+    for rows in (3, 4):
+        compiled(torch.randn(rows, 5, requires_grad=True), torch.tensor([1])).sum().backward()
+    report(compiled, measure=False).print()
+    shown = capsys.readouterr().out
+    assert "x.tanh()[idx] * 2" in shown
+    assert str(saved_for_backward(compiled)).count("float32[i0, 5]") == shown.count("│ float32[i0, 5]") > 0
 
 
 def test_memory_counts_what_is_alive():

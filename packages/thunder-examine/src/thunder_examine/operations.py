@@ -10,10 +10,9 @@ from itertools import islice, pairwise
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from thunder_examine.facts import Facts, facts_of
+from thunder_examine.tables import table
 from thunder_executors import Executor, Refusal, claim
 from thunder_frontend import CompiledFunction, FallbackWarning, ThunderModule, compiled_function, jit
 from thunder_guards import ValueGuard
@@ -87,11 +86,8 @@ class OperationsReport:
         console = Console()
         if self.problem is not None:
             console.print(f"The program cannot be acquired whole: {self.problem}", markup=False)
-        table = Table("operation", "calls", "understood as")
-        for operation in self.operations[:most]:
-            table.add_row(operation.name, str(operation.count), "composed" if operation.composed else "opaque")
-        if self.operations:
-            console.print(table)
+        kinds = [(o.name, str(o.count), "composed" if o.composed else "opaque") for o in self.operations]
+        _print_rows(console, most, ("operation", "calls", "understood as"), kinds)
         if self.executors:
             counts = ", ".join([f"{name} {count}" for name, count in self.executors.items()])
             console.print(f"lines by executor: {counts}", markup=False)
@@ -111,11 +107,9 @@ class OperationsReport:
 
 
 def _print_rows(console: Console, most: int, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    table = Table(*head)
-    for row in islice(rows, most):
-        table.add_row(*[Text(cell) for cell in row])
-    if table.row_count:
-        console.print(table)
+    made = table(head, islice(rows, most))
+    if made.row_count:
+        console.print(made)
 
 
 def examine(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> OperationsReport:

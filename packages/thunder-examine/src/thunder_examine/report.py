@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from thunder_examine.facts import Facts, Line, Part, facts_of
+from thunder_examine.tables import table
 from thunder_frontend import CompiledFunction, ThunderModule, jit
 from thunder_ir import collector_paused
 
@@ -63,7 +64,7 @@ class Report:
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
 
     def print(self, most: int = 12) -> None:
-        """Print what matters most in the terminal.
+        """Print in the terminal what each line costs, what is saved, how long compiling took, and why it was done anew.
 
         Args:
             most: lines of each table.
@@ -71,11 +72,16 @@ class Report:
         console = Console()
         for part in self.facts.parts:
             console.print(_costliest(part, most))
+        if self.facts.saved:
+            console.print(_saved(self.facts, most))
+        for number, phases in enumerate(self.facts.phases):
+            times = ", ".join([f"{name} {milliseconds:.1f} ms" for name, milliseconds in phases.items()])
+            console.print(f"specialisation {number} took: {times}", markup=False)
         console.print(f"{self.facts.calls} calls, {self.facts.misses} compiled")
         for reasons in self.facts.reasons[-3:]:
-            console.print(f"compiled anew: {'; '.join(reasons)}")
+            console.print(f"compiled anew: {'; '.join(reasons)}", markup=False)
         for split in self.facts.split_off:
-            console.print(split)
+            console.print(split, markup=False)
 
 
 def report(
@@ -153,16 +159,25 @@ def compact(facts: Facts) -> dict[str, Any]:
     return {"texts": list(texts), "lines": list(lines), "parts": parts, **rest}
 
 
+def _saved(facts: Facts, most: int) -> Table:
+    rows = [
+        (s["name"], s["type"], f"{s['bytes']:,}", "saved" if s["saved"] else "computed again", s["operation"], s["why"])
+        for s in facts.saved[:most]
+    ]
+    head = ("value", "type", "bytes", "what", "operation", "why")
+    return table(head, rows, "saved for the backward program")
+
+
 def _costliest(part: Part, most: int) -> Table:
     title = f"{part.name}: peak {part.memory.peak:,} bytes"
     if part.not_measured is not None:
         title += f"; not measured, {part.not_measured}"
-    table = Table("µs", "of roof", "bytes", "executor", "line", "from", title=title)
-    rows = [row for row in zip(part.stages[-1].lines, part.costs, strict=True) if not row[0].text.startswith("del ")]
-    rows.sort(key=lambda row: (-(row[1].seconds or 0.0), -row[1].bytes))
-    for line, cost in rows[:most]:
+    found = [row for row in zip(part.stages[-1].lines, part.costs, strict=True) if not row[0].text.startswith("del ")]
+    found.sort(key=lambda row: (-(row[1].seconds or 0.0), -row[1].bytes))
+    rows = []
+    for line, cost in found[:most]:
         micros = "" if cost.seconds is None else f"{cost.seconds * 1e6:.1f}"
         share = part.roof.share(cost) if part.roof is not None else None
         near = "" if share is None else f"{share:.0%}"
-        table.add_row(micros, near, f"{cost.bytes:,}", line.executor, line.text, line.source)
-    return table
+        rows.append((micros, near, f"{cost.bytes:,}", line.executor, line.text, line.source))
+    return table(("µs", "of roof", "bytes", "executor", "line", "from"), rows, title)

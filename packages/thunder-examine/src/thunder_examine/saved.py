@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from thunder_autograd import Decision
+from thunder_examine.tables import table
 from thunder_frontend import compiled_function
 from thunder_ir import TensorProxy, Trace
 
@@ -42,11 +43,11 @@ class SavedReport:
             most: how many rows at most.
         """
         title = f"{self.saved_bytes:,} bytes saved, {self.recomputed_bytes:,} bytes computed again"
-        table = Table("value", "type", "bytes", "what", "operation", "why", title=title)
-        for d in sorted(self.decisions, key=lambda d: (-d.bytes, d.name))[:most]:
-            what = "saved" if d.saved else "recomputed"
-            table.add_row(d.name, d.type_string, f"{d.bytes:,}", what, d.operation, d.why)
-        return table
+        rows = [
+            (d.name, d.type_string, f"{d.bytes:,}", "saved" if d.saved else "recomputed", d.operation, d.why)
+            for d in sorted(self.decisions, key=lambda d: (-d.bytes, d.name))[:most]
+        ]
+        return table(("value", "type", "bytes", "what", "operation", "why"), rows, title)
 
     def print(self, most: int | None = None) -> None:
         """Print the table."""
