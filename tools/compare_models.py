@@ -26,7 +26,7 @@ SENSITIVE = 30
 """How many times as far as eager itself goes for weights that differ by one rounding, what is compiled may go, where
 one compares with that: it rounds at every operation, not at the weights alone."""
 TELLING = 1e-2
-"""How far gradients may differ at most, whatever eager does: of what differs more nothing can be told."""
+"""How far anything may differ at most, whatever eager does: of what differs more nothing can be told."""
 
 
 class Difference(Exception):  # noqa: N818
@@ -107,14 +107,14 @@ def difference(our: torch.Tensor, eager: torch.Tensor, scale: float | None = Non
     return float((our - eager)[finite].abs().max()) / max(largest, 1e-12)
 
 
-def rounded(model: torch.nn.Module) -> torch.nn.Module:
-    """Return a model whose parameters differ by one rounding."""
+def rounded(model: torch.nn.Module, dtype: torch.dtype | None = None) -> torch.nn.Module:
+    """Return a model whose parameters differ by one rounding: of a dtype, or of their own."""
     other = copy.deepcopy(model)
     draws = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in other.parameters():
             signs = (torch.randint(0, 2, parameter.shape, generator=draws) * 2 - 1).to(parameter.dtype)
-            parameter.mul_(1 + signs * torch.finfo(parameter.dtype).eps)
+            parameter.mul_(1 + signs * torch.finfo(dtype or parameter.dtype).eps)
     return other
 
 
@@ -159,7 +159,7 @@ def compare_parameters(
     for name, our in ours.state_dict().items():
         largest = float(state[name].abs().max()) if state[name].numel() else 0.0
         error, itself = (difference(v, state[name], max(largest, STEPS * RATE)) for v in (our, beside[name]))
-        if not error <= max(tolerance, SENSITIVE * itself):
+        if not error <= max(tolerance, min(SENSITIVE * itself, TELLING)):
             raise Difference(f"{name} differs by {error:.1e} after {STEPS} steps{_beside(itself)}")
 
 
@@ -224,7 +224,7 @@ def train_both(
                 group["eps"] = DAMPING * largest
             optimizer.step()
         error, itself = (difference(loss, losses[0]) for loss in (losses[1], losses[-1] if near else losses[0]))
-        if not error <= max(TRAINED[dtype], SENSITIVE * itself):
+        if not error <= max(TRAINED[dtype], min(SENSITIVE * itself, TELLING)):
             raise Difference(f"loss of step {step} differs by {error:.1e}{_beside(itself)}")
     compare_parameters(ours, eager, TRAINED[dtype], near)
 

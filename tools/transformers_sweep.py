@@ -12,7 +12,8 @@ A forward is right if values, dtypes, strides and the structure of the output (i
 eager's, and if two calls take one program. Training is right if all gradients are eager's and ten steps of AdamW
 (same seeds) give eager's losses and parameters, within the tolerances below: in float32, or in float64 where float32
 alone has more rounding than that. What then differs no more than thirty times as far as eager does from itself, with
-weights that differ by one rounding, is no difference: such a model is right as far as float64 can tell.
+weights that differ by one rounding, is no difference: such a model is right as far as float64 can tell. A model that
+computes in float32 all the same, or runs in nothing else, is measured by a rounding of float32.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from typing import Any
 
 import torch
 from compare_models import FORWARD, Difference, EagerError, compare, loss_of, rounded, seed_all, train_both
-from models_page import IN_FLOAT64, Row, kept, line, page
+from models_page import IN_FLOAT64, WITHIN_ROUNDING, Row, kept, line, page
 from tiny_inputs import BATCH, LENGTH
 from tiny_transformers import NoCaseError, all_model_types, tiny_case
 from transformers import DynamicCache, PretrainedConfig, StaticCache
@@ -147,11 +148,19 @@ class Sweep:
         if self.options.train and row.forward == "right":
             row.training = self._outcome(row, lambda: self.train(row, model_type, variant))
             if " differs by " in row.training and self.dtype is torch.float32 and variant in IN_ANY_DTYPE:
-                wide = Sweep(argparse.Namespace(**{**vars(self.options), "dtype": "float64"}))
-                told = self._outcome(row, lambda: wide.train(row, model_type, variant, beside=True))
-                right = told == "right"
-                row.training = f"{IN_FLOAT64} ({row.training})" if right else f"{row.training}; in float64: {told}"
+                row.training = self._apart_from_rounding(row, model_type, variant)
         return row
+
+    def _apart_from_rounding(self, row: Row, model_type: str, variant: str) -> str:
+        """Say what training that differs in float32 does in float64, and beside eager's own rounding in float32."""
+        found, wide = row.training, Sweep(argparse.Namespace(**{**vars(self.options), "dtype": "float64"}))
+        told = self._outcome(row, lambda: wide.train(row, model_type, variant, torch.float64))
+        if told == "right":
+            return f"{IN_FLOAT64} ({found})"
+        sweep = self if told.startswith("eager: ") else wide  # the model may compute in float32 whatever it is given
+        if self._outcome(row, lambda: sweep.train(row, model_type, variant, torch.float32)) == "right":
+            return f"{WITHIN_ROUNDING} ({found})"
+        return f"{found}; in float64: {told}"
 
     def _outcome(self, row: Row, run: Callable[[], str]) -> str:
         try:
@@ -222,11 +231,17 @@ class Sweep:
         except Exception as error:
             raise EagerError(_short(error)) from error
 
-    def train(self, row: Row, model_type: str, variant: str, beside: bool = False) -> str:
-        """Compare gradients, then ten steps of AdamW; perhaps beside eager with weights that differ by one rounding."""
+    def train(self, row: Row, model_type: str, variant: str, near: torch.dtype | None = None) -> str:
+        """Compare gradients, then ten steps of AdamW; perhaps beside eager with weights that differ by one rounding.
+
+        Args:
+            row: takes what is found.
+            model_type, variant: what is run.
+            near: the dtype of that rounding.
+        """
         eager, inputs = self.build(model_type, variant, self.options.dropout)
         eager = eager.train()
-        ours, near = copy.deepcopy(eager), rounded(eager) if beside else None
+        ours, beside = copy.deepcopy(eager), rounded(eager, near) if near else None
         compiled = thunder.jit(ours)
 
         def arguments() -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -237,7 +252,7 @@ class Sweep:
 
         coarse = torch.bfloat16 if variant in ("bfloat16", "autocast") else self.dtype
         try:
-            train_both(eager, ours, (call(eager), call(compiled)), arguments, loss_of, coarse, near)
+            train_both(eager, ours, (call(eager), call(compiled)), arguments, loss_of, coarse, beside)
         finally:
             row.programs, row.split = thunder.cache_misses(compiled), _split_off(compiled) or row.split
         missed = list(enumerate(thunder.explain_misses(compiled), 1))
