@@ -67,3 +67,18 @@ def test_weights_differ_by_one_rounding():
     off = (rounded(model).weight / model.weight - 1).abs()
     assert torch.equal(model.weight, other.weight)
     assert off.min() > 0 and off.max() <= 2 * torch.finfo(torch.float64).eps
+
+
+def test_steps_are_compared_until_rounding_makes_another_training():
+    class Grows(Multiplies):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = super().forward(x)
+            return y + (self.weight.sum() * 1e15).sin() if self.steps > 2 else y
+
+    eager = Grows()
+    eager.steps = 0
+    ours, near = copy.deepcopy(eager), rounded(eager)
+    for model in (eager, ours, near):
+        model.register_forward_hook(lambda module, args, output: setattr(module, "steps", module.steps + 1))
+    steps = train_both(eager, ours, (eager, ours), lambda: ((X,), {}), loss_of, torch.float64, near)
+    assert steps == 4

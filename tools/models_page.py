@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from compare_models import FORWARD, GRADIENT, SENSITIVE, STEPS, TRAINED
+from compare_models import FORWARD, GRADIENT, LOST, SENSITIVE, STEPS, TRAINED
 
 from thunder_testing.sweeps import Rows, cell, table
 
@@ -130,6 +130,7 @@ def page(rows: Iterable[Row], asked: int, command: str) -> str:
         f"their training matches in float64, within {TRAINED[torch.float64]:g} or {SENSITIVE} times what eager differs",
         f"from itself where weights differ by one rounding. *{WITHIN_ROUNDING.capitalize()}* are those that",
         "compute in float32 even then, or run in nothing else: they are measured by one rounding of float32.",
+        f"Steps are compared until eager's loss differs from itself by {LOST:g}; fewer than {STEPS} are told.",
         "",
         "## Different from eager",
         "",

@@ -13,7 +13,8 @@ eager's, and if two calls take one program. Training is right if all gradients a
 (same seeds) give eager's losses and parameters, within the tolerances below: in float32, or in float64 where float32
 alone has more rounding than that. What then differs no more than thirty times as far as eager does from itself, with
 weights that differ by one rounding, is no difference: such a model is right as far as float64 can tell. A model that
-computes in float32 all the same, or runs in nothing else, is measured by a rounding of float32.
+computes in float32 all the same, or runs in nothing else, is measured by a rounding of float32. Once rounding alone
+makes another training of eager's, no further steps are compared, and the row says how many were.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from compare_models import FORWARD, Difference, EagerError, compare, loss_of, rounded, seed_all, train_both
+from compare_models import FORWARD, STEPS, Difference, EagerError, compare, loss_of, rounded, seed_all, train_both
 from models_page import IN_FLOAT64, WITHIN_ROUNDING, Row, kept, line, page
 from tiny_inputs import BATCH, LENGTH
 from tiny_transformers import NoCaseError, all_model_types, tiny_case
@@ -155,12 +156,13 @@ class Sweep:
         """Say what training that differs in float32 does in float64, and beside eager's own rounding in float32."""
         found, wide = row.training, Sweep(argparse.Namespace(**{**vars(self.options), "dtype": "float64"}))
         told = self._outcome(row, lambda: wide.train(row, model_type, variant, torch.float64))
-        if told == "right":
-            return f"{IN_FLOAT64} ({found})"
+        if told.startswith("right"):
+            return f"{IN_FLOAT64}{told.removeprefix('right')} ({found})"
         sweep = self if told.startswith("eager: ") else wide  # the model may compute in float32 whatever it is given
-        if self._outcome(row, lambda: sweep.train(row, model_type, variant, torch.float32)) == "right":
-            return f"{WITHIN_ROUNDING} ({found})"
-        return f"{found}; in float64: {told}"
+        beside = self._outcome(row, lambda: sweep.train(row, model_type, variant, torch.float32))
+        if beside.startswith("right"):
+            return f"{WITHIN_ROUNDING}{beside.removeprefix('right')} ({found})"
+        return f"{found}; in float64: {told}; beside rounding of float32: {beside}"
 
     def _outcome(self, row: Row, run: Callable[[], str]) -> str:
         try:
@@ -252,14 +254,14 @@ class Sweep:
 
         coarse = torch.bfloat16 if variant in ("bfloat16", "autocast") else self.dtype
         try:
-            train_both(eager, ours, (call(eager), call(compiled)), arguments, loss_of, coarse, beside)
+            steps = train_both(eager, ours, (call(eager), call(compiled)), arguments, loss_of, coarse, beside)
         finally:
             row.programs, row.split = thunder.cache_misses(compiled), _split_off(compiled) or row.split
         missed = list(enumerate(thunder.explain_misses(compiled), 1))
         again = [why for known, why in missed if len(why) == known]  # the others are for another outcome of a known one
         if len(again) > 1:
             raise Difference(f"{row.programs} programs: {again[-1][-1:]}")
-        return "right"
+        return "right" if steps == STEPS else f"right for {steps} steps"
 
 
 def _split_off(compiled: Any) -> tuple[str, ...]:
