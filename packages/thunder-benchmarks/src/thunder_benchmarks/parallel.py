@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import gc
 import json
 import resource
 import statistics
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -101,6 +103,29 @@ class Run:
         self.losses.append(mean.item() / self.axis.size)
 
 
+def measured(options: argparse.Namespace, axis: Axis) -> dict[str, Any]:
+    """Run all modes in turns, and return what was found; the models are gone afterwards."""
+    text = python_documentation()
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(len(text.characters), layers=options.layers, width=options.width))
+    runs = [Run(name, copy.deepcopy(model), axis) for name in options.modes.split(",")]
+    whole = sum(p.numel() * p.element_size() for p in model.parameters())
+    del model
+    generator = torch.Generator().manual_seed(1)
+    for number in range(options.steps):
+        batch = text.batch(options.batch, 64, generator)
+        tokens, targets = (t.chunk(axis.size)[axis.rank].contiguous() for t in batch)
+        for run in runs if number % 2 else reversed(runs):
+            run.step(tokens, targets)
+    return {
+        run.name: {
+            "losses": run.losses, "step": statistics.median(run.times[2:] or run.times), "first": run.times[0],
+            "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "parameters": whole,
+        }
+        for run in runs
+    }  # fmt: skip
+
+
 def main() -> int:
     """Measure, and print or write what was found; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -114,33 +139,15 @@ def main() -> int:
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     axis = axis_of(None, "processes")
-    text = python_documentation()
-    torch.manual_seed(0)
-    model = GPT(GPTConfig(len(text.characters), layers=options.layers, width=options.width))
-    runs = [Run(name, copy.deepcopy(model), axis) for name in options.modes.split(",")]
-    whole = sum(p.numel() * p.element_size() for p in model.parameters())
-    del model
-    generator = torch.Generator().manual_seed(1)
-    for number in range(options.steps):
-        batch = text.batch(options.batch, 64, generator)
-        tokens, targets = (t.chunk(axis.size)[axis.rank].contiguous() for t in batch)
-        for run in runs if number % 2 else reversed(runs):
-            run.step(tokens, targets)
-    found = {
-        run.name: {
-            "losses": run.losses, "step": statistics.median(run.times[2:] or run.times), "first": run.times[0],
-            "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "parameters": whole,
-        }
-        for run in runs
-    }  # fmt: skip
+    found = measured(options, axis)
     if axis.rank == 0:
-        text_of_it = json.dumps(found)
         if options.json is not None:
-            options.json.write_text(text_of_it, encoding="utf-8")
+            options.json.write_text(json.dumps(found), encoding="utf-8")
         else:
-            for run in runs:
-                step = statistics.median(run.times[2:] or run.times)
-                print(f"{run.name:24} {step * 1e3:9.1f} ms a step, losses {run.losses[0]:.5f} {run.losses[-1]:.5f}")
+            for name, told in found.items():
+                losses = told["losses"]
+                print(f"{name:24} {told['step'] * 1e3:9.1f} ms a step, losses {losses[0]:.5f} {losses[-1]:.5f}")
+    gc.collect()  # what DDP keeps in a cycle would end the group's threads with the process, and may wait for ever
     dist.destroy_process_group()
     return 0
 

@@ -10,6 +10,7 @@ torchrun --nproc-per-node 2 -m thunder_benchmarks.targets nanogpt --mode trainin
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -57,6 +58,7 @@ def main(words: Sequence[str] | None = None) -> list[Measured]:
     try:
         return _measured(words)
     finally:
+        gc.collect()  # what DDP keeps in a cycle would end the group's threads with the process, and may wait for ever
         dist.destroy_process_group()
 
 
