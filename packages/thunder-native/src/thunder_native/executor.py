@@ -180,7 +180,7 @@ def is_arithmetic(bound: BoundSymbol) -> bool:
 
 
 FEWEST = 8
-"""Calls in a row that pay, whatever they are: of eight small ones native code saves a third of the time."""
+"""Calls in a row that pay, whatever they are: entering native code costs less than it saves with half as many."""
 
 SMALL = 65_536
 """Elements of tensors beyond which Python between kernels does not matter, and memory held too long may."""
