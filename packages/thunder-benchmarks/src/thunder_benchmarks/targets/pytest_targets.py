@@ -23,6 +23,7 @@ from rich.table import Table
 
 from thunder_benchmarks.targets import TARGETS, Job, compiler
 from thunder_benchmarks.targets.cases import NotInstalledError
+from thunder_executors import get_executor
 from thunder_interpreter import interpret
 
 try:
@@ -163,6 +164,16 @@ def test_nanogpt_gpt2xl(benchmark: Any, executor: str, compute_type: str) -> Non
 @compute_types
 def test_llama_2_7b_hf(benchmark: Any, executor: str, compute_type: str) -> None:
     run(benchmark, executor, compute_type, job_of("litgpt", config="Llama-2-7b-hf", batch=1))
+
+
+@pytest.mark.parametrize("executor", ["thunder:transformer_engine+torch"], ids=["thunder+transformerengine"])
+@compute_types
+@pytest.mark.parametrize("config", ["Llama-2-7b-hf", "Llama-3-8B", "Mistral-7B-v0.1", "phi-2"])
+def test_transformer_engine_executor_regression(benchmark: Any, executor: str, compute_type: str, config: str) -> None:
+    """Five layers of each, which is enough to see that time or memory grew."""
+    if missing := get_executor("transformer_engine").missing():
+        pytest.skip(missing)
+    run(benchmark, executor, compute_type, job_of("litgpt", config=config, layers=5, batch=1))
 
 
 @executors
