@@ -13,9 +13,12 @@ from torch import nn
 
 import thunder
 from thunder_benchmarks import GPT, GPTConfig
+from thunder_executors_apex import rotary
 
 F = nn.functional
 Program = tuple[Callable[..., torch.Tensor], tuple[tuple[int, ...], ...]]
+ANGLES = torch.arange(16)[:, None] * 10_000 ** (-torch.arange(32).repeat(2) / 32)
+TABLES = (ANGLES.cos(), ANGLES.sin())
 TARGET = torch.tensor([1, 7, -100, 300] * 8)
 
 
@@ -40,6 +43,7 @@ PROGRAMS: dict[str, Program] = {
     "cross entropy": (lambda x: F.cross_entropy(x, TARGET.to(x.device)), ((32, 512),)),
     "linear": (lambda x, w, b: F.linear(x, w, b).relu(), ((64, 128), (256, 128), (256,))),
     "linear, gelu": (lambda x, w, b: F.gelu(F.linear(x, w, b)), ((64, 128), (256, 128), (256,))),
+    "rotary": (lambda x: rotary(x, *[t.to(x.device) for t in TABLES]), ((16, 2, 4, 64),)),
     "transposed": (lambda x, y: (x.t().exp() + y.t()) * 2, ((63, 65), (63, 65))),
     "convolution": (lambda x, w: F.conv2d(x, w, padding=1).relu(), ((2, 8, 12, 12), (16, 8, 3, 3))),
 }  # fmt: skip

@@ -42,6 +42,16 @@ def rms_backward_affine(dout: Tensor, invvar: Tensor, input_or_output: Tensor, n
 """,  # noqa: E501
     KINDS,
 )
+ROTARY = Table(
+    "Apex fused_rotary_positional_embedding",
+    "commit 6424da3b",
+    "NVIDIA/apex csrc/megatron/fused_rotary_positional_embedding.cpp",
+    """
+def forward_cached(input: Tensor, cos: Tensor, sin: Tensor, transpose_output: bool, /) -> Tensor: ...
+def backward_cached(output_grads: Tensor, cos: Tensor, sin: Tensor, transpose_output: bool, /) -> Tensor: ...
+""",
+    KINDS,
+)
 
 
 def contiguous(*tensors):
@@ -109,6 +119,25 @@ def norm_gradient(centred):
     return run
 
 
+def rotation(backward):
+    def run(x, cos, sin, transpose_output):
+        contiguous(cos, sin)
+        assert not transpose_output and x.ndim == 4 and x.shape[0] == len(cos) and cos.shape == sin.shape
+        assert cos.shape[1:3] == (1, 1) and cos.shape[3] % 2 == 0 and cos.shape[3] <= x.shape[3]
+        assert cos.dtype is sin.dtype and cos.dtype in (torch.float32, x.dtype)
+        half, width = cos.shape[3] // 2, cos.shape[3]
+        turn = torch.zeros(len(cos), x.shape[3], x.shape[3], dtype=torch.float64)  # a matrix for each position
+        at = torch.arange(x.shape[3])
+        turn[:, at, at] = 1
+        turn[:, at[:width], at[:width]] = cos[:, 0, 0].double()
+        turn[:, at[:half], at[half:width]] = -sin[:, 0, 0, :half].double()
+        turn[:, at[half:width], at[:half]] = sin[:, 0, 0, half:].double()
+        equation = "sji,sbhj->sbhi" if backward else "sij,sbhj->sbhi"
+        return torch.einsum(equation, turn, x.double()).to(x.dtype).contiguous()
+
+    return run
+
+
 ON_A_GPU = pytest.param(
     "device",
     marks=[pytest.mark.gpu, pytest.mark.skipif(package.missing() is not None, reason=f"{package.missing()}")],
@@ -129,6 +158,9 @@ def extensions(request, monkeypatch):
             {name: norm(not name.startswith("rms")) for name in NORMS.forms if "forward" in name}
             | {name: norm_gradient(not name.startswith("rms")) for name in NORMS.forms if "backward" in name},
         ),
+        "fused_rotary_positional_embedding": StandIn(
+            ROTARY, {"forward_cached": rotation(False), "backward_cached": rotation(True)}
+        ),
     }
     monkeypatch.setattr(availability, "extension", lambda library: made[library.module])
     monkeypatch.setattr(Library, "missing", lambda self: None)
@@ -142,7 +174,18 @@ def target(x):
     return torch.tensor([3, -100, 31, 0], device=x.device)
 
 
+def tables(x, width):
+    """Cosines and sines of angles that differ in the two halves, which those of rotations do not."""
+    angles = torch.arange(len(x) * width, device=x.device).view(len(x), width) / 7
+    return angles.cos(), angles.sin()
+
+
 PROGRAMS = {
+    "rotary": lambda x, w: package.rotary(x[:, :, None] * w[:, None, None], *tables(x, 32)),
+    "rotary of a part": lambda x, w: package.rotary(x[:, :, None] * w[:, None, None], *tables(x, 12)),
+    "rotary, transposed": lambda x, w: package.rotary(
+        (x.transpose(0, 1) * w[:2, None])[:, None].transpose(1, 2), *tables(x[:2], 32)
+    ),
     "layer norm": lambda x, w: functional.layer_norm(x, (32,), w[0], w[1]),
     "layer norm alone": lambda x, w: functional.layer_norm(x * w[0], (32,)),
     "layer norm of two dimensions": lambda x, w: functional.layer_norm(x, (2, 32), w[:2], w[2:]),
@@ -160,7 +203,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_and_gradients_are_eagers(name, dtype, extensions):
-    library = availability.CROSS_ENTROPY if name.startswith("loss") else availability.NORMS
+    library = {"loss": availability.CROSS_ENTROPY, "rota": availability.ROTARY}.get(name[:4], availability.NORMS)
     if library.missing() is not None:
         pytest.skip(library.missing())
     function = PROGRAMS[name]
@@ -182,6 +225,10 @@ LEFT = {
     "few classes": lambda x: functional.cross_entropy(x[:, :5], torch.tensor([1, 2])),
     "probabilities": lambda x: functional.cross_entropy(x, torch.softmax(x, -1)),
     "a weight without a bias": lambda x: functional.layer_norm(x, (32,), torch.ones(32)),
+    "tables of doubles": lambda x: package.rotary(x[:, None, None], *[t.double() for t in tables(x, 32)]),
+    "tables with gradients": lambda x: package.rotary(
+        x[:, None, None], *[t.requires_grad_() for t in tables(x, 32)]
+    ).detach(),
 }
 
 
@@ -195,7 +242,7 @@ def test_what_it_declines_is_left_to_others(name, extensions):
 
 def test_it_is_found_by_its_entry_point_and_says_why_it_cannot_run(monkeypatch):
     assert get_executor("apex") is package.executor
-    if not Library("xentropy_cuda").installed() and not Library("fused_layer_norm_cuda").installed():
+    if not any(library.installed() for library in availability.EXTENSIONS):
         assert "APEX_XENTROPY=1) is not installed" in package.missing()
     monkeypatch.setattr(Library, "missing", lambda self: None)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
