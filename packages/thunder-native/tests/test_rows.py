@@ -20,6 +20,7 @@ EMPTY = torch.randn(0, 6)
 MASK = A > 0
 MEAN, RSTD = torch.native_layer_norm(A, (6,), V, V, 1e-5)[1:]
 
+STEPS = torch.tensor([1, float("nan"), 0.5, -1, 0, 2])
 INDICES = torch.tensor([[0, 3], [2, 2]])
 H, C = torch.randn(4, 3), torch.randn(4, 3)
 W, U = torch.randn(12, 6), torch.randn(12, 3)
@@ -68,7 +69,10 @@ CASES = [
     ("torch.unsqueeze", (A, 1)), ("torch.squeeze", (A[:1], 0)), ("torch.split", (A, 2)), ("torch.split", (A, (1, 3))),
     ("torch.chunk", (A, 2, 1)), ("torch.select", (A, 0, 2)), ("torch.narrow", (A, 1, 2, 3)), ("torch.unbind", (A,)),
     ("torch.ops.aten.threshold_backward.default", (B, A, 0)),
-    ("torch.ops.aten.threshold_backward.default", (B, torch.tensor([1, float("nan"), 0.5, -1, 0, 2]), 0.5)),
+    ("torch.ops.aten.threshold_backward.default", (B, STEPS.expand(4, 6), 0.5)),
+    ("torch.ops.aten.threshold_backward.default", (V[:1].expand(4, 6), A.t().contiguous().t(), 0.5)),
+    ("torch.ops.aten.threshold_backward.default", (EMPTY, EMPTY, 0)),
+    ("torch.ops.aten.threshold_backward.default", (D[0, 0], D[0, 1], -0.1)),
     ("torch.ops.aten.tanh_backward.default", (A, B)), ("torch.ops.aten.gelu_backward.default", (A, B)),
     ("torch.ops.aten._softmax_backward_data.default", (A, B, 1, torch.float32)),
     ("torch.Tensor.__getitem__", (Q, 1)), ("torch.Tensor.__getitem__", (Q, (slice(None), -1, slice(1, 4)))),

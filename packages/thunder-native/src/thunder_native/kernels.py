@@ -1,20 +1,26 @@
-"""The row of calls of fused kernels: native code makes them where tensors lie as before, and Python where not."""
+"""The rows of calls of kernels: native code makes them where tensors lie as before, and Python where not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import torch
 
+from thunder_executors import Region
+from thunder_executors_llvm import executor as llvm_executor
 from thunder_executors_llvm import runner as llvm
 from thunder_executors_llvm import support
 from thunder_executors_llvm.binding import host
-from thunder_ir import BoundSymbol, TensorProxy, dtypes
+from thunder_executors_llvm.memo import Memo
+from thunder_ir import BoundSymbol, TensorProxy, dtypes, trace_of, value_of
+from thunder_loops import structure_of
 from thunder_native.layout import Layout, layout
 from thunder_native.schema import dtype_word
 from thunder_native.table import CannotExpress, Table, Word, Words
+from thunder_torch.convert import to_torch_dtype
 
 LAYOUTS = 16
 """How many ways in which its inputs lie a call tries, those met last."""
@@ -84,6 +90,34 @@ def fused(table: Table, bound: BoundSymbol) -> None:
         "fused", layouts, support.loaded(host())["launch"], lies.keys, lies.plain, lies.inference, len(is_number),
         len(bound.outputs), *map(id, functions), *inputs, *[p.name for p in bound.outputs],
     )  # fmt: skip
+
+
+_RUNNERS: Memo[llvm.Runner] = Memo(256)
+
+
+def by_kernel(table: Table, bound: BoundSymbol, compute: Callable[..., TensorProxy], *tensors: TensorProxy) -> None:
+    """A call that a kernel makes, with the same bits; tensors are expected to lie in rows.
+
+    Args:
+        table: what is appended to.
+        bound: the call, which returns one tensor.
+        compute: what it computes, in calls of prims.
+        tensors: which it reads, as ``compute`` takes them.
+
+    Raises:
+        CannotExpress: as :func:`fused` does.
+    """
+    trace = trace_of(compute, *tensors)
+    region = Region(trace.bound_symbols, trace.inputs, tuple(trace.outputs))
+    key = structure_of(region.bound_symbols, region.outputs)
+    run = _RUNNERS.get(key, lambda: _prepared(llvm_executor.runner(region, compute.__name__), tensors))
+    fused(table, bound.replace(symbol=replace(bound.symbol, implementation=run), args=tensors, kwargs={}))
+
+
+def _prepared(run: llvm.Runner, tensors: Sequence[TensorProxy]) -> llvm.Runner:
+    """Return what runs a region once it has run, on zeros."""
+    run(*[torch.zeros([value_of(size) for size in t.shape], dtype=to_torch_dtype(t.dtype)) for t in tensors])
+    return run
 
 
 def _may_be(key: Sequence[Any], tensors: Sequence[TensorProxy]) -> bool:

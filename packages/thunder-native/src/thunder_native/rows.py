@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 
+import thunder_prims as prims
 from thunder_ir import BoundSymbol, TensorProxy, dtypes
 from thunder_native import indexing, integers, views
 from thunder_native.executor import SMALL, is_small
+from thunder_native.kernels import by_kernel
 from thunder_native.registry import Lowering, dispatched, lowering
 from thunder_native.schema import call, dispatch, dtype_word
 from thunder_native.table import CannotExpress, Table, bits, imported
@@ -219,15 +221,17 @@ def cat(table: Table, bound: BoundSymbol) -> None:
 
 @lowering("torch.ops.aten.threshold_backward.default")
 def threshold_backward(table: Table, bound: BoundSymbol) -> None:
-    """``where(a <= threshold, 0, dy)``, which is the same to the bit."""
+    """``where(a <= threshold, 0, dy)``, which is the same to the bit; no number for PyTorch's own can be encoded."""
     dy, a, threshold = bound.args
     _floating(dy, a)
-    if not dy.ndim or not a.ndim:
-        raise CannotExpress("an operand has no dimensions")
-    bound_at, zero = table.number(_number(threshold)), table.number(0.0)
-    mask = call(table, "aten::le", "Tensor", a, bound_at)
-    call(table, "aten::where", "self", mask, zero, dy, into=bound.output.name)
-    table.release(bound_at, zero, mask)
+    number = _number(threshold)
+    if dy.shape != a.shape:
+        raise CannotExpress("its operands have other shapes")
+
+    def masked(dy: TensorProxy, a: TensorProxy) -> TensorProxy:
+        return prims.where(prims.le(a, number), 0.0, dy)
+
+    by_kernel(table, bound, masked, dy, a)
 
 
 lowering("torch.index_copy")(integers.index_copy)

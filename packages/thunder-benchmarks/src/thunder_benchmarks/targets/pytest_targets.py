@@ -171,7 +171,9 @@ def test_llama_2_7b_hf(benchmark: Any, executor: str, compute_type: str) -> None
 @pytest.mark.parametrize("config", ["Llama-2-7b-hf", "Llama-3-8B", "Mistral-7B-v0.1", "phi-2"])
 def test_transformer_engine_executor_regression(benchmark: Any, executor: str, compute_type: str, config: str) -> None:
     """Five layers of each, which is enough to see that time or memory grew."""
-    if missing := get_executor("transformer_engine").missing():
+    found = get_executor("transformer_engine")
+    missing = "its package is not installed" if found is None else found.missing()
+    if missing is not None:
         pytest.skip(missing)
     run(benchmark, executor, compute_type, job_of("litgpt", config=config, layers=5, batch=1))
 
