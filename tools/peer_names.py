@@ -64,7 +64,7 @@ REASONS = {
     "thunder.dev_utils": "internal to the peer; see [transforms of your own](transforms.md)",
     "thunder.distributed": "internal to the peer or not implemented; the prims are in `thunder_distributed.prims`",
     "thunder.dynamo": "internal to the peer",
-    "thunder.examine": "specific to nvFuser or internal to the peer",
+    "thunder.examine": "internal to the peer",
     "thunder.executors": "not implemented",
     "thunder.numpy": "internal to the peer",
     "thunder.torch": "internal to the peer",

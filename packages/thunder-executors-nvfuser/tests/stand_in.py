@@ -74,7 +74,7 @@ def full(shape: list[Val | int], fill_value: Number, dtype: DataType) -> Val: ..
 """.strip().splitlines()  # noqa: E501
 
 
-KINDS = {"Val": Val, "DataType": DataType, "Number": (int, float)}
+KINDS = {"Val": Val, "DataType": DataType, "Number": (int, float), "Tensor": torch.Tensor}
 OPS = Table("nvFuser", "0.2.36, commit 81c4b22f", "NVIDIA/Fuser python/python_direct/ops.cpp", "\n".join(FORMS), KINDS)
 DEFINITION = Table(
     "nvFuser",
@@ -84,6 +84,7 @@ DEFINITION = Table(
 def define_tensor(shape: list[int], contiguity: list[bool | None], dtype: DataType = Float, is_cpu: bool = False, stride_order: list[int] = []) -> Val: ...
 def define_scalar(dtype: DataType = Double) -> Val: ...
 def add_output(val: Val) -> None: ...
+def execute(inputs: list[Any], *, device: Any = None, save_repro_inputs: bool = False, _enable_options: list[str] = [], _disable_options: list[str] = []) -> list[Tensor]: ...
 """,  # noqa: E501
     KINDS,
 )
@@ -191,8 +192,11 @@ class FusionDefinition:
         self.ops = StandIn(OPS, REFERENCES)
         self.calls = StandIn(
             DEFINITION,
-            {"define_tensor": self._tensor, "define_scalar": self._scalar, "add_output": self.outputs.append},
-        )
+            {
+                "define_tensor": self._tensor, "define_scalar": self._scalar, "add_output": self.outputs.append,
+                "execute": self._execute,
+            },
+        )  # fmt: skip
         self.closed = False
 
     def __enter__(self):
@@ -231,7 +235,8 @@ class FusionDefinition:
         assert dtype == "Int"
         return self._input(lambda value: isinstance(value, int) or 1 / 0)
 
-    def execute(self, inputs):
+    def _execute(self, inputs, device, save_repro_inputs, enabled, disabled):
+        assert set(enabled) <= {"fast_math", "fuse_matmul"} and set(disabled) <= {"fma", "kernel_reuse"}
         assert self.closed and len(inputs) == len(self.inputs)
         for check, value in zip(self.inputs, inputs, strict=True):
             check(value)

@@ -10,7 +10,16 @@ from torch.testing import assert_close
 
 import thunder_executors_nvfuser as package
 from thunder_executors import Library, get_executor
-from thunder_executors_nvfuser import NvFuserExecutor, availability, fusions, fusions_of, get_fusion_source
+from thunder_executors_nvfuser import (
+    NvFuserExecutor,
+    Settings,
+    availability,
+    fusions,
+    fusions_of,
+    get_fusion_source,
+    get_nvfuser_fusion_definition,
+    get_nvfuser_repro,
+)
 from thunder_frontend import jit, last_backward_traces, last_traces
 
 from .stand_in import MODULE
@@ -39,8 +48,7 @@ def library(request, monkeypatch):
 
 
 def compiled(function, **options):
-    taken = {name: options.pop(name, False) for name in ("products", "random")}
-    executor = NvFuserExecutor("nvfuser_test", devices=(DEVICE,), **taken)
+    executor = NvFuserExecutor("nvfuser_test", Settings(random=options.pop("random", False)), devices=(DEVICE,))
     return jit(function, executors=[executor, "torch"], fallback="error", **options)
 
 
@@ -103,10 +111,47 @@ def test_products_are_taken_where_they_are_asked_for(library):
         return torch.nn.functional.linear(x, w).relu() @ w
 
     x, w = torch.randn(3, 4), torch.randn(5, 4)
-    for products in (False, True):
-        run = compiled(function, products=products)
+    for options in ({}, {"nv_enable_linear": True}, {"nv_enable_matmul": True}):
+        before = library.texts()
+        run = compiled(function, **options)
         assert_close(run(x, w), function(x, w))
-        assert ("fd.ops.linear" in "".join(library._defined)) is products
+        added = "".join(library.texts()[len(before) :])
+        assert ("fd.ops.linear" in added) is ("nv_enable_linear" in options)
+        assert ("fd.ops.matmul" in added) is ("nv_enable_matmul" in options)
+
+
+def test_regions_that_only_move_elements_are_taken_where_they_are_asked_for(library):
+    def function(x, y):
+        return torch.cat([x, y], 1).reshape(-1)
+
+    x, y = torch.randn(3, 4), torch.randn(3, 5)
+    for options in ({}, {"nv_enable_shape_only_fusion": True}):
+        run = compiled(function, **options)
+        assert_close(run(x, y), function(x, y))
+        assert bool(fusions_of(last_traces(run)[-1])) is bool(options)
+
+
+def test_options_of_the_library_are_given_with_each_call_and_have_code_of_their_own(library):
+    x = torch.randn(4)
+    for options in ({}, {"nv_enable_options": ["fast_math"], "nv_disable_options": ["fma"]}):
+        run = compiled(lambda x: (x * 2).exp() + 1, **options)
+        assert_close(run(x), (x * 2).exp() + 1)
+    assert library.made == 2 and len(set(library.texts())) == 1
+
+
+@pytest.mark.parametrize("library", ["stand-in"], indirect=True)
+def test_its_definition_can_be_had_by_the_peers_names(library):
+    run = compiled(lambda x: (x * 2).exp() + 1, nv_enable_options=["fast_math"])
+    x = torch.randn(4)
+    run(x)
+    trace = last_traces(run)[-1]
+    (name,) = fusions_of(trace)
+    definition = get_nvfuser_fusion_definition(trace, name)
+    assert definition is next(iter(library._defined.values())).fusion
+    (call,) = [c for c in definition.calls.calls if c.name == "execute"]
+    assert call.arguments["_enable_options"] == ["fast_math"] and call.arguments["_disable_options"] == []
+    assert "fd.execute(inputs, _enable_options=['fast_math'])" in get_nvfuser_repro(trace, name)
+    assert_close(definition.execute([x])[0], (x * 2).exp() + 1)
 
 
 def test_open_sizes_are_symbols_of_one_definition(library):
@@ -117,7 +162,7 @@ def test_open_sizes_are_symbols_of_one_definition(library):
     for rows in (2, 3, 7, 1, 0):
         x, y = torch.randn(rows, 4), torch.randn(4)
         assert_close(run(x, y), function(x, y))
-    texts = list(library._defined)
+    texts = library.texts()
     assert any("shape=[-1, 4]" in text and "fd.ops.size(T0, 0)" in text for text in texts)
     assert len([t for t in texts if "shape=[-1, 4]" in t]) == 1
 
@@ -174,7 +219,7 @@ def test_places_that_indices_tell_are_read_in_fusions(name, dtype, library):
     x, at = torch.randn(4, 5).to(dtype), torch.tensor(AT)
     run = compiled(INDEXED[name])
     assert_close(run(x, at), INDEXED[name](x, at), rtol=2e-2, atol=2e-2)
-    assert any("index_select" in t or "gather" in t or "take_along_axis" in t for t in library._defined)
+    assert any("index_select" in t or "gather" in t or "take_along_axis" in t for t in library.texts())
     mine, truth = x.clone().requires_grad_(), x.clone().requires_grad_()
     run(mine, at).sum().backward()
     INDEXED[name](truth, at).sum().backward()
@@ -203,10 +248,10 @@ def test_random_numbers_are_drawn_where_they_are_asked_for(library):
     assert_close(run(x), first)
     assert not torch.equal(run(x), first)
     assert 0.95 < first.mean() < 1.05 and first.std() < 0.7
-    (text,) = library._defined
+    (text,) = library.texts()
     assert "fd.ops.uniform(0.0, 1.0, [50, 40], dtype=DataType.Float)" in text and "fd.ops.normal(0.0, 1.0" in text
     compiled(function)(x)
-    assert "uniform" not in list(library._defined)[-1] or len(library._defined) == 1
+    assert "uniform" not in library.texts()[-1] or len(library.texts()) == 1
 
 
 def test_readers_of_one_value_are_one_fusion(library):

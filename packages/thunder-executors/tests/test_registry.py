@@ -183,6 +183,13 @@ def test_options_go_to_the_executors_that_take_them(registry, given):
     assert not registry.named("sized").large
 
 
+def test_those_that_take_part_unasked_take_options_too(registry):
+    registry.default().append(registry.register(Sized("sized")))
+    made, rest = registry.configure(None, {"large": True, "small": 1})
+    assert names(made) == ["first", "second", "sized"] and rest == {"small": 1}
+    assert made[2].large and not registry.named("sized").large
+
+
 def test_options_that_nobody_takes_change_no_executors(registry):
     registry.register(Sized("sized"))
     for given in (None, ["first"], ["sized"]):

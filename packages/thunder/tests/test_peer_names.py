@@ -76,6 +76,15 @@ def test_executors_are_had_by_functions():
     assert thunder.executors.get_nvfuser_executor() is (found if there else None)
 
 
+def test_regions_of_nvfuser_are_asked_for_by_name():
+    compiled = thunder.jit(lambda x: x + 1)
+    compiled(X)
+    trace = thunder.last_traces(compiled)[-1]
+    for ask in (thunder.examine.get_nvfuser_repro, thunder.examine.get_nvfuser_fusion_definition):
+        with pytest.raises(KeyError, match="the program calls no fusion 'nvfuser_0'; it calls none"):
+            ask(trace, "nvfuser_0")
+
+
 def test_graphs_are_among_the_transforms():
     assert thunder.transforms.CUDAGraphTransform.__name__ == "CUDAGraphTransform"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import thunder_prims as prims
 from thunder_executors import Declined
+from thunder_executors_nvfuser.settings import Settings
 from thunder_executors_nvfuser.translations import CONDITIONS, PRODUCTS, RANDOM, TRANSLATIONS, full_of, needs_no_cast
 from thunder_executors_nvfuser.types import TYPES, type_text
 from thunder_executors_nvfuser.writer import Writer
@@ -53,13 +54,12 @@ class Layout:
         return Layout(tuple(found), tuple(order))
 
 
-def why_not(bound: BoundSymbol, products: bool, random: bool) -> Declined | None:
+def why_not(bound: BoundSymbol, settings: Settings) -> Declined | None:
     """Return why a call cannot be in a fusion, or ``None``.
 
     Args:
         bound: the call.
-        products: whether matrix products are taken.
-        random: whether draws of random numbers are.
+        settings: what belongs into fusions.
     """
     values = [p for p in (*bound.inputs, *bound.outputs) if isinstance(p, TensorProxy)]
     if not bound.outputs or not all([isinstance(p, TensorProxy) for p in bound.outputs]):
@@ -71,20 +71,20 @@ def why_not(bound: BoundSymbol, products: bool, random: bool) -> Declined | None
             return Declined(f"tensors have at most {MOST_DIMENSIONS} dimensions")
         if any([getattr(d, "unknown", None) is not None for d in p.shape]):
             return Declined("a size is known only when the program runs")
-    return _of_prims(bound, products, random)
+    return _of_prims(bound, settings)
 
 
-def _of_prims(bound: BoundSymbol, products: bool, random: bool) -> Declined | None:
+def _of_prims(bound: BoundSymbol, settings: Settings) -> Declined | None:
     symbol = bound.symbol
     if not symbol.is_prim:
-        found = [_of_prims(b, products, random) for b in bound.subsymbols]
+        found = [_of_prims(b, settings) for b in bound.subsymbols]
         return next((reason for reason in found if reason is not None), None)
     if symbol is prims.full:
         return None
-    if OpTags.MATMUL in symbol.tags and not products:
+    if OpTags.MATMUL in symbol.tags and not (settings.linear if symbol is prims.linear else settings.matmul):
         return Declined(f"{symbol.id} is left to the kernels of libraries")
     if symbol in RANDOM:
-        return None if random else Declined("its random numbers would be others than PyTorch's")
+        return None if settings.random else Declined("its random numbers would be others than PyTorch's")
     if symbol not in TRANSLATIONS and symbol not in PRODUCTS:
         return Declined(f"nvFuser has no operation for {symbol.id}")
     condition = CONDITIONS.get(symbol)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -13,9 +13,11 @@ from typing import Any
 import torch
 
 from thunder_executors_nvfuser.definition import Layout, write_definition
+from thunder_executors_nvfuser.settings import Settings
 from thunder_ir import NumberProxy, TensorProxy, Trace
 from thunder_torch.fake_modes import fake_outputs
 
+PLAIN = Settings()
 MOST = 2048
 """Fusions that are kept; the one that was used longest ago goes first."""
 
@@ -49,10 +51,10 @@ class Defined:
     fusion: Any
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def execute(self, inputs: list[Any]) -> Sequence[torch.Tensor]:
+    def execute(self, inputs: list[Any], options: Mapping[str, list[str]]) -> Sequence[torch.Tensor]:
         """Return the outputs."""
         with self.lock:
-            found: Sequence[torch.Tensor] = self.fusion.execute(inputs)
+            found: Sequence[torch.Tensor] = self.fusion.execute(inputs, **options)
         return found
 
 
@@ -67,21 +69,27 @@ class Library:
     def __init__(self, load: Callable[[], Any], most: int = MOST) -> None:
         self._load = load
         self._most = most
-        self._defined: OrderedDict[str, Defined] = OrderedDict()
+        self._defined: OrderedDict[tuple[str, Settings], Defined] = OrderedDict()
         self._lock = threading.Lock()
         self.made = 0
 
-    def defined(self, text: str) -> Defined:
-        """Return the fusion of a definition."""
+    def defined(self, text: str, settings: Settings) -> Defined:
+        """Return the fusion of a definition; one of its own for other settings, as it keeps the code made with them."""
+        key = (text, settings)
         with self._lock:
-            found = self._defined.get(text)
+            found = self._defined.get(key)
             if found is None:
-                found = self._defined[text] = Defined(self._define(text))
+                found = self._defined[key] = Defined(self._define(text))
                 if len(self._defined) > self._most:
                     self._defined.popitem(last=False)
             else:
-                self._defined.move_to_end(text)
+                self._defined.move_to_end(key)
         return found
+
+    def texts(self) -> list[str]:
+        """Return the definitions that are kept, the one that was used last at the end."""
+        with self._lock:
+            return [text for text, _ in self._defined]
 
     def _define(self, text: str) -> Any:
         module = self._load()
@@ -101,12 +109,21 @@ class Fusion:
         region: in prims; its outputs are computed in it.
         eager: computes the outputs by PyTorch: what has no elements, and how outputs lie in memory.
         library: where it is defined.
+        settings: how it is executed.
+
+    ``latest`` is nvFuser's definition by which it was run last.
     """
 
-    def __init__(self, region: Trace, eager: Callable[..., Any], library: Library | None = None) -> None:
+    def __init__(
+        self, region: Trace, eager: Callable[..., Any], library: Library | None = None, settings: Settings = PLAIN
+    ) -> None:
         self.region = region
         self.eager = eager
         self.library = LIBRARY if library is None else library
+        self.settings = settings
+        given = {"_enable_options": list(settings.enable), "_disable_options": list(settings.disable)}
+        self.options = {name: values for name, values in given.items() if values}
+        self.latest: Any = None
         self.__name__ = region.name
         self._texts: dict[Any, tuple[str, list[Example]]] = {}
 
@@ -118,7 +135,9 @@ class Fusion:
         if key not in self._texts:
             self._texts[key] = self.text_for(inputs), [_example(value) for value in inputs]
         text, _ = self._texts[key]
-        found: Sequence[torch.Tensor] = self.library.defined(text).execute(list(inputs))
+        defined = self.library.defined(text, self.settings)
+        self.latest = defined.fusion
+        found = defined.execute(list(inputs), self.options)
         count = len(self.region.outputs)
         for flag in found[count:]:
             if flag.device.type == "cpu" and flag:
@@ -150,7 +169,7 @@ class Fusion:
         """Return, for each definition, a Python program that runs it with inputs like those of its first call."""
         found: dict[str, str] = {}
         for text, examples in self._texts.values():
-            found.setdefault(text, _reproducer(self.region, text, examples))
+            found.setdefault(text, _reproducer(self.region, text, examples, self.options))
         return list(found.values())
 
     def save_reproducer(self, folder: Path) -> list[Path]:
@@ -169,14 +188,15 @@ def _example(value: Any) -> Example:
     return Example(number=int(value))
 
 
-def _reproducer(region: Trace, text: str, examples: Sequence[Example]) -> str:
+def _reproducer(region: Trace, text: str, examples: Sequence[Example], options: Mapping[str, list[str]]) -> str:
+    given = "".join([f", {name}={values}" for name, values in options.items()])
     body = "\n".join([f"    {line}" for line in text.splitlines()])
     comment = "\n".join([f"# {line}" for line in str(region).splitlines()])
     inputs = "\n".join([f"    {example.text()}," for example in examples])
     return (
         f"{comment}\nimport torch\nfrom nvfuser_direct import DataType, FusionDefinition\n\n"
         f"with FusionDefinition() as fd:\n{body}\n\n"
-        f"inputs = [\n{inputs}\n]\nprint(fd)\nfor output in fd.execute(inputs):\n    print(output)\n"
+        f"inputs = [\n{inputs}\n]\nprint(fd)\nfor output in fd.execute(inputs{given}):\n    print(output)\n"
     )
 
 

@@ -141,8 +141,9 @@ class Registry:
     ) -> tuple[Sequence[Any] | None, dict[str, Any]]:
         """Return executors as options set them, and other options; see :func:`configure_executors`."""
         if executors is None:
-            return executors, dict(options)
-        chosen = self._chosen([executors] if isinstance(executors, (Executor, str)) else executors)
+            chosen = [e.unasked() for e in self.default() if e.missing() is None]
+        else:
+            chosen = self._chosen([executors] if isinstance(executors, (Executor, str)) else executors)
         rest = {n: v for n, v in options.items() if not any([n in e.options for e in chosen])}
         if len(rest) == len(options):
             return executors, rest
@@ -273,7 +274,8 @@ def configure_executors(
     """Return executors as a user's options set them, and the options that none of them takes.
 
     Args:
-        executors: as :func:`resolve_executors` takes them; those who are not named take no options.
+        executors: as :func:`resolve_executors` takes them; ``None`` stays ``None``, unless a default one takes an
+            option.
         options: by name.
 
     Raises:
