@@ -43,7 +43,8 @@ class Quantizer:
 class State:
     def __init__(self, recipe, mode, count):
         self.recipe, self.mode, self.count = recipe, mode, count
-        self.scale, self.amax_history = torch.ones(count), torch.zeros(4, count)
+        if recipe.delayed():
+            self.scale, self.amax_history = torch.ones(count), torch.zeros(4, count)
 
     def make_quantizers(self):
         return [Quantizer(self, i, TYPES[self.mode]) for i in range(self.count)]
@@ -169,6 +170,68 @@ def test_each_layer_has_scales_of_its_own_and_delayed_ones_are_brought_up_to_dat
     names = [call.name for call in calls.calls]
     assert names.count("_functional_forward") == 6 and names.count("create") == 4
     assert ("_amax_and_scale_update" in names) is (recipe == "DelayedScaling")
+
+
+def test_what_a_recipe_keeps_belongs_to_the_weights_and_not_to_a_program(calls):
+    model = torch.nn.Sequential(torch.nn.Linear(32, 48), torch.nn.GELU(), torch.nn.Linear(48, 16))
+    executor = TransformerEngineExecutor("te_test", devices=("cpu",))
+    run = jit(model, executors=[executor, "torch"], cache="constant values")
+    for rows in (8, 16):  # two programs
+        run(torch.randn(rows, 32)).sum().backward()
+    with torch.no_grad():  # and a third
+        run(torch.randn(8, 32))
+    assert [call.name for call in calls.calls].count("create") == 4
+    jit(model, executors=[executor, "torch"])(torch.full((8, 32), 7.0))
+    kept = package.scales(model)
+    assert sorted(kept) == ["0.weight", "2.weight"]
+    assert sorted(kept["0.weight"]) == [
+        "backward.amax_history", "backward.scale", "forward.amax_history", "forward.scale"
+    ]  # fmt: skip
+    assert 7.0 in kept["0.weight"]["forward.amax_history"][:, 0]
+
+
+def test_what_a_recipe_keeps_can_be_saved_and_loaded(calls):
+    first, second = torch.nn.Linear(32, 48), torch.nn.Linear(32, 48)
+    second.load_state_dict(first.state_dict())
+    runs = [
+        jit(m, executors=[TransformerEngineExecutor("te_test", devices=("cpu",)), "torch"]) for m in (first, second)
+    ]
+    for _ in range(3):
+        runs[0](torch.randn(8, 32)).sum().backward()
+    saved = package.scales(first)
+    package.load_scales(second, saved)
+    assert_close(package.scales(second), saved)
+    x = torch.randn(8, 32) * 9
+    assert torch.equal(runs[0](x), runs[1](x))
+    assert not torch.equal(saved["weight"]["forward.scale"], package.scales(first)["weight"]["forward.scale"])
+    with pytest.raises(KeyError, match="and the recipe keeps nothing"):
+        package.load_scales(second, saved, "Float8CurrentScaling")
+
+
+def test_weights_that_are_computed_have_what_is_kept_at_their_place(calls):
+    model = torch.nn.Linear(32, 48)
+    run = jit(
+        lambda x: torch.nn.functional.linear(x, model.weight * 2),
+        executors=[TransformerEngineExecutor("te_test", devices=("cpu",)), "torch"],
+    )
+    for _ in range(2):
+        run(torch.randn(8, 32)).sum().backward()
+    assert [call.name for call in calls.calls].count("create") == 2 and package.scales(model) == {}
+
+
+def test_the_recipe_is_an_option_by_name_or_as_an_instance(calls):
+    executor, x = TransformerEngineExecutor("te_test", devices=("cpu",)), torch.randn(8, 32)
+    recipe = Recipes.DelayedScaling()
+    for given, delayed in ((recipe, True), ("Float8CurrentScaling", False), ("DelayedScaling", True)):
+        before = len(calls.calls)
+        jit(torch.nn.Linear(32, 16), executors=[executor, "torch"], fp8_recipe=given)(x)
+        made = calls.calls[before:]
+        assert ("_amax_and_scale_update" in [call.name for call in made]) is delayed
+        assert (made[0].arguments["recipe"] is recipe) is (given is recipe)
+    assert executor.configured(fp8_recipe=recipe) is executor.configured(fp8_recipe=recipe)
+    assert executor.configured(fp8_recipe="DelayedScaling") is executor
+    with pytest.raises(ValueError, match="there is no recipe 'Other'"):
+        jit(torch.nn.Linear(32, 16), executors=[executor, "torch"], fp8_recipe="Other")
 
 
 @pytest.mark.parametrize(

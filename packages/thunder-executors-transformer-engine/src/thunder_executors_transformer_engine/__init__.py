@@ -4,5 +4,8 @@ from thunder_executors_transformer_engine._version import __version__
 from thunder_executors_transformer_engine.availability import missing
 from thunder_executors_transformer_engine.executor import TransformerEngineExecutor, executor
 from thunder_executors_transformer_engine.library import InterfaceError
+from thunder_executors_transformer_engine.scales import load_scales, scales
 
-__all__ = ["InterfaceError", "TransformerEngineExecutor", "__version__", "executor", "missing"]
+__all__ = [
+    "InterfaceError", "TransformerEngineExecutor", "__version__", "executor", "load_scales", "missing", "scales",
+]  # fmt: skip
