@@ -1,4 +1,4 @@
-"""The kernels as functions of PyTorch, for programs that are not compiled: each knows its gradient."""
+"""The kernels as functions of PyTorch, for programs that are not compiled; each that has a gradient knows it."""
 
 from __future__ import annotations
 
@@ -227,6 +227,27 @@ def dropout_add_norm(
         seed = int(torch.randint(2**31 - 1, ()).item()) if p else 0
     found: tuple[torch.Tensor, torch.Tensor] = _apply(_DropoutAddNorm, x, residual, weight, bias, p, seed, eps, centred)
     return found
+
+
+def adamw_step(
+    parameters: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor], averages: Sequence[torch.Tensor],
+    squares: Sequence[torch.Tensor], step: int, rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8, decay: float = 1e-2,
+) -> None:  # fmt: skip
+    """Make one step of AdamW for many tensors by one launch, in place; see :class:`torch.optim.AdamW`.
+
+    Args:
+        parameters: contiguous, all of one floating dtype and on one device.
+        gradients: one per parameter, of its shape and dtype.
+        averages: of the gradients; one per parameter, of its shape, float32.
+        squares: averages of the gradients' squares; likewise.
+        step: number of this step, from 1.
+        rate: the learning rate.
+        betas: of both averages.
+        eps: added to the root.
+        decay: of the weights.
+    """
+    kernel("adamw_step")(parameters, gradients, averages, squares, step, rate, betas, eps, decay)
 
 
 def _is_mean(reduction: str) -> bool:

@@ -45,6 +45,8 @@ compiles every kernel with Triton {version} for GPUs of three architectures, on 
 bytes of local memory (stack and spilled registers, at most {most}) are those of a thread; bytes of shared memory
 those of a program.
 """
+NORMS = ((True, True, True), (True, True, False), (True, False, False), (False, True, False), (False, False, False))
+"""Whether a norm subtracts the mean, and has a weight and a bias."""
 DIVISIBLE = [["tt.divisibility", 16]]  # what the launcher finds of addresses and of most sizes
 
 
@@ -87,30 +89,33 @@ class Resources:
 
 
 def cases() -> Iterator[Case]:
-    """Every kernel, in bfloat16 and float32, for short and for long rows."""
-    for t in ("*bf16", "*fp32"):
+    """Every kernel with all that it may be asked for, for short and for long rows."""
+    for t in ("*bf16", "*fp16", "*fp32"):
         for block in (1024, 16_384):
             size = (("BLOCK", block),)
             warps = warps_of(block)
             loss = f"{t} *i64 *fp32 {t} *fp32 i32 i32 i32 i32 fp32"
-            yield Case("cross_entropy", "cross_entropy_kernel", loss, (("WITH_GRADIENT", True), *size), warps)
+            for gradient in (True, False):
+                yield Case("cross_entropy", "cross_entropy_kernel", loss, (("WITH_GRADIENT", gradient), *size), warps)
             yield Case("softmax", "softmax_kernel", f"{t} {t} i32 i32", size, warps)
             yield Case("softmax", "softmax_backward_kernel", f"{t} {t} {t} i32 i32 i32", size, warps)
-            for centred in (True, False):
-                flags = (("CENTRED", centred), ("HAS_WEIGHT", True), ("HAS_BIAS", centred), *size)
+            for centred, weight, bias in NORMS:
+                flags = (("CENTRED", centred), ("HAS_WEIGHT", weight), ("HAS_BIAS", bias), *size)
                 forward = f"{t} {t} {t} {t} *fp32 *fp32 i32 i32 i32 fp32"
                 backward = f"{t} {t} {t} *fp32 *fp32 {t} *fp32 *fp32 i32 i32 i32 i32"
                 summed = f"{t} {t} {t} {t} {t} {t} *fp32 *fp32 i32 fp32 fp32 i32"
-                few = (("CENTRED", centred), ("HAS_BIAS", centred), *size)
+                few = (("CENTRED", centred), ("HAS_BIAS", bias), *size)
                 yield Case("normalization", "norm_kernel", forward, flags, warps)
                 yield Case("normalization", "norm_backward_kernel", backward, flags, warps)
-                yield Case("dropout_add_norm", "dropout_add_norm_kernel", summed, few, warps)
+                if weight:
+                    yield Case("dropout_add_norm", "dropout_add_norm_kernel", summed, few, warps)
         one = (("BLOCK", 1024),)
         yield Case("gates", "swiglu_kernel", f"{t} {t} {t} i32", one, 4)
         yield Case("gates", "swiglu_backward_kernel", f"{t} {t} {t} {t} {t} i32", one, 4)
         yield Case("dropout_add_norm", "dropout_kernel", f"{t} {t} i32 fp32 i32", one, 4)
-        turned = (("INVERSE", False), ("BLOCK", 64))
-        yield Case("rotary", "rotary_kernel", f"{t} {t} {t} {t}" + " i32" * 7, turned, 1)
+        for inverse in (False, True):
+            turned = (("INVERSE", inverse), ("BLOCK", 64))
+            yield Case("rotary", "rotary_kernel", f"{t} {t} {t} {t}" + " i32" * 7, turned, 1)
         step = f"*i64 *i64 *i64 *i64 *i64 *i64 *i64 {t}" + " fp32" * 7
         yield Case("adamw", "adamw_kernel", step, one, 4)
 
