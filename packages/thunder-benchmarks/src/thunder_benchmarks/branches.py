@@ -1,16 +1,21 @@
 """A model that branches on its data in one place, which splits torch.compile's graph: first calls and steps, CPU time.
 
-python -m thunder_benchmarks.branches                          each compiler in a fresh process
-python -m thunder_benchmarks.branches --layers 4 --rounds 50 --compilers thunder "torch.compile, aot_eager"
+python -m thunder_benchmarks.branches
+python -m thunder_benchmarks.branches --layers 4 --activations relu --compilers thunder "torch.compile, aot_eager"
+
+First steps are those of a fresh process each, with caches on disk that are empty; further ones are made in turns, in
+one process. Compilers that other processes run, such as that of C++, are not in the CPU seconds of a first step.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
-import statistics
+import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -22,6 +27,7 @@ from rich.table import Table
 from torch import nn
 
 import thunder
+from thunder_benchmarks.calls import microseconds
 
 COMPILERS: dict[str, Callable[[nn.Module], Any]] = {
     "eager": lambda model: model,
@@ -29,19 +35,30 @@ COMPILERS: dict[str, Callable[[nn.Module], Any]] = {
     "torch.compile": torch.compile,
     "torch.compile, aot_eager": lambda model: torch.compile(model, backend="aot_eager"),
 }
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "silu": nn.SiLU, "gelu": nn.GELU}
 ROWS, WIDTH = 32, 64
+PEER = "torch.compile"
+WARM = 12
+"""Steps before others are measured: by then, all that is compiled later is compiled."""
+BLOCK = 0.02
+"""Seconds of the steps that a compiler makes in its turn."""
 
 
 class Block(nn.Module):
-    """One layer."""
+    """One layer.
 
-    def __init__(self) -> None:
+    Args:
+        activation: the function in it, one of :data:`ACTIVATIONS`.
+    """
+
+    def __init__(self, activation: str) -> None:
         super().__init__()
         self.linear = nn.Linear(WIDTH, WIDTH)
+        self.activation = ACTIVATIONS[activation]()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the rows, and what the layer adds to them."""
-        added: torch.Tensor = torch.nn.functional.gelu(self.linear(x))
+        added: torch.Tensor = self.activation(self.linear(x))
         return x + added
 
 
@@ -50,12 +67,13 @@ class Checked(nn.Module):
 
     Args:
         layers: how many.
+        activation: the function in them.
     """
 
-    def __init__(self, layers: int) -> None:
+    def __init__(self, layers: int, activation: str) -> None:
         super().__init__()
-        self.before = nn.Sequential(*[Block() for _ in range(layers // 2)])
-        self.after = nn.Sequential(*[Block() for _ in range(layers - layers // 2)])
+        self.before = nn.Sequential(*[Block(activation) for _ in range(layers // 2)])
+        self.after = nn.Sequential(*[Block(activation) for _ in range(layers - layers // 2)])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return what comes out of the layers; no loop holds the branch, or torch.compile would run all in Python."""
@@ -66,45 +84,73 @@ class Checked(nn.Module):
         return found
 
 
-def measured(compiler: str, layers: int, rounds: int) -> dict[str, float]:
-    """Return the CPU seconds of the first step of a fresh process, and the median of those of further steps."""
-    torch.manual_seed(0)
-    model, x = Checked(layers), torch.randn(ROWS, WIDTH)
-    model(x).square().mean().backward()  # what PyTorch does once in a process
-    compiled = COMPILERS[compiler](model)
-    steps = []
-    for _ in range(rounds + 1):
-        begin = time.process_time()
+def step_of(model: nn.Module, compiler: str) -> Callable[[], None]:
+    """Return a training step of a copy of a model, compiled."""
+    compiled, x = COMPILERS[compiler](copy.deepcopy(model)), torch.randn(ROWS, WIDTH)
+
+    def step() -> None:
         compiled(x).square().mean().backward()
-        steps.append(time.process_time() - begin)
-    return {"first": steps[0], "step": statistics.median(steps[1:])}
+
+    return step
 
 
-def in_a_process_of_its_own(compiler: str, layers: int, rounds: int) -> dict[str, float]:
-    """Return the same, measured in a process of its own."""
+def first(compiler: str, layers: int, activation: str) -> float:
+    """Return the CPU seconds of the first step of this process."""
+    torch.manual_seed(0)
+    model = Checked(layers, activation)
+    step_of(model, "eager")()  # what PyTorch does once in a process
+    step = step_of(model, compiler)
+    begin = time.process_time()
+    step()
+    return time.process_time() - begin
+
+
+def in_a_process_of_its_own(compiler: str, layers: int, activation: str) -> float:
+    """Return the same, measured in a process of its own, with nothing on disk yet."""
     command = [sys.executable, "-m", "thunder_benchmarks.branches", "--one", compiler]
-    command += ["--layers", str(layers), "--rounds", str(rounds)]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found: dict[str, float] = json.loads(answer.splitlines()[-1])
+    command += ["--layers", str(layers), "--activations", activation]
+    with tempfile.TemporaryDirectory() as cache:
+        settings = os.environ | {"TORCHINDUCTOR_CACHE_DIR": cache, "THUNDER_LLVM_CACHE": cache}
+        answer = subprocess.run(command, check=True, capture_output=True, text=True, env=settings).stdout
+    found: float = json.loads(answer.splitlines()[-1])
     return found
+
+
+def measured(compilers: list[str], layers: int, activation: str, rounds: int) -> list[tuple[str, ...]]:
+    """Return the table's rows for one activation."""
+    torch.manual_seed(0)
+    model = Checked(layers, activation)
+    steps = {compiler: step_of(model, compiler) for compiler in compilers}
+    for step in steps.values():
+        for _ in range(WARM):
+            step()
+    took = microseconds(steps, rounds, BLOCK)
+    rows = []
+    for compiler in compilers:
+        seconds = in_a_process_of_its_own(compiler, layers, activation)
+        ratio = f"{took[compiler] / took[PEER]:.2f}" if PEER in took else ""
+        rows.append((activation, compiler, f"{seconds:.2f}", f"{took[compiler] / 1e3:.3f}", ratio))
+    return rows
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--layers", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--activations", nargs="+", choices=ACTIVATIONS, default=list(ACTIVATIONS))
     parser.add_argument("--compilers", nargs="+", choices=COMPILERS, default=list(COMPILERS))
     parser.add_argument("--one", choices=COMPILERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
     if arguments.one:
-        print(json.dumps(measured(arguments.one, arguments.layers, arguments.rounds)))
+        print(json.dumps(first(arguments.one, arguments.layers, arguments.activations[0])))
         return
-    table = Table("compiler", "first step, s", "further ones, ms")
-    for compiler in arguments.compilers:
-        found = in_a_process_of_its_own(compiler, arguments.layers, arguments.rounds)
-        table.add_row(compiler, f"{found['first']:.2f}", f"{found['step'] * 1e3:.2f}")
+    table = Table("activation", "compiler", "first step, s", "further ones, ms", f"of {PEER}'s")
+    for activation in arguments.activations:
+        for row in measured(arguments.compilers, arguments.layers, activation, arguments.rounds):
+            table.add_row(*row)
     Console(width=100).print(table)
 
 
