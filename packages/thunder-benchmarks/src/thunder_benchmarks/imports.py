@@ -4,7 +4,8 @@ python -m thunder_benchmarks.imports
 python -m thunder_benchmarks.imports --rounds 15
 
 Each process imports PyTorch, then Thunder, and asks for the default executors, which is when installed ones are found;
-what is told is the CPU time of the latter two, the least of all rounds, the modules that they import, and warnings.
+what is told is the CPU time of the latter two, the least of all rounds; how many calls Python makes for them, which
+other programs on the machine do not change; the modules that they import, and warnings.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console
 from rich.table import Table
 
 FOR_GPUS = tuple(f"thunder-executors-{name}" for name in ("apex", "cudnn", "nvfuser", "transformer-engine", "triton"))
 """Packages for GPUs."""
+HIDDEN: dict[str, tuple[str, ...]] = {"without": FOR_GPUS, "with": ()}
 
 PROGRAM = """
 import importlib.metadata, json, sys, time, warnings
@@ -29,13 +31,20 @@ everything = importlib.metadata.distributions
 importlib.metadata.distributions = lambda: (d for d in everything() if d.name not in hidden)
 import torch
 before = set(sys.modules)
+calls = [0]
+if len(sys.argv) > 2:
+    def count(*event):
+        calls[0] += 1
+    sys.setprofile(count)
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     start = time.process_time()
     import thunder
     thunder.get_default_executors()
     took = time.process_time() - start
-print(json.dumps({"seconds": took, "modules": sorted(set(sys.modules) - before), "warnings": len(told)}))
+sys.setprofile(None)
+modules = sorted(set(sys.modules) - before)
+print(json.dumps({"seconds": took, "calls": calls[0], "modules": modules, "warnings": len(told)}))
 """
 
 
@@ -45,20 +54,27 @@ class Import:
 
     Args:
         seconds: CPU time.
+        calls: of functions, counted in another process.
         modules: that it imported.
         warnings: how many there were.
     """
 
     seconds: float
+    calls: int
     modules: frozenset[str]
     warnings: int
 
 
-def imported(hidden: Sequence[str]) -> Import:
-    """Import Thunder in a fresh process that finds none of the packages in ``hidden``."""
-    words = [sys.executable, "-c", PROGRAM, json.dumps(list(hidden))]
+def imported(hidden: Sequence[str], counted: bool = False) -> Import:
+    """Import Thunder in a fresh process that finds none of the packages in ``hidden``.
+
+    Args:
+        hidden: names of distributions.
+        counted: whether calls are counted, which takes its own time.
+    """
+    words = [sys.executable, "-c", PROGRAM, json.dumps(list(hidden)), *(["counted"] if counted else [])]
     found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-    return Import(found["seconds"], frozenset(found["modules"]), found["warnings"])
+    return Import(found["seconds"], found["calls"], frozenset(found["modules"]), found["warnings"])
 
 
 def main(words: Sequence[str] | None = None) -> tuple[Import, Import]:
@@ -69,11 +85,13 @@ def main(words: Sequence[str] | None = None) -> tuple[Import, Import]:
     found: dict[str, list[Import]] = {"without": [], "with": []}
     for number in range(options.rounds):
         for kind in ("without", "with") if number % 2 else ("with", "without"):
-            found[kind].append(imported(FOR_GPUS if kind == "without" else ()))
-    table = Table("packages for GPUs", "least CPU ms", "modules", "warnings")
+            found[kind].append(imported(HIDDEN[kind]))
+    table = Table("packages for GPUs", "least CPU ms", "calls", "modules", "warnings")
     best = {kind: min(each, key=lambda one: one.seconds) for kind, each in found.items()}
+    best = {kind: replace(one, calls=imported(HIDDEN[kind], counted=True).calls) for kind, one in best.items()}
     for kind, one in best.items():
-        table.add_row(kind, f"{1e3 * one.seconds:.2f}", str(len(one.modules)), str(one.warnings))
+        cells = (f"{1e3 * one.seconds:.2f}", f"{one.calls:,}", str(len(one.modules)), str(one.warnings))
+        table.add_row(kind, *cells)
     Console(width=100).print(table)
     return best["without"], best["with"]
 
