@@ -286,6 +286,24 @@ def test_what_a_part_computed_for_nobody_may_be_written_to():
     torch.testing.assert_close(*gradients)
 
 
+def test_what_a_part_saved_for_a_result_that_nobody_uses_may_be_written_to():
+    gate = Gate()
+
+    def program(x):
+        unused, used = x * x.exp(), x.tanh()
+        gate(unused)
+        with torch.no_grad():
+            x.add_(1)
+        return used
+
+    gradients = []
+    for run in (program, jit(program, fallback="split")):
+        leaf = torch.arange(12.0).view(3, 4).requires_grad_()
+        run(leaf / 8).sum().backward()
+        gradients.append(leaf.grad)
+    torch.testing.assert_close(*gradients)
+
+
 class Matcher(torch.nn.Module):
     @torch.no_grad()
     def forward(self, x):

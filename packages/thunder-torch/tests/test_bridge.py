@@ -276,6 +276,47 @@ def test_a_modified_saved_tensor_is_refused_as_by_eager():
         y.backward()
 
 
+def test_a_modified_saved_tensor_is_refused_only_for_results_that_it_is_read_for():
+    (x, w) = leaves((3,), (3,))
+    value, factor = x * 1, w * 1
+    product, own = compiled(lambda a, b: (a * b, prims.tanh(a)), (3,), (3,))(value, factor)
+    with torch.no_grad():
+        factor.add_(1)
+
+    for keep in (True, True, False):
+        x.grad = None
+        own.sum().backward(retain_graph=keep)
+        assert_close(x.grad, 1 - torch.tanh(x.detach()) ** 2)
+        if keep:
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                product.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="a second time"):
+        own.sum().backward()
+
+
+def test_a_modified_result_is_refused_only_where_it_is_read():
+    (x,) = leaves((3,))
+    first, second = compiled(lambda a: (prims.exp(a), prims.sin(a)), (3,), partition="save-all")(x * 1)
+    with torch.no_grad():
+        first.add_(1)
+
+    second.sum().backward(retain_graph=True)
+    assert_close(x.grad, torch.cos(x.detach()))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        first.sum().backward()
+
+
+def test_hooks_on_saved_tensors_of_somebody_else_are_asked_for_all_of_them():
+    def unpack(tensor):
+        raise RuntimeError("lost")
+
+    (x,) = leaves((3,))
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+        _, own = compiled(lambda a: (prims.sin(a), prims.tanh(a)), (3,))(x)
+    with pytest.raises(RuntimeError, match="lost"):
+        own.sum().backward()
+
+
 def test_an_input_that_is_not_saved_may_be_modified():
     (x,) = leaves((3,))
     value = x * 1

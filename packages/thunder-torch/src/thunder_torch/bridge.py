@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ from thunder_torch.lone_results import lone_places
 from thunder_torch.own_nodes import give_own_node
 from thunder_torch.randomness import Generators
 from thunder_torch.result_hooks import skip_nothing
+from thunder_torch.saved_apart import SavedApart, check_unchanged, versions_of
 from thunder_torch.second_derivatives import SecondDerivatives
 from thunder_torch.staged_backward import StagedBackward
 from thunder_torch.uncast import uncast
@@ -33,7 +35,7 @@ from thunder_torch.uncast import uncast
 # this method, in the time of a small operation. A compiled function is entered only where neither is the case.
 _APPLY = torch._C._FunctionBase.__dict__["apply"]
 
-_VERSION, _GRAD_FN = attrgetter("_version"), attrgetter("grad_fn")
+_GRAD_FN = attrgetter("grad_fn")
 
 Compile = Callable[[Trace], Trace]
 Runnable = Callable[[Trace], Callable[..., Any]]
@@ -77,7 +79,8 @@ def connect_autograd(
         The function. It must not be called while a functorch transform is active: PyTorch refuses that.
     """
     node = _Node(forward, backward, split, boxed, compile, runnable, differentiate, rule_of, overwritten, views)
-    function = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
+    function: Any = type(name, (torch.autograd.Function,), {"forward": node.forward(), "backward": node.backward()})
+    function._backward_cls.apart = None
     apply = _without_constants(_APPLY.__get__(None, function), split.forward.inputs, node.wanted)
     if node.is_linked:
         apply = Linked(node.links, node.positions, name, function, node.sent).connected(apply)
@@ -151,6 +154,19 @@ def _is_flat(structure: Any) -> bool:
     return type(structure) is tuple and all([s is None or isinstance(s, Proxy) for s in structure])
 
 
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """The backward program for some cotangents.
+
+    Args:
+        run: takes what was saved and the cotangents, in a box.
+        reads: the places of what it reads of what was saved.
+    """
+
+    run: Callable[[list[Any]], Any]
+    reads: frozenset[int]
+
+
 class _Node:
     """What all calls of one compiled function share: the two programs and those made on occasion."""
 
@@ -182,7 +198,8 @@ class _Node:
         ]
         self.wanted = tuple([g is not None for g in split.joint.output[1]])
         self.tensors = sum([isinstance(p, TensorProxy) for p in split.saved])
-        self.variants: dict[Any, Any] = {}
+        self.variants: dict[Any, _Variant | None] = {}
+        self.may_run_in_part = compile is not None and len(self.positions) > 1
         self.second = SecondDerivatives(split, self.wanted, differentiate, rule_of, self.connected)
         saved = {p.name for p in split.saved}
         self.given = [i for i, p in enumerate(split.forward.inputs) if isinstance(p, TensorProxy)]
@@ -201,6 +218,7 @@ class _Node:
         alone = self.alone
         copied, keeps_inputs, generators = self.copied, self.compile is not None, self.generators
         all_tensors = tensors == len(self.split.saved)
+        in_part = self.may_run_in_part
         structure = self.split.forward.output[0]
         spread = None if _is_flat(structure) else _spread(structure)
 
@@ -221,6 +239,8 @@ class _Node:
                 context.to_save = saved
             else:
                 context.to_save, context.numbers = saved[:tensors], saved[tensors:]
+            if in_part:
+                context.saved_versions = versions_of(context.to_save)
             context.materialize_grads = False
             if keeps_inputs:  # a second derivative starts from them; versions tell whether they are still the same
                 context.inputs = before, versions_of([inputs[i] for i in unsaved])
@@ -239,6 +259,7 @@ class _Node:
 
         def backward(context: Any, *arrived: Any) -> Any:
             cotangents: Sequence[Any] = arrived
+            reads: Container[int] | None = None
             if linked and context.passes:
                 current = context.passes.get(torch._C._current_graph_task_id())
                 if current is not None:
@@ -253,10 +274,15 @@ class _Node:
                     if all([c is None for c in cotangents]):  # nothing is read of what somebody may have written to
                         release(context)
                         return (None,) * len(self.wanted)
-                    program, cotangents = self.with_some(context, cotangents)
+                    program, cotangents, reads = self.with_some(context, cotangents)
                     break
-            saved = context.saved_tensors if all_tensors else (*context.saved_tensors, *context.numbers)
-            values = [*saved, *cotangents]
+            try:
+                saved = context.saved_tensors
+            except RuntimeError as error:
+                if reads is None:
+                    raise
+                saved = self.saved_apart(context, reads, error)
+            values = [*saved, *cotangents] if all_tensors else [*saved, *context.numbers, *cotangents]
             del saved
             release(context)
             return program(values)
@@ -301,26 +327,49 @@ class _Node:
         if self.compile is None:
             return
         inputs = context.inputs[0]
-        if any(map(_GRAD_FN, [inputs[i] for i in self.given])):
+        if context.apart is not None or any(map(_GRAD_FN, [inputs[i] for i in self.given])):
             try:
-                context.saved_tensors  # noqa: B018
+                context._raw_saved_tensors  # noqa: B018
             except RuntimeError:
-                context.inputs = None
+                context.inputs = context.apart = None
 
-    def with_some(self, context: Any, cotangents: Sequence[Any]) -> tuple[Callable[[list[Any]], Any], Sequence[Any]]:
-        """Return the backward program for the cotangents that there are and the inputs that required grad, and what
-        it takes of them."""
+    def with_some(
+        self, context: Any, cotangents: Sequence[Any]
+    ) -> tuple[Callable[[list[Any]], Any], Sequence[Any], Container[int] | None]:
+        """Return the backward program for the cotangents that there are and the inputs that required grad, what it
+        takes of them, and the places of the saved tensors that it reads; ``None`` for all."""
+        if self.compile is None:
+            return self.run_backward, self.with_zeros(context, cotangents), None
         present = tuple([c is not None for c in cotangents])
-        if self.compile is not None:
-            needed = tuple([w and n for w, n in zip(self.wanted, context.needs_input_grad, strict=True)])
-            variant: Callable[[list[Any]], Any] | Literal[False] | None = self.variants.get((present, needed))
-            if variant is None:
-                program = specialised_backward(self.split, present, needed)
-                variant = False if program is None else self.compiled_backward(program, self.split)
-                self.variants[present, needed] = variant
-            if variant:
-                return variant, [c for c in cotangents if c is not None]
-        return self.run_backward, self.with_zeros(context, cotangents)
+        needed = tuple([w and n for w, n in zip(self.wanted, context.needs_input_grad, strict=True)])
+        if (present, needed) not in self.variants:
+            self.variants[present, needed] = self.variant(present, needed)
+        variant = self.variants[present, needed]
+        if variant is None:
+            return self.run_backward, self.with_zeros(context, cotangents), None
+        return variant.run, [c for c in cotangents if c is not None], variant.reads
+
+    def variant(self, present: tuple[bool, ...], needed: tuple[bool, ...]) -> _Variant | None:
+        """Make the backward program for some cotangents and some inputs; ``None`` where zeros must be made."""
+        program = specialised_backward(self.split, present, needed)
+        if program is None:
+            return None
+        read = {p.name for b in program.bound_symbols for p in b.inputs} | {p.name for p in program.outputs}
+        reads = frozenset([i for i, p in enumerate(self.split.saved) if p.name in read])
+        return _Variant(self.compiled_backward(program, self.split), reads)
+
+    def saved_apart(self, context: Any, reads: Container[int], error: RuntimeError) -> list[Tensor | None]:
+        """Return the saved tensors that are read where PyTorch has an error for all of them: somebody wrote to one.
+
+        Raises:
+            RuntimeError: one of those that are read was written to, or the error is another one.
+        """
+        if context.apart is None:
+            try:
+                context.apart = SavedApart(context, context.saved_versions)
+            except RuntimeError:
+                raise error from None
+        return context.apart.values(reads)  # type: ignore[no-any-return]
 
     def made_ready(self, program: Trace) -> Callable[..., Any]:
         """Return what runs a program that is needed seldom."""
@@ -401,21 +450,9 @@ class _Node:
         """
         inputs, versions = context.inputs
         for i, version in zip(self.unsaved, versions, strict=True):
-            if version is not None and inputs[i]._version != version and i in reads:
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                    f"input {i} of a compiled function, of shape {list(inputs[i].shape)}, is at version "
-                    f"{inputs[i]._version}; expected version {version} instead"
-                )
+            if i in reads:
+                check_unchanged(f"input {i} of a compiled function", inputs[i], version)
         return inputs  # type: ignore[no-any-return]
-
-
-def versions_of(tensors: Sequence[Tensor]) -> list[int | None]:
-    """Return how often each tensor was written to; ``None`` for those of inference mode, for which nobody counts."""
-    try:
-        return list(map(_VERSION, tensors))
-    except RuntimeError:
-        return [None if t.is_inference() else t._version for t in tensors]
 
 
 def in_a_box(trace: Trace) -> Trace:
