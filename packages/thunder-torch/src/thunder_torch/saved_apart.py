@@ -1,7 +1,7 @@
 """What a call saved, tensor by tensor: somebody may have written to some of it that a derivative does not read.
 
-PyTorch hands out what a node saved as a whole, and refuses where any of it was written to since. Eager's operations have
-a node each, and those of results that nobody uses do not run.
+PyTorch hands out what a node saved as a whole, and refuses where any of it was written to since. Eager's operations
+have a node each, and those of results that nobody uses do not run.
 """
 
 from __future__ import annotations
