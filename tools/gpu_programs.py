@@ -29,6 +29,7 @@ def attention(**options: Any) -> Callable[..., torch.Tensor]:
 PROGRAMS: dict[str, Program] = {
     "attention": (attention(), ((2, 4, 64, 64),) * 3),
     "causal attention": (attention(is_causal=True), ((2, 4, 65, 64),) * 3),
+    "attention of odd widths": (attention(is_causal=True), ((2, 4, 33, 60),) * 3),
     "grouped attention": (attention(is_causal=True, enable_gqa=True), ((2, 8, 64, 64), (2, 2, 64, 64), (2, 2, 64, 64))),
     "masked attention": (
         lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m.detach()),

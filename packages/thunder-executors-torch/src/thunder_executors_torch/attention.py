@@ -55,9 +55,9 @@ def _flash_meta(
     debug: bool,
     **options: Any,
 ) -> tuple[Any, ...]:
-    state = _state(query, 2).like(dtype=dtypes.uint64)
+    state, unused = (_state(query, *shape).like(dtype=dtypes.uint64) for shape in ((2,), ()))
     lengths = (query.shape[2], key.shape[2])
-    return (_out(query, value), _lse(query), None, None, *lengths, state, _state(query), query.like(shape=(0,)))
+    return (_out(query, value), _lse(query), None, None, *lengths, state, unused, query.like(shape=(0,)))
 
 
 def _efficient_meta(
@@ -96,6 +96,39 @@ def flash_gradients(
     return tuple(gradients(attend, (query, key, value), dy))
 
 
+VECTOR, WIDTHS = 16, 8
+"""What strides of a mask for the memory-efficient kernel, and widths of heads for flash, are multiples of."""
+
+
+def aligned(mask: torch.Tensor) -> torch.Tensor:
+    """Return a mask whose rows begin where the memory-efficient kernel may read vectors: it, or a copy."""
+    *strides, last = mask.stride()
+    if last == 1 and all([stride % VECTOR == 0 for stride in strides]):
+        return mask
+    length = mask.shape[-1]
+    odd = length % VECTOR
+    rows = torch.nn.functional.pad(mask, (0, VECTOR - odd)) if odd else mask
+    if not odd or not rows.is_contiguous():
+        rows = rows.clone(memory_format=torch.contiguous_format)
+    return rows.narrow(-1, 0, length)
+
+
+def widened(a: torch.Tensor) -> torch.Tensor:
+    """Return heads of a width that flash takes, the rest of it zeros."""
+    return torch.nn.functional.pad(a, (0, -a.shape[-1] % WIDTHS))
+
+
+def _widened_meta(a: TensorProxy) -> TensorProxy:
+    return a.like(shape=(*a.shape[:-1], a.shape[-1] + -a.shape[-1] % WIDTHS))
+
+
+def _narrowed_meta(a: TensorProxy, dim: int, start: int, length: int) -> TensorProxy:
+    return a.like(shape=(*a.shape[:-1], length))
+
+
+aligned_rows = executor.function(aligned, lambda mask: mask.like(), OpTags.VIEW)
+widened_heads = executor.function(widened, _widened_meta, OpTags.VIEW)
+narrowed_heads = executor.call("torch.narrow", _narrowed_meta, OpTags.VIEW)
 HEAVY = (OpTags.MATMUL,)
 flash_on_cpu = executor.call("torch._scaled_dot_product_flash_attention_for_cpu", _cpu_meta, *HEAVY)
 flash_on_cpu_backward = executor.call(
@@ -149,11 +182,12 @@ def _kernel(
         return None
     if isinstance(mask, TensorProxy) and (is_causal or not _fits(mask, query, key)):
         return None
+    if not all([t.strides is None or t.strides[-1] == 1 for t in tensors]):
+        return None  # rows that lie apart
     if query.device.type == "cpu":
         same_width = query.shape[3] == key.shape[3] == value.shape[3]
-        dense_rows = all([t.strides is None or t.strides[-1] == 1 for t in tensors])
         on: bool = torch.backends.cuda.flash_sdp_enabled()  # type: ignore[no-untyped-call]
-        return _flash_on_cpu if on and same_width and dense_rows and dropout_p == 0 else None
+        return _flash_on_cpu if on and same_width and dropout_p == 0 else None
     if query.device.type == "cuda" and torch.cuda.is_available():
         return _ON_CUDA.get(_choice_on_cuda(query, key, value, mask, dropout_p, is_causal, scale))
     return None
@@ -206,21 +240,28 @@ def _flash_on_cpu(
 def _flash(
     query: TensorProxy, key: TensorProxy, value: TensorProxy, mask: Masks, dropout_p: float, is_causal: bool, scale: Any
 ) -> Rule:
+    width = query.shape[3]
+    odd = width % WIDTHS != 0
+    if odd:  # the scale is that of the heads as they were
+        scale = float(width) ** -0.5 if scale is None else scale
+        query, key, value = (widened_heads(t) for t in (query, key, value))
     out, lse, cum_q, cum_k, max_q, max_k, state, unused, _ = flash(
         query, key, value, dropout_p, is_causal, False, scale=scale
     )
 
     def pullback(dy: TensorProxy) -> Any:
         saved = (out, lse, cum_q, cum_k, max_q, max_k)
-        return flash_backward(dy, query, key, value, *saved, dropout_p, is_causal, state, unused, scale=scale)
+        given = (widened_heads(dy) if odd else dy, query, key, value)
+        found = flash_backward(*given, *saved, dropout_p, is_causal, state, unused, scale=scale)
+        return tuple([narrowed_heads(t, -1, 0, width) for t in found]) if odd else found
 
-    return out, pullback
+    return narrowed_heads(out, -1, 0, width) if odd else out, pullback
 
 
 def _efficient(
     query: TensorProxy, key: TensorProxy, value: TensorProxy, mask: Masks, dropout_p: float, is_causal: bool, scale: Any
 ) -> Rule:
-    bias = _expanded(_additive(mask, query), query, key)
+    bias = _expanded(_additive(mask, query), query, key, in_vectors=True)
     out, lse, seed, offset = efficient(query, key, value, bias, True, dropout_p, is_causal, scale=scale)
 
     def pullback(dy: TensorProxy) -> Any:
@@ -245,10 +286,19 @@ def _cudnn(
     return out, pullback
 
 
-def _expanded(bias: Masks, query: TensorProxy, key: TensorProxy) -> Masks:
-    """Return what is added to the scores for every head, without taking memory for it."""
+def _expanded(bias: Masks, query: TensorProxy, key: TensorProxy, in_vectors: bool = False) -> Masks:
+    """Return what is added to the scores for every head, without taking memory for each.
+
+    Args:
+        bias: of two dimensions, or of four.
+        query: of the scores.
+        key: of the scores.
+        in_vectors: whether its rows have to begin where vectors can be read.
+    """
     if bias is None:
         return None
+    if in_vectors:
+        bias = aligned_rows(calls.expand(bias, (*bias.shape[:-2], query.shape[2], key.shape[2])))
     expanded: TensorProxy = calls.expand(bias, (*query.shape[:3], key.shape[2]))
     return expanded
 
