@@ -125,7 +125,7 @@ def measured(compilers: list[str], layers: int, activation: str, rounds: int) ->
         for _ in range(WARM):
             step()
     took = microseconds(steps, rounds, BLOCK)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for compiler in compilers:
         seconds = in_a_process_of_its_own(compiler, layers, activation)
         ratio = f"{took[compiler] / took[PEER]:.2f}" if PEER in took else ""
