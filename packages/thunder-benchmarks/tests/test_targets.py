@@ -135,6 +135,17 @@ def test_the_memory_of_sharded_steps_is_compared_with_that_of_fully_shard():
     assert ratio == pytest.approx(ours / theirs, abs=0.02)
 
 
+def test_steps_of_processes_are_measured_beside_those_of_the_simulator(tmp_path):
+    data = tmp_path / "found.json"
+    words = "--ways ddp fsdp-zero3 --rounds 2 --set layers=2 heads=2 width=16 length=8 batch=1 vocabulary=16"
+    command = [*TORCHRUN, "-m", "thunder_benchmarks.simulated", *words.split(), "--json", str(data)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert found.returncode == 0, found.stderr
+    rows = json.loads(data.read_text())
+    assert [row["way"] for row in rows] == ["ddp", "fsdp-zero3"] and "| 2 | ddp |" in found.stdout
+    assert all([row["simulated"] > row["computing"] > 0 and row["seconds"] > 0 for row in rows])
+
+
 def test_pytest_runs_them_under_the_peers_names(tmp_path):
     wanted = "(test_litgpt_gelu and bs1 or test_nanogpt_gpt2 or test_interpreter) and not compile and not gpt2xl"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs"]

@@ -3,12 +3,14 @@
 import copy
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import thunder_frontend
-from thunder_distributed import ddp
+from thunder_distributed import axis_of, ddp
+from thunder_distributed.costs.measuring import measure_both, measure_network, sizes_in
 
 
 class Tied(nn.Module):
@@ -134,3 +136,20 @@ def scenario_gradients_may_be_sent_in_fewer_bits(rank, size):
         assert p.grad.dtype is torch.float32
         torch.testing.assert_close(p.grad, q.grad, rtol=2e-2, atol=1e-2)
     assert "bfloat16" in str(thunder_frontend.last_backward_traces(ours)[-1])
+
+
+def scenario_what_the_simulator_takes_is_measured(rank, size):
+    model = ddp(thunder_frontend.jit(mlp(), executors=["torch"]))
+    model(torch.randn(4, 5)).sum().backward()
+    programs = thunder_frontend.last_traces(model)[-1], thunder_frontend.last_backward_traces(model)[-1]
+    sizes = sizes_in(programs)
+    assert list(sizes) == ["all_reduce"]
+    axis = axis_of(None, "data")
+    network = measure_network(
+        axis, {"all_gather": [2e5], "reduce_scatter": [1e5], **{k: sorted(v) for k, v in sizes.items()}}, 2
+    )
+    told = [network.seconds(kind, 1e5, size) for kind in network.tables] + [*measure_both(axis, programs, 1)]
+    assert min(told) > 0 and min(told[-2:]) >= 1
+    others = [None] * size
+    dist.all_gather_object(others, told)
+    assert others == [told] * size

@@ -1,6 +1,7 @@
 """Costs: formulas on published numbers, timelines of small programs, plans."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ import thunder_prims as prims
 from thunder_distributed import Axis
 from thunder_distributed import prims as dist
 from thunder_distributed.costs import Link, Machine, Network, machine, simulate
+from thunder_distributed.costs.measuring import Measured, MeasuredNetwork, measure_operations
 from thunder_distributed.costs.planning import plan
 from thunder_distributed.costs.simulate import operations_of
 from thunder_distributed.costs.transformers import Transformer
@@ -155,3 +157,40 @@ def test_peaks_are_those_of_pytorchs_tracker(shape):
     peak = tracked_peak(back, saved, given)
     step = simulate([forward, backward], SLOW, RING)
     assert step.peak_bytes == pytest.approx(peak, rel=0.05)
+
+
+def test_what_is_sent_beside_a_product_ends_later_and_delays_it():
+    def program(x, shard):
+        started = dist.all_gather(shard, AXIS)
+        return prims.matmul(prims.matmul(x, x), dist.wait(started))
+
+    trace = trace_of(program, Tensor((64, 64)), Tensor((64 // AXIS.size, 64)))
+    took = RING.seconds("all_gather", 64 * 64 * 4, AXIS.size)
+    product = SLOW.seconds(2.0 * 64**3, 3.0 * 64 * 64 * 4, "float32")
+    overlapped = min(took, product)
+    events = simulate(trace, replace(SLOW, slowdown=1.5, delay=2.0), RING).events
+    (sent,), (first, _) = ([e for e in events if e.stream == stream] for stream in ("communicate", "compute"))
+    assert sent.end == pytest.approx(took + overlapped)
+    assert first.end == pytest.approx(product + 0.5 * overlapped)
+
+
+def test_calls_of_a_program_are_measured_without_other_processes():
+    compiled = jit(Block(), executors=["torch"])
+    compiled(torch.randn(8, 32, 64)).sum().backward()
+    programs = last_traces(compiled)[-1], last_backward_traces(compiled)[-1]
+    found = measure_operations(programs, rounds=2)
+    bounds = [bound for trace in programs for bound in trace.bound_symbols]
+    products = [bound for bound in bounds if bound.symbol.name in ("linear", "matmul")]
+    assert found.keys() == {id(bound) for bound in bounds}
+    assert len(products) > 3 and all([found[id(bound)] > 0 for bound in products])
+    step = simulate(programs, SLOW, RING, lambda bound: found[id(bound)])
+    assert step.seconds == pytest.approx(sum(found.values()))
+
+
+def test_a_collective_between_two_sizes_takes_what_lies_between_them():
+    table = (Measured(1e3, 1e-3, 1e-4), Measured(3e3, 2e-3, 3e-4))
+    network = MeasuredNetwork({"all_reduce": table})
+    assert network.seconds("all_reduce", 2e3, 2) == pytest.approx(1.5e-3)
+    assert network.calling("all_reduce", 5e3, 2) == pytest.approx(5e-4)
+    assert network.seconds("all_reduce", 1.0, 2) == pytest.approx(1e-3)
+    assert network.seconds("all_reduce", 1e9, 1) == 0.0

@@ -20,6 +20,7 @@ class Machine:
         bandwidth: bytes per second from and to its memory.
         launch: seconds that starting an operation takes.
         slowdown: how many times longer computing takes while something is communicated.
+        delay: how many times longer communicating takes while something is computed.
         host: bytes per second to and from the memory of its host.
     """
 
@@ -29,6 +30,7 @@ class Machine:
     launch: float
     slowdown: float = 1.0
     host: float = math.inf
+    delay: float = 1.0
 
     def seconds(self, operations: float, moved: float, dtype: str) -> float:
         """Return how long an operation takes: what of arithmetic and memory takes longer.
@@ -119,6 +121,10 @@ class Network:
         slowest = min(self.inside.reached(size), self.between.reached(size / near) * near)
         latency = (near - 1) * self.inside.latency + (nodes - 1) * self.between.latency
         return rounds * (latency + (processes - 1) / processes * size / slowest)
+
+    def calling(self, kind: str, size: float, processes: int) -> float:
+        """Return for how long a collective keeps the thread that waits for it: devices have streams of their own."""
+        return 0.0
 
 
 def known_machines() -> dict[str, tuple[Machine, Network]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from thunder_distributed.agreement import axis_in
-from thunder_distributed.costs.machine import Machine, Network
+from thunder_distributed.costs.machine import Machine
 from thunder_distributed.passes.schedule import BEGINS, does
 from thunder_distributed.prim import Does
 from thunder_executors import peak_bytes
@@ -94,7 +95,22 @@ class Timeline:
         Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
 
 
-def simulate(programs: Trace | Sequence[Trace], machine: Machine, network: Network) -> Timeline:
+class Communicates(Protocol):
+    """What tells how long collectives take, such as :class:`thunder_distributed.costs.Network`."""
+
+    def seconds(self, kind: str, size: float, processes: int) -> float:
+        """Return the seconds of one, of so many bytes, over so many processes."""
+
+    def calling(self, kind: str, size: float, processes: int) -> float:
+        """Return the seconds for which it keeps the thread that waits for it."""
+
+
+def simulate(
+    programs: Trace | Sequence[Trace],
+    machine: Machine,
+    network: Communicates,
+    cost: Callable[[BoundSymbol], float] | None = None,
+) -> Timeline:
     """Return the timeline of a program in one of its processes, which all do the same.
 
     Args:
@@ -102,6 +118,7 @@ def simulate(programs: Trace | Sequence[Trace], machine: Machine, network: Netwo
             or after executors. The inputs of the first are in memory all the while.
         machine: what each process runs on.
         network: what joins them; how many there are say the axes of the collectives.
+        cost: the seconds of a call that computes; what ``machine`` can do, if not given.
 
     Example:
         >>> import thunder_prims
@@ -119,43 +136,97 @@ def simulate(programs: Trace | Sequence[Trace], machine: Machine, network: Netwo
     if isinstance(programs, Trace):
         programs = [programs]
     held = programs[0].inputs  # by the caller: parameters live on when a backward program has read them
-    timelines = [_timeline(trace, machine, network, held) for trace in programs]
+    seconds = cost if cost is not None else lambda bound: seconds_of(bound, machine)
+    timelines = [_timeline(trace, machine, network, seconds, held) for trace in programs]
     first, *rest = timelines
     for timeline in rest:
         first = first.then(timeline)
     return first
 
 
-def _timeline(trace: Trace, machine: Machine, network: Network, held: Sequence[Proxy]) -> Timeline:
-    now = free = copied = 0.0
-    ready: dict[str, float] = {}
+@dataclass
+class _Sent:
+    """A collective that has begun, whose end comes later the more is computed meanwhile."""
+
+    name: str
+    what: str
+    start: float
+    end: float
+    bytes: float
+
+    def event(self) -> Event:
+        return Event(self.name, self.what, "communicate", self.start, self.end, self.bytes)
+
+
+class _Stream:
+    """Collectives, one behind the other."""
+
+    def __init__(self) -> None:
+        self.sent: list[_Sent] = []
+        self.free = 0.0
+
+    def begin(self, name: str, what: str, now: float, seconds: float, size: float) -> None:
+        start = max(now, self.free)
+        self.free = start + seconds
+        self.sent.append(_Sent(name, what, start, self.free, size))
+
+    def postpone(self, now: float, seconds: float) -> None:
+        """Let what is under way, and what comes behind it, end later."""
+        for one in reversed(self.sent):
+            if one.end <= now:
+                break
+            one.end += seconds
+            if one.start > now:
+                one.start += seconds
+        self.free += seconds
+
+    def ends(self, name: str) -> float:
+        """Return when one has ended; at once where it is not known."""
+        return next((one.end for one in reversed(self.sent) if one.name == name), 0.0)
+
+
+def _timeline(
+    trace: Trace,
+    machine: Machine,
+    network: Communicates,
+    cost: Callable[[BoundSymbol], float],
+    held: Sequence[Proxy],
+) -> Timeline:
+    now = copied = 0.0
+    stream = _Stream()
+    copies: dict[str, float] = {}
+    calling: dict[str, float] = {}
     events: list[Event] = []
     for bound in trace.bound_symbols:
         if does(bound, *BEGINS):
-            size = _communicated(bound)
-            took = network.seconds(_kind(bound), size, axis.size if (axis := axis_in(bound)) is not None else 1)
-            start = max(now, free)
-            free = ready[bound.output.name] = start + took
-            events.append(Event(bound.output.name, _kind(bound), "communicate", start, free, size))
+            size, kind = _communicated(bound), _kind(bound)
+            processes = axis.size if (axis := axis_in(bound)) is not None else 1
+            took = network.seconds(kind, size, processes)
+            stream.begin(bound.output.name, kind, now, took, size)
+            calling[bound.output.name] = network.calling(kind, size, processes)
         elif does(bound, Does.COPY):
             start = max(now, copied)
-            copied = ready[bound.output.name] = start + _bytes(bound.output) / machine.host
+            copied = copies[bound.output.name] = start + _bytes(bound.output) / machine.host
             events.append(Event(bound.output.name, bound.symbol.name, "copy", start, copied, _bytes(bound.output)))
         elif does(bound, Does.WAIT):
             begun = bound.args[0].name
-            until = ready.get(begun, now)
+            until = copies.get(begun, stream.ends(begun))
             if until > now:
                 events.append(Event(begun, "wait", "wait", now, until))
                 now = until
-        else:
-            took = seconds_of(bound, machine)
-            if took:
-                overlapped = max(0.0, min(free, now + took) - now)
-                took += overlapped * (machine.slowdown - 1)
-                name = bound.outputs[0].name if bound.outputs else ""
-                events.append(Event(name, bound.symbol.name, "compute", now, now + took))
+            if took := calling.get(begun, 0.0):
+                events.append(Event(begun, "wait", "compute", now, now + took))
                 now += took
-    return Timeline(tuple(sorted(events, key=lambda e: e.start)), max(now, free, copied), peak_bytes(trace, held))
+        elif took := cost(bound):
+            overlapped = max(0.0, min(stream.free, now + took) - now)
+            took += overlapped * (machine.slowdown - 1)
+            stream.postpone(now, overlapped * (machine.delay - 1))
+            name = bound.outputs[0].name if bound.outputs else ""
+            events.append(Event(name, bound.symbol.name, "compute", now, now + took))
+            now += took
+    events += [one.event() for one in stream.sent]
+    peak = peak_bytes(trace, held)
+    return Timeline(tuple(sorted(events, key=lambda e: e.start)), max(now, stream.free, copied), peak)
 
 
 def _kind(bound: BoundSymbol) -> str:
@@ -229,4 +300,4 @@ def operations_of(bound: BoundSymbol) -> float:
     return 0.0
 
 
-__all__ = ["Event", "Timeline", "operations_of", "seconds_of", "simulate"]
+__all__ = ["Communicates", "Event", "Timeline", "operations_of", "seconds_of", "simulate"]
