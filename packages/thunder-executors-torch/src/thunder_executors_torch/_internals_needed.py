@@ -11,6 +11,7 @@ MISSING = fill(
         "torch._C._nn.max_pool2d_with_indices",
         "torch._C._nn.max_pool3d_with_indices",
         "torch._fused_sdp_choice",
+        "torch._grouped_mm",
         "torch._log_softmax_backward_data",
         "torch._prims_common.suggest_memory_format",
     )

@@ -91,7 +91,7 @@ def _places(length: int, low: int, high: int, mode: str, device: torch.device) -
 @executor.implements(prims.grouped_mm)
 def grouped_mm(a: torch.Tensor, b: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
     if a.is_cuda and a.dtype is torch.bfloat16:
-        return torch.nn.functional.grouped_mm(a, b, offs=ends)
+        return torch._grouped_mm(a, b, offs=ends.to(torch.int32))  # the only integers that its kernel takes
     stops = ends.tolist()
     parts = list(zip([0, *stops[:-1]], stops, strict=True))
     if a.ndim == b.ndim:
