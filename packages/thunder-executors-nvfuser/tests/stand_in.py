@@ -83,6 +83,7 @@ DEFINITION = Table(
     """
 def define_tensor(shape: list[int], contiguity: list[bool | None], dtype: DataType = Float, is_cpu: bool = False, stride_order: list[int] = []) -> Val: ...
 def define_scalar(dtype: DataType = Double) -> Val: ...
+def define_scalar(value: int, dtype: DataType | None = None) -> Val: ...
 def add_output(val: Val) -> None: ...
 def execute(inputs: list[Any], *, device: Any = None, save_repro_inputs: bool = False, _enable_options: list[str] = [], _disable_options: list[str] = []) -> list[Tensor]: ...
 """,  # noqa: E501
@@ -159,6 +160,12 @@ def along(a, index, dim):
     return a.gather(dim, index.clamp(0, a.shape[dim] - 1))
 
 
+def uniformly(low, high, shape, seed, offset, d):
+    assert (seed is None) is (offset is None)
+    generator = None if seed is None else torch.Generator().manual_seed(int(seed) * 1000 + int(offset))
+    return torch.empty(shape, dtype=d.torch).uniform_(low, high, generator=generator)
+
+
 def of_torch(name):
     others = {"set": torch.clone, "truediv": torch.true_divide, "erfcinv": lambda a: torch.special.erfinv(1 - a)}
     return others.get(name) or getattr(torch, name, None) or getattr(operator, name)
@@ -178,7 +185,7 @@ REFERENCES |= {
     "slice": lazily(lambda a, starts, ends, strides: a[tuple(map(slice, starts, ends))]),
     "pad": lazily(lambda a, widths, value: torch.nn.functional.pad(a, widths, value=value)),
     "index_select": lazily(at), "gather": lazily(along), "take_along_axis": lazily(along),
-    "uniform": lazily(lambda low, high, shape, seed, offset, d: torch.empty(shape, dtype=d.torch).uniform_(low, high)),
+    "uniform": lazily(uniformly),
     "normal": lazily(lambda mean, std, shape, seed, offset, d: torch.empty(shape, dtype=d.torch).normal_(mean, std)),
     "stride_order": lazily(in_order), "full": lazily(lambda shape, value, d: torch.full(shape, value, dtype=d.torch)),
 }  # fmt: skip
@@ -231,8 +238,11 @@ class FusionDefinition:
 
         return self._input(check)
 
-    def _scalar(self, dtype):
+    def _scalar(self, *given):
+        *value, dtype = given
         assert dtype == "Int"
+        if value:
+            return Val(lambda memo: value[0])
         return self._input(lambda value: isinstance(value, int) or 1 / 0)
 
     def _execute(self, inputs, device, save_repro_inputs, enabled, disabled):

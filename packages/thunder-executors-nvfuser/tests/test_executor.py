@@ -9,7 +9,8 @@ import torch
 from torch.testing import assert_close
 
 import thunder_executors_nvfuser as package
-from thunder_executors import Library, get_executor
+import thunder_prims as prims
+from thunder_executors import Library, get_executor, to_callable
 from thunder_executors_nvfuser import (
     NvFuserExecutor,
     Settings,
@@ -21,6 +22,7 @@ from thunder_executors_nvfuser import (
     get_nvfuser_repro,
 )
 from thunder_frontend import jit, last_backward_traces, last_traces
+from thunder_ir import Tensor, dtypes, trace_of
 
 from .stand_in import MODULE
 
@@ -252,6 +254,24 @@ def test_random_numbers_are_drawn_where_they_are_asked_for(library):
     assert "fd.ops.uniform(0.0, 1.0, [50, 40], dtype=DataType.Float)" in text and "fd.ops.normal(0.0, 1.0" in text
     compiled(function)(x)
     assert "uniform" not in library.texts()[-1] or len(library.texts()) == 1
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["number", "tensor"])
+def test_numbers_are_drawn_by_a_seed_and_an_offset(held, library):
+    def program(x, *state):
+        seed, offset = state or (5, 8)
+        drawn = prims.uniform_philox((50, 40), 0.0, 2.0, dtypes.float32, x.device, seed, offset)
+        return prims.add(prims.exp(x), drawn)
+
+    shapes = [Tensor((50, 40), device=DEVICE), *[Tensor((), "int64", device=DEVICE)] * (2 if held else 0)]
+    executor = NvFuserExecutor("nvfuser_test", Settings(random=True), devices=(DEVICE,))
+    run = to_callable(trace_of(program, *shapes), [executor, "torch"])
+    given = [torch.zeros(50, 40), *[torch.tensor(n) for n in (5, 8) if held]]
+    first = run(*given)
+    assert_close(run(*given), first)
+    assert 1.9 < first.mean() < 2.1
+    text = "".join(library.texts())
+    assert ("rng_seed=T" in text and "fd.define_scalar(5, dtype=DataType.Int)" in text) is not held
 
 
 def test_readers_of_one_value_are_one_fusion(library):

@@ -83,9 +83,9 @@ def _of_prims(bound: BoundSymbol, settings: Settings) -> Declined | None:
         return None
     if OpTags.MATMUL in symbol.tags and not (settings.linear if symbol is prims.linear else settings.matmul):
         return Declined(f"{symbol.id} is left to the kernels of libraries")
-    if symbol in RANDOM:
-        return None if settings.random else Declined("its random numbers would be others than PyTorch's")
-    if symbol not in TRANSLATIONS and symbol not in PRODUCTS:
+    if symbol in RANDOM and not settings.random:
+        return Declined("its random numbers would be others than PyTorch's")
+    if not any([symbol in table for table in (TRANSLATIONS, PRODUCTS, RANDOM)]):
         return Declined(f"nvFuser has no operation for {symbol.id}")
     condition = CONDITIONS.get(symbol)
     answer = condition(bound) if condition is not None else True

@@ -205,11 +205,11 @@ for _symbol in (prims.gather, prims.take_along_axis):
     translation(_symbol, has_dimensions)(_gather(_symbol.name))
 
 
-def _drawn(write: Writer, name: str, first: Any, second: Any, shape: Any, dtype: Any) -> str:
-    """By PyTorch's generator of the device: each launch moves it on."""
+def _drawn(write: Writer, name: str, first: Any, second: Any, shape: Any, dtype: Any, *state: str) -> str:
+    """By ``state`` or, without one, by PyTorch's generator of the device: each launch moves it on."""
     wide = dtypes.float32 if dtype in HALVES else dtype
     limits = (number_text(float(first)), number_text(float(second)))
-    return write.call(name, *limits, write.sizes(shape), f"dtype=DataType.{_TYPE[wide]}")
+    return write.call(name, *limits, write.sizes(shape), *state, f"dtype=DataType.{_TYPE[wide]}")
 
 
 def uniform(write: Writer, shape: Any, low: Any, high: Any, dtype: Any, device: Any) -> str:
@@ -220,7 +220,21 @@ def randn(write: Writer, shape: Any, dtype: Any, device: Any) -> str:
     return _drawn(write, "normal", 0, 1, shape, dtype)
 
 
-RANDOM: dict[Symbol, Translation] = {prims.uniform: uniform, prims.randn: randn}
+def uniform_philox(
+    write: Writer, shape: Any, low: Any, high: Any, dtype: Any, device: Any, seed: Any, offset: Any
+) -> str:
+    state = (f"rng_seed={write.integer(seed)}", f"rng_offset={write.integer(offset)}")
+    return _drawn(write, "uniform", low, high, shape, dtype, *state)
+
+
+def has_plain_state(bound: BoundSymbol) -> bool | Declined:
+    """Whether seed and offset are numbers: PyTorch, which says how results lie in memory, reads tensors for it."""
+    held = any([isinstance(p, TensorProxy) for p in bound.args[5:]])
+    return Declined("its seed or offset is held by a tensor") if held else True
+
+
+CONDITIONS[prims.uniform_philox] = has_plain_state
+RANDOM: dict[Symbol, Translation] = {prims.uniform: uniform, prims.randn: randn, prims.uniform_philox: uniform_philox}
 """Taken only where they are asked for: they draw other numbers than PyTorch's kernels with the same seed."""
 
 

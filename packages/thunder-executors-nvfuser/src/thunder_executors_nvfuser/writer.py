@@ -53,6 +53,12 @@ class Writer:
             self.names[value.name] = self.line(self.open[value.name])[0]
         return self.names[value.name]
 
+    def integer(self, value: Any) -> str:
+        """Return the name of an integer as a value of the definition, which it is given where it is none."""
+        if isinstance(value, Proxy):
+            return self.operand(value)
+        return self.line(f"fd.define_scalar({int(value)}, dtype=DataType.Int)")[0]
+
     def sizes(self, shape: Any) -> str:
         """Return how the definition writes a shape."""
         return f"[{', '.join([self.size(d) for d in shape])}]"
