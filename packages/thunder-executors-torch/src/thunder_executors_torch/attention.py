@@ -127,7 +127,7 @@ def _narrowed_meta(a: TensorProxy, dim: int, start: int, length: int) -> TensorP
 
 
 aligned_rows = executor.function(aligned, lambda mask: mask.like(), OpTags.VIEW)
-widened_heads = executor.function(widened, _widened_meta, OpTags.VIEW)
+widened_heads = executor.function(widened, _widened_meta)
 narrowed_heads = executor.call("torch.narrow", _narrowed_meta, OpTags.VIEW)
 HEAVY = (OpTags.MATMUL,)
 flash_on_cpu = executor.call("torch._scaled_dot_product_flash_attention_for_cpu", _cpu_meta, *HEAVY)
