@@ -30,7 +30,7 @@ def test_a_joint_graph_is_exported():
 
 def test_a_function_that_writes_is_not_exported():
     with pytest.raises(FXError, match="the function writes to its arguments"):
-        aot.make_fx(lambda x: x.add_(1))(torch.ones(2))
+        aot.aot_export_joint_simple(lambda x: x.add_(1), [torch.ones(2)], trace_joint=False)
 
 
 class Model(nn.Module):

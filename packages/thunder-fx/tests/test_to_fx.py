@@ -1,5 +1,7 @@
 """A trace as an FX graph of ATen operations."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -35,12 +37,15 @@ def test_placeholders_have_the_names_of_the_inputs_and_nodes_have_fake_values():
     assert values[-1].shape == (3, 2) and values[-1].stride() == (1, 3) and values[-1].dtype is torch.float64
 
 
-def test_nodes_know_the_users_line():
+@pytest.mark.parametrize("kind", [Location, SimpleNamespace])  # interpreters have places of their own
+def test_nodes_know_the_users_line(kind):
     trace = traced(lambda x: x.exp(), Tensor((2,)))
-    here = Location(__file__, 7, "model")
+    here = kind(filename=__file__, line=1, function="model")
     trace = trace.replace(bound_symbols=tuple(b.replace(location=here) for b in trace.bound_symbols))
     (exp,) = [n for n in to_fx(trace).graph.nodes if n.op == "call_function"]
-    assert exp.stack_trace.splitlines()[0].strip() == f'File "{__file__}", line 7, in model'
+    place, text = exp.stack_trace.splitlines()
+    assert place.strip() == f'File "{__file__}", line 1, in model'
+    assert text.strip() == '"""A trace as an FX graph of ATen operations."""'
 
 
 def test_open_sizes_are_symbols_and_one_graph_serves_all_of_them():

@@ -28,10 +28,11 @@ from torch import nn
 from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
 
-from thunder_fx.aot_export import aot_export_joint_simple, aot_export_module, make_fx
+from thunder_fx.aot_export import aot_export_joint_simple, aot_export_module
 from thunder_fx.aot_programs import Programs
 from thunder_fx.aot_running import Compiler, Compilers
 from thunder_fx.graphs import Runner
+from thunder_fx.make_fx import make_fx
 from thunder_fx.partitions import default_partition, min_cut_rematerialization_partition
 from thunder_fx.to_fx import Decompositions
 

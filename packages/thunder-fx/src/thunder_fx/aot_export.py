@@ -20,35 +20,6 @@ from thunder_torch import call, to_torch_device, to_torch_dtype, torch_language
 from thunder_tracing import TracedFunction, trace_function
 
 
-def make_fx(function: Callable[..., Any], decomposition_table: Decompositions | None = None) -> Callable[..., Any]:
-    """Return a function of example inputs that returns ``function`` as a graph of ATen operations.
-
-    The graph is called with the tensors among the arguments, then those that the function holds itself.
-
-    Raises:
-        FXError: the function writes to its arguments.
-
-    Example:
-        >>> import torch
-        >>> from thunder_fx.aot import make_fx
-        >>> graph = make_fx(lambda x: x.sin() + 1)(torch.zeros(2))
-        >>> [node.name for node in graph.graph.nodes]
-        ['a0', 'sin', 'add', 'output']
-    """
-
-    def made(*args: Any) -> GraphModule:
-        traced = trace_function(function, *args)
-        if traced.writes:
-            raise FXError("the function writes to its arguments, for which a graph without effects has no place")
-        leaves = [o.value for o in traced.outputs]
-        return to_fx(
-            traced.trace.replace(output=pytree.tree_unflatten(leaves, traced.out_spec)),
-            decompositions=decomposition_table,
-        )
-
-    return made
-
-
 def aot_export_joint_simple(
     func: Callable[..., Any],
     args: Sequence[Any],
@@ -235,4 +206,4 @@ def _signature(
     )
 
 
-__all__ = ["aot_export_joint_simple", "aot_export_module", "make_fx"]
+__all__ = ["aot_export_joint_simple", "aot_export_module"]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Any
-
-import torch
 
 from thunder_fx.aot_running import Compiled, Compilers, compiled_program
 from thunder_fx.open_inputs import OpenInputs
@@ -33,7 +31,7 @@ class Programs:
 
     def __call__(self, leaves: tuple[Any, ...]) -> Any:
         """Call the function."""
-        opened = self._open(leaves)
+        opened = OpenInputs.of_tensors(leaves) if self.dynamic else OpenInputs()
         key = opened.kind_of(leaves)
         result = self._found(key, leaves)
         if result is MISSED:
@@ -58,11 +56,6 @@ class Programs:
             if result is not MISSED:
                 return result
         return MISSED
-
-    def _open(self, leaves: Sequence[Any]) -> OpenInputs:
-        if not self.dynamic:
-            return OpenInputs()
-        return OpenInputs({i: frozenset(range(v.dim())) for i, v in enumerate(leaves) if isinstance(v, torch.Tensor)})
 
 
 def _refuse(args: Any, kwargs: Any) -> Any:

@@ -39,6 +39,11 @@ class OpenInputs:
                 sizes[i] = frozenset([d for d, size in enumerate(value.shape) if isinstance(size, torch.SymInt)])
         return cls({i: dims for i, dims in sizes.items() if dims}, frozenset(integers))
 
+    @classmethod
+    def of_tensors(cls, args: Sequence[Any]) -> OpenInputs:
+        """Return all dimensions of the tensors among some inputs."""
+        return cls({i: frozenset(range(v.dim())) for i, v in enumerate(args) if isinstance(v, torch.Tensor)})
+
     def numbers(self, args: Sequence[Any]) -> OpenNumbers | None:
         """Return what a program for these inputs leaves open, ``None`` if nothing.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -148,8 +149,8 @@ def stack_trace(location: Any) -> list[str]:
     if location is None:
         return []
     name = getattr(location, "function", "") or "<unknown>"
-    filename, line, text = (getattr(location, key, "") for key in ("filename", "line", "text"))
-    return [f'  File "{filename}", line {line}, in {name}\n', f"    {text}\n"]
+    text = linecache.getline(location.filename, location.line).strip()
+    return [f'  File "{location.filename}", line {location.line}, in {name}\n', f"    {text}\n"]
 
 
 __all__ = ["Decompositions", "stack_trace", "to_fx"]
