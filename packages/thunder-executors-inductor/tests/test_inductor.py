@@ -12,6 +12,7 @@ import thunder_torch as ltorch
 from thunder_autograd import forward_and_backward
 from thunder_executors import (
     configure_executors,
+    cost_in_regions,
     get_executor,
     grad_rule,
     resolve_executors,
@@ -97,6 +98,36 @@ def test_forward_and_backward_programs_are_compiled():
         gradients = backward.python_callable()(*saved, dy)
     assert_close(result, eager)
     assert_close(tuple(gradients), torch.autograd.grad(eager, (x, w), dy))
+
+
+def test_what_a_loop_computes_again_is_not_saved():
+    x, w = torch.randn(64, 128, requires_grad=True), torch.randn(128, requires_grad=True)
+
+    def normalised(x, w):
+        return x * ltorch.call(torch.rsqrt, ((x * x).mean(-1, keepdim=True) + 1e-5,), {}) * w
+
+    inputs = [ltorch.proxy_of(x, "x"), ltorch.proxy_of(w, "w")]
+    trace = record(normalised, inputs, language=ltorch.torch_language)
+    executors = resolve_executors(PRIORITY)
+    split = forward_and_backward(
+        trace, rule_of=lambda bound: grad_rule(bound, executors), in_regions=cost_in_regions(executors)
+    )
+    shapes = sorted([tuple(p.shape) for p in split.saved if p.name not in ("x", "w")])
+    assert shapes == [(64, 1)]  # and not the product of the size of x, which its gradient reads, too
+
+
+@pytest.mark.parametrize(
+    ("executor", "function", "examples"),
+    [
+        (inductor, torch.matmul, [Tensor((4, 4)), Tensor((4, 4))]),
+        (torchcompile, torch.matmul, [Tensor((4, 4)), Tensor((4, 4))]),
+        (torchcompile_cat, torch.exp, [Tensor((4,))]),
+    ],
+    ids=lambda v: getattr(v, "name", getattr(v, "__name__", None)),
+)
+def test_what_it_costs_to_repeat_what_may_be_no_loop_is_not_known(executor, function, examples):
+    (bound,) = traced(lambda *a: ltorch.call(function, a, {}), *examples).bound_symbols
+    assert executor.again(bound) is None
 
 
 def test_products_belong_to_regions_where_the_whole_is_wanted():

@@ -12,7 +12,9 @@ from thunder_executors_inductor.availability import missing
 from thunder_executors_inductor.eligible import computes, eligible
 from thunder_executors_inductor.kernels import Kernels
 from thunder_executors_inductor.modes import MODES
-from thunder_ir import BoundSymbol, OpTags
+from thunder_ir import BoundSymbol, OpTags, Trace
+from thunder_ir.passes import expand
+from thunder_loops import cost_again
 
 
 class InductorExecutor(FusionExecutor):
@@ -90,6 +92,13 @@ class InductorExecutor(FusionExecutor):
     def differentiates(self, bound: BoundSymbol) -> bool:
         """Whether a call's derivative is left to regions: not that of attention and its like, which have kernels."""
         return not bound.has_tag(OpTags.MATMUL)
+
+    def again(self, bound: BoundSymbol) -> float | None:
+        """Return what computing a call once more costs within loops; not of what has a kernel that is no loop."""
+        if self.wants is not None or not self.differentiates(bound) or not self.find(bound):
+            return None
+        prims = expand(Trace("call", tuple(bound.inputs), (bound,), tuple(bound.outputs))).bound_symbols
+        return None if any([b.has_tag(OpTags.MATMUL) for b in prims]) else cost_again(prims)
 
     def fuse(self, region: Region, name: str) -> BoundSymbol | None:
         """Return the call of a region's kernel; ``None`` where fusing saves nothing, or the region is not wanted."""
