@@ -36,6 +36,7 @@ from thunder_benchmarks.targets.measuring import call, compiler
 DEFAULT = (
     "nanogpt:layers=6",
     "hf-llama:layers=16",
+    "litgpt:layers=16",
     "softmax",
     "layer-norm",
     "rms-norm",
@@ -55,7 +56,8 @@ class Took:
         compiler: as :func:`thunder_benchmarks.targets.measuring.compiler` takes it.
         first: CPU seconds of the first training step, with those of child processes.
         steps: CPU seconds of a further one: of each block, in order.
-        saved: bytes that autograd keeps for the backward part, but for those of parameters and inputs.
+        saved: bytes that autograd keeps for the backward part, but for those of a module's parameters. Inputs count: in
+            a larger model they are results of others.
         difference: of the gradients from eager's, at most, as a share of the largest.
     """
 
@@ -83,9 +85,9 @@ def leaves_of(job: Any) -> list[torch.Tensor]:
 
 
 def saved_bytes(job: Any, function: Any) -> int:
-    """Return how many bytes autograd keeps of a forward, but for those that the caller holds anyway."""
-    known = {t.untyped_storage().data_ptr() for t in leaves_of(job)}
-    known |= {v.untyped_storage().data_ptr() for v in (*job.args, *job.kwargs.values()) if isinstance(v, torch.Tensor)}
+    """Return how many bytes autograd keeps of a forward, but for those of a module's parameters."""
+    held = job.target.parameters() if isinstance(job.target, torch.nn.Module) else ()
+    known = {parameter.untyped_storage().data_ptr() for parameter in held}
     kept: dict[int, int] = {}
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
@@ -195,8 +197,8 @@ def page(found: Sequence[Took], ours: str, rounds: int) -> str:
         f"Training steps of targets of `thunder_benchmarks.targets` by `{ours}` and by `torch.compile`, each in a",
         "process of its own with an empty cache of Inductor's and one thread. CPU time, with that of the C++ compiler;",
         f"medians of {rounds} blocks in turns. A first step of a fraction of a second has no region: PyTorch's kernels",
-        "run. Saved is what autograd keeps for the backward part, but for parameters and inputs; different is how far",
-        "gradients are from eager's, as a share of the largest.",
+        "run. Saved is what autograd keeps for the backward part, inputs included and a module's parameters not;",
+        "different is how far gradients are from eager's, as a share of the largest.",
         "",
         f"PyTorch {torch.__version__}, load average {os.getloadavg()[0]:.1f} when this page was written. Steps take",
         f"{mean:.2f} of `torch.compile`'s time as a geometric mean, {max(ratios):.2f} at most.",
