@@ -34,7 +34,7 @@ from thunder_benchmarks.targets.__main__ import setting
 from thunder_benchmarks.targets.measuring import call, compiler
 
 DEFAULT = (
-    "nanogpt:layers=6",
+    "nanogpt:layers=12",
     "hf-llama:layers=16",
     "litgpt:layers=16",
     "softmax",
