@@ -43,3 +43,38 @@ assert found[0].graph.key() == found[1].graph.key()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+def test_the_library_has_no_engine_for_rotary_embedding():
+    """Hence the executor takes none; where this fails, it could."""
+    program = """
+import tempfile; from pathlib import Path
+from thunder_executors_cudnn.offline import devices, driver
+with tempfile.TemporaryDirectory() as folder: driver.load(Path(folder))
+import cudnn
+types = cudnn.data_type
+for capability in devices.CAPABILITIES:
+    target = devices.described(capability)
+    for dtype in (types.HALF, types.BFLOAT16):
+        graph = cudnn.pygraph(
+            io_data_type=dtype, intermediate_data_type=types.FLOAT, compute_data_type=types.FLOAT,
+            device_property=cudnn.create_device_properties(target.properties), sm_version=capability,
+        )
+        x = graph.tensor(dim=[128, 2, 8, 64], stride=[1024, 512, 64, 1], data_type=dtype)
+        angles = graph.tensor(dim=[128, 1, 1, 64], stride=[64, 64, 64, 1], data_type=types.FLOAT)
+        y = graph.rope(x, angles, rope_dim=64)
+        y.set_output(True).set_data_type(dtype).set_dim([128, 2, 8, 64]).set_stride([1024, 512, 64, 1])
+        graph.validate()
+        graph.build_operation_graph()
+        try:
+            graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+            graph.check_support()
+        except cudnn.cudnnGraphNotSupportedError as error:
+            print(capability, str(error).splitlines()[0][:200])
+        else:
+            raise SystemExit(f"there is one for sm_{capability}")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2 * len(CAPABILITIES) and all("No valid engine configs" in line for line in lines)
