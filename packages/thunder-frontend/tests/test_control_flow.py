@@ -11,7 +11,7 @@ from torch.func import grad, jvp, vmap
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.testing import assert_close
 
-from thunder_frontend import cache_misses, jit
+from thunder_frontend import cache_misses, explain, jit
 from thunder_guards.errors import AcquisitionError
 
 
@@ -150,3 +150,41 @@ def test_attention_with_functions_of_scores_and_places():
         assert_close(compiled(q, bias, scale), program(q, bias, scale))
     assert_close(compiled(q, bias * 2, 0.3), program(q, bias * 2, 0.3))
     assert cache_misses(compiled) == 2
+
+
+GRAPHS = []
+
+
+def keeps_graphs(graph, inputs):
+    GRAPHS.append(graph)
+    return graph.forward
+
+
+ATTENTION = torch.compile(flex_attention, backend=keeps_graphs)
+
+
+def attends(q):
+    return ATTENTION(q * 2, q, q, score_mod=lambda s, b, h, i, j: s + (i - j)).sin()
+
+
+def attends_with(q, bias):
+    return ATTENTION(q * 2, q, q, score_mod=lambda s, b, h, i, j: s + bias[i, j]).sin()
+
+
+def test_flexible_attention_that_torch_compiles_is_left_to_its_kernel():
+    q = torch.randn(1, 2, 16, 8)
+    compiled = jit(attends, fallback="split")
+    expected = flex_attention(q * 2, q, q, score_mod=lambda s, b, h, i, j: s + (i - j)).sin()
+    GRAPHS.clear()
+    for _ in range(2):
+        assert_close(compiled(q), expected)
+    assert len(GRAPHS) == 1 and cache_misses(compiled) == 1
+    assert "flex_attention runs in Python: torch.compile makes a kernel of it" in str(explain(attends)(q))
+    assert_close(jit(attends, fallback="error")(q), expected)  # composed, in one program
+    with pytest.raises(NotImplementedError, match="does not support backward on CPU"):
+        compiled(q.clone().requires_grad_())
+
+
+def test_flexible_attention_that_reads_values_of_the_program_is_composed():
+    q, bias = torch.randn(1, 2, 16, 8), torch.randn(16, 16)
+    assert_close(jit(attends_with)(q, bias), attends_with(q, bias))

@@ -40,6 +40,21 @@ def is_disabled(function: object) -> bool:
     return package_of(getattr(inner, "__module__", None)) not in PACKAGES | {"torch"}
 
 
+FLEXIBLE = ("torch.nn.attention.flex_attention", "flex_attention")
+"""Module and name of PyTorch's attention that computes with the user's functions; importing it loads compilers."""
+
+
+def is_compiled_attention(function: object) -> bool:
+    """Whether ``torch.compile`` made a kernel of PyTorch's flexible attention: the plain one keeps all scores."""
+    inner = getattr(function, "__dict__", {}).get("_torchdynamo_orig_callable")
+    return (getattr(inner, "__module__", None), getattr(inner, "__name__", None)) == FLEXIBLE
+
+
+def runs_as_it_is(function: object) -> bool:
+    """Whether what a program ends before is called, and nothing of it compiled."""
+    return is_disabled(function) or is_compiled_attention(function)
+
+
 def leave_uncompiled(model: object = None, **options: Any) -> Any:
     """Do what ``torch.compile`` does inside of a program, which is compiled as a whole."""
     return model if model is not None else lambda inner: inner
