@@ -108,7 +108,8 @@ def by_kernel(table: Table, bound: BoundSymbol, compute: Callable[..., TensorPro
         CannotExpress: as :func:`fused` does.
     """
     trace = trace_of(compute, *tensors)
-    region = Region(trace.bound_symbols, trace.inputs, tuple(trace.outputs))
+    read = tuple([p for p in trace.inputs if isinstance(p, TensorProxy)])  # open sizes are read off these
+    region = Region(trace.bound_symbols, read, tuple(trace.outputs))
     key = structure_of(region.bound_symbols, region.outputs)
     run = _RUNNERS.get(key, lambda: _prepared(llvm_executor.runner(region, compute.__name__), tensors))
     fused(table, bound.replace(symbol=replace(bound.symbol, implementation=run), args=tensors, kwargs={}))
