@@ -22,7 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from thunder_frontend._library_code.module_calls import MODULE_CALL, MODULE_CALL_IMPL, has_hooks
 from thunder_frontend._library_code.native_code import is_own_operation, module_runs_natively
-from thunder_frontend._library_code.other_compilers import runs_as_it_is
+from thunder_frontend._library_code.other_compilers import why_as_it_is
 from thunder_frontend._report import Report
 from thunder_frontend._suspensions import CannotPause, Continuation, Handling, Pause, Paused, pause
 from thunder_guards.own_code import PACKAGES, name_in, package_of
@@ -156,7 +156,7 @@ class Splits:
         """Make the call that a program ended before, and what comes behind it; which may end before a call, too."""
         where, behind = self._behind[paused.key]
         try:
-            if runs_as_it_is(where.function):
+            if why_as_it_is(where.function) is not None:
                 result = where.function(*paused.args, **paused.kwargs)
             else:
                 result = self.run(where.function, paused.args, paused.kwargs)

@@ -50,9 +50,11 @@ def is_compiled_attention(function: object) -> bool:
     return (getattr(inner, "__module__", None), getattr(inner, "__name__", None)) == FLEXIBLE
 
 
-def runs_as_it_is(function: object) -> bool:
-    """Whether what a program ends before is called, and nothing of it compiled."""
-    return is_disabled(function) or is_compiled_attention(function)
+def why_as_it_is(function: object) -> str | None:
+    """Return why a function is called as it is, between two programs; ``None`` if what it does is compiled."""
+    if is_disabled(function):
+        return "torch.compiler.disable asks not to compile it"
+    return "torch.compile makes a kernel of it" if is_compiled_attention(function) else None
 
 
 def leave_uncompiled(model: object = None, **options: Any) -> Any:

@@ -19,12 +19,7 @@ from thunder_frontend._library_code import in_python, module_calls
 from thunder_frontend._library_code.beneath_torch import is_replaced
 from thunder_frontend._library_code.control_flow import OPERATORS, WHILE_LOOP, choose, without_index_mode
 from thunder_frontend._library_code.distributed_calls import COLLECTIVES
-from thunder_frontend._library_code.other_compilers import (
-    compiled_by_torch,
-    is_compiled_attention,
-    is_disabled,
-    leave_uncompiled,
-)
+from thunder_frontend._library_code.other_compilers import compiled_by_torch, leave_uncompiled, why_as_it_is
 from thunder_frontend._lookasides import transformer_encoders
 from thunder_frontend._lookasides.branches import Branches
 from thunder_frontend._lookasides.cached_functions import with_cache
@@ -97,8 +92,7 @@ def lookasides(acquisition: Acquiring) -> list[Any]:
         *[
             functools.partial(p, acquisition)
             for p in (
-                _not_to_be_held,
-                _attention_with_a_kernel,
+                _left_as_it_is,
                 _cannot_be_held,
                 own_operation,
                 _compiled_before,
@@ -227,10 +221,11 @@ def _of_executors(acquisition: Acquiring) -> dict[Any, Any]:
     return {f: in_place_of(acquisition, symbol) for f, symbol in replaced if isinstance(f, types.FunctionType)}
 
 
-def _not_to_be_held(acquisition: Acquiring, function: Any) -> Any:
-    """Return what ends the program before a call of a function that ``torch.compiler.disable`` was given."""
+def _left_as_it_is(acquisition: Acquiring, function: Any) -> Any:
+    """Return what ends the program before a call that is made as it is, as :func:`why_as_it_is` says."""
     splits = acquisition.settings.splits
-    if splits is None or not is_disabled(function):
+    reason = why_as_it_is(function) if splits is not None else None
+    if splits is None or reason is None:
         return None
     inner = function._torchdynamo_orig_callable
 
@@ -238,24 +233,7 @@ def _not_to_be_held(acquisition: Acquiring, function: Any) -> Any:
         found = acquisition.paused(function, args, kwargs)
         if found is DECLINED:  # code in C waits for it
             return acquisition.interpreted(inner)(*args, **kwargs)
-        splits.report.asked_for(inner.__qualname__, "torch.compiler.disable asks not to compile it")
-        return found
-
-    return call
-
-
-def _attention_with_a_kernel(acquisition: Acquiring, function: Any) -> Any:
-    """Return what ends the program before flexible attention that ``torch.compile`` makes a kernel of."""
-    splits = acquisition.settings.splits
-    if splits is None or not is_compiled_attention(function):
-        return None
-    inner = function._torchdynamo_orig_callable
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        found = acquisition.paused(function, args, kwargs)
-        if found is DECLINED:  # code in C waits for it
-            return acquisition.interpreted(inner)(*args, **kwargs)
-        splits.report.asked_for("flex_attention", "torch.compile makes a kernel of it")
+        splits.report.asked_for(inner.__qualname__, reason)
         return found
 
     return call
