@@ -89,7 +89,8 @@ sys.exit(gpu_part.main())
 """
 
 
-def test_a_check_that_ends_its_process_leaves_the_others(tmp_path, monkeypatch):
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_check_that_ends_its_process_leaves_the_others(jobs, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(TOOLS))
     spec = importlib.util.spec_from_file_location("gpu_command", TOOLS / "gpu.py")
     command = importlib.util.module_from_spec(spec)
@@ -99,7 +100,7 @@ def test_a_check_that_ends_its_process_leaves_the_others(tmp_path, monkeypatch):
     variables = command.environment(tmp_path, rehearse=True)
     monkeypatch.setattr(command, "ROOT", tmp_path)
     began = time.monotonic()
-    part = command.run("checks", True, tmp_path, 500.0, variables)
+    part = command.run_part("checks", jobs, True, tmp_path, 500.0, variables)
     assert time.monotonic() - began < 400
     found = {row["check"]: (row["outcome"], row["found"]) for row in part["rows"]}
     assert found == {

@@ -28,6 +28,8 @@ import subprocess
 import sys
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -39,8 +41,10 @@ PARTS = {
     "bench": 0.35,
 }  # fmt: skip
 """The parts, in order, and the share of the time that each may take; what one leaves over, the next ones have."""
+SPREAD = ("checks", "conformance", "training", "opinfo", "tests")
+"""Parts that several processes do beside each other, as no time of theirs is told."""
 MOST_STARTS = 12
-"""How often a part is started, in all, where checks end its process."""
+"""How often a share of a part is started, in all, where checks end its process."""
 OVER = "its time was over"
 GOOD = (0, 1)
 """What a part exits with that came to its end: all held, or not."""
@@ -130,17 +134,36 @@ def overdue(rows: Path) -> str:
     return ""
 
 
-def run(part: str, rehearse: bool, out: Path, seconds: float, variables: dict[str, str]) -> dict[str, object]:
-    """Run a part, from the next check on where one ended its process; return what is known, whatever became of it."""
-    rows, log = out / f"{part}.jsonl", out / f"{part}.log"
-    began = time.monotonic()
+@dataclass(frozen=True)
+class Share:
+    """What one process does of a part: every ``of``-th check, from number ``index`` on."""
+
+    part: str
+    index: int
+    of: int
+    out: Path
+
+    @property
+    def rows(self) -> Path:
+        """Where it writes what it found."""
+        return self.out / f"{self.part}.{self.index}.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """Where what it prints goes."""
+        return self.out / f"{self.part}.{self.index}.log"
+
+
+def run(share: Share, rehearse: bool, ends: float, variables: dict[str, str]) -> tuple[bool, str]:
+    """Do a share, going on after a check that ended its process; return whether all held, and what became of it."""
+    rows, log = share.rows, share.log
     log.write_text("")
     first, good = 0, True
     for _ in range(MOST_STARTS):
-        left = began + seconds - time.monotonic()
-        command = [sys.executable, str(ROOT / "tools" / "gpu_part.py"), part, "--out", str(out)]
-        command += ["--seconds", str(int(max(left, 1))), "--first", str(first), *(["--rehearse"] if rehearse else [])]
-        status, ended = attempt(command, rows, log, began + seconds, variables)
+        left = ends - time.monotonic()
+        command = [sys.executable, str(ROOT / "tools" / "gpu_part.py"), share.part, "--out", str(share.out)]
+        command += ["--share", f"{share.index}/{share.of}", "--seconds", str(int(max(left, 1))), "--first", str(first)]
+        status, ended = attempt(command + (["--rehearse"] if rehearse else []), rows, log, ends, variables)
         good = good and status == 0
         running = (rows_of(rows) or [{}])[-1]
         if "limit" in running:
@@ -150,14 +173,33 @@ def run(part: str, rehearse: bool, out: Path, seconds: float, variables: dict[st
                 file.write(f"\n{json.dumps(crashed)}\n")
         if "number" in running:
             first = int(str(running["number"])) + 1
-        if status in GOOD or not running or time.monotonic() - began > seconds - 2:
+        if status in GOOD or not running or time.monotonic() > ends - 2:
             break
-    found = [row for row in rows_of(rows) if "limit" not in row]
-    lines = log.read_text(errors="replace").splitlines()
+    return good, ended
+
+
+def run_part(
+    part: str, jobs: int, rehearse: bool, out: Path, seconds: float, variables: dict[str, str]
+) -> dict[str, object]:
+    """Do a part, by some processes beside each other; return what is known, whatever became of them."""
+    began = time.monotonic()
+    shares = [Share(part, i, jobs, out) for i in range(jobs)]
+    with ThreadPoolExecutor(jobs) as pool:
+        outcomes = list(pool.map(lambda s: run(s, rehearse, began + seconds, variables), shares))
+    found = [row for share in shares for row in rows_of(share.rows) if "limit" not in row]
+    lines = [share.log.read_text(errors="replace").splitlines() for share in shares]
     return {
-        "part": part, "held": good, "ended": ended, "seconds": round(time.monotonic() - began, 1), "rows": found,
-        "log": lines[-40:],
+        "part": part, "held": all(good for good, _ in outcomes),
+        "ended": next((ended for _, ended in outcomes if ended != "ended"), "ended"),
+        "seconds": round(time.monotonic() - began, 1), "rows": sorted(found, key=place),
+        "log": [line for log in lines for line in log[-40 // jobs or -1 :]],
     }  # fmt: skip
+
+
+def place(row: dict[str, object]) -> int:
+    """Return where a row stands in its part's report: by its check's number, and what tells of many at the end."""
+    number = row.get("number")
+    return number if isinstance(number, int) else sys.maxsize
 
 
 def rows_of(path: Path) -> list[dict[str, object]]:
@@ -181,6 +223,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rehearse", action="store_true", help="on the CPU, with tiny sizes and a faked device")
     parser.add_argument("--minutes", type=float, default=20.0, help="the most that all parts take together")
+    parser.add_argument("--jobs", type=int, default=8, help="the most processes beside each other, at most one a core")
     parser.add_argument("--only", nargs="+", choices=list(PARTS), help="these parts; all if not given")
     parser.add_argument(
         "--out", type=Path, default=ROOT / ".hatch" / "reports" / "gpu", help="the folder of the report"
@@ -188,7 +231,7 @@ def main() -> int:
     words = parser.parse_args()
     out = words.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    for old in out.glob("*.jsonl"):
+    for old in [*out.glob("*.jsonl"), *out.glob("*.log")]:
         old.unlink()
     chosen = [part for part in PARTS if not words.only or part in words.only]
     variables, ends = environment(out, words.rehearse), time.monotonic() + words.minutes * 60
@@ -197,7 +240,9 @@ def main() -> int:
     write(out, device, parts)
     for i, part in enumerate(chosen if parts[0]["held"] else []):
         share = PARTS[part] / sum(PARTS[p] for p in chosen[i:])
-        parts.append(run(part, words.rehearse, out, max(1.0, (ends - time.monotonic()) * share), variables))
+        jobs = min(words.jobs, os.cpu_count() or 1) if part in SPREAD and not words.rehearse else 1
+        seconds = max(1.0, (ends - time.monotonic()) * share)
+        parts.append(run_part(part, jobs, words.rehearse, out, seconds, variables))
         print(f"{part}: {parts[-1]['ended']}, {parts[-1]['seconds']} s, {len(parts[-1]['rows'])} rows", flush=True)
         write(out, device, parts)
     print(f"report: {out / 'report.html'}")

@@ -1,6 +1,6 @@
 """A part of what `tools/gpu.py` checks, in a process of its own: it writes a line of JSON for each thing that it found.
 
-python tools/gpu_part.py PART --seconds 300 --out FOLDER [--first 7] [--rehearse]
+python tools/gpu_part.py PART --seconds 300 --out FOLDER [--share 0/4] [--first 7] [--rehearse]
 
 Before each check there is a line that it begins, with the seconds that it may take: so whoever started this knows what
 ended it. It ends by itself after an error from which a device does not recover, with status 3.
@@ -53,21 +53,18 @@ def checked(check: Check) -> dict[str, Any]:
 
 
 def run(
-    checks: Iterator[Check], first: int, ends: float, write: Callable[[dict[str, Any]], None], patience: float = 1.0
+    checks: Iterator[tuple[int, Check]], ends: float, write: Callable[[dict[str, Any]], None], patience: float = 1.0
 ) -> int:
-    """Do the checks from the ``first`` on, until the time is over; return the status to exit with.
+    """Do checks, until the time is over; return the status to exit with.
 
     Args:
-        checks: all of the part.
-        first: the number of the first one to do.
+        checks: with the number that each has in its part.
         ends: when the time is over, by ``time.monotonic()``.
         write: keeps a row.
         patience: how many times as long as its limit a check may take.
     """
     status = left = 0
-    for number, check in enumerate(checks):
-        if number < first:
-            continue
+    for number, check in checks:
         if time.monotonic() > ends:
             left += 1
             continue
@@ -87,7 +84,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=list(HOMES))
     parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first check to do")
+    parser.add_argument("--share", default="0/1", help="I/N: every N-th check, from number I on")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rehearse", action="store_true")
     words = parser.parse_args()
@@ -96,13 +94,15 @@ def main() -> int:
     checks: Iterator[Check] = getattr(import_module(HOMES[words.part]), words.part)(machine)
     if not words.rehearse and words.part not in HERE and not torch.cuda.is_available():
         checks = iter([Check("a device", no_device)])
-    with (words.out / f"{words.part}.jsonl").open("a") as file:
+    share, shares = (int(n) for n in words.share.split("/"))
+    chosen = ((n, check) for n, check in enumerate(checks) if n >= words.first and n % shares == share)
+    with (words.out / f"{words.part}.{share}.jsonl").open("a") as file:
 
         def write(row: dict[str, Any]) -> None:
             file.write(json.dumps(row) + "\n")
             file.flush()
 
-        return run(checks, words.first, ends, write, machine.patience)
+        return run(chosen, ends, write, machine.patience)
 
 
 if __name__ == "__main__":
