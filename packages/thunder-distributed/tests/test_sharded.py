@@ -6,7 +6,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 
 from thunder_distributed import AxisError, ddp, fsdp
-from thunder_distributed.modules import check_devices
+from thunder_distributed.checks import check_devices
 from thunder_frontend import jit
 
 SCENARIOS = "sharded_scenarios.py"

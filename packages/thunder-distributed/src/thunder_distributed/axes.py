@@ -141,6 +141,8 @@ def axis_of(
                 f"the mesh has {where.ndim} dimensions, {named}, and one is needed: pass one of "
                 f"them, mesh[{named[0]!r}]"
             )
+        if where.get_coordinate() is None:
+            raise AxisError(f"this process, rank {dist.get_rank()}, is not in the mesh that was given")
         name = where.mesh_dim_names[0] if where.mesh_dim_names else name
         where = where.get_group()
     group = dist.group.WORLD if where is None else where

@@ -15,9 +15,10 @@ import torch.nn.functional as F  # noqa: N812
 import thunder_lang as lang
 from thunder_distributed import prims
 from thunder_distributed.axes import Axis, axis_of
+from thunder_distributed.checks import check_backend, check_devices
 from thunder_distributed.compiled import compiled_again, original_of
 from thunder_distributed.ring import ring_attention
-from thunder_frontend import ThunderModule, Transform
+from thunder_frontend import ThunderModule, Transform, compiled_function
 from thunder_ir import BoundSymbol, TensorProxy, Trace
 from thunder_ir.passes import KEEP, rewrite
 from thunder_torch import symbol_of
@@ -55,7 +56,7 @@ def context_parallel(
     Raises:
         AxisError: ``torch.distributed`` is not initialised, or the mesh has several dimensions.
         KeyError: no buffer has one of the names.
-        ValueError: another method, or a buffer cannot be cut.
+        ValueError: another method, a buffer cannot be cut, the model is on several devices, or it was applied before.
         NotImplementedError: when the model is called: its attention drops weights, or takes a mask.
         RuntimeError: when the model is called: it has no attention, or looks at positions.
 
@@ -67,6 +68,12 @@ def context_parallel(
     axis = axis_of(device_mesh, "context")
     if method not in METHODS:
         raise ValueError(f"context_parallel() knows the methods {', '.join(map(repr, METHODS))}, not {method!r}")
+    transforms = compiled_function(model).options.transforms if isinstance(model, ThunderModule) else ()
+    if any([isinstance(transform, ContextParallel) for transform in transforms]):
+        raise ValueError("context_parallel() of a model that it was applied to already: apply it once")
+    devices = [p.device for p in original.parameters()]
+    check_devices(devices, "context_parallel")
+    check_backend(devices, axis, "context_parallel")
     for pattern, dim in (buffers or {}).items():
         _cut_buffers(original, pattern, dim, axis)
     compiled = compiled_again(model, original)

@@ -9,8 +9,9 @@ import torch
 import torch.distributed as dist
 
 from thunder_distributed.axes import MEGABYTE, Axis, axis_of
+from thunder_distributed.checks import check_backend, check_devices, check_plain, check_same
 from thunder_distributed.compiled import compiled_again, original_of
-from thunder_distributed.modules import Parallel, check_devices, check_plain, install, part_alone
+from thunder_distributed.modules import Parallel, install, part_alone
 from thunder_distributed.parameters import Home, Part, Replicated
 from thunder_frontend import ThunderModule
 from thunder_torch import from_torch_dtype
@@ -42,16 +43,21 @@ def ddp(
 
     Raises:
         AxisError: ``torch.distributed`` is not initialised.
-        ValueError: the model is trained in parallel already, has parameters on several devices or on ``meta``.
+        DisagreementError: the processes' models have other parameters.
+        TypeError: a part of the model is compiled by itself, or distributed by PyTorch.
+        ValueError: the model is trained in parallel already, has parameters on several devices, on ``meta``, or on one
+            that the group has no backend for.
     """
     original = original_of(model, "ddp")
     check_plain(original, "ddp")
     axis = axis_of(process_group, bucket_bytes=round(bucket_size_in_mb * MEGABYTE))
     devices = [parameter.device for parameter in original.parameters()]
-    if torch.device("meta") in devices:
+    if torch.device("meta") in [*devices, *[buffer.device for buffer in original.buffers()]]:
         raise ValueError("ddp() of a model on the meta device: give it values first, model.to_empty(device='cpu')")
     check_devices(devices, "ddp")
+    check_backend(devices, axis, "ddp")
     alone = _parts_alone(original, axis)
+    check_same(original, axis, "ddp")
     if broadcast_from is not None:
         broadcast_state(original, axis, broadcast_from, {id(p) for p in alone})
     parallel = Parallel("ddp")

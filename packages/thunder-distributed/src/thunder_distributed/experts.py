@@ -8,48 +8,44 @@ from typing import Any
 
 import torch
 
-from thunder_distributed.modules import PARTS
-from thunder_distributed.parameters import Part, part_of
 from thunder_distributed.rows import exchanged, exchanged_rows
-from thunder_distributed.sequences import LAYOUT, run_by
+from thunder_distributed.sequences import run_by
 from thunder_distributed.styles import ExpertParallel, Layout
 
 
-def run_by_experts(name: str, module: torch.nn.Module, layout: Layout) -> None:
-    """Leave a module of experts this process's, and let it run on the rows for them.
+def check_experts(described: str, module: torch.nn.Module, layout: Layout) -> None:
+    """Refuse a module that cannot be run by experts.
 
     Args:
-        name: of the module, for messages.
+        described: the module, for messages.
         module: its parameters have an entry for each expert along their first dimension.
         layout: over which processes.
 
     Raises:
-        TypeError: it is run in parts already, or has parameters in modules of its own.
+        TypeError: it has parameters in modules of its own, or none.
         ValueError: the number of experts is no multiple of that of processes.
     """
     own = {key: p for key, p in module._parameters.items() if p is not None}
-    if LAYOUT in module.__dict__ or len(own) != len(list(module.parameters())) or not own:
+    if len(own) != len(list(module.parameters())) or not own:
         raise TypeError(
-            f"the plan runs {name}, a {type(module).__name__}, by experts; ExpertParallel takes a module whose own "
-            "parameters have an entry for each expert along their first dimension, once"
+            f"the plan runs {described}, by experts; ExpertParallel takes a module whose own parameters have an entry "
+            "for each expert along their first dimension, once"
         )
     style = layout.style
     assert isinstance(style, ExpertParallel)
     if style.capacity is not None and style.capacity < 1:
-        raise ValueError(f"{name} by experts of capacity {style.capacity}: an expert takes a row at least")
+        raise ValueError(f"{described}, by experts of capacity {style.capacity}: an expert takes a row at least")
     counts = {p.shape[0] if p.ndim else 0 for p in own.values()}
     count = counts.pop()
     if counts or not count or count % layout.axis.size:
         raise ValueError(
-            f"{name} has parameters of {sorted({count, *counts})} entries along their first dimension, and the "
+            f"{described}, has parameters of {sorted({count, *counts})} entries along their first dimension, and the "
             f"{layout.axis.size} processes of axis {layout.axis.name!r} share experts whose number they divide"
         )
-    parts = module.__dict__.setdefault(PARTS, {})
-    for key, whole in own.items():
-        part = Part(layout.axis, tuple(whole.shape), 0, batches_differ=True)
-        parts[key] = part
-        made = torch.nn.Parameter(part_of(whole.detach(), part, layout.axis.rank), whole.requires_grad)
-        module._parameters[key] = made
+
+
+def run_by_experts(module: torch.nn.Module, layout: Layout) -> None:
+    """Let a module of which this process has some experts run on the rows for them."""
     run_by(module, _on_rows(type(module).forward), layout)
 
 
@@ -87,4 +83,4 @@ def _on_rows(forward: Callable[..., Any]) -> Callable[..., Any]:
     return on_rows
 
 
-__all__ = ["run_by_experts"]
+__all__ = ["check_experts", "run_by_experts"]

@@ -51,7 +51,7 @@ class Ledger:
         finally:
             self.waited += time.perf_counter() - start
 
-    def agree(self, where: str, lines: Sequence[str], program: str, limit: float) -> None:
+    def agree(self, where: str, lines: Sequence[str], program: str, limit: float, line: str = "Collective") -> None:
         """Make sure that all processes of an axis are about to communicate in the same way.
 
         Each puts a hash of what it will send into the store of the process group, the first compares them, and all
@@ -63,6 +63,7 @@ class Ledger:
             lines: what is communicated, in order.
             program: its name, for messages.
             limit: seconds to wait for the others.
+            line: what each line describes, for messages.
 
         Raises:
             DisagreementError: another process communicates otherwise, or has compiled nothing within the limit.
@@ -71,7 +72,7 @@ class Ledger:
         digest = hashlib.sha256(text.encode()).hexdigest()
         if digest in self.agreed:
             return
-        Meeting(where, program, limit).attend(text, digest)
+        Meeting(where, program, limit, line).attend(text, digest)
         self.agreed.add(digest)
 
 
@@ -82,12 +83,13 @@ class Meeting:
         where: the axis, by name and ranks.
         program: its name, for messages.
         limit: seconds to wait for the others.
+        line: what each line describes, for messages.
     """
 
-    def __init__(self, where: str, program: str, limit: float) -> None:
+    def __init__(self, where: str, program: str, limit: float, line: str = "Collective") -> None:
         name, _, ranks = where.partition(":")
         self.name, self.ranks = name, [int(r) for r in ranks.split(",")]
-        self.where, self.program, self.limit = where, program, limit
+        self.where, self.program, self.limit, self.line = where, program, limit, line
         self.store = dist.distributed_c10d._get_default_store()
 
     def attend(self, text: str, digest: str) -> None:
@@ -157,7 +159,7 @@ class Meeting:
         number, (here, there) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
         return (
             f"processes of axis {self.name!r} would communicate differently in {self.program}, and wait for each other "
-            f"for ever. Collective {number} is\n  on rank {self.ranks[0]}: {here}\n  on rank {rank}: {there}\n"
+            f"for ever. {self.line} {number} is\n  on rank {self.ranks[0]}: {here}\n  on rank {rank}: {there}\n"
             "Arguments, settings or branches differ between the processes: let all of them call the model in the same "
             "way"
         )

@@ -49,8 +49,10 @@ class VocabularyCrossEntropy(torch.nn.Module):
         total = left(x.exp().sum(-1), axis)
         local = from_first(targets, axis, width)
         elsewhere = (local < 0) | (local >= width)
-        picked = x.gather(-1, local.masked_fill(elsewhere, 0).unsqueeze(-1)).squeeze(-1)
         counts = targets != self.ignore_index
+        known = (targets >= 0) & (targets < width * axis.size) | ~counts  # others are out of range, as in one process
+        local = torch.where(known, local.masked_fill(elsewhere, 0), targets)
+        picked = x.gather(-1, local.unsqueeze(-1)).squeeze(-1)
         losses = (total.log() - left(picked.masked_fill(elsewhere, 0.0), axis)).masked_fill(~counts, 0.0)
         if self.reduction == "none":
             return losses.to(logits.dtype)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -154,17 +154,9 @@ def install(model: torch.nn.Module, parallel: Parallel, hows: dict[str, dict[str
         model: changed in place: its modules' classes are derived ones afterwards.
         parallel: shared by all modules.
         hows: for each module's name how its own parameters are treated, by their names.
-
-    Raises:
-        TypeError: a module keeps its parameters in lists of its own, which no property can answer for.
     """
     for name, module in model.named_modules():
         own = hows.get(name, {})
-        if isinstance(module, torch.nn.RNNBase) and any(isinstance(how, Sharded) for how in own.values()):
-            raise TypeError(
-                f"{name or 'the model'} is a {type(module).__name__}, which keeps its weights in a list of its own; "
-                "leave it out of fsdp() by ignored_params, or use ddp()"
-            )
         is_root = module is model
         if not own and not is_root:
             continue
@@ -173,6 +165,10 @@ def install(model: torch.nn.Module, parallel: Parallel, hows: dict[str, dict[str
         module.__class__ = _class_for(cls, kinds, is_root)
         module.__dict__[HOWS] = own
         module.__dict__[PARALLEL] = parallel
+    if parallel.kind == "fsdp":  # DistributedDataParallel would make the parts of all processes equal
+        model.__dict__["_ddp_params_and_buffers_to_ignore"] = [
+            f"{name}.{key}" if name else key for name, own in hows.items() for key in own
+        ]
 
 
 def parallel_of(model: torch.nn.Module) -> dict[str, Any]:
@@ -215,40 +211,12 @@ def part_alone(name: str, module: torch.nn.Module, key: str, axis: Axis) -> Part
     return part  # type: ignore[no-any-return]
 
 
-def check_plain(model: torch.nn.Module, kind: str) -> None:
-    """Refuse a model that is trained in parallel already.
-
-    Raises:
-        ValueError: it is.
-    """
-    found = [name for name, module in model.named_modules() if PARALLEL in module.__dict__]
-    if found:
-        before = model.get_submodule(found[0]).__dict__[PARALLEL].kind
-        raise ValueError(
-            f"{kind}() of a model that {before}() was applied to already ({found[0] or 'the model itself'}): apply one "
-            "of them, once; for replicas of shards pass fsdp() a mesh of two dimensions"
-        )
-
-
-def check_devices(devices: Iterable[torch.device], kind: str) -> None:
-    """Refuse a model on several devices.
-
-    Raises:
-        ValueError: it is.
-    """
-    found = sorted(set(map(str, devices)))
-    if len(found) > 1:
-        raise ValueError(f"{kind}() of a model on {', '.join(found)}: put all of it on one device, model.to(device)")
-
-
 __all__ = [
     "HOWS",
     "PARALLEL",
     "PARTS",
     "CutTwice",
     "Parallel",
-    "check_devices",
-    "check_plain",
     "install",
     "no_sync",
     "parallel_of",

@@ -12,6 +12,7 @@ from torch.distributed.pipelining import PipelineStage
 
 from thunder_distributed._torch_versions import TRAINS_BESIDE_CONSTANTS
 from thunder_distributed.axes import axis_of
+from thunder_distributed.checks import check_backend, check_devices, check_plain
 from thunder_distributed.compiled import original_of
 from thunder_distributed.stages import Inlined, StageModule, StageProgram, arguments_in_order, cut_program
 from thunder_frontend import ThunderModule, compiled_function, jit
@@ -74,13 +75,16 @@ def pipeline(
         NotImplementedError: a parameter is read by two stages; the program writes to a tensor outside of it; it
             returns something else than tensors; it is trained, and hands on what has no gradient, which PyTorch
             before 2.13 cannot.
-        ValueError: there are no multiple of the processes of stages, or modules run in another order.
+        TypeError: a part of the model is compiled by itself, or distributed by PyTorch.
+        ValueError: there are no multiple of the processes of stages, modules run in another order, the model and its
+            arguments are on several devices, or ``ddp`` or ``fsdp`` was applied to the model before.
 
     Example:
         ``schedule = Schedule1F1B(pipeline(model, mesh["pipe"], split_at=["blocks.6"], args=(tokens,))[0], 8, loss)``
     """
     original = original_of(model, "pipeline")
     axis = axis_of(device_mesh, "pipe")
+    check_plain(original, "pipeline", "pass the model as it was, and what makes each stage one, wrap=lambda stage: ...")
     count = len(split_at) + 1
     if count % axis.size:
         raise ValueError(
@@ -88,6 +92,9 @@ def pipeline(
             "split_at, so that all have as many"
         )
     arguments_in_order(args)
+    devices = [t.device for t in (*original.parameters(), *args)]
+    check_devices(devices, "pipeline")
+    check_backend(devices, axis, "pipeline")
     programs = cut_program(original, split_at, args)
     if original.training and not TRAINS_BESIDE_CONSTANTS:
         _refuse_constants(programs)

@@ -12,6 +12,8 @@ import torch.distributed as dist
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict_saver import save
 
+from thunder_distributed.axes import axis_of
+
 _NAME = re.compile(r"step_(\d+)")
 
 
@@ -35,13 +37,14 @@ def save_checkpoint(
         Where it is: ``torch.distributed.checkpoint.load`` takes it as ``checkpoint_id``.
 
     Raises:
+        AxisError: ``torch.distributed`` is not initialised.
         CheckpointError: another process has died or hangs, the file system refuses, or the step was saved before.
     """
+    first = axis_of(process_group).rank == 0
     place = Path(folder) / f"step_{step}"
     if place.exists():
         raise CheckpointError(f"there is a checkpoint of step {step} in {folder} already: remove it, or save elsewhere")
     beside = place.with_name(f".{place.name}.partial")
-    first = dist.get_rank(process_group) == 0
     try:
         if first:
             shutil.rmtree(beside, ignore_errors=True)  # what a process left that died

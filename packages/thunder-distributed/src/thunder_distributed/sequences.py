@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from thunder_distributed.regions import entered, whole_of
-from thunder_distributed.styles import Layout, WholeSequence
+from thunder_distributed.styles import Layout, Style, WholeSequence
 
 LAYOUT = "_thunder_layout"
 
@@ -29,24 +29,39 @@ def _class_for(cls: Any, forward: Callable[..., Any]) -> type:
     return types.new_class(cls.__name__, (cls,), exec_body=lambda space: space.update(names, forward=forward))
 
 
-def run_on_sequence(name: str, module: torch.nn.Module, layout: Layout) -> None:
-    """Let a module run on a part of a sequence, or on what was gathered of all parts.
+def check_on_sequence(described: str, module: torch.nn.Module, style: Style) -> None:
+    """Refuse a module that cannot run on a part of a sequence.
+
+    Args:
+        described: the module, for messages.
+        module: itself.
+        style: how it is to run.
 
     Raises:
-        TypeError: it is of no class that the style takes, or is run in parts already.
+        TypeError: it is of no class that the style takes.
     """
-    if LAYOUT in module.__dict__:
-        raise TypeError(f"the plan cuts {name}, a {type(module).__name__} already cut")
-    if isinstance(layout.style, WholeSequence):
-        run_by(module, _on_whole_sequence(type(module).forward), layout)
-        return
-    forward = _NORMS.get(type(module))
-    if forward is None:
+    if not isinstance(style, WholeSequence) and type(module) not in _NORMS:
         raise TypeError(
-            f"the plan runs {name}, a {type(module).__name__}, on parts of a sequence; SequenceParallel takes a "
-            "LayerNorm or an RMSNorm, and what has no parameters needs no style"
+            f"the plan runs {described}, on parts of a sequence; SequenceParallel takes a LayerNorm or an RMSNorm, and "
+            "what has no parameters needs no style"
         )
-    run_by(module, forward, layout)
+
+
+def run_on_sequence(module: torch.nn.Module, layout: Layout) -> None:
+    """Let a module run on a part of a sequence, or on what was gathered of all parts."""
+    whole = isinstance(layout.style, WholeSequence)
+    run_by(module, _on_whole_sequence(type(module).forward) if whole else _NORMS[type(module)], layout)
+
+
+def dimension(x: torch.Tensor, dim: int) -> int:
+    """Return which dimension of a tensor a plan means, counted from the front.
+
+    Raises:
+        IndexError: it has no such dimension.
+    """
+    if not -x.ndim <= dim < x.ndim:
+        raise IndexError(f"the plan has sequences along dimension {dim}, and a tensor has the shape {list(x.shape)}")
+    return dim % x.ndim
 
 
 @functools.cache
@@ -54,7 +69,7 @@ def _on_whole_sequence(forward: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(forward)
     def on_whole_sequence(self: Any, x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         layout = self._thunder_layout
-        return forward(self, whole_of(x, layout.axis, layout.style.dim % x.ndim), *args, **kwargs)
+        return forward(self, whole_of(x, layout.axis, dimension(x, layout.style.dim)), *args, **kwargs)
 
     return on_whole_sequence
 
@@ -72,4 +87,4 @@ def _rms_norm(self: Any, x: torch.Tensor) -> Any:
 
 _NORMS: dict[type, Callable[..., Any]] = {torch.nn.LayerNorm: _layer_norm, torch.nn.RMSNorm: _rms_norm}
 
-__all__ = ["LAYOUT", "run_by", "run_on_sequence"]
+__all__ = ["LAYOUT", "check_on_sequence", "dimension", "run_by", "run_on_sequence"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from enum import Enum
 from typing import Any
 
@@ -12,10 +12,11 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy
 
 from thunder_distributed.axes import Axis, AxisError, axis_of
+from thunder_distributed.checks import check_backend, check_devices, check_memory, check_plain, check_same
 from thunder_distributed.compiled import compiled_again, original_of
 from thunder_distributed.data_parallel import broadcast_tensors
-from thunder_distributed.modules import Parallel, check_devices, check_plain, install, part_alone
-from thunder_distributed.parameters import Home, Sharded, part_of
+from thunder_distributed.modules import PARTS, Parallel, install, part_alone
+from thunder_distributed.parameters import Home, Part, Sharded, part_of
 from thunder_frontend import ThunderModule
 from thunder_ir import Device
 from thunder_torch import from_torch_device, from_torch_dtype
@@ -90,8 +91,10 @@ def fsdp(
 
     Raises:
         AxisError: ``torch.distributed`` is not initialised, or the mesh has more than two dimensions.
-        ValueError: the model is trained in parallel already or has parameters on several devices, or the group for
-            gathers has other processes.
+        DisagreementError: the processes' models have other parameters.
+        TypeError: a part of the model is compiled by itself, distributed by PyTorch, or keeps its weights in a list.
+        ValueError: the model is trained in parallel already, has parameters on several devices, on one that the group
+            has no backend for, or that share memory; or the group for gathers has other processes.
     """
     original = original_of(model, "fsdp")
     check_plain(original, "fsdp")
@@ -107,12 +110,18 @@ def fsdp(
         )
     replicas, axis = axes_of_mesh(device_mesh, round(ahead_in_mb * 1024 * 1024))
     gathers = None if gather_group is None else _for_gathers(gather_group, axis)
-    ignored = {id(p) for p in ignored_params}
-    given = torch.empty(0, device=device or "cpu").device  # which names an index, too
+    ignored = _ignored(original, ignored_params)
     cut = [p for p in original.parameters() if id(p) not in ignored]
+    given = torch.empty(0, device=device or "cpu").device  # which names an index, too
     check_devices([given if p.is_meta else p.device for p in cut], "fsdp")
+    check_backend([given if p.is_meta or device is not None else p.device for p in cut], axis, "fsdp")
+    check_memory(original, {name for name, p in original.named_parameters() if id(p) not in ignored}, "fsdp")
     parallel = Parallel("fsdp")
     sharder = _Sharder(axis, replicas, device, broadcast_from, init, shard_dim, offload_policy)
+    alone, dims = sharder.checked(original, ignored)
+    for one in (replicas, axis):
+        if one is not None:
+            check_same(original, one, "fsdp")
     hows: dict[str, dict[str, Any]] = {}
     known: dict[int, tuple[Any, torch.nn.Parameter]] = {}
     alive: list[torch.nn.Parameter] = []  # so that ids stay theirs
@@ -122,15 +131,13 @@ def fsdp(
             if parameter is None or id(parameter) in ignored:
                 continue
             full = f"{name}.{key}" if name else key
-            alone = part_alone(full, module, key, axis)
-            if alone is not None:
-                _check_not_replicated(full, replicas)
-                hows.setdefault(name, {})[key] = alone
+            if full in alone:
+                hows.setdefault(name, {})[key] = alone[full]
                 continue
             if id(parameter) not in known:
                 bucket = _bucket(original, name, bucketing_strategy) or full
                 how = Sharded(
-                    axis, tuple(parameter.shape) or (1,), sharder.dim(full, parameter),
+                    axis, tuple(parameter.shape) or (1,), dims[full],
                     (bucket, len(known)), sharding_strategy is FSDPType.ZERO3,
                     _dtype_for(parameter, param_dtype), _dtype_for(parameter, reduce_dtype),
                     parameter.ndim == 0, replicas, gathers,
@@ -155,6 +162,24 @@ def _for_gathers(group: Any, axis: Axis) -> Axis:
             f"gather_group has the processes {there}, and parameters are cut over {here}: pass dist.new_group({here})"
         )
     return made
+
+
+def _ignored(model: torch.nn.Module, parameters: Iterable[torch.nn.Parameter]) -> set[int]:
+    """Return the ids of the parameters that are left as they are.
+
+    Raises:
+        ValueError: one is not the model's.
+    """
+    own, found = {id(p) for p in model.parameters()}, set()
+    for given in parameters:
+        if id(given) not in own:
+            what = repr(given) if isinstance(given, str) else f"a {type(given).__name__}"
+            raise ValueError(
+                f"ignored_params has {what} that is no parameter of the model: pass parameters, such as "
+                "model.get_parameter(name), as they are before fsdp()"
+            )
+        found.add(id(given))
+    return found
 
 
 def _check_not_replicated(name: str, replicas: Axis | None) -> None:
@@ -226,12 +251,59 @@ class _Sharder:
         self.made: dict[int, torch.Tensor] = {}
         self.valued: set[str] = set()
 
-    def dim(self, name: str, parameter: torch.nn.Parameter) -> int:
-        """Return along which dimension a parameter is cut."""
-        dim = 0 if self.shard_dim is None else self.shard_dim(name, parameter)
-        if not 0 <= dim < max(parameter.ndim, 1):
-            raise ValueError(f"shard_dim says {dim} for {name}, of shape {list(parameter.shape)}")
-        return dim
+    def checked(self, model: torch.nn.Module, ignored: Container[int]) -> tuple[dict[str, Part], dict[str, int]]:
+        """Return parameters of which no other process has this part, and along which dimension all others are cut.
+
+        Raises:
+            TypeError: a module keeps its parameters in lists of its own, which no property can answer for.
+            ValueError: a parameter cannot be cut, or there is no way to its values.
+        """
+        if self.broadcast_from is not None:
+            count = self.axis.size * (1 if self.replicas is None else self.replicas.size)
+            if not 0 <= self.broadcast_from < count:
+                raise ValueError(f"broadcast_from={self.broadcast_from}, and there are the ranks 0..{count - 1}")
+        alone, dims = {}, {}
+        for name, module in model.named_modules():
+            self.check_values(name, module)
+            for key, parameter in module._parameters.items():
+                if parameter is None or id(parameter) in ignored:
+                    continue
+                if isinstance(module, torch.nn.RNNBase):
+                    raise TypeError(
+                        f"{name or 'the model'} is a {type(module).__name__}, which keeps its weights in a list of its "
+                        "own; leave it out of fsdp() by ignored_params, or use ddp()"
+                    )
+                full = f"{name}.{key}" if name else key
+                part = part_alone(full, module, key, self.axis)
+                if part is not None:
+                    _check_not_replicated(full, self.replicas)
+                    alone[full] = part
+                    continue
+                dims[full] = 0 if self.shard_dim is None else self.shard_dim(full, parameter)
+                if not 0 <= dims[full] < max(parameter.ndim, 1):
+                    raise ValueError(f"shard_dim says {dims[full]} for {full}, of shape {list(parameter.shape)}")
+        return alone, dims
+
+    def check_values(self, name: str, module: torch.nn.Module) -> None:
+        """Refuse a module that has parameters without values, and no way to them.
+
+        Raises:
+            ValueError: it is such a module.
+        """
+        own = [*module._parameters.values(), *module._buffers.values()]
+        if self.init is not None or not any([tensor is not None and tensor.is_meta for tensor in own]):
+            return
+        described = f"{name or 'the model'}, a {type(module).__name__},"
+        if PARTS in module.__dict__:
+            raise ValueError(
+                f"{described} was cut on the meta device, and its reset_parameters() would take the part for the "
+                "whole; pass fsdp(init=...), or give the model its values before parallelize()"
+            )
+        if not hasattr(type(module), "reset_parameters"):
+            raise ValueError(
+                f"{described} has parameters on the meta device and no reset_parameters(); pass fsdp(init=...), a "
+                "function that gives a module's own parameters their values"
+            )
 
     def computed_on(self, parameter: torch.nn.Parameter) -> Device | None:
         """Return the device to which parts on the host are copied; ``None`` if they stay where they are."""
@@ -253,9 +325,9 @@ class _Sharder:
             for key, holder in self.holders.get(id(tensor), ()):
                 if key not in self.valued:
                     self.valued.add(key)
-                    self.value(key, holder)
+                    self.value(holder)
 
-    def value(self, name: str, module: torch.nn.Module) -> None:
+    def value(self, module: torch.nn.Module) -> None:
         """Give what a module has on the meta device memory, and values."""
         device = self.device or torch.device("cpu")
         for table in (module._parameters, module._buffers):
@@ -269,14 +341,8 @@ class _Sharder:
                         made = torch.nn.Parameter(made, tensor.requires_grad)
                     self.made[id(tensor)] = made
                 table[key] = made  # type: ignore[assignment]
-        initialise = self.init or getattr(type(module), "reset_parameters", None)
-        if initialise is None:
-            raise ValueError(
-                f"{name or 'the model'}, a {type(module).__name__}, has parameters on the meta device and no "
-                "reset_parameters(); pass fsdp(init=...), a function that gives a module's own parameters their values"
-            )
         with torch.no_grad():
-            initialise(module)
+            (self.init or type(module).reset_parameters)(module)  # type: ignore[attr-defined]
 
     def part(self, parameter: torch.nn.Parameter, how: Sharded) -> torch.nn.Parameter:
         """Return this process's part, padded with zeros."""

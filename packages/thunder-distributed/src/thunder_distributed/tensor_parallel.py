@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
 from thunder_distributed.axes import Axis, axis_of
+from thunder_distributed.checks import check_backend, check_devices, check_memory, check_plain, check_same
 from thunder_distributed.compiled import compiled_again, original_of
-from thunder_distributed.experts import run_by_experts
+from thunder_distributed.experts import check_experts, run_by_experts
 from thunder_distributed.modules import PARTS
 from thunder_distributed.parameters import Part, part_of
 from thunder_distributed.regions import (
@@ -24,7 +25,7 @@ from thunder_distributed.regions import (
     part_of_sum,
     whole_of,
 )
-from thunder_distributed.sequences import LAYOUT, run_by, run_on_sequence
+from thunder_distributed.sequences import LAYOUT, check_on_sequence, dimension, run_by, run_on_sequence
 from thunder_distributed.styles import Colwise, ExpertParallel, Layout, Rowwise, Style
 from thunder_frontend import ThunderModule
 
@@ -53,10 +54,11 @@ def parallelize(
 
     Raises:
         AxisError: ``torch.distributed`` is not initialised, or the mesh has several dimensions.
+        DisagreementError: the processes' models have other parameters.
         KeyError: a name in the plan is that of no module.
-        TypeError: a module is of no class that its style takes.
-        ValueError: a size is no multiple of the number of processes, or modules that share a parameter would have it
-            cut in different ways.
+        TypeError: a module is of no class that its style takes, or cut already.
+        ValueError: a size is no multiple of the number of processes; modules that share a parameter, or memory, would
+            have it cut in different ways; the model is on several devices, or trained in parallel already.
 
     Example, of two layers between which each process has its own half:
         ``parallelize(model, mesh["tensor"], {"blocks.*.network.0": Colwise(), "blocks.*.network.2": Rowwise()})``
@@ -65,18 +67,76 @@ def parallelize(
     axis = axis_of(device_mesh, "tensor")
     if splits_products and not axis.splits_products:
         axis = replace(axis, splits_products=True)
-    modules = dict(original.named_modules())
-    chosen: list[tuple[str, Style]] = []
-    for pattern, style in (plan or {}).items():
-        names = [name for name in modules if fnmatchcase(name, pattern)]
-        if not names:
-            raise KeyError(f"the plan names {pattern!r}, and no module is called so; there are {', '.join(modules)}")
-        chosen += [(name, style) for name in names]
-    _check_shared(original, dict(cut for name, style in chosen for cut in _cuts(name, modules[name], style)))
+    check_plain(original, "parallelize", "apply parallelize() first, and ddp() or fsdp() to what it returns")
+    devices = [p.device for p in original.parameters()]
+    check_devices(devices, "parallelize")
+    check_backend(devices, axis, "parallelize")
+    chosen = _chosen(original, {} if plan is None else plan)
+    for one in chosen:
+        _check(one, axis)
+    cuts = {f"{name}.{key}" if name else key: dim for one in chosen for name in one.names for key, dim in _cuts(one)}
+    _check_shared(original, cuts)
+    check_memory(original, cuts, "parallelize")
+    check_same(original, axis, "parallelize")
     parts: dict[torch.nn.Parameter, torch.nn.Parameter] = {}
-    for name, style in chosen:
-        _cut(name, modules[name], Layout(axis, style), parts)
+    for one in chosen:
+        _cut(one, axis, parts)
     return compiled_again(model, original)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A module that a plan names.
+
+    Args:
+        names: that it has in the model; several if it is at several places.
+        module: itself.
+        style: how it is run in parts.
+    """
+
+    names: tuple[str, ...]
+    module: torch.nn.Module
+    style: Style
+
+    @property
+    def described(self) -> str:
+        """It, for messages."""
+        return f"{self.names[0] or 'the model'}, a {type(self.module).__name__}"
+
+
+def _chosen(model: torch.nn.Module, plan: Mapping[str, Style]) -> list[Chosen]:
+    """Return the modules that a plan names, in its order.
+
+    Raises:
+        KeyError: a name in the plan is that of no module.
+        TypeError: the plan is no mapping to styles.
+        ValueError: it gives a module two styles.
+    """
+    if not isinstance(plan, Mapping):
+        raise TypeError(f"a plan gives names of modules their styles, as a dict does, and this is a {type(plan)}")
+    names: dict[torch.nn.Module, list[str]] = {}
+    for name, module in model.named_modules(remove_duplicate=False):
+        names.setdefault(module, []).append(name)
+    found: dict[torch.nn.Module, tuple[str, Style]] = {}
+    for pattern, style in plan.items():
+        if not isinstance(style, Style):
+            there = ", ".join([f"{kind.__name__}()" for kind in get_args(Style)])
+            raise TypeError(
+                f"the plan gives {pattern!r} the style {style!r}: styles are {there} of thunder_distributed; what "
+                "parallelize_module() of PyTorch made is compiled by thunder.jit alone"
+            )
+        named = [module for module, own in names.items() if any([fnmatchcase(name, pattern) for name in own])]
+        if not named:
+            there = ", ".join([name for own in names.values() for name in own if name])
+            raise KeyError(f"the plan names {pattern!r}, and no module is called so; there are {there}")
+        for module in named:
+            before, first = found.setdefault(module, (pattern, style))
+            if first != style:
+                raise ValueError(
+                    f"the plan gives {names[module][0]} two styles, {first} by {before!r} and {style} by {pattern!r}: "
+                    "let one name match it"
+                )
+    return [Chosen(tuple(names[module]), module, style) for module, (_, style) in found.items()]
 
 
 def _check_shared(model: torch.nn.Module, cuts: Mapping[str, int]) -> None:
@@ -91,13 +151,48 @@ def _check_shared(model: torch.nn.Module, cuts: Mapping[str, int]) -> None:
             )
 
 
-def _cuts(name: str, module: torch.nn.Module, style: Style) -> Iterator[tuple[str, int]]:
-    """Yield the parameters of a linear layer or an embedding that are cut, and along which dimension."""
-    if isinstance(style, (Colwise, Rowwise)):
-        embeds, by_column = isinstance(module, torch.nn.Embedding), isinstance(style, Colwise)
-        yield f"{name}.weight", int(by_column == embeds)
-        if by_column and not embeds:
-            yield f"{name}.bias", 0
+def _cuts(one: Chosen) -> Iterator[tuple[str, int]]:
+    """Yield a module's own parameters that are cut, and along which dimension."""
+    own = [key for key, parameter in one.module._parameters.items() if parameter is not None]
+    if isinstance(one.style, ExpertParallel):
+        yield from [(key, 0) for key in own]
+    elif isinstance(one.style, (Colwise, Rowwise)):
+        embeds, by_column = isinstance(one.module, torch.nn.Embedding), isinstance(one.style, Colwise)
+        dims = {"weight": int(by_column == embeds)} | ({"bias": 0} if by_column else {})
+        yield from [(key, dims[key]) for key in own if key in dims]
+
+
+def _check(one: Chosen, axis: Axis) -> None:
+    """Refuse a module that its style cannot run in parts over an axis.
+
+    Raises:
+        TypeError: it is of no class that the style takes, or is run in parts already.
+        ValueError: a size is no multiple of the number of processes.
+    """
+    if LAYOUT in one.module.__dict__:
+        raise TypeError(f"the plan names {one.described} already cut: name modules that are whole")
+    if isinstance(one.style, ExpertParallel):
+        check_experts(one.described, one.module, Layout(axis, one.style))
+        return
+    if not isinstance(one.style, (Colwise, Rowwise)):
+        check_on_sequence(one.described, one.module, one.style)
+        return
+    module: Any = one.module
+    if type(module) not in (torch.nn.Linear, torch.nn.Embedding):
+        raise TypeError(f"the plan cuts {one.described}; it takes a Linear or an Embedding")
+    embeds = isinstance(module, torch.nn.Embedding)
+    if embeds and (module.max_norm is not None or module.sparse):
+        raise TypeError(f"the plan cuts {one.described} with max_norm or sparse gradients, which must stay whole")
+    if embeds and isinstance(one.style, Rowwise):
+        return  # rows are padded
+    for key, dim in _cuts(one):
+        size = module._parameters[key].shape[dim]
+        if size % axis.size:
+            name = f"{one.names[0]}.{key}" if one.names[0] else key
+            raise ValueError(
+                f"{name} has {size} entries along dimension {dim}, no multiple of the {axis.size} processes of axis "
+                f"{axis.name!r}: choose sizes that are, or leave it out of the plan"
+            )
 
 
 def column_parallel(model: torch.nn.Module, target_modules: list[str], process_group: Any = None) -> ThunderModule:
@@ -110,67 +205,39 @@ def row_parallel(model: torch.nn.Module, target_modules: list[str], process_grou
     return parallelize(model, process_group, dict.fromkeys(target_modules, Rowwise(cut_input=True)))
 
 
-def _cut(
-    name: str, module: torch.nn.Module, layout: Layout, made: dict[torch.nn.Parameter, torch.nn.Parameter]
-) -> None:
-    if isinstance(layout.style, ExpertParallel):
-        run_by_experts(name, module, layout)
-        return
-    if not isinstance(layout.style, (Colwise, Rowwise)):
-        run_on_sequence(name, module, layout)
-        return
-    kind = next((k for k in (torch.nn.Linear, torch.nn.Embedding) if type(module) is k), None)
-    if kind is None:
-        before = " already cut" if LAYOUT in module.__dict__ else ""
-        raise TypeError(f"the plan cuts {name}, a {type(module).__name__}{before}; it takes a Linear or an Embedding")
-    embeds, by_column = kind is torch.nn.Embedding, isinstance(layout.style, Colwise)
-    if embeds and (module.max_norm is not None or module.sparse):
-        raise TypeError(f"the plan cuts {name}, an Embedding with max_norm or sparse gradients, which must stay whole")
-    dim = int(by_column == embeds)
-    pads = embeds and not by_column
-    parts = module.__dict__.setdefault(PARTS, {})
-    parts["weight"] = _part(f"{name}.weight", module, "weight", layout.axis, dim, pads, made)
-    if not embeds and module.bias is not None and by_column:
-        parts["bias"] = _part(f"{name}.bias", module, "bias", layout.axis, 0, False, made)
-    forward = {
-        (False, True): _linear_by_column, (False, False): _linear_by_row,
-        (True, True): _embedding_by_column, (True, False): _embedding_by_row,
-    }[embeds, by_column]  # fmt: skip
-    run_by(module, forward, layout)
+def _cut(one: Chosen, axis: Axis, made: dict[torch.nn.Parameter, torch.nn.Parameter]) -> None:
+    """Leave a module this process's parts of its parameters, and let it run with them.
 
-
-def _part(
-    name: str,
-    module: torch.nn.Module,
-    key: str,
-    axis: Axis,
-    dim: int,
-    pads: bool,
-    made: dict[torch.nn.Parameter, torch.nn.Parameter],
-) -> Part:
-    """Leave a module this process's part of a parameter, and return how it was cut.
-
-    Modules that share the parameter share the part, which ``made`` has by the parameter.
+    Args:
+        one: the module.
+        axis: over which processes.
+        made: the parts by the parameters: modules that share a parameter share the part.
     """
-    whole = module._parameters[key]
-    assert whole is not None
-    size = whole.shape[dim]
-    if size % axis.size and not pads:
-        raise ValueError(
-            f"{name} has {size} entries along dimension {dim}, no multiple of the {axis.size} processes of axis "
-            f"{axis.name!r}: choose sizes that are, or leave it out of the plan"
-        )
-    part = Part(axis, tuple(whole.shape), dim)
-    if whole not in made:
-        made[whole] = torch.nn.Parameter(part_of(whole.detach(), part, axis.rank), whole.requires_grad)
-    module._parameters[key] = made[whole]
-    return part
+    layout, module = Layout(axis, one.style), one.module
+    for key, dim in _cuts(one):
+        whole = module._parameters[key]
+        assert whole is not None
+        part = Part(axis, tuple(whole.shape), dim, batches_differ=isinstance(one.style, ExpertParallel))
+        module.__dict__.setdefault(PARTS, {})[key] = part
+        if whole not in made:
+            made[whole] = torch.nn.Parameter(part_of(whole.detach(), part, axis.rank), whole.requires_grad)
+        module._parameters[key] = made[whole]
+    if isinstance(one.style, ExpertParallel):
+        run_by_experts(module, layout)
+    elif not isinstance(one.style, (Colwise, Rowwise)):
+        run_on_sequence(module, layout)
+    else:
+        forward = {
+            (False, True): _linear_by_column, (False, False): _linear_by_row,
+            (True, True): _embedding_by_column, (True, False): _embedding_by_row,
+        }[isinstance(module, torch.nn.Embedding), isinstance(one.style, Colwise)]  # fmt: skip
+        run_by(module, forward, layout)
 
 
 def _linear_by_column(self: Any, x: torch.Tensor) -> Any:
     layout = self._thunder_layout
     at = layout.style.sequence_dim
-    x = entered(x, layout.axis) if at is None else gathered_from_all(x, layout.axis, at % x.ndim)
+    x = entered(x, layout.axis) if at is None else gathered_from_all(x, layout.axis, dimension(x, at))
     y = F.linear(x, self.weight, self.bias)
     return whole_of(y, layout.axis, y.ndim - 1) if layout.style.gather_output else y
 
@@ -179,12 +246,18 @@ def _linear_by_row(self: Any, x: torch.Tensor) -> Any:
     layout = self._thunder_layout
     if layout.style.cut_input:
         x = part_of_all(x, layout.axis, x.ndim - 1)
+    if x.shape[-1] != self.weight.shape[1]:
+        raise ValueError(
+            f"a row-wise Linear of {self.in_features} inputs, of which each of {layout.axis.size} processes has "
+            f"{self.weight.shape[1]}, gets {x.shape[-1]}: Rowwise(cut_input=True) takes all inputs, and Rowwise() "
+            "those that a column-wise layer before it leaves"
+        )
     y = F.linear(x, self.weight)
     at = layout.style.sequence_dim
     if at is None:
         y = left(y, layout.axis)
         return y if self.bias is None else y + self.bias
-    y = part_of_sum(y, layout.axis, at % y.ndim)
+    y = part_of_sum(y, layout.axis, dimension(y, at))
     return y if self.bias is None else y + entered(self.bias, layout.axis)
 
 
@@ -199,16 +272,18 @@ def _embedding_by_row(self: Any, tokens: torch.Tensor) -> Any:
     rows = self.weight.shape[0]
     local = from_first(tokens, layout.axis, rows)
     elsewhere = (local < 0) | (local >= rows)
+    known = (tokens >= 0) & (tokens < self.num_embeddings)  # others are out of range in every process, as in one
+    local = torch.where(known, local.masked_fill(elsewhere, 0), tokens)
     if self.padding_idx is not None:
         weight = self.weight
-        y = F.embedding(local.masked_fill(elsewhere, 0), weight)
+        y = F.embedding(local, weight)
         fixed = (tokens == self.padding_idx).unsqueeze(-1)
         y = y.detach() * fixed + y * ~fixed
     else:
-        y = F.embedding(local.masked_fill(elsewhere, 0), self.weight)
+        y = F.embedding(local, self.weight)
     y = y.masked_fill(elsewhere.unsqueeze(-1), 0.0)
     at = layout.style.sequence_dim
-    return left(y, layout.axis) if at is None else part_of_sum(y, layout.axis, at % y.ndim)
+    return left(y, layout.axis) if at is None else part_of_sum(y, layout.axis, dimension(y, at))
 
 
 __all__ = ["column_parallel", "parallelize", "row_parallel"]
