@@ -10,7 +10,9 @@ from thunder_benchmarks.faults import Fault, faults
 from thunder_benchmarks.faults.runs import _ends
 
 
-@pytest.mark.parametrize("kind, phase", [("kill", "backward"), ("stop", "checkpoint")])
+@pytest.mark.parametrize(
+    "kind, phase", [("kill", "backward"), ("stop", "checkpoint"), ("slow", "forward"), ("partition", "compile")]
+)
 def test_the_others_raise_in_time_and_training_goes_on(kind, phase):
     command = [sys.executable, "-W", "ignore", "-m", "thunder_benchmarks.faults", "--runs", "1", "--timeout", "4"]
     done = subprocess.run(
