@@ -118,6 +118,8 @@ LOST = (
     "odd({a})", "parts({a})['a']", "parts({a})['b'][0] * {b}", "parts({a})['c'][0] + {b}", "itself({a})", "viewed({a})", "writes({a} * 1)",
     "sparse({a})", "calls_others({a}, state)", "touches({a}, state)", "block({a})", "block.gate({a})", "odd({a}) + itself({b})", "writes({a}) + {b}",
     "torch.stack([odd(row) for row in {a}])", "odd(odd({a}))", "block({a} + odd({b}))",
+    "torch.stack([*{a}, odd({a})[0], *{b}])[1:3]", "sum({**{'p': {a}}, 'q': odd({a}), **{'r': {b}}}.values())",
+    "torch.stack([[itself(row) * 1 for row in {a}][i] for i in (1, 0)])", "torch.cat([*{a}.split(1), *[odd(row)[None] for row in {b}]])[1:3]",
 )  # fmt: skip
 ROWS = (
     "{a} * len({a}[{a}[:, 0] > 0].split(1))", "sum([row * i for i, row in enumerate({a}[{a}.sum(1) > 0])], {b} * 0)",

@@ -367,3 +367,33 @@ def test_a_call_is_acquired_again_only_in_the_way_that_came_to_the_lost_frame(mo
     for x in (torch.rand(3), -torch.rand(3)):
         torch.testing.assert_close(compiled(x), function(x))
     assert paths[:4] == [None, (), None, ()], "all ways, and once a frame is lost the one that came to it"
+
+
+def _listed(x):
+    return [*x, odd(x), x]
+
+
+def _mapped(x):
+    return {**{"a": x}, "b": odd(x), **{"c": 2}, "d": odd(x * 2)}
+
+
+def _given(*args, **named):
+    return [*args, *named.values()]
+
+
+def _called_with_all(x):
+    return _given(*x, odd(x), *x, **{"p": odd(x)}, q=x)
+
+
+def _comprehended(x):
+    return [odd(row) for row in x], {i: odd(row) for i, row in enumerate(x)}
+
+
+@pytest.mark.parametrize("function", [_listed, _mapped, _called_with_all, _comprehended])
+def test_a_display_that_a_call_interrupts_is_filled_in_each_run(function):
+    run = jit(function, fallback="split")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        for _ in range(3):
+            x = torch.randn(2, 3)
+            torch.testing.assert_close(run(x), function(x))

@@ -1,8 +1,12 @@
 """Frames are suspended at a call, and go on in another interpretation."""
 
+import dis
+import sys
+
 import pytest
 
 from thunder_interpreter import DECLINED, Left, interpret, resume, resume_raising
+from thunder_interpreter._displays import unfinished_displays
 from thunder_interpreter._liveness import live_variables
 
 
@@ -128,3 +132,54 @@ def test_code_that_may_look_at_all_variables_keeps_all():
         return len(locals())
 
     assert live_variables(looks.__code__, -1) == {"a", "b"}
+
+
+def displays(a, b):
+    listed = [*a, stop(a), *b, stop(b)]
+    mapped = {**{"a": a}, "b": stop(b), **{"c": a}}
+    return listed, mapped, {stop(1), *a, 2}, dict(a=[*a], b=stop(a), **{"c": stop(b)}), list.__add__(a, [stop(1)])
+
+
+def conditional(a):
+    return [*a, stop(a) if len(a) > 1 else stop(None), *([*a, *stop([3])] if a else ())]
+
+
+def comprehended(a):
+    return [[stop(n) for n in range(k) if stop(n)] for k in a], {k: stop(k) for k in a}, {stop(k) for k in a}
+
+
+BUILDING = [(displays, ([1], [2, 3])), (conditional, ([1, 2],)), (comprehended, ([2, 3],))]
+
+
+@pytest.mark.parametrize("function, args", BUILDING)
+def test_containers_that_a_frame_builds_are_told_from_those_that_it_has(function, args):
+    seen = []
+
+    class Handing(Runs):
+        def whole(self, function, *args):
+            result = self(function, *args)
+            while type(result) is tuple and result[0] == "stopped":
+                _, (places, values), value = result
+                flags = [flag for place in places for flag in place.displays]
+                assert len(flags) == len(values)
+                seen.append([value for value, flag in zip(values, flags, strict=True) if flag])
+                values = [type(v)(v) if flag else v for v, flag in zip(values, flags, strict=True)]
+                before = [list(found) for found in seen[-1]]
+                if places[0].code is go_on.__code__:
+                    places, values = places[1:], values[places[0].count :]
+                result = self(go_on, places, values, stop(value))
+                assert [list(found) for found in seen[-1]] == before
+            return result
+
+    assert Handing().whole(function, *args) == function(*args)
+    if function is not comprehended or sys.version_info >= (3, 12):  # before, its frames are of functions of their own
+        assert any(seen)
+    assert all(type(found) in (list, dict, set) and found is not arg for each in seen for found in each for arg in args)
+
+
+def test_a_display_is_unfinished_until_nothing_is_added_to_it():
+    def display(a):
+        return [*a, len(a), *a], max(a)
+
+    offsets = [i.offset for i in dis.get_instructions(display.__code__) if i.opname == "CALL"]
+    assert [unfinished_displays(display.__code__, offset, 1) for offset in offsets] == [frozenset({0}), frozenset()]

@@ -164,7 +164,13 @@ def pause(
     if not places:
         raise CannotPause
     handed: list[Any] = []
-    recipes = tuple([_recipe(value, handed, is_outside) for value in values])
+    unfinished = [flag for place in places for flag in place.displays]
+    recipes = tuple(
+        [
+            _recipe_of_display(value, handed) if is_display else _recipe(value, handed, is_outside)
+            for value, is_display in zip(values, unfinished, strict=True)
+        ]
+    )
     return Pause(function, places, recipes), tuple(handed)
 
 
@@ -186,6 +192,12 @@ def _recipe(value: object, handed: list[Any], is_outside: Callable[[Any], bool])
         return _recipe_of_iterator(value, handed, is_outside)
     handed.append(value)
     return Recipe()
+
+
+def _recipe_of_display(value: object, handed: list[Any]) -> Recipe:
+    """Return how a container is made that the program behind the call goes on to fill, as an object of its own."""
+    handed.append(value)
+    return Recipe(type(value), (), (Recipe(),))
 
 
 def _recipe_of_iterator(value: Any, handed: list[Any], is_outside: Callable[[Any], bool]) -> Recipe:

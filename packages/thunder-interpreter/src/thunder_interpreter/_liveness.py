@@ -31,7 +31,7 @@ def live_variables(code: CodeType, offset: int) -> frozenset[str]:
         return frozenset(code.co_varnames)
     found = list(dis.get_instructions(code))
     live: dict[int, frozenset[str]] = {}
-    following = _following(code, found)
+    following = following_instructions(code, found)
     changed = True
     while changed:
         changed = False
@@ -48,7 +48,7 @@ def live_variables(code: CodeType, offset: int) -> frozenset[str]:
     return handled.union(*[live.get(at, frozenset()) for at in following[offset]])
 
 
-def _following(code: CodeType, found: list[dis.Instruction]) -> dict[int, list[int]]:
+def following_instructions(code: CodeType, found: list[dis.Instruction]) -> dict[int, list[int]]:
     """Return the offsets of the instructions that may come after each one, errors apart."""
     jumps = {*dis.hasjrel, *dis.hasjabs}
     following: dict[int, list[int]] = {}

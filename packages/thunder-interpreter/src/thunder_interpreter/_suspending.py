@@ -7,6 +7,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from thunder_interpreter._decode import RESUMABLE
+from thunder_interpreter._displays import unfinished_displays
 from thunder_interpreter._frame import AnyFrame, BaseFrame, Frame
 from thunder_interpreter._liveness import live_variables
 from thunder_interpreter._machine import Outcome
@@ -29,6 +30,8 @@ class Place:
         index: the step that called.
         variables: which of its fast locals the frame goes on with.
         stack: which slots of its stack hold a value.
+        displays: which of the values that it goes on with are containers that it is still building. They are values
+            of the frame alone: whoever goes on in another run hands over copies, so that they are filled in that run.
     """
 
     function: FunctionType
@@ -36,6 +39,7 @@ class Place:
     index: int
     variables: tuple[bool, ...]
     stack: tuple[bool, ...]
+    displays: tuple[bool, ...]
 
     @property
     def count(self) -> int:
@@ -88,10 +92,13 @@ def _place(frame: Frame) -> tuple[Place, list[Any]] | None:
     kept = tuple([value is not NULL and names[i] in live for i, value in enumerate(own)])
     stack = tuple([value is not NULL for value in frame.stack])
     values = [value for value, keep in zip([*own, *frame.stack], [*kept, *stack], strict=True) if keep]
-    return Place(frame.function, code, frame.index, kept, stack), values
+    unfinished = _unfinished(code, program.offsets[frame.index], len(stack))
+    displays = [False] * sum(kept) + [i in unfinished for i, there in enumerate(stack) if there]
+    return Place(frame.function, code, frame.index, kept, stack, tuple(displays)), values
 
 
 _live = functools.lru_cache(maxsize=1000)(live_variables)
+_unfinished = functools.lru_cache(maxsize=1000)(unfinished_displays)
 
 
 def _rebuilt(back: AnyFrame, places: Sequence[Place], values: Sequence[Any]) -> Frame:
