@@ -218,7 +218,6 @@ ASKED = {
         "C.k = 0",
     ),
     51: ("V = contextvars.ContextVar('V', default=[1])", "V.get()[0]", "V.get()[0] = 0", "V.set([1])"),
-    48: ("import numpy as np", "len(repr(np.array([1.23456789]))) > 15", "np.set_printoptions(precision=2)"),
 }
 for number, (setup, expression, *changes) in ASKED.items():
     case(

@@ -41,29 +41,6 @@ case(
     "np.seterr(over='ignore', divide='raise')",
 )
 case(
-    "settings: text of arrays",
-    "import numpy as np\nA = np.array([1.23456789])",
-    "y = y * len(repr(A)) + len(str([A])) + len(f'{A}') * len('%s' % A) + len(np.array2string(A)) + len(A.__repr__())",
-    "np.set_printoptions(precision=3)",
-    "CONTEXT = lambda: np.printoptions(suppress=True, floatmode='fixed')",
-    "CONTEXT = contextlib.nullcontext",
-    "np.set_printoptions(precision=8)",
-)
-case(
-    "settings: text of arrays within another state",
-    "import numpy as np\nA = np.array([1.23456789, 1e-9])",
-    "with np.printoptions(precision=4):\n    y = y * len(repr(A))",
-    "np.set_printoptions(suppress=True)",
-    "np.set_printoptions(suppress=False)",
-)
-case(
-    "settings: text of tensors",
-    "",
-    "y = y * len(repr(torch.tensor([1.23456789]))) + len(f'{torch.tensor([1.23456789])}')",
-    "torch.set_printoptions(precision=2)",
-    "torch.set_printoptions(profile='default')",
-)
-case(
     "settings: flags and traps of decimal numbers",
     "import decimal",
     "c = decimal.getcontext()\ny = y * (2 if c.flags[decimal.Inexact] else 3) * (5 if c.traps[decimal.Inexact] else 7)",

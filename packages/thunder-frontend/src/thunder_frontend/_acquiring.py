@@ -34,6 +34,8 @@ from thunder_tracing.tensors.tensor_classes import asks_for_functions
 from thunder_tracing.tensors.under_settings import UnderSettings
 from thunder_tracing.tracer import Tracer
 
+TEXT = (torch.Tensor.__repr__, torch.Tensor.__format__)
+
 
 class Acquiring(Tracer):
     """Everything that is known while one call is acquired.
@@ -105,7 +107,10 @@ class Acquiring(Tracer):
     def _called(self, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if may_warn(function) and function not in self.settings.interprets and not any(map(asks_for_functions, args)):
             return unless_it_warns(super().__call__, function, args, kwargs)
-        return super().__call__(function, args, kwargs)
+        result = super().__call__(function, args, kwargs)
+        if function in TEXT:
+            self.sharp("it makes text of a tensor, which asks the process for print options; later calls do not")
+        return result
 
     # --- tensors ---------------------------------------------------------------------------------------------------
 

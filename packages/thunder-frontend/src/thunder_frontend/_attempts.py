@@ -19,7 +19,7 @@ from thunder_frontend._outside.left_open import FirstOpened
 from thunder_frontend._outside.mortal import KeptAlive
 from thunder_frontend._settings import Settings
 from thunder_frontend._tracebacks import because_of_builtins
-from thunder_guards.errors import AcquisitionError, DataDependentError, is_of_our_code
+from thunder_guards.errors import AcquisitionError, DataDependentError, SharpEdgeError, is_of_our_code
 from thunder_guards.program import Program
 from thunder_ir import ThunderError
 from thunder_tracing.one_way import AsEager
@@ -153,7 +153,12 @@ def _tried(attempt: Acquisition, call: Call) -> Program | Exception:
 
 
 def _is_farther(other: Program | Exception, found: Program | Exception) -> bool:
-    """Whether an attempt failed no earlier than the one before, for data, too: that is what is in the way of all."""
+    """Whether an attempt failed no earlier than the one before, for data, too: that is what is in the way of all.
+
+    A sharp edge that the user does not allow lies behind what was in the way before.
+    """
+    if isinstance(other, SharpEdgeError):
+        return True
     if not isinstance(other, DataDependentError) or not isinstance(found, DataDependentError):
         return False
     return other.recorded >= found.recorded

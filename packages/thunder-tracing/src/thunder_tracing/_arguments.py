@@ -65,6 +65,3 @@ class Arguments:
     def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
         """Return what a question was answered."""
         return result
-
-    def shows_tensor(self) -> None:
-        """Leave PyTorch's print options as they are."""

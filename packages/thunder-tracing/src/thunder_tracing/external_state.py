@@ -48,8 +48,5 @@ class ExternalState(Protocol):
     def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
         """Guard what a question without effects was answered; return what the program shall see."""
 
-    def shows_tensor(self) -> None:
-        """Guard how PyTorch makes text of tensors."""
-
 
 __all__ = ["ExternalState"]

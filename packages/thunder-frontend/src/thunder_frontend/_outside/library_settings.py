@@ -1,7 +1,7 @@
-"""Settings of NumPy and PyTorch by which arithmetic raises and arrays are shown as text.
+"""Settings of NumPy by which arithmetic raises, and what shows arrays as text, as print options say.
 
-What such a computation does is guarded by the settings as they are before the program changes them, if it does: within
-``np.errstate`` they are what they were outside, and what the program says.
+What arithmetic does is guarded by the settings as they are before the program changes them, if it does: within
+``np.errstate`` they are what they were outside, and what the program says. Print options are a sharp edge.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ import torch
 from thunder_frontend._outside.answers import Answers
 from thunder_frontend._outside.class_facts import ARITHMETIC, BINARY
 from thunder_frontend._outside.native import hashable
-from thunder_frontend._outside.process_settings import ProcessSettings
 from thunder_guards.kinds import NumPyScalar, is_array
 
 SETS_ERRORS = frozenset({"errstate", "seterr", "seterrcall"})
-SETS_TEXT = frozenset({"printoptions", "set_printoptions"})
 SHOWS = frozenset(
     "array2string array_repr array_str savetxt __repr__ __str__ __format__ format_float_positional".split()
 )
@@ -50,46 +48,29 @@ def called_on_errors() -> Any:
     return sys.modules["numpy"].geterrcall()
 
 
-def text_of_arrays() -> str:
-    """Return how NumPy shows arrays."""
-    return str(sys.modules["numpy"].get_printoptions())
-
-
-def text_of_tensors() -> str:
-    """Return how PyTorch shows tensors."""
-    return str(vars(torch._tensor_str.PRINT_OPTS))
-
-
 class LibrarySettings:
     """Guards settings of libraries.
 
     Args:
         answers: takes the guards.
-        process: tells what PyTorch was set to.
     """
 
-    def __init__(self, answers: Answers, process: ProcessSettings) -> None:
-        self._answers, self._process = answers, process
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
         self._known: set[Any] = set()
 
-    def called(
-        self, fn: Callable[..., Any], owner: object, args: Sequence[Any], kwargs: Mapping[str, Any], shows: bool = False
-    ) -> None:
+    def called(self, fn: Callable[..., Any], owner: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Take in what a call of C code, or of a function of NumPy, depends on, which is about to be made.
 
         Args:
             fn: what is called.
             owner: the object that it is a method of, if it is one.
             args, kwargs: its arguments.
-            shows: whether it makes text of them.
         """
         if "numpy" not in sys.modules:
             return
         name, ours = getattr(fn, "__name__", ""), _is_of_package(fn) or _is_of_numpy(owner)
-        if shows or ours and name in SHOWS | SETS_TEXT:
-            if ours or any(map(_holds_of_numpy, args)):
-                self._take(text_of_arrays)
-        elif ours and name in SETS_ERRORS:
+        if ours and name in SETS_ERRORS:
             self._errors()
         elif ours and name not in COMPUTES_NOTHING or _computes(fn) and any(map(_holds_of_numpy, args)):
             if errors_of_arithmetic not in self._known and _may_go_wrong(fn, args, kwargs):
@@ -99,11 +80,6 @@ class LibrarySettings:
         """Take in what code that nobody watches may depend on, if it gets at NumPy, or at something of NumPy's."""
         if "numpy" in sys.modules and (value is sys.modules["numpy"] or _is_of_numpy(value)):
             self._errors()
-            self._take(text_of_arrays)
-
-    def shows_tensor(self) -> None:
-        """Take in how PyTorch shows tensors, which is about to be done."""
-        self._take(text_of_tensors)
 
     def _errors(self) -> None:
         self._take(errors_of_arithmetic)
@@ -114,8 +90,27 @@ class LibrarySettings:
     def _take(self, query: Callable[[], Any]) -> None:
         if query not in self._known:  # what comes later is what the program makes of it
             self._known.add(query)
-            if self._process.answers(query, (), query()):
-                self._answers.result_of(query, (), query())
+            self._answers.result_of(query, (), query())
+
+
+def makes_text(fn: Callable[..., Any], owner: object, args: Sequence[Any], shows: bool) -> bool:
+    """Whether a call makes text of arrays, as NumPy's print options say.
+
+    Args:
+        fn: what is called.
+        owner: the object that it is a method of, if it is one.
+        args: its arguments.
+        shows: whether it makes text of whatever it is given.
+    """
+    if shows:
+        return any(map(_holds_shown, args))
+    return getattr(fn, "__name__", "") in SHOWS and (_is_of_package(fn) or _is_of_numpy(owner))
+
+
+def _holds_shown(value: Any) -> bool:
+    if type(value) in (list, tuple, dict):
+        return any(map(_holds_shown, value.values() if type(value) is dict else value))
+    return _is_of_numpy(value)
 
 
 def _is_of_numpy(value: object) -> bool:

@@ -26,6 +26,7 @@ from thunder_frontend._outside.builtin_reads import (
 )
 from thunder_frontend._outside.class_facts import SPECIAL_METHODS, class_of, type_of
 from thunder_frontend._outside.finalisers import refuse_callback
+from thunder_frontend._outside.library_settings import makes_text
 from thunder_frontend._outside.native import Answer, hashable, native_of
 from thunder_frontend._outside.queries import (
     answer_of,
@@ -118,9 +119,9 @@ class OpaqueCalls:
         if (owner is None or isinstance(owner, types.ModuleType)) and args:
             owner = args[0]
         shows = as_text and (fn is not operator.mod or isinstance(args[0], str))
-        world.settings.called(fn, bound, args, kwargs, shows)
-        if asks_process(fn, bound, args, kwargs):
+        if asks_process(fn, bound, args, kwargs) or makes_text(fn, bound, args, shows):
             self._sharp(f"it calls {name}(), which asks the process for what others may set; later calls do not")
+        world.settings.called(fn, bound, args, kwargs)
         world.process.called(fn)
         refuse_callback(fn, args)
         if is_container(owner):

@@ -89,7 +89,7 @@ class World(Known):
         self.native_callables = NativeCallables(self)
         self.states = NativeState(self)
         self.process = ProcessSettings(self.answers)
-        self.settings = LibrarySettings(self.answers, self.process)
+        self.settings = LibrarySettings(self.answers)
         self.templates: dict[int, tuple[Any, Any]] = {}
 
     def hold(self, value: Any, name: str) -> None:
@@ -288,10 +288,6 @@ class World(Known):
     def result_of(self, function: object, args: tuple[Any, ...], result: object) -> Any:
         """Guard what a question without effects was answered; return what the program shall see."""
         return self.answers.result_of(function, args, result)
-
-    def shows_tensor(self) -> None:
-        """Guard how PyTorch makes text of tensors."""
-        self.settings.shows_tensor()
 
     # --- what the interpreter loads --------------------------------------------------------------------------------
 

@@ -468,7 +468,6 @@ def _text(function: Any, calls: Calls, tensor: T, *args: Any, **kwargs: Any) -> 
     known = calls.known_truth(tensor)
     if known is None:
         raise DataDependentError(_TEXT)
-    calls.external.shows_tensor()
     return function(known, *args, **kwargs)
 
 
